@@ -1,0 +1,86 @@
+# Each target sets up what it needs on a machine with make, git and Python 3.11 or newer (with venv). A second run is quick:
+# tools/environment.py calls pip only when the pinned requirements or the packaging tables have changed.
+PYTHON ?= python3
+WORKERS ?= 2
+
+VENV := .venv/bin
+TOOLS := .venv-tools/bin
+export COVERAGE_RCFILE := $(CURDIR)/pyproject.toml
+# Where the tests and the demo look for data from outside the repository; `make NODEWISE_DATA=... test`.
+export NODEWISE_DATA
+
+TYPED := server/nodewise plugins clients/python/nodewise_client tools
+DEMO := $(wildcard examples/demo)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-source test-wheel lint format bench stubs lock release-image clean
+
+help:
+	@echo "make demo           the main job, end to end, with tables and a plot"
+	@echo "make test           every test, the coverage floor, and the marked tests again on the built wheels"
+	@echo "make lint           ruff, mypy, import-linter, buf, and whether the committed stubs are fresh"
+	@echo "make bench          benchmarks beside their baselines, one JSON object per line"
+	@echo "make format         ruff's formatter and its safe fixes"
+	@echo "make stubs          generate the Python stubs of protos/nodewise/v1"
+	@echo "make lock           pin requirements/*.in and the pyproject.toml files; UPGRADE=1 takes the newest versions"
+	@echo "make release-image  keep the contract's image of the released version, for buf breaking"
+	@echo "make clean          remove environments, builds and caches"
+
+demo:
+	@$(PYTHON) tools/environment.py demo
+	@$(VENV)/python examples/demo/run_demo.py
+
+test: test-source test-wheel
+
+test-source:
+	@$(PYTHON) tools/environment.py test
+	@rm -rf build/coverage && mkdir -p build/coverage
+	$(VENV)/coverage run -m pytest -n $(WORKERS) $(PYTEST)
+	@$(VENV)/coverage combine --quiet
+	$(VENV)/coverage report --fail-under=90
+
+test-wheel: test-source
+	@$(PYTHON) tools/environment.py test wheel
+	@mkdir -p build/elsewhere
+	cd build/elsewhere && ../../.venv-wheel/bin/pytest -c ../../pyproject.toml --rootdir ../.. -p no:cacheprovider -m wheel ../../tests
+
+lint:
+	@$(PYTHON) tools/environment.py dev tools
+	@$(VENV)/python tools/third_party_protos.py
+	$(VENV)/ruff check
+	$(VENV)/ruff format --check
+	$(VENV)/mypy $(TYPED)
+	$(if $(DEMO),$(VENV)/mypy $(DEMO))
+	$(VENV)/lint-imports
+	$(VENV)/buf lint
+	$(VENV)/buf format --diff --exit-code protos
+	$(VENV)/python tools/check_breaking.py
+	$(TOOLS)/python tools/generate_stubs.py --check
+
+format:
+	@$(PYTHON) tools/environment.py dev
+	$(VENV)/ruff check --fix
+	$(VENV)/ruff format
+	$(VENV)/buf format --write protos
+
+bench:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python bench/run.py
+
+stubs:
+	@$(PYTHON) tools/environment.py dev tools
+	@$(VENV)/python tools/third_party_protos.py
+	@$(TOOLS)/python tools/generate_stubs.py
+
+lock:
+	@$(PYTHON) tools/environment.py tools
+	@$(TOOLS)/python tools/lock_requirements.py $(if $(UPGRADE),--upgrade)
+
+release-image:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python tools/third_party_protos.py
+	@$(VENV)/python tools/check_breaking.py --write
+
+clean:
+	rm -rf .venv .venv-tools .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
