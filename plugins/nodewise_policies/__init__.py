@@ -1,0 +1,1 @@
+"""Scheduling policies that turn throughput curves into allocations."""

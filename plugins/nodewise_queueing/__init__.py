@@ -1,0 +1,1 @@
+"""Estimator plugin: closed queueing networks of workers, links and parameter servers."""
