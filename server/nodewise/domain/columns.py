@@ -1,0 +1,50 @@
+"""Columns: read-only NumPy arrays, shared where they are constant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Floats", "Ints", "as_floats", "as_ints", "constant_floats", "constant_ints", "freeze"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+ArrayT = TypeVar("ArrayT", bound=NDArray[Any])
+
+
+def freeze(array: ArrayT) -> ArrayT:
+    """The same array, made read-only."""
+    array.flags.writeable = False
+    return array
+
+
+@lru_cache(maxsize=4096)
+def constant_ints(rows: int, value: int) -> Ints:
+    """A shared read-only column of one whole number."""
+    return freeze(np.full(rows, value, dtype=np.int64))
+
+
+@lru_cache(maxsize=4096)
+def constant_floats(rows: int, value: float) -> Floats:
+    """A shared read-only column of one number."""
+    return freeze(np.full(rows, value, dtype=np.float64))
+
+
+def as_ints(values: Sequence[int] | NDArray[Any]) -> Ints:
+    """A read-only column of whole numbers; copies unless it already is one."""
+    if isinstance(values, np.ndarray) and values.dtype == np.int64 and not values.flags.writeable:
+        return values
+    return freeze(np.array(values, dtype=np.int64))
+
+
+def as_floats(values: Sequence[float] | NDArray[Any]) -> Floats:
+    """A read-only column of numbers; copies unless it already is one."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and not values.flags.writeable:
+        return values
+    return freeze(np.array(values, dtype=np.float64))

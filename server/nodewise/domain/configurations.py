@@ -1,0 +1,315 @@
+"""Configurations: candidate answers as columns, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
+
+__all__ = [
+    "DEGREES",
+    "UNSTATED",
+    "Configurations",
+    "Placement",
+    "PlacementRule",
+    "Recomputation",
+    "SyncMode",
+    "packed_nodes",
+]
+
+UNSTATED: Final = -1
+"""Number of parameter servers that was not stated."""
+
+
+class SyncMode(IntEnum):
+    """How workers exchange gradients. ``step`` means one worker's mini-batch if ASYNC, else one global batch."""
+
+    UNSPECIFIED = 0
+    ASYNC = 1
+    SYNC = 2
+    ALLREDUCE = 3
+    HYBRID = 4
+
+
+class PlacementRule(IntEnum):
+    """How workers are laid over nodes."""
+
+    PACKED = 1
+    SPREAD = 2
+
+
+class Recomputation(IntEnum):
+    """Which activations are computed again in the backward pass."""
+
+    UNSPECIFIED = 0
+    NONE = 1
+    SELECTIVE = 2
+    FULL = 3
+
+
+DEGREES: Final = (
+    "tensor_parallel",
+    "pipeline_parallel",
+    "data_parallel",
+    "expert_parallel",
+    "context_parallel",
+    "sequence_parallel",
+    "interleave",
+    "zero_stage",
+    "recomputation",
+)
+"""Columns of Configurations that say how a model is partitioned."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """Workers per node in compressed sparse rows; an empty range means packed.
+
+    Attributes
+    ----------
+    offsets : (rows + 1,) int
+        Row r uses ``workers[offsets[r]:offsets[r + 1]]``.
+    workers : int
+        Workers on each node of each row.
+    """
+
+    offsets: Ints
+    workers: Ints
+
+    def row(self, row: int) -> tuple[int, ...]:
+        """Workers on each node of one row; empty means packed."""
+        return tuple(self.workers[self.offsets[row] : self.offsets[row + 1]].tolist())
+
+    def take(self, rows: Ints) -> Placement:
+        """The placements of some rows, in their order."""
+        parts = [self.workers[self.offsets[row] : self.offsets[row + 1]] for row in rows.tolist()]
+        offsets = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
+        workers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+        return Placement(as_ints(offsets), as_ints(workers))
+
+    @staticmethod
+    def of(rows: Iterable[Sequence[int]]) -> Placement:
+        """From one sequence per row."""
+        parts = [tuple(row) for row in rows]
+        offsets = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
+        return Placement(as_ints(offsets), as_ints([count for part in parts for count in part]))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Configurations:
+    """Configurations as columns; all arrays are read-only and have one entry per row.
+
+    Before a question reaches an estimator every "not stated" is resolved from the profile's evidence
+    (``estimation.resolve``), except a batch that nobody knows.
+
+    Attributes
+    ----------
+    nodes, workers : int
+        Machines that run workers; workers in total, one per device. 0 = not stated.
+    parameter_servers : int
+        Parameter servers; ``UNSTATED`` (-1) = not stated.
+    devices, device_index : tuple of str, int
+        Dictionary of accelerators and the entry of each row; ``""`` = not stated.
+    sync_mode : int
+        Values of :class:`SyncMode`.
+    batch_per_worker, accumulation, global_batch : int
+        Samples per worker and micro-step (0 = not known), micro-steps, samples per step over all workers (0 = derived or
+        not known).
+    link_bytes_per_s : float
+        Link of a server or node per direction; 0 = the job's own.
+    tensor_parallel ... recomputation : int
+        How the model is partitioned; ``data_parallel`` 0 = derived.
+    precisions, precision_index : tuple of str, int
+        Dictionary of number formats; ``""`` = the job's own.
+    backup_workers : int
+        Synchronous training: results of a step that are not waited for.
+    hybrid_sync_fraction : float
+        Hybrid training: share of steps run synchronously.
+    placement : Placement or None
+        Explicit placement; None = every row is packed.
+    """
+
+    nodes: Ints
+    workers: Ints
+    parameter_servers: Ints
+    devices: tuple[str, ...]
+    device_index: Ints
+    sync_mode: Ints
+    batch_per_worker: Ints
+    accumulation: Ints
+    global_batch: Ints
+    link_bytes_per_s: Floats
+    tensor_parallel: Ints
+    pipeline_parallel: Ints
+    data_parallel: Ints
+    expert_parallel: Ints
+    context_parallel: Ints
+    sequence_parallel: Ints
+    interleave: Ints
+    zero_stage: Ints
+    recomputation: Ints
+    precisions: tuple[str, ...]
+    precision_index: Ints
+    backup_workers: Ints
+    hybrid_sync_fraction: Floats
+    placement: Placement | None = None
+
+    def __len__(self) -> int:
+        return len(self.workers)
+
+    @staticmethod
+    def of(
+        rows: int,
+        *,
+        nodes: Sequence[int] | NDArray[np.integer] | int = 0,
+        workers: Sequence[int] | NDArray[np.integer] | int = 0,
+        device: str = "",
+        sync_mode: int = SyncMode.UNSPECIFIED,
+        parameter_servers: int = UNSTATED,
+        batch_per_worker: int = 0,
+        global_batch: int = 0,
+        link_bytes_per_s: float = 0.0,
+    ) -> Configurations:
+        """Rows that differ in nodes and workers only; everything else is a default. ``replaced`` sets the rest."""
+
+        def column(values: Sequence[int] | NDArray[np.integer] | int) -> Ints:
+            return constant_ints(rows, values) if isinstance(values, int) else as_ints(values)
+
+        plain = _defaults(rows)
+        return plain.replaced(
+            nodes=column(nodes),
+            workers=column(workers),
+            parameter_servers=constant_ints(rows, parameter_servers),
+            devices=(device,),
+            sync_mode=constant_ints(rows, int(sync_mode)),
+            batch_per_worker=constant_ints(rows, batch_per_worker),
+            global_batch=constant_ints(rows, global_batch),
+            link_bytes_per_s=constant_floats(rows, link_bytes_per_s),
+        )
+
+    def replaced(self, **columns: object) -> Configurations:
+        """The same rows with some columns replaced."""
+        values = {name: getattr(self, name) for name in _NAMES}
+        values.update(columns)
+        return Configurations(**values)
+
+    def take(self, rows: Ints) -> Configurations:
+        """Some rows, in the given order."""
+        columns = {name: freeze(getattr(self, name)[rows]) for name in _ARRAYS}
+        placement = None if self.placement is None else self.placement.take(rows)
+        return self.replaced(**columns, placement=placement)
+
+    @staticmethod
+    def concatenated(parts: Sequence[Configurations]) -> Configurations:
+        """The rows of all parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return _defaults(0)
+        columns: dict[str, object] = {
+            name: freeze(np.concatenate([getattr(part, name) for part in parts])) for name in _ARRAYS
+        }
+        for names, index in (("devices", "device_index"), ("precisions", "precision_index")):
+            dictionary: dict[str, int] = {}
+            recoded = []
+            for part in parts:
+                codes = [dictionary.setdefault(name, len(dictionary)) for name in getattr(part, names)]
+                recoded.append(np.asarray(codes, dtype=np.int64)[getattr(part, index)])
+            columns[names] = tuple(dictionary)
+            columns[index] = freeze(np.concatenate(recoded))
+        placement = None
+        if any(part.placement is not None for part in parts):
+            placement = Placement.of(
+                () if part.placement is None else part.placement.row(row) for part in parts for row in range(len(part))
+            )
+        return parts[0].replaced(**columns, placement=placement)
+
+    def device_names(self) -> list[str]:
+        """The accelerator of each row."""
+        return [self.devices[index] for index in self.device_index.tolist()]
+
+    def placement_of(self, row: int) -> tuple[int, ...]:
+        """Workers on each node of a resolved row."""
+        explicit = () if self.placement is None else self.placement.row(row)
+        return explicit or packed_placement(int(self.workers[row]), int(self.nodes[row]))
+
+    def steps_per_s(self, step_s: Floats) -> Floats:
+        """Steps per second of the whole job: workers / step time where ASYNC, else 1 / step time. 0 stays 0."""
+        cycles = np.where(self.sync_mode == SyncMode.ASYNC, self.workers, 1)
+        return np.divide(cycles, step_s, out=np.zeros(len(self)), where=step_s > 0)
+
+    def samples_per_step(self) -> Ints:
+        """Samples of one step, 0 = not known. ASYNC: one worker's mini-batch; else the global batch."""
+        per_worker = self.batch_per_worker * self.accumulation
+        replicas = np.where(
+            self.data_parallel > 0,
+            self.data_parallel,
+            self.workers // (self.tensor_parallel * self.pipeline_parallel * self.context_parallel),
+        )
+        everyone = np.where(self.global_batch > 0, self.global_batch, per_worker * replicas)
+        return np.where(self.sync_mode == SyncMode.ASYNC, per_worker, everyone)
+
+    def minibatches_per_step(self) -> Ints:
+        """Workers' mini-batches in one step: 1 where ASYNC, else the number of workers."""
+        return np.where(self.sync_mode == SyncMode.ASYNC, 1, self.workers)
+
+
+_NAMES: Final = tuple(field.name for field in fields(Configurations))
+_ARRAYS: Final = tuple(name for name in _NAMES if name not in ("devices", "precisions", "placement"))
+
+
+@lru_cache(maxsize=1024)
+def _defaults(rows: int) -> Configurations:
+    zeros, ones = constant_ints(rows, 0), constant_ints(rows, 1)
+    return Configurations(
+        nodes=zeros,
+        workers=zeros,
+        parameter_servers=constant_ints(rows, UNSTATED),
+        devices=("",),
+        device_index=zeros,
+        sync_mode=zeros,
+        batch_per_worker=zeros,
+        accumulation=ones,
+        global_batch=zeros,
+        link_bytes_per_s=constant_floats(rows, 0.0),
+        tensor_parallel=ones,
+        pipeline_parallel=ones,
+        data_parallel=zeros,
+        expert_parallel=ones,
+        context_parallel=ones,
+        sequence_parallel=zeros,
+        interleave=ones,
+        zero_stage=zeros,
+        recomputation=zeros,
+        precisions=("",),
+        precision_index=zeros,
+        backup_workers=zeros,
+        hybrid_sync_fraction=constant_floats(rows, 0.0),
+    )
+
+
+def packed_nodes(workers: int, workers_per_node: int) -> int:
+    """Nodes that hold the workers when each takes ``workers_per_node``."""
+    return -(-workers // workers_per_node)
+
+
+def packed_placement(workers: int, nodes: int) -> tuple[int, ...]:
+    """Workers on each of ``nodes`` nodes, full ones first: the fullest node holds ceil(workers / nodes)."""
+    if workers < 1 or nodes < 1:
+        return ()
+    per_node = packed_nodes(workers, nodes)
+    counts = []
+    left = workers
+    for node in range(nodes):
+        # Every node that is still to come keeps at least one worker.
+        count = min(per_node, left - (nodes - node - 1))
+        counts.append(count)
+        left -= count
+    return tuple(counts)

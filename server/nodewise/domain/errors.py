@@ -1,0 +1,173 @@
+"""Errors as values: every reason Nodewise can give, with its kind, in one catalogue.
+
+The boundary (``rpc/errors.py``) turns a :class:`NodewiseError` into a gRPC status; nothing below it knows gRPC. The text of
+any other exception never reaches a caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["CATALOGUE", "Kind", "NodewiseError", "Reason", "ReasonEntry", "Refusal", "Violation", "invalid_field"]
+
+
+class Kind(Enum):
+    """What sort of failure a reason is; decides the status code at the boundary."""
+
+    INVALID = "invalid"
+    NOT_FOUND = "not found"
+    CONFLICT = "conflict"
+    PRECONDITION = "precondition"
+    EXHAUSTED = "exhausted"
+    UNIMPLEMENTED = "unimplemented"
+    UNAVAILABLE = "unavailable"
+    DEADLINE = "deadline"
+    INTERNAL = "internal"
+
+
+class Reason(StrEnum):
+    """Stable names of failures. Callers switch on them; they are never renamed after the first release."""
+
+    INVALID_FIELD = "INVALID_FIELD"
+    CONTRADICTORY_FACTS = "CONTRADICTORY_FACTS"
+    LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
+    MALFORMED_MESSAGE = "MALFORMED_MESSAGE"
+    PROFILE_NOT_FOUND = "PROFILE_NOT_FOUND"
+    OBSERVATION_NOT_FOUND = "OBSERVATION_NOT_FOUND"
+    ESTIMATOR_NOT_FOUND = "ESTIMATOR_NOT_FOUND"
+    POLICY_NOT_FOUND = "POLICY_NOT_FOUND"
+    REVISION_NOT_REACHED = "REVISION_NOT_REACHED"
+    MODEL_NOT_CACHED = "MODEL_NOT_CACHED"
+    ETAG_MISMATCH = "ETAG_MISMATCH"
+    SESSION_NOT_OPEN = "SESSION_NOT_OPEN"
+    BATCH_OUT_OF_ORDER = "BATCH_OUT_OF_ORDER"
+    BATCH_CONFLICT = "BATCH_CONFLICT"
+    EVIDENCE_MISSING = "EVIDENCE_MISSING"
+    UNSUPPORTED_CONFIGURATION = "UNSUPPORTED_CONFIGURATION"
+    OBJECTIVE_UNREACHABLE = "OBJECTIVE_UNREACHABLE"
+    ESTIMATOR_FAILED = "ESTIMATOR_FAILED"
+    ESTIMATOR_INVALID_RESULT = "ESTIMATOR_INVALID_RESULT"
+    POLICY_FAILED = "POLICY_FAILED"
+    POLICY_INVALID_RESULT = "POLICY_INVALID_RESULT"
+    STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    NOT_IMPLEMENTED = "NOT_IMPLEMENTED"
+    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
+    INTERNAL = "INTERNAL"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonEntry:
+    """One line of the catalogue: the kind of a reason and what a caller should make of it."""
+
+    kind: Kind
+    meaning: str
+
+
+CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
+    {
+        Reason.INVALID_FIELD: ReasonEntry(Kind.INVALID, "A field holds a value that it must not; the violations say which."),
+        Reason.CONTRADICTORY_FACTS: ReasonEntry(
+            Kind.INVALID, "Fields contradict each other or what is stored; the violations name both."
+        ),
+        Reason.LIMIT_EXCEEDED: ReasonEntry(
+            Kind.INVALID, "The call is larger than its stated cap; split it, or use the stream that is named."
+        ),
+        Reason.MALFORMED_MESSAGE: ReasonEntry(Kind.INVALID, "The bytes are no message of this method."),
+        Reason.PROFILE_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No profile of that name is stored."),
+        Reason.OBSERVATION_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "The profile has no observation of that number."),
+        Reason.ESTIMATOR_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No estimator of that name is loaded."),
+        Reason.POLICY_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No policy of that name is loaded."),
+        Reason.REVISION_NOT_REACHED: ReasonEntry(
+            Kind.PRECONDITION, "The profile has not reached the revision that was asked for; retry later."
+        ),
+        Reason.MODEL_NOT_CACHED: ReasonEntry(Kind.PRECONDITION, "Only a fitted model was wanted and there is none yet."),
+        Reason.ETAG_MISMATCH: ReasonEntry(Kind.CONFLICT, "The profile changed since the etag was read."),
+        Reason.SESSION_NOT_OPEN: ReasonEntry(Kind.PRECONDITION, "The first message of an ingest stream opens a session."),
+        Reason.BATCH_OUT_OF_ORDER: ReasonEntry(
+            Kind.PRECONDITION, "A batch is missing before this one; resend from the number that is named."
+        ),
+        Reason.BATCH_CONFLICT: ReasonEntry(Kind.CONFLICT, "This number is stored with other content."),
+        Reason.EVIDENCE_MISSING: ReasonEntry(
+            Kind.PRECONDITION, "The profile does not hold what an answer needs; the missing fields are named."
+        ),
+        Reason.UNSUPPORTED_CONFIGURATION: ReasonEntry(
+            Kind.PRECONDITION, "The estimator does not know this kind of configuration."
+        ),
+        Reason.OBJECTIVE_UNREACHABLE: ReasonEntry(Kind.PRECONDITION, "No configuration asked about meets the objective."),
+        Reason.ESTIMATOR_FAILED: ReasonEntry(Kind.INTERNAL, "The estimator raised; the server's log has the details."),
+        Reason.ESTIMATOR_INVALID_RESULT: ReasonEntry(
+            Kind.INTERNAL, "The estimator answered with something that cannot be true; the answer was discarded."
+        ),
+        Reason.POLICY_FAILED: ReasonEntry(Kind.INTERNAL, "The policy raised; the server's log has the details."),
+        Reason.POLICY_INVALID_RESULT: ReasonEntry(Kind.INTERNAL, "The policy allocated what it must not; discarded."),
+        Reason.STORE_UNAVAILABLE: ReasonEntry(Kind.UNAVAILABLE, "The store cannot be read or written now; retry."),
+        Reason.NOT_IMPLEMENTED: ReasonEntry(Kind.UNIMPLEMENTED, "This release does not offer the method yet."),
+        Reason.DEADLINE_EXCEEDED: ReasonEntry(Kind.DEADLINE, "The call's time was over before the answer was ready."),
+        Reason.INTERNAL: ReasonEntry(Kind.INTERNAL, "A fault of the server; its log has the details under the request id."),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A field and what would be right in it. ``field`` is a path such as ``configurations.nodes[3]``."""
+
+    field: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why rows (or a whole job) cannot be answered: reason, text for people, and the fields that would help."""
+
+    reason: Reason
+    message: str
+    missing_fields: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class NodewiseError(Exception):
+    """A failure with a reason from the catalogue.
+
+    ``message`` is written for the caller and holds nothing of the server's insides; every dynamic part of it is also in
+    ``metadata``.
+    """
+
+    reason: Reason
+    message: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    violations: tuple[Violation, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its reason."""
+        return CATALOGUE[self.reason].kind
+
+    @classmethod
+    def invalid(cls, violations: Iterable[Violation], reason: Reason = Reason.INVALID_FIELD) -> NodewiseError:
+        """An error that carries violations; its message is the first of them and how many there are."""
+        found = tuple(violations)
+        first = found[0]
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        return cls(reason, f"{first.field}: {first.description}{more}", {"field": first.field}, found)
+
+    @classmethod
+    def refused(cls, refusal: Refusal) -> NodewiseError:
+        """An error that says why nothing could be answered."""
+        metadata = {"missing_fields": ",".join(refusal.missing_fields)} if refusal.missing_fields else {}
+        return cls(refusal.reason, refusal.message, metadata)
+
+
+def invalid_field(path: str, description: str) -> NodewiseError:
+    """One field that holds what it must not."""
+    return NodewiseError.invalid([Violation(path, description)])

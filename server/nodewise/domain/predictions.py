@@ -1,0 +1,131 @@
+"""Predictions: what a model answers, as columns, one row per configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints
+from nodewise.domain.errors import Refusal
+
+__all__ = ["Fidelity", "Notice", "Options", "Predictions", "RowRefusal", "RowStatus"]
+
+
+class RowStatus(IntEnum):
+    """What became of a row."""
+
+    ANSWERED = 1
+    REFUSED = 2
+    INFEASIBLE_MEMORY = 3
+
+
+class Fidelity(IntEnum):
+    """How an answer is computed."""
+
+    MODEL = 1
+    SIMULATE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a model should answer.
+
+    Attributes
+    ----------
+    fidelity : Fidelity
+        By the model, or by simulation where there is one.
+    seed : int
+        Seed of whatever is random.
+    """
+
+    fidelity: Fidelity = Fidelity.MODEL
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowRefusal:
+    """Rows that share a refusal."""
+
+    rows: tuple[int, ...]
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the reader should know. ``rows`` empty = all rows."""
+
+    reason: str
+    message: str
+    rows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Predictions:
+    """A model's answer. Rows that are not ANSWERED hold 0 in every column; never a NaN.
+
+    Attributes
+    ----------
+    status : int
+        Values of :class:`RowStatus`.
+    step_s : float
+        Seconds of a step: ASYNC, the cycle of one worker; else one global batch.
+    log_spread : float
+        The model's own standard deviation of ln(step time); ``estimation`` alone makes an interval of it.
+    breakdown_s : mapping of name to float column
+        Parts of ``step_s`` as exposed time; they add up to it in each row.
+    bottlenecks, bottleneck_index : tuple of str, int
+        Dictionary and entry of each row; -1 in rows that are not answered.
+    utilisation : mapping of name to float column
+        Share of time that each station is busy, 0 to 1.
+    staleness_mean, staleness_p95 : float or None
+        Updates by others between a worker's download and its upload.
+    extrapolation : float
+        1 = within the evidence, 2 = twice the largest scale that was measured.
+    memory_bytes, excess_memory_bytes : float or None
+        Memory per device, and how much of it is missing.
+    refusals, notices : tuple
+        Why rows were refused; what the reader should know.
+    """
+
+    status: Ints
+    step_s: Floats
+    log_spread: Floats
+    breakdown_s: Mapping[str, Floats]
+    bottlenecks: tuple[str, ...]
+    bottleneck_index: Ints
+    extrapolation: Floats
+    utilisation: Mapping[str, Floats] = field(default_factory=lambda: MappingProxyType({}))
+    staleness_mean: Floats | None = None
+    staleness_p95: Floats | None = None
+    memory_bytes: Floats | None = None
+    excess_memory_bytes: Floats | None = None
+    refusals: tuple[RowRefusal, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.step_s)
+
+    @property
+    def answered(self) -> NDArray[np.bool_]:
+        """Mask of the rows that are answered."""
+        return np.equal(self.status, RowStatus.ANSWERED)
+
+    @staticmethod
+    def refused(rows: int, refusal: Refusal) -> Predictions:
+        """Every row refused for one reason."""
+        zeros = constant_floats(rows, 0.0)
+        return Predictions(
+            status=constant_ints(rows, RowStatus.REFUSED),
+            step_s=zeros,
+            log_spread=zeros,
+            breakdown_s={},
+            bottlenecks=(),
+            bottleneck_index=constant_ints(rows, -1),
+            extrapolation=zeros,
+            refusals=(RowRefusal(tuple(range(rows)), refusal),) if rows else (),
+        )

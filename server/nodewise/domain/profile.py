@@ -1,0 +1,211 @@
+"""Profiles: everything known of a job, at one revision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Final, TypeVar
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.workload import Network, Workload
+
+__all__ = ["UNKNOWN", "Observations", "PhaseTimings", "Profile", "TraceReference"]
+
+UNKNOWN: Final = -1.0
+"""Value of a variation or an exposed time that is not known."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class PhaseTimings:
+    """Phases of one worker's step as columns, one row per timed run; means in seconds.
+
+    Attributes
+    ----------
+    configurations : Configurations
+        What ran; usually one worker.
+    download_s, compute_s, upload_s, update_s : float
+        Receiving parameters; forward and backward pass; sending the gradient; applying it at the server.
+    compute_variation, transfer_variation : float
+        Coefficients of variation; negative = not known.
+    hidden_s : float
+        Transfer time that ran while the worker computed.
+    steps : int
+        Steps that the means were taken over; 0 = not known.
+    """
+
+    configurations: Configurations
+    download_s: Floats
+    compute_s: Floats
+    upload_s: Floats
+    update_s: Floats
+    compute_variation: Floats
+    transfer_variation: Floats
+    hidden_s: Floats
+    steps: Ints
+
+    def __len__(self) -> int:
+        return len(self.configurations)
+
+    @staticmethod
+    def none() -> PhaseTimings:
+        """No rows."""
+        none = constant_floats(0, 0.0)
+        return PhaseTimings(
+            configurations=Configurations.of(0),
+            download_s=none,
+            compute_s=none,
+            upload_s=none,
+            update_s=none,
+            compute_variation=none,
+            transfer_variation=none,
+            hidden_s=none,
+            steps=constant_ints(0, 0),
+        )
+
+    def take(self, rows: Ints) -> PhaseTimings:
+        """Some rows, in the given order."""
+        return _taken(self, rows)
+
+    @staticmethod
+    def concatenated(parts: Sequence[PhaseTimings]) -> PhaseTimings:
+        """The rows of all parts, one after the other."""
+        kept = [part for part in parts if len(part)]
+        return _concatenated(kept) if kept else PhaseTimings.none()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Observations:
+    """Measured runs as columns.
+
+    Attributes
+    ----------
+    configurations : Configurations
+        What ran.
+    steps_per_s : float
+        ASYNC: mini-batches applied per second by all workers together; else global steps per second.
+    measured_at_s : float
+        Seconds since 1970; 0 = not known.
+    steps : int
+        Steps counted; 0 = not known.
+    step_variation : float
+        Coefficient of variation of the step time; negative = not known.
+    exposed_sync_s : float
+        Synchronisation not hidden by compute per step; negative = not known.
+    number : int
+        Number within the profile, from 1; 0 = not stored.
+    """
+
+    configurations: Configurations
+    steps_per_s: Floats
+    measured_at_s: Floats
+    steps: Ints
+    step_variation: Floats
+    exposed_sync_s: Floats
+    number: Ints
+
+    def __len__(self) -> int:
+        return len(self.configurations)
+
+    @staticmethod
+    def none() -> Observations:
+        """No rows."""
+        return Observations.of(Configurations.of(0), constant_floats(0, 0.0))
+
+    @staticmethod
+    def of(configurations: Configurations, steps_per_s: Floats) -> Observations:
+        """Throughputs of which nothing more is known."""
+        rows = len(configurations)
+        return Observations(
+            configurations=configurations,
+            steps_per_s=steps_per_s,
+            measured_at_s=constant_floats(rows, 0.0),
+            steps=constant_ints(rows, 0),
+            step_variation=constant_floats(rows, UNKNOWN),
+            exposed_sync_s=constant_floats(rows, UNKNOWN),
+            number=constant_ints(rows, 0),
+        )
+
+    def take(self, rows: Ints) -> Observations:
+        """Some rows, in the given order."""
+        return _taken(self, rows)
+
+    @staticmethod
+    def concatenated(parts: Sequence[Observations]) -> Observations:
+        """The rows of all parts, one after the other."""
+        kept = [part for part in parts if len(part)]
+        return _concatenated(kept) if kept else Observations.none()
+
+
+RunsT = TypeVar("RunsT", PhaseTimings, Observations)
+
+
+def _taken(runs: RunsT, rows: Ints) -> RunsT:
+    columns = {f.name: freeze(getattr(runs, f.name)[rows]) for f in fields(runs) if f.name != "configurations"}
+    return type(runs)(configurations=runs.configurations.take(rows), **columns)
+
+
+def _concatenated(parts: Sequence[RunsT]) -> RunsT:
+    columns = {
+        f.name: freeze(np.concatenate([getattr(part, f.name) for part in parts]))
+        for f in fields(parts[0])
+        if f.name != "configurations"
+    }
+    configurations = Configurations.concatenated([part.configurations for part in parts])
+    return type(parts[0])(configurations=configurations, **columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceReference:
+    """A trace that the trace store holds under the hash of its bytes."""
+
+    content_sha256: str
+    format: str
+    rank: int
+    world_size: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Profile:
+    """What is known of a job at one revision.
+
+    Attributes
+    ----------
+    profile_id : str
+        Name; empty for an inline profile.
+    revision : int
+        Grows with every commit; 0 for an inline profile, whose revision is its digest.
+    digest : str
+        SHA-256 of the content: same digest, same content.
+    """
+
+    profile_id: str = ""
+    uid: str = ""
+    revision: int = 0
+    digest: str = ""
+    workload: Workload = field(default_factory=Workload)
+    network: Network = field(default_factory=Network)
+    phase_timings: PhaseTimings = field(default_factory=PhaseTimings.none)
+    observations: Observations = field(default_factory=Observations.none)
+    traces: tuple[TraceReference, ...] = ()
+    create_time_s: float = 0.0
+    update_time_s: float = 0.0
+
+    @property
+    def etag(self) -> str:
+        """Changes with every revision."""
+        return f"{self.uid}-{self.revision}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is neither timing, observation, trace nor fact."""
+        return (
+            not len(self.phase_timings)
+            and not len(self.observations)
+            and not self.traces
+            and self.workload == Workload()
+            and self.network == Network()
+        )

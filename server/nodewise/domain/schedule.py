@@ -1,0 +1,170 @@
+"""Clusters, jobs that want a share of them, curves to decide by, and what a policy decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.configurations import Configurations
+
+__all__ = [
+    "Allocation",
+    "ClusterState",
+    "CurrentAllocation",
+    "Curves",
+    "Grant",
+    "JobState",
+    "NodePool",
+    "PolicyParameter",
+    "Shares",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class NodePool:
+    """Nodes of one kind.
+
+    Attributes
+    ----------
+    available_devices : (nodes,) int
+        Devices on each node that may be given out; those that the request's jobs hold are included.
+    link_bytes_per_s, price_per_node_hour : float
+        0 = not known.
+    """
+
+    name: str
+    device: str
+    available_devices: Ints
+    link_bytes_per_s: float = 0.0
+    price_per_node_hour: float = 0.0
+
+    @property
+    def total_devices(self) -> int:
+        """Devices that may be given out."""
+        return int(self.available_devices.sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentAllocation:
+    """What a job runs on: pool, (node index, devices) pairs with those of servers included, and since when."""
+
+    pool: int
+    placement: tuple[tuple[int, int], ...]
+    age_s: float = 0.0
+
+    @property
+    def devices(self) -> int:
+        """Devices held, those of servers included."""
+        return sum(count for _, count in self.placement)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """A job that wants devices; see the contract's ScheduleJob. Times in seconds since 1970 or as durations.
+
+    ``allowed_devices`` is ascending and holds numbers of worker devices; ``allowed_pools`` holds indexes.
+    """
+
+    job_id: str
+    remaining_samples: float
+    submit_time_s: float
+    allowed_devices: tuple[int, ...]
+    allowed_pools: tuple[int, ...]
+    server_devices: int = 0
+    requested_devices: int = 1
+    attained_service_device_s: float = 0.0
+    current: CurrentAllocation | None = None
+    restart_cost_s: float = 0.0
+    weight: float = 1.0
+    queue: str = ""
+    deadline_s: float | None = None
+    minimum_run_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ClusterState:
+    """All that a policy may know besides the curves. ``memory`` is what it returned last time."""
+
+    now_s: float
+    pools: tuple[NodePool, ...]
+    jobs: tuple[JobState, ...]
+    quotas: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    memory: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Curves:
+    """Throughput of every job on every allowed (pool, devices), in compressed sparse rows.
+
+    Rows of job j are ``offsets[j]:offsets[j + 1]``, by pool, then by ascending devices. Only answered configurations
+    that fit the empty cluster are listed; a job without rows has no answer and can be given nothing.
+
+    Attributes
+    ----------
+    offsets : (jobs + 1,) int
+    pool : int
+        Index into the cluster's pools.
+    devices, nodes : int
+        Worker devices, and nodes that they are packed on.
+    samples_per_s : float
+        Throughput; mini-batches/s for a job whose batch is not known.
+    configurations : Configurations
+        The configuration behind each row.
+    """
+
+    offsets: Ints
+    pool: Ints
+    devices: Ints
+    nodes: Ints
+    samples_per_s: Floats
+    configurations: Configurations
+
+    def rows(self, job: int) -> slice:
+        """Rows of one job."""
+        return slice(int(self.offsets[job]), int(self.offsets[job + 1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Worker devices for one job in one pool; ``devices`` 0 = nothing. ``why`` is for people."""
+
+    devices: int
+    pool: int = -1
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """A policy's decision: one grant per job, in order. The core places devices on nodes.
+
+    ``complete`` False = the budget ended first and this is the best feasible allocation so far.
+    """
+
+    grants: tuple[Grant, ...]
+    complete: bool = True
+    memory: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Shares:
+    """A policy's decision as shares of time: (jobs, pools), rounded to devices by the core."""
+
+    shares: NDArray[np.float64]
+    complete: bool = True
+    memory: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyParameter:
+    """A parameter of a policy; the description carries the unit."""
+
+    name: str
+    description: str
+    default: float
+    minimum: float
+    maximum: float

@@ -1,0 +1,113 @@
+"""Workloads and networks: what a job trains and over what links. None = not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+from nodewise.domain.errors import NodewiseError, Reason, Violation
+
+__all__ = ["Layer", "Network", "Transformer", "Workload", "merged_facts"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transformer:
+    """Dimensions of a transformer; counts and sizes as in the field's usual notation."""
+
+    layers: int
+    hidden_size: int
+    attention_heads: int
+    sequence_length: int
+    vocabulary_size: int
+    key_value_heads: int = 0
+    feed_forward_size: int = 0
+    experts: int = 0
+    experts_per_token: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """One layer of a general network; FLOPs and activation bytes per sample."""
+
+    name: str
+    kind: str
+    forward_flops_per_sample: float
+    parameter_bytes: int
+    activation_bytes_per_sample: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What is trained.
+
+    Attributes
+    ----------
+    parameter_bytes : int or None
+        Bytes that cross the network per worker and direction in a step.
+    tensors : int or None
+        Tensors that they are sent in.
+    flops_per_sample : float or None
+        Floating-point operations of forward and backward pass.
+    samples_per_epoch, epochs : int or None, float or None
+        Size of the data set and passes over it.
+    """
+
+    model_name: str | None = None
+    parameter_bytes: int | None = None
+    tensors: int | None = None
+    flops_per_sample: float | None = None
+    samples_per_epoch: int | None = None
+    epochs: float | None = None
+    transformer: Transformer | None = None
+    layers: tuple[Layer, ...] | None = None
+    framework: str | None = None
+    optimizer: str | None = None
+    precision: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """Facts about links.
+
+    Attributes
+    ----------
+    link_bytes_per_s : float or None
+        Link of a server or node per direction, as provisioned.
+    half_duplex : bool or None
+        Both directions share that rate.
+    worker_link_bytes_per_s : float or None
+        Highest rate of one worker's link.
+    per_message_s, round_trip_s : float or None
+        Time per message besides its bytes; round trip between worker and server.
+    """
+
+    link_bytes_per_s: float | None = None
+    half_duplex: bool | None = None
+    worker_link_bytes_per_s: float | None = None
+    per_message_s: float | None = None
+    round_trip_s: float | None = None
+
+
+FactsT = TypeVar("FactsT", Workload, Network)
+
+
+def merged_facts(known: FactsT, new: FactsT, path: str) -> FactsT:
+    """Both sets of facts in one.
+
+    Raises
+    ------
+    NodewiseError
+        CONTRADICTORY_FACTS, naming every field of ``new`` that disagrees with what is known.
+    """
+    values: dict[str, object] = {}
+    violations = []
+    for field in fields(known):
+        old_value, new_value = getattr(known, field.name), getattr(new, field.name)
+        if old_value is not None and new_value is not None and old_value != new_value:
+            violations.append(
+                Violation(f"{path}.{field.name}", f"is {new_value!r} here but {old_value!r} in what is known of this job")
+            )
+        values[field.name] = old_value if new_value is None else new_value
+    if violations:
+        raise NodewiseError.invalid(violations, Reason.CONTRADICTORY_FACTS)
+    return type(known)(**values)  # type: ignore[arg-type]  # each value is that very field's, by name

@@ -1,0 +1,124 @@
+"""Questions and answers about one job, as every asker (unary, batch, stream, schedule, backtest) puts them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.objective import Objective, Recommendation
+from nodewise.domain.predictions import Notice, Options, Predictions
+from nodewise.domain.profile import Profile
+
+__all__ = ["AUTO", "Answer", "Basis", "Freshness", "Interval", "IntervalBasis", "Question"]
+
+AUTO = "auto"
+"""Name that leaves the choice of an estimator to the service."""
+
+
+class Freshness(IntEnum):
+    """How fresh a fitted model must be."""
+
+    CACHED_ONLY = 1
+    ALLOW_STALE = 2
+    WAIT = 3
+
+
+class IntervalBasis(IntEnum):
+    """Where an interval comes from."""
+
+    MODEL_SPREAD = 1
+    CONFORMAL = 2
+    SIMULATION = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Question:
+    """A question about one job.
+
+    Attributes
+    ----------
+    profile : Profile
+        What is known of it.
+    configurations : Configurations
+        What is asked about; "not stated" is allowed and resolved from the profile's evidence.
+    estimator : str
+        Its name, or ``AUTO``.
+    coverage : float
+        Of the interval, above 0 and below 1.
+    """
+
+    profile: Profile
+    configurations: Configurations
+    estimator: str = AUTO
+    objective: Objective | None = None
+    options: Options = field(default_factory=Options)
+    coverage: float = 0.9
+    freshness: Freshness = Freshness.WAIT
+    allow_fallback: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Interval:
+    """Bounds of steps/s that hold the measured throughput with probability ``coverage``."""
+
+    lower_steps_per_s: Floats
+    upper_steps_per_s: Floats
+    coverage: float
+    basis: IntervalBasis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What an answer rests on; same basis and same question, same answer."""
+
+    estimator: str
+    estimator_version: str
+    choice: str
+    profile_revision: int
+    profile_digest: str
+    prior_id: str = ""
+    catalogue_digest: str = ""
+    fit_time_s: float = 0.0
+    stale: bool = False
+    fallback: bool = False
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Answer:
+    """The answer to a question.
+
+    Attributes
+    ----------
+    configurations : Configurations
+        As resolved.
+    predictions : Predictions
+        The model's answer, checked.
+    steps_per_s, samples_per_s : float
+        Of the whole job; 0 in rows that are not answered. ``samples_per_s`` is 0 where the batch is not known.
+    minibatches_per_s : float
+        Workers' mini-batches per second: comparable between rows of one batch per worker, known or not.
+    interval : Interval or None
+        None = the model has no spread.
+    finish_s, costs : float or None
+        Time and cost to do the objective's work.
+    recommendation : Recommendation or None
+        None without an objective, or when no row meets it (a notice says why).
+    notices : tuple of Notice
+        The model's and the service's own.
+    """
+
+    configurations: Configurations
+    predictions: Predictions
+    steps_per_s: Floats
+    samples_per_s: Floats
+    minibatches_per_s: Floats
+    interval: Interval | None
+    finish_s: Floats | None
+    costs: Floats | None
+    recommendation: Recommendation | None
+    notices: tuple[Notice, ...]
+    basis: Basis
+    samples_per_step: Ints

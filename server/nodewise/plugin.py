@@ -1,0 +1,401 @@
+"""The plugin door: the one module of Nodewise that a plugin author imports.
+
+A plugin is a module (or object) named by an entry point of the group ``nodewise.plugins``. It implements one or more of the
+hooks below with :data:`hookimpl`; hooks register records and never compute. The records carry the objects that answer.
+
+Example
+-------
+>>> from nodewise.plugin import EstimatorRecord, hookimpl
+>>> @hookimpl
+... def nodewise_estimators():
+...     return [EstimatorRecord(name="mine", version="1.0", description="...", estimator=MyEstimator())]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final, Protocol, runtime_checkable
+
+import pluggy
+
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.configurations import (
+    DEGREES,
+    UNSTATED,
+    Configurations,
+    Placement,
+    PlacementRule,
+    Recomputation,
+    SyncMode,
+)
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions, RowRefusal, RowStatus
+from nodewise.domain.profile import UNKNOWN, Observations, PhaseTimings, Profile, TraceReference
+from nodewise.domain.schedule import (
+    Allocation,
+    ClusterState,
+    CurrentAllocation,
+    Curves,
+    Grant,
+    JobState,
+    NodePool,
+    PolicyParameter,
+    Shares,
+)
+from nodewise.domain.trace import Bottleneck, Diagnosis, Strategy, Trace
+from nodewise.domain.workload import Layer, Network, Transformer, Workload
+
+__all__ = [
+    "DEGREES",
+    "ENTRY_POINT_GROUP",
+    "PLUGIN_API_VERSION",
+    "UNKNOWN",
+    "UNSTATED",
+    "Allocation",
+    "Assessment",
+    "Bottleneck",
+    "Budget",
+    "Catalogue",
+    "ClusterState",
+    "Configurations",
+    "Context",
+    "Corpus",
+    "CurrentAllocation",
+    "Curves",
+    "Diagnoser",
+    "DiagnoserRecord",
+    "Diagnosis",
+    "Estimator",
+    "EstimatorRecord",
+    "Fidelity",
+    "Floats",
+    "Grant",
+    "Ints",
+    "JobState",
+    "Layer",
+    "LearningEstimator",
+    "Model",
+    "Network",
+    "NodePool",
+    "NodewiseError",
+    "Notice",
+    "Observations",
+    "Options",
+    "PhaseTimings",
+    "Placement",
+    "PlacementRule",
+    "PlanningModel",
+    "Policy",
+    "PolicyParameter",
+    "PolicyRecord",
+    "Predictions",
+    "Prior",
+    "Profile",
+    "Query",
+    "Reason",
+    "Recomputation",
+    "Refusal",
+    "RowRefusal",
+    "RowStatus",
+    "Shares",
+    "Strategy",
+    "SyncMode",
+    "Trace",
+    "TraceReader",
+    "TraceReaderRecord",
+    "TraceReference",
+    "Transformer",
+    "Workload",
+    "as_floats",
+    "as_ints",
+    "constant_floats",
+    "constant_ints",
+    "freeze",
+    "hookimpl",
+]
+
+PLUGIN_API_VERSION: Final = "1.0"
+"""Version of everything in this module. Records state the range that they were written for."""
+
+ENTRY_POINT_GROUP: Final = "nodewise.plugins"
+
+PLUGIN_API_RANGE: Final = ">=1.0,<2"
+"""Range of a record that does not state one."""
+
+_PROJECT: Final = "nodewise"
+hookimpl = pluggy.HookimplMarker(_PROJECT)
+"""Marks a function as an implementation of one of Nodewise's hooks."""
+_hookspec = pluggy.HookspecMarker(_PROJECT)
+
+
+# --- what an estimator meets
+
+
+class Corpus(Protocol):
+    """All profiles that may teach, in no particular order."""
+
+    def __iter__(self) -> Iterator[Profile]:
+        """Each profile at its newest revision."""
+        ...
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Prior:
+    """What all profiles together teach an estimator; frozen and versioned.
+
+    ``prior_id`` is derived from what it was learned from: same corpus, same id. ``sources`` names it for people;
+    ``content`` is the estimator's own.
+    """
+
+    prior_id: str
+    estimator: str
+    sources: tuple[str, ...]
+    content: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """Facts about devices and links by name, with the digest of all of them. Empty = nothing is known."""
+
+    digest: str = ""
+    devices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    links: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Query:
+    """What will be asked: resolved configurations and how to answer."""
+
+    configurations: Configurations
+    options: Options = field(default_factory=Options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """Whether an estimator can answer, from which evidence, and if not, what is missing.
+
+    Attributes
+    ----------
+    refusal : Refusal or None
+        None = it can answer (single rows may still be refused).
+    evidence : tuple of str
+        What the answer would rest on, in words for people.
+    strength : float
+        0 to 1: 0 facts alone, 0.5 measurements of another kind or scale, 1 measurements that identify every constant.
+    expected_log_error : float or None
+        The estimator's own guess of its mean |ln(predicted / measured)|, if it has one.
+    """
+
+    refusal: Refusal | None = None
+    evidence: tuple[str, ...] = ()
+    strength: float = 0.0
+    expected_log_error: float | None = None
+
+
+class Model(Protocol):
+    """Maps configurations to predictions. Pure: same arguments, same answer."""
+
+    def predict(self, configurations: Configurations, options: Options) -> Predictions:
+        """Predict every row at once; refuse row by row where the model does not reach."""
+        ...
+
+
+class Context(Protocol):
+    """What a fit may use besides the profile."""
+
+    @property
+    def prior(self) -> Prior | None:
+        """What the estimator's own ``learn`` returned, if anything."""
+        ...
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Devices and links."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Seed of whatever is random."""
+        ...
+
+    def model(self, estimator: str) -> Model:
+        """Another estimator's model of the same profile.
+
+        Raises
+        ------
+        NodewiseError
+            ESTIMATOR_NOT_FOUND, or why that estimator refuses.
+        """
+        ...
+
+
+@runtime_checkable
+class Estimator(Protocol):
+    """Fits profiles into models."""
+
+    def assess(self, profile: Profile, query: Query) -> Assessment:
+        """Say whether the query can be answered, cheaply and without fitting."""
+        ...
+
+    def fit(self, profile: Profile, context: Context) -> Model:
+        """Fit a model. May be slow; deterministic by ``context.seed``. Only called after ``assess`` agreed."""
+        ...
+
+
+@runtime_checkable
+class LearningEstimator(Estimator, Protocol):
+    """An estimator that also learns from all profiles together."""
+
+    def learn(self, corpus: Corpus) -> Prior:
+        """Learn a prior. Slow; never on a request's path."""
+        ...
+
+
+@runtime_checkable
+class PlanningModel(Model, Protocol):
+    """Optional: a model that makes the search over partitionings fast."""
+
+    def space(self, constraints: Mapping[str, Any]) -> Any:
+        """The space of configurations within the constraints."""
+        ...
+
+    def lower_bound(self, prefixes: Configurations) -> Floats:
+        """A step time (s) that no completion of each prefix can beat."""
+        ...
+
+    def evaluate(self, chunk: Configurations, columns: Sequence[str]) -> Mapping[str, Floats]:
+        """The named columns of ``predict`` for a chunk, and nothing else."""
+        ...
+
+
+# --- what a policy, a trace reader and a diagnoser meet
+
+
+class Budget(Protocol):
+    """Time that is left for a decision."""
+
+    def remaining_s(self) -> float:
+        """Seconds left; 0 or less = return the best feasible decision now."""
+        ...
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Shares a cluster among jobs."""
+
+    def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation | Shares:
+        """Decide. Pure and deterministic; keeps nothing between calls but ``memory``."""
+        ...
+
+
+@runtime_checkable
+class TraceReader(Protocol):
+    """Reads one format of traces."""
+
+    def recognises(self, head: bytes, name: str) -> bool:
+        """Whether a file that starts so, under that name, is of this format."""
+        ...
+
+    def read(self, stream: BinaryIO, rank: int, world_size: int) -> Trace:
+        """Read one rank's trace. Strips paths, host and user names.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD, saying where the stream stops making sense.
+        """
+        ...
+
+
+@runtime_checkable
+class Diagnoser(Protocol):
+    """Finds out where the time of traced steps goes."""
+
+    def diagnose(self, traces: Sequence[Trace], profile: Profile, budget: Budget) -> Diagnosis:
+        """Bottlenecks and strategies, most worthwhile first."""
+        ...
+
+
+# --- records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatorRecord:
+    """An estimator as registered. ``name``: lower case letters, digits and dashes; unique over all plugins."""
+
+    name: str
+    version: str
+    description: str
+    estimator: Estimator
+    capabilities: frozenset[str] = frozenset()
+    plugin_api: str = PLUGIN_API_RANGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRecord:
+    """A policy as registered."""
+
+    name: str
+    version: str
+    description: str
+    policy: Policy
+    parameters: tuple[PolicyParameter, ...] = ()
+    plugin_api: str = PLUGIN_API_RANGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceReaderRecord:
+    """A trace reader as registered."""
+
+    name: str
+    version: str
+    description: str
+    reader: TraceReader
+    plugin_api: str = PLUGIN_API_RANGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnoserRecord:
+    """A diagnoser as registered."""
+
+    name: str
+    version: str
+    description: str
+    diagnoser: Diagnoser
+    plugin_api: str = PLUGIN_API_RANGE
+
+
+class HookSpecifications:
+    """Nodewise's hooks. Each returns records; none of them computes."""
+
+    @_hookspec
+    def nodewise_estimators(self) -> Iterable[EstimatorRecord]:
+        """Estimators that this plugin brings."""
+        raise NotImplementedError
+
+    @_hookspec
+    def nodewise_policies(self) -> Iterable[PolicyRecord]:
+        """Policies that this plugin brings."""
+        raise NotImplementedError
+
+    @_hookspec
+    def nodewise_trace_readers(self) -> Iterable[TraceReaderRecord]:
+        """Trace readers that this plugin brings."""
+        raise NotImplementedError
+
+    @_hookspec
+    def nodewise_diagnosers(self) -> Iterable[DiagnoserRecord]:
+        """Diagnosers that this plugin brings."""
+        raise NotImplementedError
+
+
+def new_plugin_manager() -> pluggy.PluginManager:
+    """A manager that knows Nodewise's hooks and no plugin yet."""
+    manager = pluggy.PluginManager(_PROJECT)
+    manager.add_hookspecs(HookSpecifications)
+    return manager
