@@ -1,0 +1,210 @@
+"""Bounds and closed forms for closed queueing networks: what holds without solving them.
+
+Every function broadcasts: `demands_s` has the stations on its last axis, and its other axes broadcast
+against `think_s` and `population`. One network over a whole curve: demands (K,), population (n,).
+J networks: demands (J, 1, K), think (J, 1), population (n,).
+
+Sources: E. D. Lazowska, J. Zahorjan, G. S. Graham and K. C. Sevcik, "Quantitative System Performance",
+Prentice-Hall 1984, chapter 5; J. Zahorjan, K. C. Sevcik, D. L. Eager and B. Galler, "Balanced job bound
+analysis of queueing networks", Comm. ACM 25(2), 1982; A. K. Erlang's loss formula for the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from nodewise_laws._checks import (
+    FloatArray,
+    IntArray,
+    broadcast,
+    count,
+    counts,
+    float_array,
+    non_negative,
+    non_negative_scalar,
+)
+
+__all__ = [
+    "ThroughputBounds",
+    "asymptotic_bounds",
+    "balanced_job_bounds",
+    "erlang_finite_source",
+    "knee_population",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ThroughputBounds:
+    """Cycles per second that a network cannot fall below or exceed, element by element.
+
+    Attributes
+    ----------
+    lower_per_s, upper_per_s : arrays of one shape, cycles per second of all customers together.
+    """
+
+    lower_per_s: FloatArray
+    upper_per_s: FloatArray
+
+
+def asymptotic_bounds(demands_s: npt.ArrayLike, think_s: npt.ArrayLike, population: npt.ArrayLike) -> ThroughputBounds:
+    """Bound throughput by "everybody always queues behind everybody" and "nobody ever queues".
+
+    ::
+
+        W / (Z + W D) <= X(W) <= min(W / (Z + D), 1 / D_max),   D = sum of D_k
+
+    Parameters
+    ----------
+    demands_s : (..., K) seconds of service per cycle and station, each at least 0, K at least 1.
+    think_s : (...) seconds per cycle without queueing, at least 0.
+    population : (...) number of customers W, whole numbers of at least 1.
+
+    Returns
+    -------
+    ThroughputBounds
+        Arrays of the common shape of the arguments (stations removed).
+
+    Raises
+    ------
+    ValueError
+        An argument is negative, not finite or does not fit the others, or a cycle takes no time.
+    """
+    demands, think, customers = _network(demands_s, think_s, population)
+    total, largest = demands.sum(axis=-1), demands.max(axis=-1)
+    return ThroughputBounds(
+        lower_per_s=customers / (think + customers * total),
+        upper_per_s=np.minimum(customers / (think + total), _capacity(largest)),
+    )
+
+
+def balanced_job_bounds(
+    demands_s: npt.ArrayLike, think_s: npt.ArrayLike, population: npt.ArrayLike
+) -> ThroughputBounds:
+    """Bound throughput by two balanced networks, one slower and one faster; tighter than the asymptotes.
+
+    ::
+
+        W / (D + Z + (W-1) D_max / (1 + Z / (W D)))
+            <= X(W) <= min(1 / D_max, W / (D + Z + (W-1) D_avg / (1 + Z / D)))
+
+    D_avg is taken over the stations of positive demand: a station that nobody uses balances nothing,
+    and leaving it out tightens the upper bound.
+
+    Parameters
+    ----------
+    demands_s : (..., K) seconds of service per cycle and station, each at least 0, K at least 1.
+    think_s : (...) seconds per cycle without queueing, at least 0.
+    population : (...) number of customers W, whole numbers of at least 1.
+
+    Returns
+    -------
+    ThroughputBounds
+        Arrays of the common shape of the arguments (stations removed).
+
+    Raises
+    ------
+    ValueError
+        An argument is negative, not finite or does not fit the others, or a cycle takes no time.
+    """
+    demands, think, customers = _network(demands_s, think_s, population)
+    total, largest = demands.sum(axis=-1), demands.max(axis=-1)
+    mean = total / np.maximum(np.count_nonzero(demands, axis=-1), 1)
+    # D_max / (1 + Z / (W D)) is written as D_max W D / (W D + Z): D may be 0, the sum cannot.
+    behind_largest = largest * customers * total / (customers * total + think)
+    behind_mean = mean * total / (total + think)
+    waiting = customers - 1
+    return ThroughputBounds(
+        lower_per_s=customers / (total + think + waiting * behind_largest),
+        upper_per_s=np.minimum(customers / (total + think + waiting * behind_mean), _capacity(largest)),
+    )
+
+
+def knee_population(demands_s: npt.ArrayLike, think_s: npt.ArrayLike) -> FloatArray:
+    """Population at which the two upper asymptotes cross: W* = (Z + D) / D_max.
+
+    Parameters
+    ----------
+    demands_s : (..., K) seconds of service per cycle and station, each at least 0, K at least 1.
+    think_s : (...) seconds per cycle without queueing, at least 0.
+
+    Returns
+    -------
+    (...) array
+        Number of customers, not rounded; infinite where no station has a demand, so nothing saturates.
+
+    Raises
+    ------
+    ValueError
+        An argument is negative, not finite or does not fit the other, or a cycle takes no time.
+    """
+    demands, think, _ = _network(demands_s, think_s, 1)
+    return np.asarray((think + demands.sum(axis=-1)) * _capacity(demands.max(axis=-1)))
+
+
+def erlang_finite_source(demand_s: float, think_s: float, population: SupportsIndex) -> FloatArray:
+    """Throughput of one queueing station with finitely many sources, for populations 1..n.
+
+    ::
+
+        X(W) = (1 - p0) / D,   1 / p0 = sum over k = 0..W of W! / (W-k)! (D/Z)^k
+
+    p0 is Erlang's loss formula B(W, Z/D); its recursion B(W) = a B(W-1) / (W + a B(W-1)), a = Z/D, gives
+    X(W) = W / (W D + Z B(W-1)), which overflows nowhere and subtracts nothing.
+
+    Parameters
+    ----------
+    demand_s : seconds of service per cycle at the station, more than 0.
+    think_s : seconds per cycle without queueing, at least 0.
+    population : largest number of customers n, at least 1.
+
+    Returns
+    -------
+    (n,) array
+        Cycles per second of all customers together; index 0 is population 1.
+
+    Raises
+    ------
+    ValueError
+        An argument is out of its range or not finite.
+    """
+    demand = non_negative_scalar("demand_s", demand_s)
+    if demand == 0.0:
+        message = "demand_s must be more than 0: without a demand there is no queue"
+        raise ValueError(message)
+    think = non_negative_scalar("think_s", think_s)
+    customers = count("population", population, minimum=1)
+    throughput = np.empty(customers)
+    idle = 1.0
+    for number in range(1, customers + 1):
+        throughput[number - 1] = number / (number * demand + think * idle)
+        idle = think * idle / (number * demand + think * idle)
+    return throughput
+
+
+def _network(
+    demands_s: npt.ArrayLike, think_s: npt.ArrayLike, population: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Validate one broadcastable family of networks."""
+    demands = float_array("demands_s", demands_s)
+    if demands.ndim == 0 or demands.shape[-1] == 0:
+        message = f"demands_s must have at least one station on its last axis, got shape {demands.shape}"
+        raise ValueError(message)
+    demands = non_negative("demands_s", demands)
+    think = non_negative("think_s", think_s)
+    customers = counts("population", population, minimum=1)
+    broadcast(demands_s=demands[..., 0], think_s=think, population=customers)
+    if not np.all(demands.sum(axis=-1) + think > 0.0):
+        message = "demands_s and think_s must add up to a cycle of more than 0 seconds"
+        raise ValueError(message)
+    return demands, think, customers
+
+
+def _capacity(largest_demand_s: FloatArray) -> FloatArray:
+    """Cycles per second that the busiest station can do at most; infinite without any demand."""
+    capacity: FloatArray = np.full(np.shape(largest_demand_s), np.inf)
+    np.divide(1.0, largest_demand_s, out=capacity, where=largest_demand_s > 0.0)
+    return capacity

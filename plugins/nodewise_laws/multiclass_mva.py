@@ -1,0 +1,142 @@
+"""Exact mean value analysis of closed queueing networks with several classes of customers.
+
+Classes are kinds of workers (a device type each) with demands and think times of their own. The cost is
+the product of (N_c + 1) over the classes, so this is for small populations.
+
+Source: M. Reiser and S. S. Lavenberg, "Mean-value analysis of closed multichain queuing networks",
+J. ACM 27(2), 1980.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from nodewise_laws._checks import FloatArray, IntArray, counts, frozen, non_negative
+
+__all__ = ["MAX_MULTICLASS_STATES", "MulticlassMva", "exact_mva_multiclass"]
+
+MAX_MULTICLASS_STATES: Final = 1_000_000
+"""Largest product of (N_c + 1) that `exact_mva_multiclass` accepts: a second or so, tens of megabytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MulticlassMva:
+    """What exact MVA says of one network of C classes and K queueing stations at its full population.
+
+    Attributes
+    ----------
+    demands_s : (C, K) seconds of service that a cycle of each class asks of each station.
+    think_s : (C,) seconds that a cycle of each class spends without queueing.
+    populations : (C,) customers of each class.
+    throughput_per_s : (C,) cycles per second of each class, all its customers together.
+    residence_s : (C, K) seconds that a cycle spends at each station; 0 for a class without customers.
+    queue_length : (C, K) mean number of customers of each class at each station.
+    """
+
+    demands_s: FloatArray
+    think_s: FloatArray
+    populations: IntArray
+    throughput_per_s: FloatArray
+    residence_s: FloatArray
+    queue_length: FloatArray
+
+    @property
+    def utilisation(self) -> FloatArray:
+        """(C, K) share of time that each station is busy with each class: U = X D."""
+        return self.throughput_per_s[:, np.newaxis] * self.demands_s
+
+
+def exact_mva_multiclass(
+    demands_s: npt.ArrayLike,
+    think_s: npt.ArrayLike,
+    populations: npt.ArrayLike,
+    *,
+    max_states: int = MAX_MULTICLASS_STATES,
+) -> MulticlassMva:
+    """Solve one network of several classes exactly at the given population of each.
+
+    ::
+
+        R_ck(N) = D_ck (1 + sum_j L_jk(N - 1_c));  X_c(N) = N_c / (Z_c + sum_k R_ck(N))
+        L_ck(N) = X_c(N) R_ck(N);  L(0) = 0
+
+    Exact for processor sharing; for first come, first served only where service is exponential with
+    the same mean for all classes.
+
+    Parameters
+    ----------
+    demands_s : (C, K) seconds of service per cycle, each at least 0.
+    think_s : (C,) seconds per cycle without queueing, each at least 0.
+    populations : (C,) whole numbers of at least 0, one of them at least 1.
+    max_states : largest accepted product of (N_c + 1).
+
+    Returns
+    -------
+    MulticlassMva
+        The values at the full population.
+
+    Raises
+    ------
+    ValueError
+        An argument is negative, not finite or of the wrong shape, some class has a cycle without
+        length, or the populations need more than `max_states` states.
+    """
+    demands = non_negative("demands_s", demands_s, ndim=2)
+    classes, stations = demands.shape
+    think = non_negative("think_s", think_s, ndim=1)
+    customers = counts("populations", populations, minimum=0)
+    for name, array in (("think_s", think), ("populations", customers)):
+        if array.shape != (classes,):
+            message = f"{name} must have shape ({classes},), an entry per row of demands_s, got {array.shape}"
+            raise ValueError(message)
+    if not customers.any():
+        message = f"populations must hold at least one customer, got {populations!r}"
+        raise ValueError(message)
+    if not np.all(demands.sum(axis=1) + think > 1e-300):
+        message = "demands_s and think_s must add up to a cycle of more than 0 seconds in every class"
+        raise ValueError(message)
+    states = math.prod(number + 1 for number in customers.tolist())
+    if states > max_states:
+        message = (
+            f"populations {customers.tolist()} need {states} states, more than max_states {max_states}; "
+            "merge classes or use fewer customers"
+        )
+        raise ValueError(message)
+
+    # States are numbered in mixed radix, so the state with one customer of class c fewer lies strides[c]
+    # back. All states of one total population depend only on those of the total before: one array each.
+    strides = np.ones(classes, dtype=np.int64)
+    strides[:-1] = np.cumprod(customers[:0:-1] + 1)[::-1]
+    state = np.arange(states)
+    present = state[:, np.newaxis] // strides % (customers + 1)
+    totals = present.sum(axis=1)
+    order = np.argsort(totals, kind="stable")
+    level_ends = np.cumsum(np.bincount(totals))
+    queue = np.zeros((states, stations))
+    for start, end in pairwise(level_ends.tolist()):
+        level = order[start:end]
+        for index in range(classes):
+            here = level[present[level, index] > 0]
+            residence = demands[index] * (1.0 + queue[here - strides[index]])
+            rate = present[here, index] / (think[index] + residence.sum(axis=1))
+            queue[here] += rate[:, np.newaxis] * residence
+
+    throughput = np.zeros(classes)
+    residence_s = np.zeros((classes, stations))
+    for index in np.flatnonzero(customers).tolist():
+        residence_s[index] = demands[index] * (1.0 + queue[-1 - strides[index]])
+        throughput[index] = customers[index] / (think[index] + residence_s[index].sum())
+    return MulticlassMva(
+        demands_s=frozen(demands.copy()),
+        think_s=frozen(think.copy()),
+        populations=customers,
+        throughput_per_s=frozen(throughput),
+        residence_s=frozen(residence_s),
+        queue_length=frozen(throughput[:, np.newaxis] * residence_s),
+    )
