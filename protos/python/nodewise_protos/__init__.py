@@ -1,0 +1,1 @@
+"""Generated messages and gRPC stubs of the Nodewise contract."""

@@ -1,0 +1,119 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class SyncMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SYNC_MODE_UNSPECIFIED: _ClassVar[SyncMode]
+    SYNC_MODE_ASYNC: _ClassVar[SyncMode]
+    SYNC_MODE_SYNC: _ClassVar[SyncMode]
+    SYNC_MODE_ALLREDUCE: _ClassVar[SyncMode]
+    SYNC_MODE_HYBRID: _ClassVar[SyncMode]
+
+class PlacementRule(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PLACEMENT_RULE_UNSPECIFIED: _ClassVar[PlacementRule]
+    PLACEMENT_RULE_PACKED: _ClassVar[PlacementRule]
+    PLACEMENT_RULE_SPREAD: _ClassVar[PlacementRule]
+
+class Recomputation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RECOMPUTATION_UNSPECIFIED: _ClassVar[Recomputation]
+    RECOMPUTATION_NONE: _ClassVar[Recomputation]
+    RECOMPUTATION_SELECTIVE: _ClassVar[Recomputation]
+    RECOMPUTATION_FULL: _ClassVar[Recomputation]
+SYNC_MODE_UNSPECIFIED: SyncMode
+SYNC_MODE_ASYNC: SyncMode
+SYNC_MODE_SYNC: SyncMode
+SYNC_MODE_ALLREDUCE: SyncMode
+SYNC_MODE_HYBRID: SyncMode
+PLACEMENT_RULE_UNSPECIFIED: PlacementRule
+PLACEMENT_RULE_PACKED: PlacementRule
+PLACEMENT_RULE_SPREAD: PlacementRule
+RECOMPUTATION_UNSPECIFIED: Recomputation
+RECOMPUTATION_NONE: Recomputation
+RECOMPUTATION_SELECTIVE: Recomputation
+RECOMPUTATION_FULL: Recomputation
+
+class Configurations(_message.Message):
+    __slots__ = ("nodes", "workers", "parameter_servers", "device_names", "device_indexes", "sync_modes", "placement_offsets", "placement_workers", "batch_per_worker_samples", "accumulation_steps", "global_batch_samples", "link_bytes_per_second", "tensor_parallel_degrees", "pipeline_parallel_degrees", "data_parallel_degrees", "expert_parallel_degrees", "context_parallel_degrees", "sequence_parallel", "interleave_degrees", "zero_stages", "recomputations", "precisions", "backup_workers", "hybrid_sync_fractions")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    PARAMETER_SERVERS_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_NAMES_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_INDEXES_FIELD_NUMBER: _ClassVar[int]
+    SYNC_MODES_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_WORKERS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_PER_WORKER_SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    ACCUMULATION_STEPS_FIELD_NUMBER: _ClassVar[int]
+    GLOBAL_BATCH_SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    LINK_BYTES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    TENSOR_PARALLEL_DEGREES_FIELD_NUMBER: _ClassVar[int]
+    PIPELINE_PARALLEL_DEGREES_FIELD_NUMBER: _ClassVar[int]
+    DATA_PARALLEL_DEGREES_FIELD_NUMBER: _ClassVar[int]
+    EXPERT_PARALLEL_DEGREES_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_PARALLEL_DEGREES_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_PARALLEL_FIELD_NUMBER: _ClassVar[int]
+    INTERLEAVE_DEGREES_FIELD_NUMBER: _ClassVar[int]
+    ZERO_STAGES_FIELD_NUMBER: _ClassVar[int]
+    RECOMPUTATIONS_FIELD_NUMBER: _ClassVar[int]
+    PRECISIONS_FIELD_NUMBER: _ClassVar[int]
+    BACKUP_WORKERS_FIELD_NUMBER: _ClassVar[int]
+    HYBRID_SYNC_FRACTIONS_FIELD_NUMBER: _ClassVar[int]
+    nodes: _containers.RepeatedScalarFieldContainer[int]
+    workers: _containers.RepeatedScalarFieldContainer[int]
+    parameter_servers: _containers.RepeatedScalarFieldContainer[int]
+    device_names: _containers.RepeatedScalarFieldContainer[str]
+    device_indexes: _containers.RepeatedScalarFieldContainer[int]
+    sync_modes: _containers.RepeatedScalarFieldContainer[SyncMode]
+    placement_offsets: _containers.RepeatedScalarFieldContainer[int]
+    placement_workers: _containers.RepeatedScalarFieldContainer[int]
+    batch_per_worker_samples: _containers.RepeatedScalarFieldContainer[int]
+    accumulation_steps: _containers.RepeatedScalarFieldContainer[int]
+    global_batch_samples: _containers.RepeatedScalarFieldContainer[int]
+    link_bytes_per_second: _containers.RepeatedScalarFieldContainer[float]
+    tensor_parallel_degrees: _containers.RepeatedScalarFieldContainer[int]
+    pipeline_parallel_degrees: _containers.RepeatedScalarFieldContainer[int]
+    data_parallel_degrees: _containers.RepeatedScalarFieldContainer[int]
+    expert_parallel_degrees: _containers.RepeatedScalarFieldContainer[int]
+    context_parallel_degrees: _containers.RepeatedScalarFieldContainer[int]
+    sequence_parallel: _containers.RepeatedScalarFieldContainer[bool]
+    interleave_degrees: _containers.RepeatedScalarFieldContainer[int]
+    zero_stages: _containers.RepeatedScalarFieldContainer[int]
+    recomputations: _containers.RepeatedScalarFieldContainer[Recomputation]
+    precisions: _containers.RepeatedScalarFieldContainer[str]
+    backup_workers: _containers.RepeatedScalarFieldContainer[int]
+    hybrid_sync_fractions: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, nodes: _Optional[_Iterable[int]] = ..., workers: _Optional[_Iterable[int]] = ..., parameter_servers: _Optional[_Iterable[int]] = ..., device_names: _Optional[_Iterable[str]] = ..., device_indexes: _Optional[_Iterable[int]] = ..., sync_modes: _Optional[_Iterable[_Union[SyncMode, str]]] = ..., placement_offsets: _Optional[_Iterable[int]] = ..., placement_workers: _Optional[_Iterable[int]] = ..., batch_per_worker_samples: _Optional[_Iterable[int]] = ..., accumulation_steps: _Optional[_Iterable[int]] = ..., global_batch_samples: _Optional[_Iterable[int]] = ..., link_bytes_per_second: _Optional[_Iterable[float]] = ..., tensor_parallel_degrees: _Optional[_Iterable[int]] = ..., pipeline_parallel_degrees: _Optional[_Iterable[int]] = ..., data_parallel_degrees: _Optional[_Iterable[int]] = ..., expert_parallel_degrees: _Optional[_Iterable[int]] = ..., context_parallel_degrees: _Optional[_Iterable[int]] = ..., sequence_parallel: _Optional[_Iterable[bool]] = ..., interleave_degrees: _Optional[_Iterable[int]] = ..., zero_stages: _Optional[_Iterable[int]] = ..., recomputations: _Optional[_Iterable[_Union[Recomputation, str]]] = ..., precisions: _Optional[_Iterable[str]] = ..., backup_workers: _Optional[_Iterable[int]] = ..., hybrid_sync_fractions: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class CountRange(_message.Message):
+    __slots__ = ("first", "last", "step", "powers_of_two")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    POWERS_OF_TWO_FIELD_NUMBER: _ClassVar[int]
+    first: int
+    last: int
+    step: int
+    powers_of_two: bool
+    def __init__(self, first: _Optional[int] = ..., last: _Optional[int] = ..., step: _Optional[int] = ..., powers_of_two: bool = ...) -> None: ...
+
+class ConfigurationRange(_message.Message):
+    __slots__ = ("nodes", "workers", "workers_per_node", "placement_rule", "template")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_PER_NODE_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_RULE_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    nodes: CountRange
+    workers: CountRange
+    workers_per_node: int
+    placement_rule: PlacementRule
+    template: Configurations
+    def __init__(self, nodes: _Optional[_Union[CountRange, _Mapping]] = ..., workers: _Optional[_Union[CountRange, _Mapping]] = ..., workers_per_node: _Optional[int] = ..., placement_rule: _Optional[_Union[PlacementRule, str]] = ..., template: _Optional[_Union[Configurations, _Mapping]] = ...) -> None: ...

@@ -1,0 +1,170 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class RowStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ROW_STATUS_UNSPECIFIED: _ClassVar[RowStatus]
+    ROW_STATUS_ANSWERED: _ClassVar[RowStatus]
+    ROW_STATUS_REFUSED: _ClassVar[RowStatus]
+    ROW_STATUS_INFEASIBLE_MEMORY: _ClassVar[RowStatus]
+
+class IntervalBasis(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    INTERVAL_BASIS_UNSPECIFIED: _ClassVar[IntervalBasis]
+    INTERVAL_BASIS_MODEL_SPREAD: _ClassVar[IntervalBasis]
+    INTERVAL_BASIS_CONFORMAL: _ClassVar[IntervalBasis]
+    INTERVAL_BASIS_SIMULATION: _ClassVar[IntervalBasis]
+
+class PredictionColumn(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PREDICTION_COLUMN_UNSPECIFIED: _ClassVar[PredictionColumn]
+    PREDICTION_COLUMN_INTERVAL: _ClassVar[PredictionColumn]
+    PREDICTION_COLUMN_BREAKDOWN: _ClassVar[PredictionColumn]
+    PREDICTION_COLUMN_UTILISATION: _ClassVar[PredictionColumn]
+    PREDICTION_COLUMN_STALENESS: _ClassVar[PredictionColumn]
+    PREDICTION_COLUMN_MEMORY: _ClassVar[PredictionColumn]
+    PREDICTION_COLUMN_WORK: _ClassVar[PredictionColumn]
+    PREDICTION_COLUMN_NONE: _ClassVar[PredictionColumn]
+ROW_STATUS_UNSPECIFIED: RowStatus
+ROW_STATUS_ANSWERED: RowStatus
+ROW_STATUS_REFUSED: RowStatus
+ROW_STATUS_INFEASIBLE_MEMORY: RowStatus
+INTERVAL_BASIS_UNSPECIFIED: IntervalBasis
+INTERVAL_BASIS_MODEL_SPREAD: IntervalBasis
+INTERVAL_BASIS_CONFORMAL: IntervalBasis
+INTERVAL_BASIS_SIMULATION: IntervalBasis
+PREDICTION_COLUMN_UNSPECIFIED: PredictionColumn
+PREDICTION_COLUMN_INTERVAL: PredictionColumn
+PREDICTION_COLUMN_BREAKDOWN: PredictionColumn
+PREDICTION_COLUMN_UTILISATION: PredictionColumn
+PREDICTION_COLUMN_STALENESS: PredictionColumn
+PREDICTION_COLUMN_MEMORY: PredictionColumn
+PREDICTION_COLUMN_WORK: PredictionColumn
+PREDICTION_COLUMN_NONE: PredictionColumn
+
+class Predictions(_message.Message):
+    __slots__ = ("rows_count", "statuses", "refusals", "step_seconds", "steps_per_second", "samples_per_second", "lower_steps_per_second", "upper_steps_per_second", "interval_coverage", "interval_basis", "breakdown_seconds", "bottleneck_names", "bottleneck_indexes", "utilisation", "staleness_mean_steps", "staleness_p95_steps", "extrapolation_ratios", "memory_bytes", "excess_memory_bytes", "finish_seconds", "costs", "warnings", "nodes", "workers")
+    ROWS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    STATUSES_FIELD_NUMBER: _ClassVar[int]
+    REFUSALS_FIELD_NUMBER: _ClassVar[int]
+    STEP_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    LOWER_STEPS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    UPPER_STEPS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_BASIS_FIELD_NUMBER: _ClassVar[int]
+    BREAKDOWN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    BOTTLENECK_NAMES_FIELD_NUMBER: _ClassVar[int]
+    BOTTLENECK_INDEXES_FIELD_NUMBER: _ClassVar[int]
+    UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    STALENESS_MEAN_STEPS_FIELD_NUMBER: _ClassVar[int]
+    STALENESS_P95_STEPS_FIELD_NUMBER: _ClassVar[int]
+    EXTRAPOLATION_RATIOS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    EXCESS_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FINISH_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    COSTS_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    rows_count: int
+    statuses: _containers.RepeatedScalarFieldContainer[RowStatus]
+    refusals: _containers.RepeatedCompositeFieldContainer[RowRefusal]
+    step_seconds: _containers.RepeatedScalarFieldContainer[float]
+    steps_per_second: _containers.RepeatedScalarFieldContainer[float]
+    samples_per_second: _containers.RepeatedScalarFieldContainer[float]
+    lower_steps_per_second: _containers.RepeatedScalarFieldContainer[float]
+    upper_steps_per_second: _containers.RepeatedScalarFieldContainer[float]
+    interval_coverage: float
+    interval_basis: IntervalBasis
+    breakdown_seconds: _containers.RepeatedCompositeFieldContainer[NamedColumn]
+    bottleneck_names: _containers.RepeatedScalarFieldContainer[str]
+    bottleneck_indexes: _containers.RepeatedScalarFieldContainer[int]
+    utilisation: _containers.RepeatedCompositeFieldContainer[NamedColumn]
+    staleness_mean_steps: _containers.RepeatedScalarFieldContainer[float]
+    staleness_p95_steps: _containers.RepeatedScalarFieldContainer[float]
+    extrapolation_ratios: _containers.RepeatedScalarFieldContainer[float]
+    memory_bytes: _containers.RepeatedScalarFieldContainer[float]
+    excess_memory_bytes: _containers.RepeatedScalarFieldContainer[float]
+    finish_seconds: _containers.RepeatedScalarFieldContainer[float]
+    costs: _containers.RepeatedScalarFieldContainer[float]
+    warnings: _containers.RepeatedCompositeFieldContainer[Warning]
+    nodes: _containers.RepeatedScalarFieldContainer[int]
+    workers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, rows_count: _Optional[int] = ..., statuses: _Optional[_Iterable[_Union[RowStatus, str]]] = ..., refusals: _Optional[_Iterable[_Union[RowRefusal, _Mapping]]] = ..., step_seconds: _Optional[_Iterable[float]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., samples_per_second: _Optional[_Iterable[float]] = ..., lower_steps_per_second: _Optional[_Iterable[float]] = ..., upper_steps_per_second: _Optional[_Iterable[float]] = ..., interval_coverage: _Optional[float] = ..., interval_basis: _Optional[_Union[IntervalBasis, str]] = ..., breakdown_seconds: _Optional[_Iterable[_Union[NamedColumn, _Mapping]]] = ..., bottleneck_names: _Optional[_Iterable[str]] = ..., bottleneck_indexes: _Optional[_Iterable[int]] = ..., utilisation: _Optional[_Iterable[_Union[NamedColumn, _Mapping]]] = ..., staleness_mean_steps: _Optional[_Iterable[float]] = ..., staleness_p95_steps: _Optional[_Iterable[float]] = ..., extrapolation_ratios: _Optional[_Iterable[float]] = ..., memory_bytes: _Optional[_Iterable[float]] = ..., excess_memory_bytes: _Optional[_Iterable[float]] = ..., finish_seconds: _Optional[_Iterable[float]] = ..., costs: _Optional[_Iterable[float]] = ..., warnings: _Optional[_Iterable[_Union[Warning, _Mapping]]] = ..., nodes: _Optional[_Iterable[int]] = ..., workers: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class NamedColumn(_message.Message):
+    __slots__ = ("name", "values")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    values: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, name: _Optional[str] = ..., values: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class RowRefusal(_message.Message):
+    __slots__ = ("rows", "reason", "message", "missing_fields")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELDS_FIELD_NUMBER: _ClassVar[int]
+    rows: _containers.RepeatedScalarFieldContainer[int]
+    reason: str
+    message: str
+    missing_fields: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, rows: _Optional[_Iterable[int]] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., missing_fields: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Warning(_message.Message):
+    __slots__ = ("reason", "message", "rows")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    message: str
+    rows: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, reason: _Optional[str] = ..., message: _Optional[str] = ..., rows: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Basis(_message.Message):
+    __slots__ = ("estimator", "estimator_version", "choice", "mixture", "profile_revision", "profile_digest", "prior_id", "catalogue_digest", "fit_time", "stale", "fallback", "evidence")
+    ESTIMATOR_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATOR_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CHOICE_FIELD_NUMBER: _ClassVar[int]
+    MIXTURE_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_REVISION_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_ID_FIELD_NUMBER: _ClassVar[int]
+    CATALOGUE_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    FIT_TIME_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
+    FALLBACK_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    estimator: str
+    estimator_version: str
+    choice: str
+    mixture: _containers.RepeatedCompositeFieldContainer[EstimatorShare]
+    profile_revision: int
+    profile_digest: str
+    prior_id: str
+    catalogue_digest: str
+    fit_time: _timestamp_pb2.Timestamp
+    stale: bool
+    fallback: bool
+    evidence: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, estimator: _Optional[str] = ..., estimator_version: _Optional[str] = ..., choice: _Optional[str] = ..., mixture: _Optional[_Iterable[_Union[EstimatorShare, _Mapping]]] = ..., profile_revision: _Optional[int] = ..., profile_digest: _Optional[str] = ..., prior_id: _Optional[str] = ..., catalogue_digest: _Optional[str] = ..., fit_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., stale: bool = ..., fallback: bool = ..., evidence: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class EstimatorShare(_message.Message):
+    __slots__ = ("estimator", "weight")
+    ESTIMATOR_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    estimator: str
+    weight: float
+    def __init__(self, estimator: _Optional[str] = ..., weight: _Optional[float] = ...) -> None: ...

@@ -1,0 +1,83 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Workload(_message.Message):
+    __slots__ = ("model_name", "parameter_bytes", "tensors_count", "flops_per_sample", "samples_per_epoch", "epochs_count", "transformer", "layers", "framework", "optimizer", "precision")
+    MODEL_NAME_FIELD_NUMBER: _ClassVar[int]
+    PARAMETER_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TENSORS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    FLOPS_PER_SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_PER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    EPOCHS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    TRANSFORMER_FIELD_NUMBER: _ClassVar[int]
+    LAYERS_FIELD_NUMBER: _ClassVar[int]
+    FRAMEWORK_FIELD_NUMBER: _ClassVar[int]
+    OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
+    PRECISION_FIELD_NUMBER: _ClassVar[int]
+    model_name: str
+    parameter_bytes: int
+    tensors_count: int
+    flops_per_sample: float
+    samples_per_epoch: int
+    epochs_count: float
+    transformer: Transformer
+    layers: _containers.RepeatedCompositeFieldContainer[Layer]
+    framework: str
+    optimizer: str
+    precision: str
+    def __init__(self, model_name: _Optional[str] = ..., parameter_bytes: _Optional[int] = ..., tensors_count: _Optional[int] = ..., flops_per_sample: _Optional[float] = ..., samples_per_epoch: _Optional[int] = ..., epochs_count: _Optional[float] = ..., transformer: _Optional[_Union[Transformer, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[Layer, _Mapping]]] = ..., framework: _Optional[str] = ..., optimizer: _Optional[str] = ..., precision: _Optional[str] = ...) -> None: ...
+
+class Transformer(_message.Message):
+    __slots__ = ("layers_count", "hidden_size", "attention_heads_count", "sequence_length_tokens", "vocabulary_size", "key_value_heads_count", "feed_forward_size", "experts_count", "experts_per_token_count")
+    LAYERS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    HIDDEN_SIZE_FIELD_NUMBER: _ClassVar[int]
+    ATTENTION_HEADS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_LENGTH_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    VOCABULARY_SIZE_FIELD_NUMBER: _ClassVar[int]
+    KEY_VALUE_HEADS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    FEED_FORWARD_SIZE_FIELD_NUMBER: _ClassVar[int]
+    EXPERTS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    EXPERTS_PER_TOKEN_COUNT_FIELD_NUMBER: _ClassVar[int]
+    layers_count: int
+    hidden_size: int
+    attention_heads_count: int
+    sequence_length_tokens: int
+    vocabulary_size: int
+    key_value_heads_count: int
+    feed_forward_size: int
+    experts_count: int
+    experts_per_token_count: int
+    def __init__(self, layers_count: _Optional[int] = ..., hidden_size: _Optional[int] = ..., attention_heads_count: _Optional[int] = ..., sequence_length_tokens: _Optional[int] = ..., vocabulary_size: _Optional[int] = ..., key_value_heads_count: _Optional[int] = ..., feed_forward_size: _Optional[int] = ..., experts_count: _Optional[int] = ..., experts_per_token_count: _Optional[int] = ...) -> None: ...
+
+class Layer(_message.Message):
+    __slots__ = ("name", "kind", "forward_flops_per_sample", "parameter_bytes", "activation_bytes_per_sample")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    FORWARD_FLOPS_PER_SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    PARAMETER_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ACTIVATION_BYTES_PER_SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: str
+    forward_flops_per_sample: float
+    parameter_bytes: int
+    activation_bytes_per_sample: float
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., forward_flops_per_sample: _Optional[float] = ..., parameter_bytes: _Optional[int] = ..., activation_bytes_per_sample: _Optional[float] = ...) -> None: ...
+
+class Network(_message.Message):
+    __slots__ = ("link_bytes_per_second", "half_duplex", "worker_link_bytes_per_second", "per_message_seconds", "round_trip_seconds")
+    LINK_BYTES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    HALF_DUPLEX_FIELD_NUMBER: _ClassVar[int]
+    WORKER_LINK_BYTES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    PER_MESSAGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    ROUND_TRIP_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    link_bytes_per_second: float
+    half_duplex: bool
+    worker_link_bytes_per_second: float
+    per_message_seconds: float
+    round_trip_seconds: float
+    def __init__(self, link_bytes_per_second: _Optional[float] = ..., half_duplex: bool = ..., worker_link_bytes_per_second: _Optional[float] = ..., per_message_seconds: _Optional[float] = ..., round_trip_seconds: _Optional[float] = ...) -> None: ...
