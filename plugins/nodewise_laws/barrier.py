@@ -3,10 +3,14 @@
 In one round each of W workers downloads the parameters, computes, uploads its gradient and has the
 server apply it; the next round begins when all have. Transfers and updates share the server, so W of
 them take W times one; computing does not, and its end is the maximum E_W of W compute times (see
-`order_statistics`). The two forms are the two extremes of how transfers fall beside computing:
-no overlap (all upload after the last has computed) and best overlap (early finishers upload while
-others still compute). A reconstruction from first principles, not a published law; real rounds lie
-between or close to the best.
+`order_statistics`). Without overlap, nobody uploads before the last has computed. With the best overlap,
+early finishers upload while others still compute.
+
+Both are reconstructions from first principles, not published laws. The first is an upper bound. The
+second is an approximation and no bound: it lets the server begin when the typical worker has finished,
+though the earliest finish before. Against simulated rounds whose uploads queue in order (gamma compute
+times, cv 0.1 to 1, 2 to 16 workers) it errs by -3 to +19 %, by 3 % on average, the worst where W
+uploads take about as long as computing.
 """
 
 from __future__ import annotations
@@ -83,7 +87,7 @@ def barrier_round_best_overlap_s(
     Returns
     -------
     (...) array
-        Seconds per round, in the common shape; never more than without overlap.
+        Seconds per round, in the common shape; never more than without overlap, the same for one worker.
 
     Raises
     ------

@@ -197,7 +197,7 @@ def _network(
     think = non_negative("think_s", think_s)
     customers = counts("population", population, minimum=1)
     broadcast(demands_s=demands[..., 0], think_s=think, population=customers)
-    if not np.all(demands.sum(axis=-1) + think > 0.0):
+    if not np.all(demands.sum(axis=-1) + think > 1e-300):
         message = "demands_s and think_s must add up to a cycle of more than 0 seconds"
         raise ValueError(message)
     return demands, think, customers
@@ -206,5 +206,5 @@ def _network(
 def _capacity(largest_demand_s: FloatArray) -> FloatArray:
     """Cycles per second that the busiest station can do at most; infinite without any demand."""
     capacity: FloatArray = np.full(np.shape(largest_demand_s), np.inf)
-    np.divide(1.0, largest_demand_s, out=capacity, where=largest_demand_s > 0.0)
+    np.divide(1.0, largest_demand_s, out=capacity, where=largest_demand_s > 1e-300)
     return capacity

@@ -12,7 +12,6 @@ networks of queues with different classes of customers", J. ACM 22(2), 1975.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import SupportsIndex
 
@@ -121,7 +120,7 @@ def exact_mva(demands_s: npt.ArrayLike, think_s: float, population: SupportsInde
     think = non_negative_scalar("think_s", think_s)
     customers = count("population", population, minimum=1)
     service: list[float] = demands.tolist()
-    _reject_empty_cycle(sum(service) + think)
+    _reject_cycle_out_of_range(sum(service) + think)
 
     # Plain floats: for a handful of stations, NumPy's cost per call exceeds that of the arithmetic.
     throughput: list[float] = []
@@ -175,7 +174,9 @@ def exact_mva_many(demands_s: npt.ArrayLike, think_s: npt.ArrayLike, population:
     think = np.broadcast_to(think, (networks,)).copy()
     customers = count("population", population, minimum=1)
     if networks:
-        _reject_empty_cycle(float((demands.sum(axis=1) + think).min()))
+        cycles = demands.sum(axis=1) + think
+        _reject_cycle_out_of_range(float(cycles.min()))
+        _reject_cycle_out_of_range(float(cycles.max()))
 
     # Population is the outer axis while computing, so that each step writes one contiguous block.
     throughput = np.empty((customers, networks))
@@ -197,9 +198,11 @@ def exact_mva_many(demands_s: npt.ArrayLike, think_s: npt.ArrayLike, population:
     )
 
 
-def _reject_empty_cycle(cycle_s: float) -> None:
-    """Refuse a cycle of no length: its throughput would be infinite."""
-    # Below the smallest normal number the reciprocal overflows; above 1e300 sums over the queue do.
-    if not 1e-300 < cycle_s < 1e300 or not math.isfinite(cycle_s):
-        message = f"demands_s and think_s must add up to a cycle of more than 0 seconds, got {cycle_s!r}"
+def _reject_cycle_out_of_range(cycle_s: float) -> None:
+    """Refuse a cycle of no length, whose throughput would be infinite, and what doubles cannot hold."""
+    if not 1e-300 < cycle_s < 1e300:
+        message = (
+            "demands_s and think_s must add up to a cycle of more than 0 seconds "
+            f"(between 1e-300 and 1e300), got {cycle_s!r}"
+        )
         raise ValueError(message)

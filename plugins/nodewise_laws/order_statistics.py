@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import integrate, special
+from scipy import special
 
 from nodewise_laws._checks import FloatArray, IntArray, broadcast, counts, frozen, non_negative
 
@@ -156,6 +156,9 @@ def expected_maximum(cdf: Callable[[float], float], workers: npt.ArrayLike, *, s
         An argument is out of its range, or the integral does not settle (no finite mean, or `cdf` is
         not a distribution function).
     """
+    # Importing it costs every process a tenth of a second, and only this function needs it.
+    from scipy import integrate  # noqa: PLC0415
+
     number = counts("workers", workers, minimum=1, maximum=MAX_WORKERS)
     if not (math.isfinite(scale_s) and scale_s > 0.0):
         message = f"scale_s must be finite and more than 0, got {scale_s!r}"

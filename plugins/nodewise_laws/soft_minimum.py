@@ -95,10 +95,12 @@ def soft_minimum_demand(
     ratio = np.divide(throughput, capacity, out=np.zeros(shape), where=capacity > 0.0)
     power = np.where(np.isfinite(exponent), exponent, 1.0)
     # 1 - ratio^p without cancellation close to saturation; log 0 = -inf gives 1, as it should. Rows of
-    # infinite order are replaced below, so their ratio of 1 must not divide by zero here.
-    with np.errstate(divide="ignore"):
+    # infinite order are replaced below, so their ratio of 1 must not divide by zero here. At a tiny order
+    # the rate may exceed what doubles hold and comes out infinite.
+    with np.errstate(divide="ignore", over="ignore"):
         remaining = -np.expm1(power * np.log(np.where(finite, ratio, 0.0)))
-    return np.asarray(np.where(finite, throughput * remaining ** (-1.0 / power), throughput))
+        demand = throughput * remaining ** (-1.0 / power)
+    return np.asarray(np.where(finite, demand, throughput))
 
 
 def _capacity(capacity_per_s: npt.ArrayLike) -> FloatArray:
