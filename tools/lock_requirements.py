@@ -73,6 +73,8 @@ def lock(chosen: RequirementSet, *, upgrade: bool) -> None:
         source.write_text("\n".join(lines) + "\n", encoding="utf-8")
         command = [sys.executable, "-m", "uv", "pip", "compile", str(source), "--output-file", str(output), "--quiet"]
         command += ["--universal", "--python-version", OLDEST_PYTHON, "--generate-hashes"]
+        # One version for all Pythons, so that types, warnings and figures are the same on each.
+        command += ["--fork-strategy", "fewest"]
         command += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
         if chosen.shares_pins_of is not None:
             command += ["--constraints", str(REQUIREMENTS / f"{chosen.shares_pins_of}.txt")]
