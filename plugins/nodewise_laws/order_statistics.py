@@ -15,17 +15,15 @@ Statistics", 3rd ed., Wiley 2003, chapter 3.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
 from nodewise_laws._checks import FloatArray, IntArray, broadcast, counts, frozen, non_negative
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "MAX_COEFFICIENT_OF_VARIATION",
