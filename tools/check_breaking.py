@@ -34,7 +34,7 @@ def check() -> int:
         print("buf breaking: nodewise.v1 has no released version yet, so it is free to change")
         return 0
     print(f"buf breaking: against {image.relative_to(ROOT)}")
-    return buf("breaking", "--against", str(image), "--path", "protos/nodewise")
+    return buf("breaking", "protos", "--against", str(image))
 
 
 def write() -> int:
@@ -47,7 +47,7 @@ def write() -> int:
     if check():
         return 1
     RELEASED.mkdir(parents=True, exist_ok=True)
-    return buf("build", "--path", "protos/nodewise", "--exclude-source-info", "--output", str(image))
+    return buf("build", "protos", "--exclude-source-info", "--output", str(image))
 
 
 def main() -> None:
