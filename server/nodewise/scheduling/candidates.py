@@ -1,0 +1,182 @@
+"""What a job could run on: every allowed number of worker devices in every allowed pool, as columns to be predicted.
+
+Columns are shared: jobs (and calls) with the same counts, pools and template get the same ``Configurations`` object, so
+that whatever is cached by it downstream is found again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.configurations import Configurations, Placement
+from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.schedule import ClusterState, JobState
+from nodewise.scheduling.request import JobQuestion
+
+__all__ = ["CandidateRows", "Candidates", "check_rows"]
+
+_Template = tuple[str, tuple[int | float, ...]]
+_Part = tuple[int, str, bytes, float, int]
+"""Pool, its device, devices per node (as bytes), link in bytes/s, and most worker devices there."""
+MAX_SHARED_ROWS: Final = 4_096
+"""Rows of candidates that are kept between calls; 256 sets of that size take some 50 MB."""
+_ARRAYS: Final = tuple(
+    each.name for each in fields(Configurations) if each.name not in ("devices", "precisions", "placement")
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CandidateRows:
+    """Rows to predict for one job, by pool, then by ascending worker devices; ``nodes`` that these are packed on."""
+
+    pool: Ints
+    devices: Ints
+    nodes: Ints
+    configurations: Configurations
+
+    def __len__(self) -> int:
+        return len(self.devices)
+
+
+class Candidates:
+    """Makes the candidate rows of one call's jobs."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._quotas = state.quotas
+        self._pools = [
+            (index, pool.device, pool.available_devices.tobytes(), pool.link_bytes_per_s, pool.total_devices)
+            for index, pool in enumerate(state.pools)
+        ]
+        self._wide: dict[tuple[object, ...], CandidateRows] = {}
+
+    def count(self, job: JobState) -> int:
+        """How many rows the job has."""
+        rooms = (self._room(job, pool) for pool in job.allowed_pools)
+        return sum(bisect_right(job.allowed_devices, room) for room in rooms)
+
+    def _room(self, job: JobState, pool: int) -> int:
+        """Most worker devices that the empty pool and the queue's quota hold beside the job's servers."""
+        total = self._pools[pool][4]
+        return min(total, self._quotas.get(job.queue, total)) - job.server_devices
+
+    def rows(self, job: JobState, template: Configurations | None) -> CandidateRows:
+        """Every allowed (pool, devices) that fits the empty cluster and the queue's quota, servers included."""
+        parts = tuple((*self._pools[pool][:4], self._room(job, pool)) for pool in job.allowed_pools)
+        known = None if template is None else _key(template)
+        if len(job.allowed_devices) * len(parts) <= MAX_SHARED_ROWS:
+            return _shared_rows(parts, job.allowed_devices, known)
+        key = (parts, job.allowed_devices, known)
+        if key not in self._wide:
+            self._wide[key] = _rows(parts, job.allowed_devices, known)
+        return self._wide[key]
+
+
+def check_rows(
+    candidates: Candidates,
+    state: ClusterState,
+    questions: tuple[JobQuestion, ...],
+    order: tuple[int, ...],
+    most: int,
+) -> None:
+    """Refuse a question that asks for more rows than a call may.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED, naming the counts of the job that has most.
+    """
+    counts = [candidates.count(job) for job in state.jobs]
+    if sum(counts) <= most:
+        return
+    widest = order[counts.index(max(counts))]
+    name = "allowed_devices" if questions[widest].allowed_devices else "max_devices"
+    violation = Violation(
+        f"jobs[{widest}].{name}",
+        f"allows {max(counts):,} counts, and the call asks for {sum(counts):,} predictions of at most {most:,}: "
+        "state fewer allowed_devices or a smaller max_devices",
+    )
+    raise NodewiseError.invalid([violation], Reason.LIMIT_EXCEEDED)
+
+
+def _key(template: Configurations) -> _Template:
+    precision = template.precisions[int(template.precision_index[0])]
+    return precision, tuple(getattr(template, name)[0].item() for name in _ARRAYS)
+
+
+def _rows(parts: tuple[_Part, ...], allowed: tuple[int, ...], template: _Template | None) -> CandidateRows:
+    counts = np.asarray(allowed, dtype=np.int64)
+    pools, devices, nodes, links, placements = [], [], [], [], []
+    for index, _, available_bytes, link, room in parts:
+        available = np.frombuffer(available_bytes, dtype=np.int64)
+        fitting = counts[: np.searchsorted(counts, room, side="right")]
+        pools.append(np.full(len(fitting), index))
+        devices.append(fitting)
+        nodes.append(_packed_nodes(available, fitting))
+        links.append(np.full(len(fitting), link))
+        placements.append(_placements(available, fitting))
+    pool, count = _joined(pools), _joined(devices)
+    names = tuple(dict.fromkeys(part[1] for part in parts))
+    codes = {part[0]: names.index(part[1]) for part in parts}
+    index_of = as_ints([codes[index] for index in pool.tolist()])
+    rows = _templated(len(count), template)
+    link_column = as_floats(np.concatenate([*links, np.zeros(0)]))
+    placement = None
+    if any(part is not None for part in placements):
+        placement = Placement.of(row for part, n in zip(placements, devices) for row in part or [()] * len(n))
+    configurations = rows.replaced(
+        nodes=_joined(nodes),
+        workers=count,
+        devices=names or ("",),
+        device_index=index_of,
+        link_bytes_per_s=_or(link_column, rows.link_bytes_per_s),
+        placement=placement,
+    )
+    return CandidateRows(pool, count, configurations.nodes, configurations)
+
+
+_shared_rows = lru_cache(maxsize=256)(_rows)
+
+
+def _joined(parts: list[Ints]) -> Ints:
+    return as_ints(np.concatenate([*parts, np.zeros(0, dtype=np.int64)]))
+
+
+def _or(stated: Floats, otherwise: Floats) -> Floats:
+    """The pool's link where it is known, else the template's."""
+    return freeze(np.where(stated > 0, stated, otherwise))
+
+
+def _templated(rows: int, template: _Template | None) -> Configurations:
+    """Rows that hold what the template states."""
+    plain = Configurations.of(rows)
+    if template is None:
+        return plain
+    precision, values = template
+    columns: dict[str, object] = {
+        name: constant_floats(rows, value) if isinstance(value, float) else constant_ints(rows, value)
+        for name, value in zip(_ARRAYS, values)
+    }
+    columns["precisions"], columns["precision_index"] = (precision,), constant_ints(rows, 0)
+    return plain.replaced(**columns)
+
+
+def _packed_nodes(available: Ints, counts: Ints) -> Ints:
+    """Fewest nodes of the empty pool that hold each number of workers: the largest nodes first."""
+    held = np.cumsum(np.sort(available)[::-1])
+    return np.searchsorted(held, counts, side="left") + 1
+
+
+def _placements(available: Ints, counts: Ints) -> list[tuple[int, ...]] | None:
+    """Workers per node, full nodes first, where nodes are uneven and "packed" would not say it; else None."""
+    if len(np.unique(available[available > 0])) <= 1:
+        return None
+    sizes = np.sort(available)[::-1]
+    before = np.cumsum(sizes) - sizes
+    workers = np.clip(counts[:, np.newaxis] - before, 0, sizes)
+    return [tuple(row[row > 0].tolist()) for row in workers]

@@ -1,0 +1,113 @@
+"""Checks of a schedule question; paths are those of the contract's ScheduleRequest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.schedule import ClusterState, PolicyParameter
+from nodewise.scheduling.findings import Findings
+from nodewise.scheduling.job_checks import JobReader
+from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
+
+__all__ = ["Checked", "checked"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checked:
+    """The state that the question describes; ``order`` holds the place of each of its jobs in the request.
+
+    Jobs are brought into the order of submit time and id, so that no decision depends on the order in which they were
+    listed.
+    """
+
+    state: ClusterState
+    order: tuple[int, ...]
+
+
+def checked(
+    question: ScheduleQuestion, parameters: Sequence[PolicyParameter], limits: ScheduleLimits | None = None
+) -> Checked:
+    """Turn a question into a cluster's state.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED, INVALID_FIELD or CONTRADICTORY_FACTS, in this order, naming the fields.
+    """
+    _check_limits(question, limits or ScheduleLimits())
+    found = Findings()
+    _check_cluster(question, found)
+    values = _parameters(question, parameters, found)
+    quotas = _quotas(question, found)
+    if not found.clean:  # jobs are only read against a cluster that makes sense
+        found.finish()
+    reader = JobReader(question, found)
+    jobs = [reader.read(place, job) for place, job in enumerate(question.jobs)]
+    found.finish()
+    order = sorted(range(len(jobs)), key=lambda place: (jobs[place].submit_time_s, jobs[place].job_id))
+    state = ClusterState(
+        now_s=question.now_s,
+        pools=question.pools,
+        jobs=tuple(jobs[place] for place in order),
+        quotas=quotas,
+        parameters=values,
+        memory=question.memory,
+    )
+    return Checked(state, tuple(order))
+
+
+def _check_limits(question: ScheduleQuestion, limits: ScheduleLimits) -> None:
+    nodes = sum(len(pool.available_devices) for pool in question.pools)
+    counted = (
+        ("jobs", "jobs", len(question.jobs), limits.jobs),
+        ("cluster.pools", "pools", len(question.pools), limits.pools),
+        ("cluster.pools", "nodes", nodes, limits.nodes),
+    )
+    for path, what, number, most in counted:
+        if number > most:
+            violation = Violation(path, f"may hold {most:,} {what} per call, found {number:,}: split the cluster")
+            raise NodewiseError.invalid([violation], Reason.LIMIT_EXCEEDED)
+
+
+def _check_cluster(question: ScheduleQuestion, found: Findings) -> None:
+    if not math.isfinite(question.now_s):
+        found.wrong("now", "must be a time")
+    if not any(pool.available_devices.any() for pool in question.pools):
+        found.wrong("cluster.pools", "must hold a device to give out, found none")
+    names: dict[str, int] = {}
+    for index, pool in enumerate(question.pools):
+        path = f"cluster.pools[{index}]"
+        found.name(f"{path}.name", pool.name)
+        if names.setdefault(pool.name, index) != index:
+            found.wrong(f"{path}.name", f"must be unique, {pool.name!r} is also cluster.pools[{names[pool.name]}]")
+        found.number(f"{path}.link_bytes_per_second", pool.link_bytes_per_s)
+        found.number(f"{path}.price_per_node_hour", pool.price_per_node_hour)
+        for node in (pool.available_devices < 0).nonzero()[0].tolist():
+            found.wrong(f"{path}.available_devices[{node}]", f"must be 0 or more, found {pool.available_devices[node]}")
+
+
+def _parameters(question: ScheduleQuestion, parameters: Sequence[PolicyParameter], found: Findings) -> dict[str, float]:
+    """The policy's parameters with the defaults of those that are not stated."""
+    known = {parameter.name: parameter for parameter in parameters}
+    for name, value in sorted(question.parameters.items()):
+        path = f"policy_parameters[{name!r}]"
+        if name not in known:
+            listed = ", ".join(repr(each) for each in known) or "none"
+            found.wrong(path, f"is no parameter of this policy, which has: {listed}")
+        elif not known[name].minimum <= value <= known[name].maximum:
+            found.wrong(path, f"must be {known[name].minimum:g} to {known[name].maximum:g}, found {value:g}")
+    return {name: question.parameters.get(name, parameter.default) for name, parameter in known.items()}
+
+
+def _quotas(question: ScheduleQuestion, found: Findings) -> dict[str, int]:
+    quotas: dict[str, int] = {}
+    for index, quota in enumerate(question.quotas):
+        found.name(f"quotas[{index}].queue", quota.queue)
+        if quota.queue in quotas:
+            found.wrong(f"quotas[{index}].queue", f"must be unique, {quota.queue!r} has a quota already")
+        found.number(f"quotas[{index}].max_devices", quota.max_devices)
+        quotas[quota.queue] = quota.max_devices
+    return quotas

@@ -1,0 +1,196 @@
+"""Throughput curves of all jobs, from the same predictions that every other asker gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.predictions import RowStatus
+from nodewise.domain.profile import Profile
+from nodewise.domain.schedule import Curves
+from nodewise.estimation.question import Answer, Basis, Question
+from nodewise.plugin import Budget
+from nodewise.scheduling.candidates import CandidateRows, Candidates, check_rows
+from nodewise.scheduling.checks import Checked
+from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
+
+__all__ = ["JobCurves", "Predict", "gathered", "without"]
+
+Predict = Callable[[Question], Answer]
+"""Answers a question about one job; raises NodewiseError for a job that cannot be answered."""
+
+_OUT_OF_TIME = Refusal(Reason.DEADLINE_EXCEEDED, "the call's time was over before this job was predicted")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class JobCurves:
+    """The curves, and per job (in the state's order) what they rest on or why there is none.
+
+    Attributes
+    ----------
+    refusals : tuple
+        Why a job has no curve; None = it has one, or nothing that it is allowed fits the cluster.
+    bases : tuple
+        What a job's rows rest on; None = it was not answered.
+    batch_known : tuple of bool
+        True = rates are samples/s, else mini-batches/s.
+    complete : bool
+        False = the time was over before every job was predicted.
+    """
+
+    curves: Curves
+    refusals: tuple[Refusal | None, ...]
+    bases: tuple[Basis | None, ...]
+    batch_known: tuple[bool, ...]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _JobRows:
+    """One job's answered rows."""
+
+    candidates: CandidateRows
+    configurations: Configurations
+    rates: Floats
+    kept: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    batch_known: bool
+    basis: Basis
+
+
+def gathered(
+    question: ScheduleQuestion, known: Checked, predict: Predict, budget: Budget, limits: ScheduleLimits
+) -> JobCurves:
+    """Predict every job on everything it may run on.
+
+    A job that cannot be answered is refused alone. Jobs of the same profile and candidates are predicted once. Jobs
+    that the time did not suffice for are refused with DEADLINE_EXCEEDED.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED.
+    """
+    state = known.state
+    candidates_of = Candidates(state)
+    check_rows(candidates_of, state, question.jobs, known.order, limits.candidate_rows)
+    answers: dict[tuple[object, ...], _JobRows | Refusal] = {}
+    found: list[_JobRows | Refusal | None] = []
+    complete = True
+    for job, place in zip(state.jobs, known.order):
+        asked = question.jobs[place]
+        if isinstance(asked.profile, NodewiseError):
+            found.append(_refusal(asked.profile))
+            continue
+        candidates = candidates_of.rows(job, asked.template)
+        if not len(candidates):
+            found.append(None)
+            continue
+        key = _identity(asked.profile, candidates)
+        if key not in answers:
+            if budget.remaining_s() <= 0:
+                complete = False
+                found.append(_OUT_OF_TIME)
+                continue
+            answers[key] = _answered(question, asked.profile, candidates, predict)
+        found.append(answers[key])
+    return _assembled(found, complete=complete)
+
+
+def _identity(profile: Profile, candidates: CandidateRows) -> tuple[object, ...]:
+    """Same identity, same answer: candidates are shared objects, profiles have digests."""
+    content = (profile.profile_id, profile.revision, profile.digest) if profile.digest else id(profile)
+    return content, candidates
+
+
+def _refusal(error: NodewiseError) -> Refusal:
+    missing = error.metadata.get("missing_fields", "")
+    return Refusal(error.reason, error.message, tuple(missing.split(",")) if missing else ())
+
+
+def _answered(
+    question: ScheduleQuestion, profile: Profile, candidates: CandidateRows, predict: Predict
+) -> _JobRows | Refusal:
+    try:
+        answer = predict(
+            Question(
+                profile=profile,
+                configurations=candidates.configurations,
+                estimator=question.estimator,
+                options=question.options,
+                coverage=question.coverage,
+                freshness=question.freshness,
+                allow_fallback=question.allow_fallback,
+            )
+        )
+    except NodewiseError as error:
+        return _refusal(error)
+    answered = answer.predictions.answered
+    batch_known = bool((answer.samples_per_step > 0)[answered].all())
+    rates = answer.samples_per_s if batch_known else answer.minibatches_per_s
+    kept = answered & (rates > 0)
+    if not kept.any():
+        return _why_nothing(answer)
+    return _JobRows(candidates, answer.configurations, rates, kept, batch_known, answer.basis)
+
+
+def _why_nothing(answer: Answer) -> Refusal:
+    """The refusal that most rows share, or that no row fits into memory."""
+    if answer.predictions.refusals:
+        return max(answer.predictions.refusals, key=lambda each: len(each.rows)).refusal
+    short = answer.predictions.excess_memory_bytes
+    if (answer.predictions.status == RowStatus.INFEASIBLE_MEMORY).any():
+        least = "" if short is None else f" ({short[short > 0].min(initial=np.inf):,.0f} bytes short at best)"
+        return Refusal(Reason.UNSUPPORTED_CONFIGURATION, f"does not fit into memory on any allowed count{least}")
+    return Refusal(Reason.EVIDENCE_MISSING, "no allowed count could be predicted")
+
+
+def _assembled(found: list[_JobRows | Refusal | None], *, complete: bool) -> JobCurves:
+    """All jobs' answered rows, one after the other."""
+    rows = [each for each in found if isinstance(each, _JobRows)]
+    counts = [int(each.kept.sum()) if isinstance(each, _JobRows) else 0 for each in found]
+    kept = np.flatnonzero(np.concatenate([each.kept for each in rows])) if rows else np.zeros(0, dtype=np.int64)
+
+    def column(parts: list[Ints]) -> Ints:
+        return as_ints(np.concatenate(parts)[kept] if parts else kept)
+
+    configurations = Configurations.concatenated([each.configurations for each in rows])
+    if len(kept) < len(configurations):
+        configurations = configurations.take(kept)
+    curves = Curves(
+        offsets=as_ints(np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))),
+        pool=column([each.candidates.pool for each in rows]),
+        devices=column([each.candidates.devices for each in rows]),
+        nodes=column([each.candidates.nodes for each in rows]),
+        samples_per_s=as_floats(np.concatenate([each.rates for each in rows])[kept] if rows else np.zeros(0)),
+        configurations=configurations,
+    )
+    return JobCurves(
+        curves=curves,
+        refusals=tuple(each if isinstance(each, Refusal) else None for each in found),
+        bases=tuple(each.basis if isinstance(each, _JobRows) else None for each in found),
+        batch_known=tuple(not isinstance(each, _JobRows) or each.batch_known for each in found),
+        complete=complete,
+    )
+
+
+def without(curves: Curves, jobs: set[int]) -> Curves:
+    """The curves with the rows of some jobs left out; every job keeps its place."""
+    if not jobs:
+        return curves
+    lengths = np.diff(curves.offsets)
+    out = np.zeros(len(lengths), dtype=bool)
+    out[list(jobs)] = True
+    rows = np.flatnonzero(~np.repeat(out, lengths))
+    return Curves(
+        offsets=as_ints(np.concatenate(([0], np.cumsum(np.where(out, 0, lengths))))),
+        pool=as_ints(curves.pool[rows]),
+        devices=as_ints(curves.devices[rows]),
+        nodes=as_ints(curves.nodes[rows]),
+        samples_per_s=as_floats(curves.samples_per_s[rows]),
+        configurations=curves.configurations.take(as_ints(rows)),
+    )

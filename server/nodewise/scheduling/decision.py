@@ -1,0 +1,97 @@
+"""What becomes of each job, with the reason and the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+from nodewise.domain.errors import Refusal
+from nodewise.estimation.question import Basis
+from nodewise.scheduling.placement import NodeDevices
+
+__all__ = ["Action", "Decision", "DecisionReason", "JobDecision"]
+
+
+class Action(IntEnum):
+    """What to do with a job; values are the contract's."""
+
+    KEEP = 1
+    CHANGE = 2
+    WAIT = 3
+    NO_ANSWER = 4
+
+
+class DecisionReason(StrEnum):
+    """Why; stable names that callers may switch on."""
+
+    UNCHANGED = "UNCHANGED"
+    """KEEP: the policy gives it what it has."""
+    MINIMUM_RUN = "MINIMUM_RUN"
+    """KEEP: it has not yet run for its minimum_run_seconds."""
+    STARTED = "STARTED"
+    """CHANGE: it did not run."""
+    RESIZED = "RESIZED"
+    """CHANGE: another number of devices in the same pool."""
+    MOVED = "MOVED"
+    """CHANGE: another pool."""
+    NO_FREE_DEVICES = "NO_FREE_DEVICES"
+    """WAIT: not even its smallest count is free."""
+    DOES_NOT_FIT = "DOES_NOT_FIT"
+    """WAIT: its smallest count is more than its pools have when they are empty."""
+    QUOTA_REACHED = "QUOTA_REACHED"
+    """WAIT: devices are free but its queue may not hold more."""
+    POLICY_CHOSE_OTHERS = "POLICY_CHOSE_OTHERS"
+    """WAIT: devices are free, and the policy's rule does not give them to it now."""
+    DEADLINE_CUT = "DEADLINE_CUT"
+    """WAIT: the time was over before the policy came to it."""
+    CURVE_MISSING = "CURVE_MISSING"
+    """NO_ANSWER: it could not be predicted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDecision:
+    """What to do with one job.
+
+    Attributes
+    ----------
+    pool, devices, nodes, placement
+        What it runs on from now: pool's name (empty = nothing), worker devices, nodes that run workers, and (node
+        index, devices) with those of servers.
+    samples_per_s : float
+        Predicted there (mini-batches/s where the batch is not known); 0 = it does not run or is not known.
+    finish_s : float
+        Seconds until it is done if that stays; 0 = as above.
+    marginal_samples_per_s : float
+        What the next larger allowed count in the pool would add per device; 0 = none or not known.
+    basis, refusal
+        What the curve rests on; why there is none.
+    """
+
+    job_id: str
+    action: Action
+    reason: DecisionReason
+    why: str
+    pool: str = ""
+    devices: int = 0
+    nodes: int = 0
+    placement: NodeDevices = ()
+    samples_per_s: float = 0.0
+    finish_s: float = 0.0
+    marginal_samples_per_s: float = 0.0
+    basis: Basis | None = None
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The decision: one entry per job in the request's order.
+
+    ``complete`` False = the time was over first, and this is the best feasible decision so far. ``memory`` is what the
+    policy wants to be given next time.
+    """
+
+    jobs: tuple[JobDecision, ...]
+    policy: str
+    policy_version: str
+    complete: bool
+    memory: bytes

@@ -1,0 +1,217 @@
+"""Actions, reasons and words for what each job gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodewise.domain.errors import Refusal
+from nodewise.domain.schedule import ClusterState, Grant, JobState
+from nodewise.scheduling.curves import JobCurves
+from nodewise.scheduling.decision import Action, DecisionReason, JobDecision
+from nodewise.scheduling.placement import NodeDevices, worker_nodes
+
+__all__ = ["Explainer"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Explainer:
+    """Says what becomes of each job of a decided round.
+
+    Attributes
+    ----------
+    state, curves
+        The whole cluster, with every job and its curve.
+    policy : str
+        Its name, for the words.
+    free, quotas
+        Devices per pool and per queue that nobody took.
+    complete : bool
+        Whether the policy came to its end.
+    """
+
+    state: ClusterState
+    curves: JobCurves
+    policy: str
+    free: Sequence[int]
+    quotas: Mapping[str, int]
+    complete: bool
+
+    def unanswered(self, index: int, refusal: Refusal) -> JobDecision:
+        """A job that could not be predicted stays as it is."""
+        job = self.state.jobs[index]
+        held = "it gets nothing"
+        if job.current is not None:
+            held = f"it keeps the {_devices(job.current.devices)} that it holds"
+        return self._held(index, Action.NO_ANSWER, DecisionReason.CURVE_MISSING, f"{refusal.message}; {held}", refusal)
+
+    def within_minimum_run(self, index: int) -> JobDecision:
+        """A job that may not be changed yet stays as it is."""
+        job = self.state.jobs[index]
+        age = 0.0 if job.current is None else job.current.age_s
+        why = f"has run for {number(age)} s of the {number(job.minimum_run_s)} s that it must; {self._rate_text(index)}"
+        return self._held(index, Action.KEEP, DecisionReason.MINIMUM_RUN, why)
+
+    def granted(self, index: int, grant: Grant, placement: NodeDevices) -> JobDecision:
+        """A job that the policy gave devices."""
+        job, current = self.state.jobs[index], self.state.jobs[index].current
+        pool = self.state.pools[grant.pool].name
+        where = f"{_devices(grant.devices)} of {pool!r}"
+        if current is None:
+            action, reason, what = Action.CHANGE, DecisionReason.STARTED, f"starts on {where}"
+        elif current.pool != grant.pool:
+            before = self.state.pools[current.pool].name
+            action, reason, what = Action.CHANGE, DecisionReason.MOVED, f"moves from {before!r} to {where}"
+        elif current.devices != grant.devices + job.server_devices:
+            before = str(max(current.devices - job.server_devices, 0))
+            action, reason, what = Action.CHANGE, DecisionReason.RESIZED, f"goes from {before} to {where}"
+        else:
+            action, reason, what = Action.KEEP, DecisionReason.UNCHANGED, f"keeps its {where}"
+        moved = action == Action.CHANGE and (current is not None or job.attained_service_device_s > 0)
+        restart_s = job.restart_cost_s if moved else 0.0
+        rate, marginal, packed = self._predicted(index, grant.pool, grant.devices)
+        nodes = worker_nodes(placement, grant.devices)
+        parts = [what]
+        if job.server_devices:
+            parts.append(f"{job.server_devices} more for servers")
+        finish_s = self._finish_s(job, rate, restart_s)
+        parts.append(f"{self._finish_text(index, rate, finish_s)}{_restart_text(restart_s)}")
+        if nodes > packed:
+            parts.append(
+                f"spread over {nodes} nodes where {packed} would do if they were empty (the rate is for {packed})"
+            )
+        if grant.why:
+            parts.append(f"{self.policy}: {grant.why}")
+        return JobDecision(
+            job_id=job.job_id,
+            action=action,
+            reason=reason,
+            why="; ".join(parts),
+            pool=pool,
+            devices=grant.devices,
+            nodes=nodes,
+            placement=placement,
+            samples_per_s=rate,
+            finish_s=finish_s,
+            marginal_samples_per_s=marginal,
+            basis=self.curves.bases[index],
+        )
+
+    def waiting(self, index: int) -> JobDecision:
+        """A job that gets nothing now."""
+        job = self.state.jobs[index]
+        reason, why = self._why_waiting(index)
+        if job.current is not None:
+            why += f"; it is stopped and gives back {_devices(job.current.devices)}"
+        return JobDecision(
+            job_id=job.job_id, action=Action.WAIT, reason=reason, why=why, basis=self.curves.bases[index]
+        )
+
+    def _why_waiting(self, index: int) -> tuple[DecisionReason, str]:
+        job, rows = self.state.jobs[index], self.curves.curves.rows(index)
+        quota = self.quotas.get(job.queue)
+        needs: dict[int, int] = {}
+        for pool, devices in zip(
+            self.curves.curves.pool[rows].tolist(), self.curves.curves.devices[rows].tolist(), strict=True
+        ):
+            needs.setdefault(pool, devices + job.server_devices)
+        if not needs:
+            return self._never_fits(job)
+        free = [pool for pool, need in needs.items() if need <= self.free[pool]]
+        named = ", ".join(f"{self.free[pool]} of {self.state.pools[pool].name!r}" for pool in sorted(needs))
+        least = min(needs.values())
+        if not free:
+            return DecisionReason.NO_FREE_DEVICES, f"needs {_devices(least)} or more; left free: {named}"
+        if quota is not None and all(needs[pool] > quota for pool in free):
+            text = f"needs {_devices(least)} or more; queue {job.queue!r} may take {max(quota, 0)} more of its quota"
+            return DecisionReason.QUOTA_REACHED, text
+        if not self.complete:
+            return DecisionReason.DEADLINE_CUT, f"the time was over before {self.policy} came to it; left free: {named}"
+        text = f"{self.policy} gives it nothing now; it needs {_devices(least)} or more; left free: {named}"
+        return DecisionReason.POLICY_CHOSE_OTHERS, text
+
+    def _never_fits(self, job: JobState) -> tuple[DecisionReason, str]:
+        sizes = [self.state.pools[pool].total_devices for pool in job.allowed_pools]
+        most = max(sizes, default=0)
+        if not job.allowed_devices:
+            return DecisionReason.DOES_NOT_FIT, f"needs more devices than any of its pools has ({most})"
+        least = job.allowed_devices[0] + job.server_devices
+        if least > most:
+            text = f"needs {_devices(least)} or more, servers included; its largest pool has {most}"
+            return DecisionReason.DOES_NOT_FIT, text
+        quota = self.state.quotas.get(job.queue, 0)
+        return DecisionReason.QUOTA_REACHED, f"needs {_devices(least)} or more; queue {job.queue!r} may hold {quota}"
+
+    def _held(
+        self, index: int, action: Action, reason: DecisionReason, why: str, refusal: Refusal | None = None
+    ) -> JobDecision:
+        """A job that stays on what it holds."""
+        job, current = self.state.jobs[index], self.state.jobs[index].current
+        basis = self.curves.bases[index]
+        if current is None:
+            return JobDecision(job_id=job.job_id, action=action, reason=reason, why=why, basis=basis, refusal=refusal)
+        workers = current.devices - job.server_devices
+        rate, marginal, _ = self._predicted(index, current.pool, workers)
+        return JobDecision(
+            job_id=job.job_id,
+            action=action,
+            reason=reason,
+            why=why,
+            pool=self.state.pools[current.pool].name,
+            devices=workers,
+            nodes=worker_nodes(current.placement, workers),
+            placement=current.placement,
+            samples_per_s=rate,
+            finish_s=self._finish_s(job, rate, 0.0),
+            marginal_samples_per_s=marginal,
+            basis=basis,
+            refusal=refusal,
+        )
+
+    def _predicted(self, index: int, pool: int, devices: int) -> tuple[float, float, int]:
+        """Rate, its rise per device to the next larger count, and nodes of the prediction; zeros where not known."""
+        curves = self.curves.curves
+        rows = curves.rows(index)
+        here = rows.start + np.flatnonzero(curves.pool[rows] == pool)
+        at = int(np.searchsorted(curves.devices[here], devices))
+        if at == len(here) or curves.devices[here[at]] != devices:
+            return 0.0, 0.0, 0
+        rate = float(curves.samples_per_s[here[at]])
+        marginal = 0.0
+        if at + 1 < len(here):
+            larger = here[at + 1]
+            marginal = (float(curves.samples_per_s[larger]) - rate) / (int(curves.devices[larger]) - devices)
+        return rate, marginal, int(curves.nodes[here[at]])
+
+    @staticmethod
+    def _finish_s(job: JobState, rate: float, restart_s: float) -> float:
+        return job.remaining_samples / rate + restart_s if rate > 0 else 0.0
+
+    def _rate_text(self, index: int) -> str:
+        job, current = self.state.jobs[index], self.state.jobs[index].current
+        if current is None:
+            return "does not run"
+        rate, _, _ = self._predicted(index, current.pool, current.devices - job.server_devices)
+        return self._finish_text(index, rate, self._finish_s(job, rate, 0.0))
+
+    def _finish_text(self, index: int, rate: float, finish_s: float) -> str:
+        if rate <= 0:
+            return "its throughput there is not known"
+        what = "samples" if self.curves.batch_known[index] else "mini-batches"
+        left = number(self.state.jobs[index].remaining_samples)
+        return f"{number(rate)} {what}/s predicted, {left} {what} left, done in {number(finish_s)} s"
+
+
+def number(value: float) -> str:
+    """A number for people: four digits, no exponent where that can be avoided."""
+    return f"{value:,.0f}" if 1000 <= value < 1e15 else f"{value:.4g}"
+
+
+def _devices(count: int) -> str:
+    return f"{count} device" if count == 1 else f"{count} devices"
+
+
+def _restart_text(restart_s: float) -> str:
+    return f" (restart of {number(restart_s)} s included)" if restart_s else ""

@@ -1,0 +1,133 @@
+"""The question put to a policy, in the domain's words: a cluster, its jobs, and how to decide and predict.
+
+Values here are as the caller gave them: 0 or empty means "not stated" wherever the contract says so. ``checks.checked``
+turns them into a cluster's state or says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.predictions import Options
+from nodewise.domain.profile import Profile
+from nodewise.domain.schedule import NodePool
+from nodewise.estimation.question import AUTO, Freshness
+
+__all__ = ["HeldDevices", "JobQuestion", "QueueQuota", "ScheduleLimits", "ScheduleQuestion"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldDevices:
+    """What a job runs on now: the pool's name, (node index, devices) with servers' included, and its age (s)."""
+
+    pool: str
+    placement: tuple[tuple[int, int], ...]
+    age_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueQuota:
+    """Most devices, servers included, that the jobs of a queue may hold at once."""
+
+    queue: str
+    max_devices: int
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class JobQuestion:
+    """A job that wants devices.
+
+    Attributes
+    ----------
+    profile : Profile or NodewiseError
+        What is known of it, or why it could not be loaded: such a job is left as it is and takes nothing from the
+        others.
+    remaining_samples : float
+        Samples left (mini-batches where the batch is not known); above 0.
+    allowed_devices, min_devices, max_devices : int
+        Numbers of worker devices. Empty = every number from min (0 = 1) to max (0 = as many as the cluster has).
+    allowed_pools : tuple of str
+        Names; empty = all.
+    server_devices : int
+        Taken besides the workers, in the same pool.
+    requested_devices : int
+        0 = the fewest allowed.
+    weight : float
+        0 = 1.
+    template : Configurations or None
+        One row: sync mode, servers, batch. Nodes, workers, devices and placement are filled in and must not be stated.
+    submit_time_s, deadline_s : float
+        Seconds since 1970.
+    restart_cost_s, minimum_run_s, attained_service_device_s : float
+        Seconds, seconds and device-seconds.
+    """
+
+    job_id: str
+    profile: Profile | NodewiseError
+    remaining_samples: float
+    submit_time_s: float = 0.0
+    allowed_devices: tuple[int, ...] = ()
+    min_devices: int = 0
+    max_devices: int = 0
+    allowed_pools: tuple[str, ...] = ()
+    server_devices: int = 0
+    requested_devices: int = 0
+    attained_service_device_s: float = 0.0
+    current: HeldDevices | None = None
+    restart_cost_s: float = 0.0
+    weight: float = 0.0
+    queue: str = ""
+    deadline_s: float | None = None
+    template: Configurations | None = None
+    minimum_run_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ScheduleQuestion:
+    """A cluster, the jobs that want a share of it, and how to decide and predict.
+
+    Attributes
+    ----------
+    pools : tuple of NodePool
+        Devices that may be given out; those that the jobs hold are included.
+    parameters : mapping of str to float
+        Of the policy; what is not stated is its default.
+    memory : bytes
+        What the policy returned last time.
+    estimator, options, coverage, freshness, allow_fallback
+        How to predict, as in a ``Question``.
+    """
+
+    now_s: float
+    pools: tuple[NodePool, ...]
+    jobs: tuple[JobQuestion, ...]
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    memory: bytes = b""
+    quotas: tuple[QueueQuota, ...] = ()
+    estimator: str = AUTO
+    options: Options = field(default_factory=Options)
+    coverage: float = 0.9
+    freshness: Freshness = Freshness.WAIT
+    allow_fallback: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleLimits:
+    """Caps of one call.
+
+    Attributes
+    ----------
+    jobs, pools, nodes : int
+        Jobs; pools; nodes of all pools together.
+    candidate_rows : int
+        Configurations to predict for all jobs together: 512 jobs on each of 384 counts stay below it, and the columns
+        of that many rows take about 50 MB.
+    """
+
+    jobs: int = 4_096
+    pools: int = 256
+    nodes: int = 65_536
+    candidate_rows: int = 262_144
