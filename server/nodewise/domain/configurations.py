@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Floats, Ints, as_ints, constant_floats, constant_ints, freeze
 
 __all__ = [
     "DEGREES",
@@ -120,8 +120,8 @@ class Configurations:
     sync_mode : int
         Values of :class:`SyncMode`.
     batch_per_worker, accumulation, global_batch : int
-        Samples per worker and micro-step (0 = not known), micro-steps, samples per step over all workers (0 = derived or
-        not known).
+        Samples per worker and micro-step (0 = not known), micro-steps, samples per step over all workers (0 = derived
+        or not known).
     link_bytes_per_s : float
         Link of a server or node per direction; 0 = the job's own.
     tensor_parallel ... recomputation : int
@@ -177,7 +177,7 @@ class Configurations:
         global_batch: int = 0,
         link_bytes_per_s: float = 0.0,
     ) -> Configurations:
-        """Rows that differ in nodes and workers only; everything else is a default. ``replaced`` sets the rest."""
+        """Rows that differ in nodes and workers only; ``replaced`` sets the rest."""
 
         def column(values: Sequence[int] | NDArray[np.integer] | int) -> Ints:
             return constant_ints(rows, values) if isinstance(values, int) else as_ints(values)

@@ -1,7 +1,7 @@
 """Errors as values: every reason Nodewise can give, with its kind, in one catalogue.
 
-The boundary (``rpc/errors.py``) turns a :class:`NodewiseError` into a gRPC status; nothing below it knows gRPC. The text of
-any other exception never reaches a caller.
+The boundary (``rpc/errors.py``) turns a :class:`NodewiseError` into a gRPC status; nothing below it knows gRPC. The
+text of any other exception never reaches a caller.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ class Kind(Enum):
     NOT_FOUND = "not found"
     CONFLICT = "conflict"
     PRECONDITION = "precondition"
-    EXHAUSTED = "exhausted"
     UNIMPLEMENTED = "unimplemented"
     UNAVAILABLE = "unavailable"
     DEADLINE = "deadline"
@@ -69,7 +68,9 @@ class ReasonEntry:
 
 CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
     {
-        Reason.INVALID_FIELD: ReasonEntry(Kind.INVALID, "A field holds a value that it must not; the violations say which."),
+        Reason.INVALID_FIELD: ReasonEntry(
+            Kind.INVALID, "A field holds a value that it must not; the violations say which."
+        ),
         Reason.CONTRADICTORY_FACTS: ReasonEntry(
             Kind.INVALID, "Fields contradict each other or what is stored; the violations name both."
         ),
@@ -84,9 +85,13 @@ CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
         Reason.REVISION_NOT_REACHED: ReasonEntry(
             Kind.PRECONDITION, "The profile has not reached the revision that was asked for; retry later."
         ),
-        Reason.MODEL_NOT_CACHED: ReasonEntry(Kind.PRECONDITION, "Only a fitted model was wanted and there is none yet."),
+        Reason.MODEL_NOT_CACHED: ReasonEntry(
+            Kind.PRECONDITION, "Only a fitted model was wanted and there is none yet."
+        ),
         Reason.ETAG_MISMATCH: ReasonEntry(Kind.CONFLICT, "The profile changed since the etag was read."),
-        Reason.SESSION_NOT_OPEN: ReasonEntry(Kind.PRECONDITION, "The first message of an ingest stream opens a session."),
+        Reason.SESSION_NOT_OPEN: ReasonEntry(
+            Kind.PRECONDITION, "The first message of an ingest stream opens a session."
+        ),
         Reason.BATCH_OUT_OF_ORDER: ReasonEntry(
             Kind.PRECONDITION, "A batch is missing before this one; resend from the number that is named."
         ),
@@ -97,7 +102,9 @@ CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
         Reason.UNSUPPORTED_CONFIGURATION: ReasonEntry(
             Kind.PRECONDITION, "The estimator does not know this kind of configuration."
         ),
-        Reason.OBJECTIVE_UNREACHABLE: ReasonEntry(Kind.PRECONDITION, "No configuration asked about meets the objective."),
+        Reason.OBJECTIVE_UNREACHABLE: ReasonEntry(
+            Kind.PRECONDITION, "No configuration asked about meets the objective."
+        ),
         Reason.ESTIMATOR_FAILED: ReasonEntry(Kind.INTERNAL, "The estimator raised; the server's log has the details."),
         Reason.ESTIMATOR_INVALID_RESULT: ReasonEntry(
             Kind.INTERNAL, "The estimator answered with something that cannot be true; the answer was discarded."
@@ -107,7 +114,9 @@ CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
         Reason.STORE_UNAVAILABLE: ReasonEntry(Kind.UNAVAILABLE, "The store cannot be read or written now; retry."),
         Reason.NOT_IMPLEMENTED: ReasonEntry(Kind.UNIMPLEMENTED, "This release does not offer the method yet."),
         Reason.DEADLINE_EXCEEDED: ReasonEntry(Kind.DEADLINE, "The call's time was over before the answer was ready."),
-        Reason.INTERNAL: ReasonEntry(Kind.INTERNAL, "A fault of the server; its log has the details under the request id."),
+        Reason.INTERNAL: ReasonEntry(
+            Kind.INTERNAL, "A fault of the server; its log has the details under the request id."
+        ),
     }
 )
 

@@ -98,10 +98,10 @@ class Predictions(_message.Message):
     excess_memory_bytes: _containers.RepeatedScalarFieldContainer[float]
     finish_seconds: _containers.RepeatedScalarFieldContainer[float]
     costs: _containers.RepeatedScalarFieldContainer[float]
-    warnings: _containers.RepeatedCompositeFieldContainer[Warning]
+    warnings: _containers.RepeatedCompositeFieldContainer[Notice]
     nodes: _containers.RepeatedScalarFieldContainer[int]
     workers: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, rows_count: _Optional[int] = ..., statuses: _Optional[_Iterable[_Union[RowStatus, str]]] = ..., refusals: _Optional[_Iterable[_Union[RowRefusal, _Mapping]]] = ..., step_seconds: _Optional[_Iterable[float]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., samples_per_second: _Optional[_Iterable[float]] = ..., lower_steps_per_second: _Optional[_Iterable[float]] = ..., upper_steps_per_second: _Optional[_Iterable[float]] = ..., interval_coverage: _Optional[float] = ..., interval_basis: _Optional[_Union[IntervalBasis, str]] = ..., breakdown_seconds: _Optional[_Iterable[_Union[NamedColumn, _Mapping]]] = ..., bottleneck_names: _Optional[_Iterable[str]] = ..., bottleneck_indexes: _Optional[_Iterable[int]] = ..., utilisation: _Optional[_Iterable[_Union[NamedColumn, _Mapping]]] = ..., staleness_mean_steps: _Optional[_Iterable[float]] = ..., staleness_p95_steps: _Optional[_Iterable[float]] = ..., extrapolation_ratios: _Optional[_Iterable[float]] = ..., memory_bytes: _Optional[_Iterable[float]] = ..., excess_memory_bytes: _Optional[_Iterable[float]] = ..., finish_seconds: _Optional[_Iterable[float]] = ..., costs: _Optional[_Iterable[float]] = ..., warnings: _Optional[_Iterable[_Union[Warning, _Mapping]]] = ..., nodes: _Optional[_Iterable[int]] = ..., workers: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, rows_count: _Optional[int] = ..., statuses: _Optional[_Iterable[_Union[RowStatus, str]]] = ..., refusals: _Optional[_Iterable[_Union[RowRefusal, _Mapping]]] = ..., step_seconds: _Optional[_Iterable[float]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., samples_per_second: _Optional[_Iterable[float]] = ..., lower_steps_per_second: _Optional[_Iterable[float]] = ..., upper_steps_per_second: _Optional[_Iterable[float]] = ..., interval_coverage: _Optional[float] = ..., interval_basis: _Optional[_Union[IntervalBasis, str]] = ..., breakdown_seconds: _Optional[_Iterable[_Union[NamedColumn, _Mapping]]] = ..., bottleneck_names: _Optional[_Iterable[str]] = ..., bottleneck_indexes: _Optional[_Iterable[int]] = ..., utilisation: _Optional[_Iterable[_Union[NamedColumn, _Mapping]]] = ..., staleness_mean_steps: _Optional[_Iterable[float]] = ..., staleness_p95_steps: _Optional[_Iterable[float]] = ..., extrapolation_ratios: _Optional[_Iterable[float]] = ..., memory_bytes: _Optional[_Iterable[float]] = ..., excess_memory_bytes: _Optional[_Iterable[float]] = ..., finish_seconds: _Optional[_Iterable[float]] = ..., costs: _Optional[_Iterable[float]] = ..., warnings: _Optional[_Iterable[_Union[Notice, _Mapping]]] = ..., nodes: _Optional[_Iterable[int]] = ..., workers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class NamedColumn(_message.Message):
     __slots__ = ("name", "values")
@@ -123,7 +123,7 @@ class RowRefusal(_message.Message):
     missing_fields: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, rows: _Optional[_Iterable[int]] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., missing_fields: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class Warning(_message.Message):
+class Notice(_message.Message):
     __slots__ = ("reason", "message", "rows")
     REASON_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]

@@ -1,0 +1,1 @@
+"""Nodewise: predicts the performance of distributed DNN training and serves the answers over gRPC."""

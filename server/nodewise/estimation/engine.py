@@ -1,0 +1,374 @@
+"""The engine: one way from a question to an answer, for every asker."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+import structlog
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.predictions import Notice, Predictions
+from nodewise.domain.profile import Profile
+from nodewise.estimation.check import checked
+from nodewise.estimation.intervals import interval_of
+from nodewise.estimation.objectives import judged
+from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Question
+from nodewise.estimation.registry import Loaded, Registry
+from nodewise.estimation.resolve import Defaults, defaults_of, resolved
+from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Model, Prior, Query
+from nodewise.ports.clock import Clock, SystemClock
+
+__all__ = ["Engine", "Fitted"]
+
+_log = structlog.get_logger(__name__)
+
+FAR_EXTRAPOLATION = 2.0
+"""Scale relative to the evidence from which an answer warns: beyond twice the largest measured scale even the right
+model's saturation rests on assumption (the field note of the queueing model asks for this warning)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Fitted:
+    """A model fitted to a profile, with what its answers rest on."""
+
+    model: Model
+    basis: Basis
+    fit_s: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Context:
+    """What a fit may use; ``model`` lets one estimator build on another."""
+
+    prior: Prior | None
+    catalogue: Catalogue
+    seed: int
+    profile: Profile
+    engine: Engine
+    query: Query
+
+    def model(self, estimator: str) -> Model:
+        """Another estimator's model of the same profile."""
+        question = Question(
+            profile=self.profile,
+            configurations=self.query.configurations,
+            estimator=estimator,
+            options=self.query.options,
+        )
+        return self.engine.fitted(question, self.query.configurations).model
+
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+class Engine:
+    """Answers questions from an immutable registry. Fitted models and choices are cached; the rest is pure.
+
+    A fitted model is cached under everything it depends on: the profile's digest, the estimator and its version, the
+    prior, the catalogue and the seed.
+
+    Parameters
+    ----------
+    registry : Registry
+        The estimators.
+    priors : mapping of estimator to Prior
+        What was learned; empty = nothing.
+    capacity : int
+        Fitted models, choices and profiles' defaults that are kept, least recently used dropped first.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        catalogue: Catalogue | None = None,
+        priors: dict[str, Prior] | None = None,
+        capacity: int = 8192,
+        clock: Clock | None = None,
+    ) -> None:
+        self.registry = registry
+        self._catalogue = catalogue or Catalogue()
+        self._priors = dict(priors or {})
+        self._clock = clock or SystemClock()
+        self._all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
+        self._models: _Cache[tuple[object, ...], Fitted] = _Cache(capacity)
+        self._choices: _Cache[tuple[object, ...], tuple[str, str, bool, Assessment]] = _Cache(capacity)
+        self._defaults: _Cache[str, Defaults] = _Cache(capacity)
+
+    def inline(self, question: Question) -> bool:
+        """Whether every estimator that a question may reach runs in the caller's thread."""
+        loaded = self.registry.estimators.get(question.estimator)
+        if loaded is not None and not question.allow_fallback:
+            return loaded.mode == "inline"
+        return self._all_inline
+
+    def estimator(self, name: str) -> Loaded[EstimatorRecord]:
+        """A loaded estimator.
+
+        Raises
+        ------
+        NodewiseError
+            ESTIMATOR_NOT_FOUND, with the names that are loaded.
+        """
+        loaded = self.registry.estimators.get(name)
+        if loaded is None:
+            available = ", ".join([AUTO, *self.registry.estimators])
+            raise NodewiseError(
+                Reason.ESTIMATOR_NOT_FOUND,
+                f"no estimator is named {name!r}; loaded are: {available}",
+                {"estimator": name, "available": available},
+            )
+        return loaded
+
+    def resolve(self, profile: Profile, configurations: Configurations) -> Configurations:
+        """The configurations with everything filled in that the profile's evidence tells."""
+        defaults = self._defaults.get(profile.digest)
+        if defaults is None:
+            defaults = defaults_of(profile)
+            if profile.digest:
+                self._defaults.put(profile.digest, defaults)
+        return resolved(configurations, defaults)
+
+    def answer(self, question: Question) -> Answer:
+        """Answer a question.
+
+        Raises
+        ------
+        NodewiseError
+            Whatever stands in the way of every row; single rows are refused in the predictions instead.
+        """
+        configurations = self.resolve(question.profile, question.configurations)
+        fitted = self.fitted(question, configurations)
+        predictions = self._predicted(fitted, configurations, question)
+        return assembled(question, configurations, predictions, fitted.basis)
+
+    def fit_ahead(self, profile: Profile) -> None:
+        """Fit what a question about the profile's own configurations would need."""
+        evidence = [profile.phase_timings.configurations, profile.observations.configurations]
+        configurations = Configurations.concatenated([part for part in evidence if len(part)])
+        if len(configurations):
+            question = Question(profile=profile, configurations=configurations)
+            self.fitted(question, self.resolve(profile, configurations))
+
+    def fitted(self, question: Question, configurations: Configurations) -> Fitted:
+        """The model that answers a question; fitted now unless it is cached."""
+        profile = question.profile
+        name, choice, fallback, assessment = self._chosen(question, configurations)
+        loaded = self.estimator(name)
+        prior = self._priors.get(name)
+        key = (
+            (profile.digest, name, loaded.record.version, prior.prior_id if prior else "", question.options.seed)
+            if profile.digest
+            else None
+        )
+        known = self._models.get(key) if key else None
+        if known is None:
+            if question.freshness == Freshness.CACHED_ONLY:
+                raise NodewiseError(
+                    Reason.MODEL_NOT_CACHED,
+                    f"no fitted model of {name!r} is cached for this profile; ask with FRESHNESS_WAIT",
+                    {"estimator": name},
+                )
+            known = self._fit(profile, loaded, prior, assessment, question, configurations)
+            if key:
+                self._models.put(key, known)
+        basis = known.basis
+        if (basis.choice, basis.fallback, basis.profile_revision) != (choice, fallback, profile.revision):
+            basis = replace(basis, choice=choice, fallback=fallback, profile_revision=profile.revision)
+            known = Fitted(model=known.model, basis=basis, fit_s=known.fit_s)
+            if key:
+                self._models.put(key, known)
+        return known
+
+    def _chosen(self, question: Question, configurations: Configurations) -> tuple[str, str, bool, Assessment]:
+        """Estimator, why it was chosen, whether it stands in for another, and its assessment."""
+        key = (question.profile.digest, question.estimator, configurations, question.options, question.allow_fallback)
+        known = self._choices.get(key) if question.profile.digest else None
+        if known is None:
+            known = self._choose(question, configurations)
+            if question.profile.digest:
+                self._choices.put(key, known)
+        return known
+
+    def _choose(self, question: Question, configurations: Configurations) -> tuple[str, str, bool, Assessment]:
+        query = Query(configurations=configurations, options=question.options)
+        refusal: Refusal | None = None
+        if question.estimator != AUTO:
+            assessment = self._assess(self.estimator(question.estimator), question.profile, query)
+            if assessment.refusal is None:
+                return question.estimator, "asked for by name", False, assessment
+            refusal = assessment.refusal
+            if not question.allow_fallback:
+                raise NodewiseError.refused(refusal)
+        able: list[tuple[float, str, Assessment]] = []
+        refusals: list[tuple[str, Refusal]] = []
+        for name, loaded in self.registry.estimators.items():
+            if name == question.estimator:
+                continue
+            try:
+                assessment = self._assess(loaded, question.profile, query)
+            except NodewiseError as error:
+                # One broken estimator must not cost the others their answers.
+                assessment = Assessment(refusal=Refusal(error.reason, error.message))
+            if assessment.refusal is None:
+                able.append((-assessment.strength, name, assessment))
+            else:
+                refusals.append((name, assessment.refusal))
+        if not able:
+            raise NodewiseError.refused(refusal or _joint_refusal(refusals))
+        able.sort(key=lambda entry: entry[:2])
+        _, name, assessment = able[0]
+        why = f"strongest evidence of {len(able)} that can answer" if len(able) > 1 else "the only one that can answer"
+        if refusal is not None:
+            why = f"{question.estimator} refused ({refusal.reason}); {why}"
+        return name, why, refusal is not None, assessment
+
+    def _assess(self, loaded: Loaded[EstimatorRecord], profile: Profile, query: Query) -> Assessment:
+        try:
+            assessment = loaded.record.estimator.assess(profile, query)
+        except NodewiseError as error:
+            return Assessment(refusal=Refusal(error.reason, error.message))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
+            raise _failure(loaded, "assess", error) from None
+        if not isinstance(assessment, Assessment) or not 0.0 <= assessment.strength <= 1.0:
+            raise NodewiseError(
+                Reason.ESTIMATOR_INVALID_RESULT,
+                f"estimator {loaded.record.name!r} must assess with an Assessment of strength 0 to 1",
+                {"estimator": loaded.record.name},
+            )
+        return assessment
+
+    def _fit(
+        self,
+        profile: Profile,
+        loaded: Loaded[EstimatorRecord],
+        prior: Prior | None,
+        assessment: Assessment,
+        question: Question,
+        configurations: Configurations,
+    ) -> Fitted:
+        query = Query(configurations=configurations, options=question.options)
+        context = _Context(prior, self._catalogue, question.options.seed, profile, self, query)
+        started = time.perf_counter()
+        try:
+            model = loaded.record.estimator.fit(profile, context)
+        except NodewiseError:
+            raise
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
+            raise _failure(loaded, "fit", error) from None
+        basis = Basis(
+            estimator=loaded.record.name,
+            estimator_version=loaded.record.version,
+            choice="",
+            profile_revision=profile.revision,
+            profile_digest=profile.digest,
+            prior_id=prior.prior_id if prior else "",
+            catalogue_digest=self._catalogue.digest,
+            fit_time_s=self._clock.now_s(),
+            evidence=assessment.evidence,
+        )
+        return Fitted(model=model, basis=basis, fit_s=time.perf_counter() - started)
+
+    def _predicted(self, fitted: Fitted, configurations: Configurations, question: Question) -> Predictions:
+        name = fitted.basis.estimator
+        try:
+            predictions = fitted.model.predict(configurations, question.options)
+        except NodewiseError:
+            raise
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  # as above
+            raise _failure(self.estimator(name), "predict", error) from None
+        return checked(predictions, configurations, name)
+
+
+def assembled(question: Question, configurations: Configurations, predictions: Predictions, basis: Basis) -> Answer:
+    """Everything that follows from the predictions: rates, interval, objective, warnings."""
+    steps_per_s = configurations.steps_per_s(predictions.step_s)
+    samples_per_step = configurations.samples_per_step()
+    interval = interval_of(predictions, steps_per_s, question.coverage, question.options)
+    samples_per_s = steps_per_s * samples_per_step
+    minibatches_per_s = steps_per_s * configurations.minibatches_per_step()
+    notices = predictions.notices
+    if len(predictions) and predictions.extrapolation.max() > FAR_EXTRAPOLATION:
+        far = np.flatnonzero(predictions.extrapolation > FAR_EXTRAPOLATION)
+        furthest = float(predictions.extrapolation.max())
+        message = f"{len(far)} rows lie beyond twice the measured scale (the furthest {furthest:.3g} times)"
+        notices = (*notices, Notice("EXTRAPOLATES", message, tuple(far.tolist())))
+    finish_s = costs = recommendation = None
+    if question.objective is not None:
+        verdict = judged(
+            question.objective, configurations, predictions, samples_per_s, minibatches_per_s, question.profile.workload
+        )
+        finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
+        if verdict.notice is not None:
+            notices = (*notices, verdict.notice)
+    return Answer(
+        configurations=configurations,
+        predictions=predictions,
+        steps_per_s=steps_per_s,
+        samples_per_s=samples_per_s,
+        minibatches_per_s=minibatches_per_s,
+        interval=interval,
+        finish_s=finish_s,
+        costs=costs,
+        recommendation=recommendation,
+        notices=notices,
+        basis=basis,
+        samples_per_step=samples_per_step,
+    )
+
+
+def _joint_refusal(refusals: list[tuple[str, Refusal]]) -> Refusal:
+    """What every estimator misses, in one refusal."""
+    if not refusals:
+        return Refusal(Reason.EVIDENCE_MISSING, "no estimator is loaded")
+    if len(refusals) == 1:
+        return refusals[0][1]
+    fields = tuple(dict.fromkeys(field for _, refusal in refusals for field in refusal.missing_fields))
+    text = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals)
+    return Refusal(Reason.EVIDENCE_MISSING, f"no estimator can answer ({text})", fields)
+
+
+def _failure(loaded: Loaded[EstimatorRecord], method: str, error: BaseException) -> NodewiseError:
+    """An error that names the plugin and keeps the exception's text in the log."""
+    record = loaded.record
+    _log.error("estimator_failed", estimator=record.name, version=record.version, method=method, exc_info=error)
+    return NodewiseError(
+        Reason.ESTIMATOR_FAILED,
+        f"estimator {record.name!r} {record.version} of {loaded.distribution} failed in {method}",
+        {"estimator": record.name, "version": record.version, "distribution": loaded.distribution, "method": method},
+    )
+
+
+class _Cache(Generic[KeyT, ValueT]):
+    """A bounded mapping that forgets what was used least recently; shared by threads."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._entries: OrderedDict[KeyT, ValueT] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: KeyT) -> ValueT | None:
+        with self._lock:
+            value = self._entries.get(key)
+            if value is not None:
+                self._entries.move_to_end(key)
+            return value
+
+    def put(self, key: KeyT, value: ValueT) -> None:
+        with self._lock:
+            self._entries[key] = value
+            if len(self._entries) > self._capacity:
+                self._entries.popitem(last=False)

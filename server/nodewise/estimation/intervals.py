@@ -1,0 +1,39 @@
+"""Intervals: a model gives its spread, this module alone turns it into bounds."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtri
+
+from nodewise.domain.columns import Floats
+from nodewise.domain.predictions import Fidelity, Options, Predictions
+from nodewise.estimation.question import Interval, IntervalBasis
+
+__all__ = ["interval_of", "one_sided_rate"]
+
+
+def interval_of(predictions: Predictions, steps_per_s: Floats, coverage: float, options: Options) -> Interval | None:
+    """Bounds of steps/s from the model's own spread of ln(step time), taken as normal.
+
+    Returns None for a model that states no spread. Not calibrated against measured errors: the basis says so.
+    """
+    spread = predictions.log_spread
+    if not spread.any():
+        return None
+    factor = np.exp(_quantile(0.5 + coverage / 2.0) * spread)
+    basis = IntervalBasis.SIMULATION if options.fidelity == Fidelity.SIMULATE else IntervalBasis.MODEL_SPREAD
+    return Interval(
+        lower_steps_per_s=steps_per_s / factor, upper_steps_per_s=steps_per_s * factor, coverage=coverage, basis=basis
+    )
+
+
+def one_sided_rate(predictions: Predictions, rate: Floats, confidence: float) -> Floats:
+    """The rate that is reached with probability ``confidence``."""
+    return rate * np.exp(-_quantile(confidence) * predictions.log_spread)
+
+
+@lru_cache(maxsize=256)
+def _quantile(probability: float) -> float:
+    return float(ndtri(probability))

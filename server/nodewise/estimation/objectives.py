@@ -1,0 +1,272 @@
+"""Objectives: which of the answered rows is best, by which rule, with which numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.objective import HighestThroughput, Knee, LeastCost, LeastTime, Objective, Recommendation
+from nodewise.domain.predictions import Notice, Predictions
+from nodewise.domain.workload import Workload
+from nodewise.estimation.intervals import one_sided_rate
+
+__all__ = ["Verdict", "judged"]
+
+KNEE_TOLERANCE = 1e-9
+"""Relative slack of the knee's comparison: exactly linear scaling at share 1 must not fail by the last bit of a difference."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Verdict:
+    """Time and cost columns (None = not asked about), the recommendation, and a notice when there is none."""
+
+    finish_s: Floats | None
+    costs: Floats | None
+    recommendation: Recommendation | None
+    notice: Notice | None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Rows:
+    """The answered rows of a question, as the rules compare them."""
+
+    index: Ints
+    nodes: Ints
+    scale: Ints
+    scale_name: str
+    rate: Floats
+    rate_name: str
+    finish_s: Floats | None
+    costs: Floats | None
+    currency: str
+
+
+def judged(
+    objective: Objective,
+    configurations: Configurations,
+    predictions: Predictions,
+    samples_per_s: Floats,
+    minibatches_per_s: Floats,
+    workload: Workload,
+) -> Verdict:
+    """Apply an objective to predicted rows.
+
+    Rates are samples/s; where the batch of a row is not known, mini-batches/s, which compare rows of one batch alike.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD when the rule needs work, a data set's size or prices that were not given.
+    """
+    answered = predictions.answered
+    known = bool((samples_per_s[answered] > 0).all())
+    rate, rate_name = (samples_per_s, "samples/s") if known else (minibatches_per_s, "mini-batches/s")
+    if objective.confidence is not None:
+        rate = one_sided_rate(predictions, rate, objective.confidence)
+    work = _work(objective, workload)
+    finish_s = None
+    if work is not None:
+        if not known:
+            path = "configurations.batch_per_worker_samples"
+            raise NodewiseError.invalid(
+                [Violation(path, "must be known, here or in the profile's evidence: objective.work is counted in samples")]
+            )
+        finish_s = np.divide(work, rate, out=np.zeros(len(rate)), where=rate > 0)
+    costs = _costs(objective, configurations, finish_s)
+    index = np.flatnonzero(answered)
+    nodes = configurations.nodes[index]
+    varied = len(index) < 2 or bool((nodes != nodes[0]).any())
+    rows = _Rows(
+        index=index,
+        nodes=nodes,
+        scale=nodes if varied else configurations.workers[index],
+        scale_name="nodes" if varied else "workers",
+        rate=rate[index],
+        rate_name=rate_name,
+        finish_s=None if finish_s is None else finish_s[index],
+        costs=None if costs is None else costs[index],
+        currency=objective.prices.currency if objective.prices else "",
+    )
+    chosen, rule, why, numbers = _apply(objective, rows) if len(index) else (None, "", "no row was answered", {})
+    if chosen is None:
+        notice = Notice(Reason.OBJECTIVE_UNREACHABLE, why)
+        return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice)
+    row = int(index[chosen])
+    if objective.confidence is not None:
+        why += f", judged by what is reached with probability {objective.confidence:g}"
+    recommendation = Recommendation(
+        row=row,
+        nodes=int(configurations.nodes[row]),
+        workers=int(configurations.workers[row]),
+        rule=rule,
+        why=why,
+        numbers=numbers,
+    )
+    return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None)
+
+
+_Choice = tuple[int | None, str, str, dict[str, float]]
+
+
+def _apply(objective: Objective, rows: _Rows) -> _Choice:
+    rule = objective.rule
+    if isinstance(rule, HighestThroughput):
+        return _highest(rows)
+    if isinstance(rule, Knee):
+        return _knee(rows, rule.share)
+    if isinstance(rule, LeastTime):
+        return _least_time(rows, rule)
+    return _least_cost(rows, rule)
+
+
+def _highest(rows: _Rows) -> _Choice:
+    best = _first(-rows.rate, rows.nodes)
+    value = float(rows.rate[best])
+    why = (
+        f"{value:.4g} {rows.rate_name} on {rows.scale[best]} {rows.scale_name} is the highest of {len(rows.rate)} rows"
+    )
+    return best, "highest_throughput", why, {_rate_key(rows): value}
+
+
+def _knee(rows: _Rows, share: float) -> _Choice:
+    # The best row of each scale stands for it.
+    order = np.lexsort((-rows.rate, rows.scale))
+    scale, first = np.unique(rows.scale[order], return_index=True)
+    best = order[first]
+    rate = rows.rate[best]
+    base = rate[0] / scale[0]
+    gains = np.diff(rate) / np.diff(scale)
+    paying = np.flatnonzero(gains >= share * base * (1.0 - KNEE_TOLERANCE))
+    at = int(paying[-1]) + 1 if len(paying) else 0
+    numbers = {
+        _rate_key(rows): float(rate[at]),
+        "share": share,
+        f"{_rate_key(rows)}_per_{rows.scale_name[:-1]}": float(base),
+    }
+    unit = rows.rate_name
+    if at:
+        numbers["gain_per_" + rows.scale_name[:-1]] = float(gains[at - 1])
+        why = (
+            f"{scale[at]} {rows.scale_name}: the step from {scale[at - 1]} brings {gains[at - 1]:.4g} {unit} each, "
+            f"at least {share:g} of the {base:.4g} at {scale[0]}; no larger step does"
+        )
+    else:
+        why = (
+            f"{scale[0]} {rows.scale_name}: no larger step brings {share:g} of the {base:.4g} {unit} each at {scale[0]}"
+        )
+    return int(best[at]), "knee", why, numbers
+
+
+def _least_time(rows: _Rows, rule: LeastTime) -> _Choice:
+    allowed = np.ones(len(rows.rate), dtype=bool)
+    limits = []
+    if rule.max_nodes is not None:
+        allowed &= rows.nodes <= rule.max_nodes
+        limits.append(f"{rule.max_nodes} nodes")
+    if rule.max_cost is not None:
+        assert rows.costs is not None  # _costs refuses a budget without prices and work
+        allowed &= rows.costs <= rule.max_cost
+        limits.append(f"a cost of {rule.max_cost:g} {rows.currency}".rstrip())
+    within = " and ".join(limits) or "no limit"
+    if not allowed.any():
+        least = f"; the cheapest row costs {rows.costs.min():.4g}" if rows.costs is not None else ""
+        return None, "", f"no row stays within {within}: the smallest has {rows.nodes.min()} nodes{least}", {}
+    candidates = np.flatnonzero(allowed)
+    best = int(candidates[_first(-rows.rate[candidates], rows.nodes[candidates])])
+    numbers = {_rate_key(rows): float(rows.rate[best])}
+    time = f"{rows.rate[best]:.4g} {rows.rate_name}"
+    if rows.finish_s is not None:
+        numbers["finish_s"] = float(rows.finish_s[best])
+        time = f"{rows.finish_s[best]:.4g} s"
+    if rows.costs is not None:
+        numbers["cost"] = float(rows.costs[best])
+    return best, "least_time", f"{time} on {rows.nodes[best]} nodes is the least time within {within}", numbers
+
+
+def _least_cost(rows: _Rows, rule: LeastCost) -> _Choice:
+    assert rows.costs is not None  # _costs refuses least cost without prices
+    allowed = np.ones(len(rows.rate), dtype=bool)
+    within = "without a deadline"
+    if rule.deadline_s is not None:
+        assert rows.finish_s is not None  # _work refuses a deadline without work
+        allowed &= rows.finish_s <= rule.deadline_s
+        within = f"within {rule.deadline_s:.4g} s"
+        if not allowed.any():
+            fastest = int(rows.finish_s.argmin())
+            fastest_s, nodes = rows.finish_s[fastest], rows.nodes[fastest]
+            why = f"no row finishes {within}: the fastest takes {fastest_s:.4g} s on {nodes} nodes"
+            return None, "", why, {}
+    candidates = np.flatnonzero(allowed)
+    best = int(candidates[_first(rows.costs[candidates], rows.nodes[candidates])])
+    numbers = {"cost": float(rows.costs[best]), _rate_key(rows): float(rows.rate[best])}
+    if rows.finish_s is not None:
+        numbers["finish_s"] = float(rows.finish_s[best])
+    why = (
+        f"{rows.costs[best]:.4g} {rows.currency}".rstrip() + f" on {rows.nodes[best]} nodes is the least cost {within}"
+    )
+    return best, "least_cost", why, numbers
+
+
+def _first(key: Floats, nodes: Ints) -> int:
+    """Least key; among equals the fewest nodes, then the first row."""
+    return int(np.lexsort((nodes, key))[0])
+
+
+def _rate_key(rows: _Rows) -> str:
+    return "samples_per_s" if rows.rate_name == "samples/s" else "minibatches_per_s"
+
+
+def _work(objective: Objective, workload: Workload) -> float | None:
+    """Samples left, or None; refuses rules that need them without."""
+    if objective.remaining_samples is not None:
+        return objective.remaining_samples
+    if objective.remaining_epochs is not None:
+        if workload.samples_per_epoch is None:
+            raise NodewiseError.invalid(
+                [
+                    Violation(
+                        "objective.work.epochs",
+                        "needs the profile's workload.samples_per_epoch; give it, or give objective.work.samples",
+                    )
+                ]
+            )
+        return objective.remaining_epochs * workload.samples_per_epoch
+    rule = objective.rule
+    needs = (isinstance(rule, LeastTime) and rule.max_cost is not None) or (
+        isinstance(rule, LeastCost) and rule.deadline_s is not None
+    )
+    if needs:
+        raise NodewiseError.invalid(
+            [Violation("objective.work", "must be given: the rule compares with a time or a cost")]
+        )
+    return None
+
+
+def _costs(objective: Objective, configurations: Configurations, finish_s: Floats | None) -> Floats | None:
+    """Cost of the work, None without work or prices; refuses rules that need them without."""
+    rule = objective.rule
+    if objective.prices is None:
+        if isinstance(rule, LeastCost) or (isinstance(rule, LeastTime) and rule.max_cost is not None):
+            raise NodewiseError.invalid([Violation("objective.prices", "must be given: the rule compares costs")])
+        return None
+    if finish_s is None:
+        if isinstance(rule, LeastCost):
+            raise NodewiseError.invalid([Violation("objective.work", "must be given: the rule compares costs")])
+        return None
+    prices = objective.prices.per_node_hour
+    missing = sorted({name for name in configurations.device_names() if name not in prices and "" not in prices})
+    if missing:
+        raise NodewiseError.invalid(
+            [
+                Violation(
+                    "objective.prices", f"no price for device {missing[0]!r}; add it, or one with an empty device_name"
+                )
+            ]
+        )
+    per_device = np.array([prices.get(name, prices.get("", 0.0)) for name in configurations.devices])
+    per_node_s = per_device[configurations.device_index] / 3600.0
+    return finish_s * per_node_s * (configurations.nodes + configurations.parameter_servers)

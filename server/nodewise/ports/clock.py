@@ -1,0 +1,24 @@
+"""Time, as a seam."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+__all__ = ["Clock", "SystemClock"]
+
+
+class Clock(Protocol):
+    """Where the time of day comes from."""
+
+    def now_s(self) -> float:
+        """Seconds since 1970 (UTC)."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now_s(self) -> float:
+        """Seconds since 1970 (UTC)."""
+        return time.time()

@@ -1,0 +1,37 @@
+"""Caps of a call. Every error about one names it and the way round it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Limits"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Caps of a call.
+
+    Attributes
+    ----------
+    rows_per_call : int
+        Configurations of a Predict, or of all jobs of a BatchPredict together: a full reply of twenty columns stays
+        under gRPC's default of 4 MiB per message.
+    jobs_per_call : int
+        Jobs of a BatchPredict or Schedule.
+    rows_per_batch : int
+        Observations in one ingest batch or append.
+    backtest_rows : int
+        Rows of a table.
+    max_nodes, max_workers : int
+        Largest configuration that is taken for a question and not for a slip; exact models are linear in it.
+    reply_bytes : int
+        Largest reply.
+    """
+
+    rows_per_call: int = 20_000
+    jobs_per_call: int = 4_096
+    rows_per_batch: int = 10_000
+    backtest_rows: int = 100_000
+    max_nodes: int = 16_384
+    max_workers: int = 131_072
+    reply_bytes: int = 4 * 1024 * 1024

@@ -1,0 +1,243 @@
+"""PredictionService: thin behaviours over the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Final
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.objective import Objective
+from nodewise.estimation.engine import Engine
+from nodewise.estimation.question import AUTO, Answer, Question
+from nodewise.ports.limits import Limits
+from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.errors import status_of
+from nodewise.rpc.paging import page
+from nodewise.rpc.sources import ProfileSources, prefixed
+from nodewise.rpc.wire_configurations import read_candidates
+from nodewise.rpc.wire_plugins import write_problem
+from nodewise.rpc.wire_predictions import (
+    ReadOptions,
+    read_objective,
+    read_options,
+    too_many,
+    write_basis,
+    write_predictions,
+    write_recommendation,
+)
+from nodewise_protos.v1 import objective_pb2, prediction_pb2
+from nodewise_protos.v1 import prediction_service_pb2 as pb
+
+__all__ = ["Predictions"]
+
+TURN_S: Final = 0.002
+"""Longest time a batch keeps the event loop from other calls."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job:
+    """One job of a batch, read; or why it could not be."""
+
+    configurations: Configurations | None
+    objective: Objective | None
+    error: NodewiseError | None = None
+
+
+class Predictions:
+    """Behaviours of PredictionService.
+
+    Parameters
+    ----------
+    engine : Engine
+        Answers.
+    sources : ProfileSources
+        Finds profiles.
+    executor : Executor
+        Threads for estimators that do not run inline.
+    """
+
+    def __init__(self, engine: Engine, sources: ProfileSources, limits: Limits, executor: Executor) -> None:
+        self._engine = engine
+        self._sources = sources
+        self._limits = limits
+        self._executor = executor
+
+    async def predict(self, request: pb.PredictRequest, call: Call) -> pb.PredictResponse:
+        """One job on many configurations."""
+        options = read_options(request.options)
+        configurations = read_candidates(request.configurations, request.ranges, self._limits)
+        objective = read_objective(request.objective) if request.HasField("objective") else None
+        profile = await self._sources.profile(request.profile)
+        question = Question(
+            profile=profile,
+            configurations=configurations,
+            estimator=options.estimator,
+            objective=objective,
+            options=options.options,
+            coverage=options.coverage,
+            freshness=options.freshness,
+            allow_fallback=options.allow_fallback,
+        )
+        answer = await self.answer(question)
+        recommendation = answer.recommendation
+        return pb.PredictResponse(
+            predictions=write_predictions([answer], options.columns),
+            recommendation=None if recommendation is None else write_recommendation(recommendation),
+            basis=write_basis(answer.basis),
+        )
+
+    async def answer(self, question: Question) -> Answer:
+        """Inline where every estimator concerned runs inline, else in a thread."""
+        if self._engine.inline(question):
+            return self._engine.answer(question)
+        answered: Answer = await run_in(self._executor, self._engine.answer, question)
+        return answered
+
+    async def batch_predict(self, request: pb.BatchPredictRequest, call: Call) -> pb.BatchPredictResponse:
+        """Many jobs; each fails alone."""
+        if not request.jobs:
+            raise NodewiseError.invalid([Violation("jobs", "must hold at least one job")])
+        if len(request.jobs) > self._limits.jobs_per_call:
+            raise too_many("jobs", "jobs_per_call", self._limits.jobs_per_call, len(request.jobs))
+        options = read_options(request.options)
+        if options.estimator != AUTO:
+            self._engine.estimator(options.estimator)
+        jobs = self._jobs(request)
+        rows = sum(len(job.configurations) for job in jobs if job.configurations is not None)
+        if rows > self._limits.rows_per_call:
+            raise too_many("rows of all jobs together", "rows_per_call", self._limits.rows_per_call, rows)
+        results: list[Answer | NodewiseError] = []
+        turn_ends_s = time.monotonic() + TURN_S
+        for number, (job, message) in enumerate(zip(jobs, request.jobs)):
+            results.append(await self._job_answer(job, message, options, number))
+            if time.monotonic() > turn_ends_s:
+                if call.remaining_s() <= 0:
+                    raise NodewiseError(
+                        Reason.DEADLINE_EXCEEDED, f"{len(results)} of {len(jobs)} jobs were answered in time"
+                    )
+                await asyncio.sleep(0)
+                turn_ends_s = time.monotonic() + TURN_S
+        return _batch_reply(results, options)
+
+    def _jobs(self, request: pb.BatchPredictRequest) -> list[_Job]:
+        shared = None
+        if request.HasField("configurations") or request.ranges:
+            shared = read_candidates(request.configurations, request.ranges, self._limits)
+        shared_objective = read_objective(request.objective) if request.HasField("objective") else None
+        jobs = []
+        for number, message in enumerate(request.jobs):
+            try:
+                configurations = shared
+                if message.HasField("configurations") or message.ranges:
+                    configurations = read_candidates(message.configurations, message.ranges, self._limits)
+                if configurations is None:
+                    raise NodewiseError.invalid(
+                        [Violation("configurations", "must be given here or for the whole batch")]
+                    )
+                objective = read_objective(message.objective) if message.HasField("objective") else shared_objective
+                jobs.append(_Job(configurations, objective))
+            except NodewiseError as error:
+                jobs.append(_Job(None, None, prefixed(error, f"jobs[{number}].")))
+        return jobs
+
+    async def _job_answer(
+        self, job: _Job, message: pb.BatchJob, options: ReadOptions, number: int
+    ) -> Answer | NodewiseError:
+        if job.error is not None or job.configurations is None:
+            assert job.error is not None
+            return job.error
+        try:
+            profile = await self._sources.profile(message.profile)
+            return await self.answer(
+                Question(
+                    profile=profile,
+                    configurations=job.configurations,
+                    estimator=options.estimator,
+                    objective=job.objective,
+                    options=options.options,
+                    coverage=options.coverage,
+                    freshness=options.freshness,
+                    allow_fallback=options.allow_fallback,
+                )
+            )
+        except NodewiseError as error:
+            return prefixed(error, f"jobs[{number}].")
+
+    async def stream_predict(
+        self, requests: AsyncIterator[pb.StreamPredictRequest], call: Call
+    ) -> AsyncIterator[pb.StreamPredictResponse]:
+        """Answers in the order of the requests; an error ends its request only."""
+        async for request in requests:
+            reply = pb.StreamPredictResponse(request_id=request.request_id)
+            question = request.WhichOneof("question")
+            try:
+                if question == "predict":
+                    reply.predict.CopyFrom(await self.predict(request.predict, call))
+                elif question == "batch":
+                    reply.batch.CopyFrom(await self.batch_predict(request.batch, call))
+                else:
+                    raise NodewiseError.invalid([Violation("question", "must be predict or batch")])
+            except NodewiseError as error:
+                reply.error.CopyFrom(status_of(error))
+            yield reply
+
+    async def suggest_measurements(
+        self, request: pb.SuggestMeasurementsRequest, call: Call
+    ) -> pb.SuggestMeasurementsResponse:
+        """Not in this release."""
+        raise NodewiseError(
+            Reason.NOT_IMPLEMENTED,
+            "this release does not suggest measurements yet",
+            {"method": "SuggestMeasurements"},
+        )
+
+    async def list_estimators(self, request: pb.ListEstimatorsRequest, call: Call) -> pb.ListEstimatorsResponse:
+        """What can be asked."""
+        registry = self._engine.registry
+        names, next_token = page(sorted(registry.estimators), request.page_size, request.page_token)
+        response = pb.ListEstimatorsResponse(next_page_token=next_token)
+        for name in names:
+            loaded = registry.estimators[name]
+            response.estimators.add(
+                name=name,
+                version=loaded.record.version,
+                description=loaded.record.description,
+                distribution=loaded.distribution,
+                mode=loaded.mode,
+                capabilities=sorted(loaded.record.capabilities),
+            )
+        response.problems.extend(
+            write_problem(problem) for problem in registry.problems if problem.kind in ("estimator", "plugin")
+        )
+        return response
+
+
+def _batch_reply(results: Sequence[Answer | NodewiseError], options: ReadOptions) -> pb.BatchPredictResponse:
+    outcomes, offsets, bases = [], [0], dict[int, int]()
+    basis_messages: list[prediction_pb2.Basis] = []
+    answers = []
+    for result in results:
+        if isinstance(result, NodewiseError):
+            outcomes.append(pb.BatchJobOutcome(error=status_of(result), basis_index=-1))
+            offsets.append(offsets[-1])
+            continue
+        answers.append(result)
+        # Bases are shared objects of the model cache: identity tells them apart cheaply.
+        index = bases.get(id(result.basis))
+        if index is None:
+            index = bases[id(result.basis)] = len(basis_messages)
+            basis_messages.append(write_basis(result.basis))
+        recommendation: objective_pb2.Recommendation | None = None
+        if result.recommendation is not None:
+            recommendation = write_recommendation(result.recommendation)
+        outcomes.append(pb.BatchJobOutcome(basis_index=index, recommendation=recommendation))
+        offsets.append(offsets[-1] + len(result.predictions))
+    predictions = write_predictions(answers, options.columns) if answers else prediction_pb2.Predictions()
+    return pb.BatchPredictResponse(
+        outcomes=outcomes, row_offsets=offsets, predictions=predictions, bases=basis_messages
+    )

@@ -1,0 +1,343 @@
+"""Configurations on the wire: columns and ranges in, columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from nodewise.domain.columns import as_ints, constant_ints, freeze
+from nodewise.domain.configurations import (
+    UNSTATED,
+    Configurations,
+    Placement,
+    PlacementRule,
+    Recomputation,
+    SyncMode,
+    packed_nodes,
+)
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.ports.limits import Limits
+from nodewise.rpc.reading import Reader
+from nodewise_protos.v1 import configuration_pb2 as pb
+
+__all__ = ["read_candidates", "read_configurations", "read_evidence", "read_template", "write_configurations"]
+
+# Wire column, domain column, default, least and most value.
+_INTS: Final = (
+    ("parameter_servers", "parameter_servers", UNSTATED, 0, 1 << 20),
+    ("batch_per_worker_samples", "batch_per_worker", 0, 0, 2**31 - 1),
+    ("accumulation_steps", "accumulation", 1, 1, 1 << 20),
+    ("global_batch_samples", "global_batch", 0, 0, 2**31 - 1),
+    ("sync_modes", "sync_mode", 0, 0, int(max(SyncMode))),
+    ("tensor_parallel_degrees", "tensor_parallel", 1, 1, 1 << 20),
+    ("pipeline_parallel_degrees", "pipeline_parallel", 1, 1, 1 << 20),
+    ("data_parallel_degrees", "data_parallel", 0, 0, 1 << 20),
+    ("expert_parallel_degrees", "expert_parallel", 1, 1, 1 << 20),
+    ("context_parallel_degrees", "context_parallel", 1, 1, 1 << 20),
+    ("interleave_degrees", "interleave", 1, 1, 1 << 20),
+    ("zero_stages", "zero_stage", 0, 0, 3),
+    ("sequence_parallel", "sequence_parallel", 0, 0, 1),
+    ("recomputations", "recomputation", 0, 0, int(max(Recomputation))),
+    ("backup_workers", "backup_workers", 0, 0, 1 << 20),
+)
+_CACHED_BYTES: Final = 16 * 1024
+"""Largest message whose reading is remembered: schedulers ask about the same few configurations again and again."""
+
+_COLUMNS: Final = (
+    "nodes",
+    "workers",
+    "placement_offsets",
+    "device_indexes",
+    "precisions",
+    "link_bytes_per_second",
+    "hybrid_sync_fractions",
+    *(wire for wire, *_ in _INTS),
+)
+
+
+def read_candidates(
+    configurations: pb.Configurations,
+    ranges: Sequence[pb.ConfigurationRange],
+    limits: Limits,
+    path: str = "",
+) -> Configurations:
+    """What a question asks about: explicit rows first, then the ranges' rows in order.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD, CONTRADICTORY_FACTS or LIMIT_EXCEEDED.
+    """
+    parts = []
+    explicit = configurations.SerializeToString()
+    if explicit:
+        parts.append(_candidates(explicit, f"{path}configurations", limits))
+    total = sum(len(part) for part in parts)
+    for number, message in enumerate(ranges):
+        expanded = _range(message.SerializeToString(), f"{path}ranges[{number}]", limits)
+        total += len(expanded)
+        if total > limits.rows_per_call:
+            break
+        parts.append(expanded)
+    if total > limits.rows_per_call:
+        raise NodewiseError(
+            Reason.LIMIT_EXCEEDED,
+            f"{path}configurations: {total} rows or more, a call takes rows_per_call = {limits.rows_per_call}; "
+            "split the question, or send the parts over StreamPredict",
+            {
+                "limit": "rows_per_call",
+                "value": str(limits.rows_per_call),
+                "found": str(total),
+                "alternative": "StreamPredict",
+            },
+        )
+    if not total:
+        reader = Reader()
+        reader.wrong(f"{path}configurations", "must hold at least one row, or ranges at least one range")
+        reader.finish()
+    return Configurations.concatenated(parts)
+
+
+def _candidates(data: bytes, path: str, limits: Limits) -> Configurations:
+    return (_remembered if len(data) <= _CACHED_BYTES else _read)(data, path, limits)
+
+
+def _read(data: bytes, path: str, limits: Limits) -> Configurations:
+    reader = Reader()
+    found = read_configurations(pb.Configurations.FromString(data), path, reader, limits)
+    if reader.clean and len(found) and not (found.nodes + found.workers > 0).all():
+        reader.wrong(f"{path}.workers", "must be given unless nodes is")
+    reader.finish()
+    return found
+
+
+_remembered = lru_cache(maxsize=2048)(_read)
+
+
+def read_configurations(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
+    """Configurations as columns; what is wrong goes to the reader (the result is then of no use)."""
+    rows = 0
+    for name in _COLUMNS:
+        values = getattr(message, name)
+        if values:
+            rows = max(rows, len(values) - (name == "placement_offsets"))
+    if rows > limits.rows_per_call and rows > limits.rows_per_batch and rows > limits.backtest_rows:
+        raise NodewiseError(
+            Reason.LIMIT_EXCEEDED,
+            f"{path}: {rows} rows, more than any call takes",
+            {"limit": "rows_per_call", "value": str(limits.rows_per_call), "found": str(rows)},
+        )
+    columns: dict[str, object] = {
+        "nodes": reader.ints(message.nodes, f"{path}.nodes", rows, default=0, least=1, most=limits.max_nodes),
+        "workers": reader.ints(message.workers, f"{path}.workers", rows, default=0, least=1, most=limits.max_workers),
+    }
+    for wire, name, default, least, most in _INTS:
+        values = getattr(message, wire)
+        if values:
+            columns[name] = reader.ints(values, f"{path}.{wire}", rows, default=default, least=least, most=most)
+    if message.link_bytes_per_second:
+        columns["link_bytes_per_s"] = reader.floats(
+            message.link_bytes_per_second, f"{path}.link_bytes_per_second", rows, default=0.0
+        )
+    if message.hybrid_sync_fractions:
+        columns["hybrid_sync_fraction"] = reader.floats(
+            message.hybrid_sync_fractions, f"{path}.hybrid_sync_fractions", rows, default=0.0, most=1.0
+        )
+    if message.device_names:
+        columns.update(_devices(message, path, rows, reader))
+    elif message.device_indexes:
+        reader.wrong(f"{path}.device_indexes", "must be empty without device_names")
+    if message.precisions:
+        columns.update(_precisions(message, path, rows, reader))
+    if message.placement_workers or message.placement_offsets:
+        columns["placement"] = _placement(message, path, rows, reader)
+    found = Configurations.of(rows).replaced(**columns)
+    if reader.clean:
+        _consistent(found, path, reader)
+    return found
+
+
+def _devices(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
+    for number, name in enumerate(message.device_names):
+        reader.text(name, f"{path}.device_names[{number}]", 64)
+    most = len(message.device_names) - 1
+    index = reader.ints(message.device_indexes, f"{path}.device_indexes", rows, default=0, most=most)
+    if len(message.device_names) > 1 and not message.device_indexes:
+        reader.wrong(f"{path}.device_indexes", "must be given when there is more than one device name")
+    return {"devices": tuple(message.device_names), "device_index": index}
+
+
+def _precisions(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
+    values = list(message.precisions)
+    if len(values) not in (1, rows):
+        reader.wrong(f"{path}.precisions", f"must have one entry, or one for each of {rows} rows; found {len(values)}")
+        values = values[:1]
+    for number, name in enumerate(values):
+        reader.text(name, f"{path}.precisions[{number}]", 16)
+    dictionary = tuple(dict.fromkeys(values))
+    codes = [dictionary.index(name) for name in values]
+    return {
+        "precisions": dictionary,
+        "precision_index": constant_ints(rows, 0) if len(codes) != rows else as_ints(codes),
+    }
+
+
+def _placement(message: pb.Configurations, path: str, rows: int, reader: Reader) -> Placement | None:
+    offsets, workers = list(message.placement_offsets), list(message.placement_workers)
+    if len(offsets) != rows + 1 or offsets[0] != 0 or offsets[-1] != len(workers) or offsets != sorted(offsets):
+        reader.wrong(
+            f"{path}.placement_offsets",
+            f"must be {rows + 1} ascending numbers from 0 to {len(workers)} (the entries of placement_workers)",
+        )
+        return None
+    if any(count < 1 for count in workers):
+        reader.wrong(f"{path}.placement_workers", "must be at least 1 on every node")
+        return None
+    return Placement(as_ints(offsets), as_ints(workers))
+
+
+def _consistent(found: Configurations, path: str, reader: Reader) -> None:
+    """Columns that are right one by one must agree with each other."""
+    both = (found.nodes > 0) & (found.workers > 0)
+    short = both & (found.workers < found.nodes)
+    if short.any():
+        row = int(short.argmax())
+        reader.contradicts(
+            f"{path}.workers[{row}]",
+            f"{found.workers[row]} workers cannot fill {found.nodes[row]} nodes: every node runs at least one",
+        )
+    if found.placement is not None:
+        for row in range(len(found)):
+            layout = found.placement.row(row)
+            if not layout:
+                continue
+            nodes, workers = int(found.nodes[row]), int(found.workers[row])
+            if (workers and sum(layout) != workers) or (nodes and len(layout) != nodes):
+                reader.contradicts(
+                    f"{path}.placement_workers",
+                    f"row {row} places {sum(layout)} workers on {len(layout)} nodes, "
+                    f"but the row says {workers} workers on {nodes} nodes",
+                )
+    given = (found.global_batch > 0) & (found.batch_per_worker > 0) & (found.workers > 0)
+    if given.any():
+        degrees = found.tensor_parallel * found.pipeline_parallel * found.context_parallel
+        replicas = np.where(found.data_parallel > 0, found.data_parallel, found.workers // degrees)
+        product = replicas * found.batch_per_worker * found.accumulation
+        # A pipeline's micro-batches are accumulation steps that need not be stated.
+        wrong = given & (product != found.global_batch) & (found.accumulation > 1)
+        wrong |= given & (product > found.global_batch + replicas * found.accumulation)
+        if wrong.any():
+            row = int(wrong.argmax())
+            reader.contradicts(
+                f"{path}.global_batch_samples[{row}]",
+                f"is {found.global_batch[row]}, but {replicas[row]} replicas x {found.batch_per_worker[row]} samples x "
+                f"{found.accumulation[row]} accumulation steps are {product[row]}",
+            )
+
+
+def read_evidence(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
+    """Configurations that really ran: nodes, workers and synchronisation must be stated."""
+    found = read_configurations(message, path, reader, limits)
+    if not len(found):
+        return found
+    for name, column in (("nodes", found.nodes), ("workers", found.workers)):
+        if (column == 0).any():
+            reader.wrong(f"{path}.{name}", "must be given: evidence says what really ran")
+    if (found.sync_mode == SyncMode.UNSPECIFIED).any():
+        reader.wrong(f"{path}.sync_modes", "must be given: evidence says what really ran")
+    servers = found.parameter_servers
+    if (servers == UNSTATED).any():
+        implied = np.where(found.sync_mode == SyncMode.ALLREDUCE, 0, 1)
+        found = found.replaced(parameter_servers=freeze(np.where(servers == UNSTATED, implied, servers)))
+    return found
+
+
+def read_template(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
+    """One row that says how a job runs, without its scale."""
+    if message.nodes or message.workers or message.placement_workers:
+        reader.wrong(path, "must leave nodes, workers and placement empty: they are what varies")
+    found = read_configurations(message, path, reader, limits)
+    if len(found) > 1:
+        reader.wrong(path, f"must have one row, found {len(found)}")
+    if len(found) == 1:
+        return found
+    if message.device_names:  # a dictionary alone has no column, and so no row
+        return Configurations.of(1, device=message.device_names[0])
+    return Configurations.of(1)
+
+
+@lru_cache(maxsize=2048)
+def _range(data: bytes, path: str, limits: Limits) -> Configurations:
+    message = pb.ConfigurationRange.FromString(data)
+    reader = Reader()
+    axis = message.WhichOneof("axis")
+    if axis is None:
+        reader.wrong(path, "must count nodes or workers")
+        reader.finish()
+    by_nodes = axis == "nodes"
+    most = limits.max_nodes if by_nodes else limits.max_workers
+    counts = _counts(message.nodes if by_nodes else message.workers, f"{path}.{axis}", most, reader)
+    per_node = reader.whole(message.workers_per_node, f"{path}.workers_per_node", most=1024)
+    template = read_template(message.template, f"{path}.template", reader, limits)
+    spread = int(message.placement_rule) == PlacementRule.SPREAD
+    if len(counts) > limits.rows_per_call:
+        reader.wrong(f"{path}.{axis}", f"must count at most {limits.rows_per_call} values, found {len(counts)}")
+    reader.finish()
+    rows = len(counts)
+    nodes: Sequence[int] | int = 0
+    workers: Sequence[int] | int = 0
+    if by_nodes:
+        nodes = list(counts)
+        workers = [count * per_node for count in counts] if per_node else 0
+    else:
+        workers = list(counts)
+        if spread:
+            nodes = list(counts)
+        elif per_node:
+            nodes = [packed_nodes(count, per_node) for count in counts]
+    scaled = Configurations.of(rows, nodes=nodes, workers=workers)
+    repeated = template.take(constant_ints(rows, 0))
+    return repeated.replaced(nodes=scaled.nodes, workers=scaled.workers)
+
+
+def _counts(message: pb.CountRange, path: str, most: int, reader: Reader) -> range | tuple[int, ...]:
+    first = reader.whole(message.first, f"{path}.first", least=1, most=most)
+    last = reader.whole(message.last, f"{path}.last", least=1, most=most)
+    step = reader.whole(message.step, f"{path}.step", most=most) or 1
+    if reader.clean and last < first:
+        reader.wrong(f"{path}.last", f"must be at least first ({first}), found {last}")
+    if message.powers_of_two and message.step:
+        reader.wrong(f"{path}.step", "must be 0 with powers_of_two")
+    if not reader.clean:
+        return ()
+    if message.powers_of_two:
+        powers = tuple(1 << exponent for exponent in range(32) if first <= 1 << exponent <= last)
+        if not powers:
+            reader.wrong(path, f"holds no power of two between {first} and {last}")
+        return powers
+    return range(first, last + 1, step)
+
+
+def write_configurations(configurations: Configurations) -> pb.Configurations:
+    """All columns that are not defaults throughout."""
+    message = pb.Configurations(nodes=configurations.nodes.tolist(), workers=configurations.workers.tolist())
+    for wire, name, default, _, _ in _INTS:
+        column = getattr(configurations, name)
+        if (column != default).any():
+            getattr(message, wire).extend(column.tolist())
+    if configurations.link_bytes_per_s.any():
+        message.link_bytes_per_second.extend(configurations.link_bytes_per_s.tolist())
+    if configurations.hybrid_sync_fraction.any():
+        message.hybrid_sync_fractions.extend(configurations.hybrid_sync_fraction.tolist())
+    if configurations.devices != ("",):
+        message.device_names.extend(configurations.devices)
+        message.device_indexes.extend(configurations.device_index.tolist())
+    if configurations.precisions != ("",):
+        message.precisions.extend(configurations.precisions[code] for code in configurations.precision_index.tolist())
+    if configurations.placement is not None:
+        message.placement_offsets.extend(configurations.placement.offsets.tolist())
+        message.placement_workers.extend(configurations.placement.workers.tolist())
+    return message

@@ -1,0 +1,333 @@
+"""Questions and answers on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from nodewise.domain.columns import Floats
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.objective import (
+    HighestThroughput,
+    Knee,
+    LeastCost,
+    LeastTime,
+    Objective,
+    Prices,
+    Recommendation,
+    Rule,
+)
+from nodewise.domain.predictions import Fidelity, Options, RowStatus
+from nodewise.estimation.question import AUTO, Answer, Basis, Freshness
+from nodewise.rpc.reading import Reader
+from nodewise.rpc.wire_profiles import timestamp
+from nodewise_protos.v1 import objective_pb2, prediction_pb2
+from nodewise_protos.v1 import prediction_service_pb2 as service_pb
+
+__all__ = [
+    "ReadOptions",
+    "read_objective",
+    "read_options",
+    "too_large",
+    "too_many",
+    "write_basis",
+    "write_predictions",
+    "write_recommendation",
+    "write_refusal",
+]
+
+_EVERYTHING: Final = frozenset(
+    {
+        prediction_pb2.PREDICTION_COLUMN_INTERVAL,
+        prediction_pb2.PREDICTION_COLUMN_BREAKDOWN,
+        prediction_pb2.PREDICTION_COLUMN_UTILISATION,
+        prediction_pb2.PREDICTION_COLUMN_STALENESS,
+        prediction_pb2.PREDICTION_COLUMN_MEMORY,
+        prediction_pb2.PREDICTION_COLUMN_WORK,
+    }
+)
+LARGEST_AMOUNT: Final = 1e18
+"""Largest amount of samples, epochs, seconds or money that is taken for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How a question should be answered, as read off the wire."""
+
+    estimator: str
+    coverage: float
+    freshness: Freshness
+    allow_fallback: bool
+    columns: frozenset[int]
+    options: Options
+
+
+_DEFAULT_OPTIONS: Final = ReadOptions(AUTO, 0.9, Freshness.WAIT, False, _EVERYTHING, Options())  # noqa: FBT003
+
+
+def read_options(message: service_pb.PredictOptions, path: str = "options") -> ReadOptions:
+    """How to answer.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD.
+    """
+    data = message.SerializeToString()
+    return _options(data, path) if data else _DEFAULT_OPTIONS
+
+
+@lru_cache(maxsize=256)
+def _options(data: bytes, path: str) -> ReadOptions:
+    message = service_pb.PredictOptions.FromString(data)
+    reader = Reader()
+    coverage = message.interval_coverage or 0.9
+    reader.number(coverage, f"{path}.interval_coverage", above=0.0, below=1.0)
+    known_freshness = reader.whole(message.freshness, f"{path}.freshness", most=int(max(Freshness)))
+    known_fidelity = reader.whole(message.fidelity, f"{path}.fidelity", most=int(max(Fidelity)))
+    reader.text(message.estimator, f"{path}.estimator", 63)
+    columns = frozenset(int(column) for column in message.columns)
+    for column in columns - _EVERYTHING - {prediction_pb2.PREDICTION_COLUMN_NONE}:
+        reader.wrong(f"{path}.columns", f"must name columns of PredictionColumn, found {column}")
+    reader.finish()
+    return ReadOptions(
+        estimator=message.estimator or AUTO,
+        coverage=coverage,
+        freshness=Freshness(known_freshness or Freshness.WAIT),
+        allow_fallback=message.allow_fallback,
+        columns=columns & _EVERYTHING if columns else _EVERYTHING,
+        options=Options(fidelity=Fidelity(known_fidelity or Fidelity.MODEL), seed=message.seed),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _objective(data: bytes, path: str) -> Objective:
+    message = objective_pb2.Objective.FromString(data)
+    reader = Reader()
+    rule = _rule(message, path, reader)
+    confidence = None
+    if message.confidence:
+        confidence = reader.number(message.confidence, f"{path}.confidence", above=0.5, below=1.0)
+    samples = epochs = None
+    amount = message.work.WhichOneof("amount")
+    if amount == "samples":
+        samples = reader.number(message.work.samples, f"{path}.work.samples", above=0.0, most=LARGEST_AMOUNT)
+    elif amount == "epochs":
+        epochs = reader.number(message.work.epochs, f"{path}.work.epochs", above=0.0, most=LARGEST_AMOUNT)
+    prices = _prices(message.prices, f"{path}.prices", reader)
+    reader.finish()
+    return Objective(
+        rule=rule, confidence=confidence, remaining_samples=samples, remaining_epochs=epochs, prices=prices
+    )
+
+
+def read_objective(message: objective_pb2.Objective, path: str = "objective") -> Objective:
+    """What best means.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD.
+    """
+    return _objective(message.SerializeToString(), path)
+
+
+def _rule(message: objective_pb2.Objective, path: str, reader: Reader) -> Rule:
+    chosen = message.WhichOneof("rule")
+    if chosen == "highest_throughput":
+        return HighestThroughput()
+    if chosen == "knee":
+        share = message.knee.share or 0.5
+        return Knee(reader.number(share, f"{path}.knee.share", above=0.0, most=1.0))
+    if chosen == "least_time":
+        nodes = reader.whole(message.least_time.max_nodes, f"{path}.least_time.max_nodes", most=2**31 - 1)
+        cost = reader.number(message.least_time.max_cost, f"{path}.least_time.max_cost", most=LARGEST_AMOUNT)
+        return LeastTime(max_nodes=nodes or None, max_cost=cost or None)
+    if chosen == "least_cost":
+        deadline = reader.number(
+            message.least_cost.deadline_seconds, f"{path}.least_cost.deadline_seconds", most=LARGEST_AMOUNT
+        )
+        return LeastCost(deadline_s=deadline or None)
+    reader.wrong(path, "must name a rule: highest_throughput, knee, least_time or least_cost")
+    return HighestThroughput()
+
+
+def _prices(messages: Sequence[objective_pb2.Price], path: str, reader: Reader) -> Prices | None:
+    if not messages:
+        return None
+    currencies = sorted({price.currency for price in messages})
+    if len(currencies) > 1:
+        reader.contradicts(f"{path}.currency", f"all prices of a request share one, found {', '.join(currencies)}")
+    per_node_hour: dict[str, float] = {}
+    for index, price in enumerate(messages):
+        if price.device_name in per_node_hour:
+            reader.contradicts(f"{path}[{index}].device_name", f"a price for {price.device_name!r} was given before")
+        reader.text(price.device_name, f"{path}[{index}].device_name", 64)
+        reader.text(price.currency, f"{path}[{index}].currency", 16)
+        per_node_hour[price.device_name] = reader.number(
+            price.price_per_node_hour, f"{path}[{index}].price_per_node_hour", most=LARGEST_AMOUNT
+        )
+    return Prices(per_node_hour=per_node_hour, currency=currencies[0])
+
+
+def write_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> prediction_pb2.Predictions:
+    """The rows of all answers, one after the other; a column that only some have is 0 in the others' rows."""
+    single = answers[0] if len(answers) == 1 else None
+    lengths = [len(answer.predictions) for answer in answers]
+
+    def joined(of: Callable[[Answer], Floats | None]) -> list[float] | None:
+        if single is not None:
+            column = of(single)
+            return None if column is None else column.tolist()
+        found = [of(answer) for answer in answers]
+        if all(column is None for column in found):
+            return None
+        values: list[float] = []
+        for column, length in zip(found, lengths):
+            values.extend([0.0] * length if column is None else column.tolist())
+        return values
+
+    def named(of: Callable[[Answer], Mapping[str, Floats]]) -> list[prediction_pb2.NamedColumn]:
+        if single is not None:
+            return [
+                prediction_pb2.NamedColumn(name=name, values=column.tolist()) for name, column in of(single).items()
+            ]
+        names = dict.fromkeys(name for answer in answers for name in of(answer))
+        return [prediction_pb2.NamedColumn(name=name, values=joined(_getter(of, name))) for name in names]
+
+    with_batch = any(answer.samples_per_s.any() for answer in answers)
+    message = prediction_pb2.Predictions(
+        rows_count=sum(lengths),
+        step_seconds=joined(lambda answer: answer.predictions.step_s),
+        steps_per_second=joined(lambda answer: answer.steps_per_s),
+        samples_per_second=joined(lambda answer: answer.samples_per_s) if with_batch else None,
+        extrapolation_ratios=joined(lambda answer: answer.predictions.extrapolation),
+        nodes=_ints(answers, "nodes"),
+        workers=_ints(answers, "workers"),
+    )
+    _write_bottlenecks(message, answers)
+    if prediction_pb2.PREDICTION_COLUMN_INTERVAL in columns:
+        intervals = [answer.interval for answer in answers if answer.interval is not None]
+        if intervals:
+            message.lower_steps_per_second.extend(
+                joined(lambda answer: answer.interval.lower_steps_per_s if answer.interval else None) or ()
+            )
+            message.upper_steps_per_second.extend(
+                joined(lambda answer: answer.interval.upper_steps_per_s if answer.interval else None) or ()
+            )
+            message.interval_coverage = intervals[0].coverage
+            message.interval_basis = int(intervals[0].basis)  # type: ignore[assignment]  # the same numbers, tested
+    if prediction_pb2.PREDICTION_COLUMN_BREAKDOWN in columns:
+        message.breakdown_seconds.extend(named(lambda answer: answer.predictions.breakdown_s))
+    if prediction_pb2.PREDICTION_COLUMN_UTILISATION in columns:
+        message.utilisation.extend(named(lambda answer: answer.predictions.utilisation))
+    if prediction_pb2.PREDICTION_COLUMN_STALENESS in columns:
+        message.staleness_mean_steps.extend(joined(lambda answer: answer.predictions.staleness_mean) or ())
+        message.staleness_p95_steps.extend(joined(lambda answer: answer.predictions.staleness_p95) or ())
+    if prediction_pb2.PREDICTION_COLUMN_MEMORY in columns:
+        message.memory_bytes.extend(joined(lambda answer: answer.predictions.memory_bytes) or ())
+        message.excess_memory_bytes.extend(joined(lambda answer: answer.predictions.excess_memory_bytes) or ())
+    if prediction_pb2.PREDICTION_COLUMN_WORK in columns:
+        message.finish_seconds.extend(joined(lambda answer: answer.finish_s) or ())
+        message.costs.extend(joined(lambda answer: answer.costs) or ())
+    _write_statuses(message, answers)
+    return message
+
+
+def _getter(of: Callable[[Answer], Mapping[str, Floats]], name: str) -> Callable[[Answer], Floats | None]:
+    return lambda answer: of(answer).get(name)
+
+
+def _ints(answers: Sequence[Answer], name: str) -> list[int]:
+    return [value for answer in answers for value in getattr(answer.configurations, name).tolist()]
+
+
+def _write_bottlenecks(message: prediction_pb2.Predictions, answers: Sequence[Answer]) -> None:
+    dictionary: dict[str, int] = {}
+    indexes: list[int] = []
+    for answer in answers:
+        predictions = answer.predictions
+        codes = [dictionary.setdefault(name, len(dictionary)) for name in predictions.bottlenecks]
+        indexes.extend(codes[index] if index >= 0 else -1 for index in predictions.bottleneck_index.tolist())
+    message.bottleneck_names.extend(dictionary)
+    message.bottleneck_indexes.extend(indexes)
+
+
+def _write_statuses(message: prediction_pb2.Predictions, answers: Sequence[Answer]) -> None:
+    """Statuses (left out when every row is answered), refusals and warnings, with rows counted over all answers."""
+    if not all((answer.predictions.status == RowStatus.ANSWERED).all() for answer in answers):
+        for answer in answers:
+            message.statuses.extend(answer.predictions.status.tolist())
+    offset = 0
+    for answer in answers:
+        for row_refusal in answer.predictions.refusals:
+            message.refusals.append(write_refusal(row_refusal.refusal, [offset + row for row in row_refusal.rows]))
+        for notice in answer.notices:
+            rows: Sequence[int] = [offset + row for row in notice.rows]
+            if not rows and len(answers) > 1:
+                rows = range(offset, offset + len(answer.predictions))
+            message.warnings.append(prediction_pb2.Notice(reason=str(notice.reason), message=notice.message, rows=rows))
+        offset += len(answer.predictions)
+
+
+def write_refusal(refusal: Refusal, rows: Sequence[int] = ()) -> prediction_pb2.RowRefusal:
+    """Why rows were refused."""
+    return prediction_pb2.RowRefusal(
+        rows=rows, reason=str(refusal.reason), message=refusal.message, missing_fields=refusal.missing_fields
+    )
+
+
+def write_recommendation(recommendation: Recommendation) -> objective_pb2.Recommendation:
+    """The recommended row and why."""
+    return objective_pb2.Recommendation(
+        row=recommendation.row,
+        nodes=recommendation.nodes,
+        workers=recommendation.workers,
+        rule=recommendation.rule,
+        why=recommendation.why,
+        numbers=[objective_pb2.NamedNumber(name=name, value=value) for name, value in recommendation.numbers.items()],
+    )
+
+
+@lru_cache(maxsize=8192)
+def write_basis(basis: Basis) -> prediction_pb2.Basis:
+    """What an answer rests on. One message per basis, shared: treat it as read-only."""
+    return prediction_pb2.Basis(
+        estimator=basis.estimator,
+        estimator_version=basis.estimator_version,
+        choice=basis.choice,
+        profile_revision=basis.profile_revision,
+        profile_digest=basis.profile_digest,
+        prior_id=basis.prior_id,
+        catalogue_digest=basis.catalogue_digest,
+        fit_time=timestamp(basis.fit_time_s),
+        stale=basis.stale,
+        fallback=basis.fallback,
+        evidence=basis.evidence,
+    )
+
+
+def too_large(found_bytes: int, limit_bytes: int) -> NodewiseError:
+    """A reply that no client with gRPC's default settings could receive."""
+    return NodewiseError(
+        Reason.LIMIT_EXCEEDED,
+        f"the reply would have {found_bytes} bytes, a call takes reply_bytes = {limit_bytes}; ask for fewer rows or "
+        "columns, or send the parts over StreamPredict",
+        {
+            "limit": "reply_bytes",
+            "value": str(limit_bytes),
+            "found": str(found_bytes),
+            "alternative": "StreamPredict",
+        },
+    )
+
+
+def too_many(what: str, limit: str, value: int, found: int) -> NodewiseError:
+    """A call that holds more than its cap."""
+    return NodewiseError(
+        Reason.LIMIT_EXCEEDED,
+        f"{found} {what}, a call takes {limit} = {value}; send the parts over StreamPredict",
+        {"limit": limit, "value": str(value), "found": str(found), "alternative": "StreamPredict"},
+    )

@@ -1,0 +1,1 @@
+"""Processes: settings, logging, the application and its life from start to drain."""

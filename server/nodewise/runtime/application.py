@@ -1,0 +1,214 @@
+"""The application: every room wired together behind one gRPC server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final
+
+import grpc
+import structlog
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.estimation.engine import Engine
+from nodewise.estimation.registry import Registry
+from nodewise.profiles.reader import ProfileReader
+from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.writer import StoreWriter
+from nodewise.rpc.calls import Method, generic_handler
+from nodewise.rpc.evaluations import Evaluations
+from nodewise.rpc.predictions import Predictions
+from nodewise.rpc.profiles import Profiles
+from nodewise.rpc.schedules import Schedules
+from nodewise.rpc.sources import ProfileSources
+from nodewise.runtime.settings import Settings
+from nodewise_protos.v1 import (
+    evaluation_service_pb2,
+    prediction_service_pb2,
+    profile_service_pb2,
+    schedule_service_pb2,
+)
+
+__all__ = ["Application", "PortInUseError"]
+
+_log = structlog.get_logger(__name__)
+
+RECEIVED_BYTES: Final = 16 * 1024 * 1024
+"""Largest message taken from a client: ten thousand observations of every column, or four trace chunks."""
+
+_SERVICES: Final = (
+    "nodewise.v1.PredictionService",
+    "nodewise.v1.ProfileService",
+    "nodewise.v1.ScheduleService",
+    "nodewise.v1.EvaluationService",
+)
+
+
+class PortInUseError(Exception):
+    """The address to listen on cannot be had; the text names it."""
+
+
+class Application:
+    """One worker: its rooms, its server and their life.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the operator.
+    registry : Registry
+        Plugins as loaded.
+    store : ProfileStore
+        Closed by :meth:`stop`.
+    """
+
+    def __init__(self, settings: Settings, registry: Registry, store: ProfileStore) -> None:
+        self._settings = settings
+        self._store = store
+        self._executor = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise")
+        self._writer = StoreWriter(store)
+        self._reader = ProfileReader(store)
+        self._engine = Engine(registry)
+        self._limits = settings.limits.limits()
+        self._health = health.aio.HealthServicer()
+        self._server: grpc.aio.Server | None = None
+
+    async def start(self, listen: str, *, share_port: bool = False) -> int:
+        """Serve; returns the port.
+
+        Parameters
+        ----------
+        listen : str
+            HOST:PORT, port 0 = any.
+        share_port : bool
+            Whether other workers listen on the same port.
+
+        Raises
+        ------
+        PortInUseError
+            If the address cannot be had.
+        """
+        server = grpc.aio.server(
+            options=[
+                # gRPC shares ports by default: two servers on one port would each get half the calls.
+                ("grpc.so_reuseport", int(share_port)),
+                ("grpc.max_receive_message_length", RECEIVED_BYTES),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+            ]
+        )
+        server.add_generic_rpc_handlers(tuple(self._handlers()))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        if self._settings.reflection:
+            names = (*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
+            reflection.enable_server_reflection(names, server)
+        try:
+            port = server.add_insecure_port(listen)
+        except RuntimeError:
+            port = 0
+        if not port:
+            raise PortInUseError(f"cannot listen on {listen}: the port is in use or the address is not this machine's")
+        await server.start()
+        self._server = server
+        await self._announce(health_pb2.HealthCheckResponse.SERVING)
+        return port
+
+    async def stop(self) -> None:
+        """Drain: tell health, wait for balancers, let calls in flight finish, write what is queued, close the store."""
+        await self._health.enter_graceful_shutdown()
+        if self._settings.drain_delay_s:
+            await asyncio.sleep(self._settings.drain_delay_s)
+        if self._server is not None:
+            await self._server.stop(self._settings.grace_s)
+        await asyncio.get_running_loop().run_in_executor(None, self._writer.close)
+        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._store.close()
+        _log.info("stopped")
+
+    async def _announce(self, status: Any) -> None:
+        for name in ("", *_SERVICES):
+            await self._health.set(name, status)
+        for name in self._engine.registry.estimators:
+            await self._health.set(f"estimator/{name}", status)
+
+    def _handlers(self) -> list[grpc.GenericRpcHandler]:
+        sources = ProfileSources(self._reader, self._limits, self._executor)
+        predictions = Predictions(self._engine, sources, self._limits, self._executor)
+        profiles = Profiles(self._store, self._writer, self._reader, self._limits, self._executor, self._fit_ahead)
+        schedules = Schedules(self._engine, sources, self._limits, self._executor, self._settings.default_policy)
+        evaluations = Evaluations(self._engine, self._limits, self._executor)
+        method = partial(
+            Method, default_deadline_s=self._settings.default_deadline_s, reply_bytes=self._limits.reply_bytes
+        )
+        forever = partial(method, default_deadline_s=None)
+        prediction, profile = prediction_service_pb2, profile_service_pb2
+        schedule, evaluation = schedule_service_pb2, evaluation_service_pb2
+        services: dict[str, dict[str, Method]] = {
+            "nodewise.v1.PredictionService": {
+                "Predict": method(behaviour=predictions.predict, request=prediction.PredictRequest),
+                "BatchPredict": method(behaviour=predictions.batch_predict, request=prediction.BatchPredictRequest),
+                "StreamPredict": forever(
+                    behaviour=predictions.stream_predict,
+                    request=prediction.StreamPredictRequest,
+                    streams_in=True,
+                    streams_out=True,
+                ),
+                "SuggestMeasurements": method(
+                    behaviour=predictions.suggest_measurements, request=prediction.SuggestMeasurementsRequest
+                ),
+                "ListEstimators": method(
+                    behaviour=predictions.list_estimators, request=prediction.ListEstimatorsRequest
+                ),
+            },
+            "nodewise.v1.ProfileService": {
+                "IngestProfile": forever(
+                    behaviour=profiles.ingest_profile,
+                    request=profile.IngestProfileRequest,
+                    streams_in=True,
+                    streams_out=True,
+                ),
+                "AppendProfile": method(behaviour=profiles.append_profile, request=profile.AppendProfileRequest),
+                "RetractObservations": method(
+                    behaviour=profiles.retract_observations, request=profile.RetractObservationsRequest
+                ),
+                "GetProfile": method(
+                    behaviour=profiles.get_profile, request=profile.GetProfileRequest, reply_bytes=RECEIVED_BYTES
+                ),
+                "ListProfiles": method(behaviour=profiles.list_profiles, request=profile.ListProfilesRequest),
+                "DeleteProfile": method(behaviour=profiles.delete_profile, request=profile.DeleteProfileRequest),
+            },
+            "nodewise.v1.ScheduleService": {
+                "Schedule": method(behaviour=schedules.schedule, request=schedule.ScheduleRequest),
+                "ListPolicies": method(behaviour=schedules.list_policies, request=schedule.ListPoliciesRequest),
+            },
+            "nodewise.v1.EvaluationService": {
+                "Backtest": method(
+                    behaviour=evaluations.backtest,
+                    request=evaluation.BacktestRequest,
+                    streams_out=True,
+                    default_deadline_s=None,
+                    reply_bytes=RECEIVED_BYTES,
+                ),
+            },
+        }
+        return [generic_handler(name, methods) for name, methods in services.items()]
+
+    def _fit_ahead(self, profile_id: str) -> None:
+        """Fit a profile that moved, off the request path, so that the next question finds the model."""
+        self._executor.submit(_guarded, partial(self._fit, profile_id))
+
+    def _fit(self, profile_id: str) -> None:
+        self._engine.fit_ahead(self._reader.get(profile_id))
+
+
+def _guarded(work: Callable[[], None]) -> None:
+    """Work that nobody waits for: what it raises is logged, the question that needs it will say it to its asker."""
+    try:
+        work()
+    except NodewiseError as error:
+        _log.debug("fit_ahead_refused", reason=str(error.reason), message=error.message)
+    except Exception:  # noqa: BLE001  # nobody waits for it; the next question meets the same fault and reports it
+        _log.warning("fit_ahead_failed", exc_info=True)

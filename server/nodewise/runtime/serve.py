@@ -1,0 +1,205 @@
+"""Serving: one worker in this process, or several that share a port under a supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.estimation.registry import load_registry
+from nodewise.profiles.opening import open_store
+from nodewise.profiles.traces import DirectoryTraceStore
+from nodewise.runtime.application import Application, PortInUseError
+from nodewise.runtime.logging import configure_logging
+from nodewise.runtime.settings import Settings, SettingsError, redacted
+
+__all__ = ["application_of", "new_event_loop", "serve"]
+
+_log = structlog.get_logger(__name__)
+
+QUICK_DEATH_S: Final = 2.0
+MAX_QUICK_DEATHS: Final = 5
+"""Deaths within QUICK_DEATH_S of their start, one after the other, after which a supervisor gives up."""
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """A loop of uvloop where it exists (a tenth less CPU per call), else of asyncio."""
+    try:
+        import uvloop  # noqa: PLC0415  # not on Windows
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def application_of(settings: Settings) -> Application:
+    """An application as set.
+
+    Raises
+    ------
+    PluginConflictError, StoreFormatError, SettingsError
+        Whatever must stop a start, with a text for the operator.
+    """
+    registry = load_registry(allowed=settings.plugins, safe_mode=settings.safe_mode)
+    traces = DirectoryTraceStore(Path(settings.traces)) if settings.traces else None
+    try:
+        store = open_store(settings.store, settings.durability, traces)
+    except NodewiseError as error:
+        raise SettingsError(f"setting {error.message}") from None
+    return Application(settings, registry, store)
+
+
+def serve(settings: Settings, announce: Callable[[str], None]) -> int:
+    """Serve until SIGTERM or SIGINT; returns the exit status.
+
+    Parameters
+    ----------
+    announce : callable
+        Told ``HOST:PORT`` once calls are answered.
+
+    Raises
+    ------
+    PortInUseError, PluginConflictError, StoreFormatError, SettingsError
+        Whatever must stop a start, with a text for the operator.
+    """
+    configure_logging(settings.log_level)
+    _log.info("starting", settings=redacted(settings), pid=os.getpid())
+    if settings.workers == 1:
+        return _run(settings, settings.listen, announce, share_port=False)
+    if settings.store.startswith("memory:"):
+        raise SettingsError("setting store: memory: is one process's own; use sqlite:PATH with more than one worker")
+    return _supervise(settings, announce)
+
+
+def _run(settings: Settings, listen: str, announce: Callable[[str], None], *, share_port: bool) -> int:
+    application = application_of(settings)
+
+    async def life() -> None:
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, ended.set)
+        port = await application.start(listen, share_port=share_port)
+        announce(f"{listen.rsplit(':', 1)[0]}:{port}")
+        await ended.wait()
+        _log.info("draining")
+        await application.stop()
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(life())
+    return 0
+
+
+def _supervise(settings: Settings, announce: Callable[[str], None]) -> int:
+    """Start workers on one port, replace those that die, and pass a stop on to them."""
+    reserved, listen = _reserved(settings.listen)
+    context = multiprocessing.get_context("spawn")
+    stopping = False
+
+    def stop(_number: int, _frame: Any) -> None:
+        nonlocal stopping
+        stopping = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    workers: dict[BaseProcess, float] = {}
+    quick_deaths = 0
+    try:
+        # One after the other: the first creates the store's tables.
+        for _ in range(settings.workers):
+            worker = _started(context, settings, listen)
+            if worker is None:
+                return 1
+            workers[worker] = time.monotonic()
+        announce(listen)
+        while not stopping:
+            for worker in [worker for worker in workers if not worker.is_alive()]:
+                started_s = workers.pop(worker)
+                quick_deaths = quick_deaths + 1 if time.monotonic() - started_s < QUICK_DEATH_S else 0
+                _log.error("worker_died", pid=worker.pid, exit_code=worker.exitcode, quick_deaths=quick_deaths)
+                if quick_deaths >= MAX_QUICK_DEATHS:
+                    return 1
+                replacement = _started(context, settings, listen)
+                if replacement is not None:
+                    workers[replacement] = time.monotonic()
+            multiprocessing.connection.wait([worker.sentinel for worker in workers], timeout=0.2)
+    finally:
+        _stop(list(workers), settings.drain_delay_s + settings.grace_s)
+        reserved.close()
+    return 0
+
+
+def _stop(workers: list[BaseProcess], patience_s: float) -> None:
+    for worker in workers:
+        worker.terminate()
+    deadline = time.monotonic() + patience_s + 2.0
+    for worker in workers:
+        worker.join(max(0.0, deadline - time.monotonic()))
+        if worker.is_alive():
+            _log.error("worker_killed", pid=worker.pid)
+            worker.kill()
+            worker.join()
+
+
+def _started(context: Any, settings: Settings, listen: str) -> BaseProcess | None:
+    """A worker that answers calls, or None if it could not start (it has logged why)."""
+    receiving, sending = context.Pipe(duplex=False)
+    worker: BaseProcess = context.Process(target=_worker, args=(settings.model_dump(), listen, sending))
+    worker.start()
+    sending.close()
+    try:
+        receiving.recv()
+    except EOFError:
+        worker.join()
+        return None
+    finally:
+        receiving.close()
+    return worker
+
+
+def _worker(values: dict[str, Any], listen: str, ready: Connection) -> None:
+    settings = Settings(**values)
+    configure_logging(settings.log_level)
+
+    def announce(address: str) -> None:
+        ready.send(address)
+        ready.close()
+
+    try:
+        status = _run(settings, listen, announce, share_port=True)
+    except Exception:  # noqa: BLE001  # last stop of the process: the supervisor sees its status
+        _log.exception("worker_failed")
+        status = 1
+    sys.exit(status)
+
+
+def _reserved(listen: str) -> tuple[socket.socket, str]:
+    """A socket that holds the port for the workers (it never listens), and the address with its number."""
+    host, _, port = listen.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bare = host.strip("[]")
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # Without SO_REUSEPORT: fails if anyone else is there.
+        try:
+            probe.bind((bare, int(port)))
+        except (OSError, ValueError):
+            raise PortInUseError(
+                f"cannot listen on {listen}: the port is in use or the address is not this machine's"
+            ) from None
+        number = probe.getsockname()[1]
+    holder = socket.socket(family, socket.SOCK_STREAM)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    holder.bind((bare, number))
+    return holder, f"{host}:{number}"

@@ -1,0 +1,141 @@
+"""Settings: one frozen value from file, environment and flags, in rising order of precedence."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from nodewise.ports.limits import Limits
+
+__all__ = ["LimitSettings", "Settings", "SettingsError", "load_settings", "redacted"]
+
+DEFAULT_LISTEN: Final = "127.0.0.1:50551"
+DEFAULT_STORE: Final = "sqlite:nodewise.db"
+CONFIG_VARIABLE: Final = "NODEWISE_CONFIG"
+
+
+class SettingsError(Exception):
+    """A setting that cannot be used; the text names it and what would be right."""
+
+
+class LimitSettings(BaseModel):
+    """Caps of a call; see ``ports.limits.Limits``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows_per_call: int = Field(Limits().rows_per_call, ge=1)
+    jobs_per_call: int = Field(Limits().jobs_per_call, ge=1)
+    rows_per_batch: int = Field(Limits().rows_per_batch, ge=1)
+    backtest_rows: int = Field(Limits().backtest_rows, ge=1)
+    max_nodes: int = Field(Limits().max_nodes, ge=1, le=1 << 20)
+    max_workers: int = Field(Limits().max_workers, ge=1, le=1 << 20)
+    reply_bytes: int = Field(Limits().reply_bytes, ge=1024)
+
+    def limits(self) -> Limits:
+        """As the lower rooms read them."""
+        return Limits(**self.model_dump())
+
+
+class Settings(BaseSettings):
+    """Everything that an operator can set. Environment: ``NODEWISE_`` and the name, nested with ``__``."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="NODEWISE_", env_nested_delimiter="__", frozen=True, extra="ignore", env_ignore_empty=True
+    )
+
+    listen: str = Field(DEFAULT_LISTEN, description="HOST:PORT to serve on; port 0 picks one")
+    workers: int = Field(1, ge=1, le=256, description="worker processes that share the port")
+    store: str = Field(DEFAULT_STORE, description="memory: or sqlite:PATH")
+    durability: Literal["process", "power"] = Field(
+        "process", description="what an acknowledged batch survives: death of the process, or loss of power"
+    )
+    traces: str = Field("", description="directory of traces; empty = beside the store")
+    plugins: tuple[str, ...] | None = Field(
+        None, description="distributions or entry points allowed besides the shipped ones; unset = all, empty = none"
+    )
+    safe_mode: bool = Field(default=False, description="shipped plugins only")
+    reflection: bool = Field(default=True, description="offer gRPC server reflection")
+    default_deadline_s: float = Field(60.0, gt=0, description="for calls that state none")
+    drain_delay_s: float = Field(0.0, ge=0, description="seconds between NOT_SERVING and the stop, for balancers")
+    grace_s: float = Field(10.0, ge=0, description="seconds for calls in flight when stopping")
+    default_policy: str = Field("efficiency-srpt-fill", description="policy of a Schedule that names none")
+    threads: int = Field(4, ge=1, le=256, description="threads for what may block")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    limits: LimitSettings = LimitSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags over environment; :func:`load_settings` puts the file below both."""
+        return init_settings, env_settings
+
+
+def load_settings(config: Path | None = None, **flags: Any) -> Settings:
+    """Settings from a TOML file, the environment and flags (None = not given).
+
+    Raises
+    ------
+    SettingsError
+        Naming the file or the setting and what would be right.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    path = config or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
+    from_file: dict[str, Any] = {}
+    if path is not None:
+        try:
+            from_file = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise SettingsError(f"{path}: cannot be read ({error.strerror})") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{path}: is no TOML: {error}") from None
+        unknown = sorted(set(from_file) - set(Settings.model_fields))
+        if unknown:
+            known = ", ".join(Settings.model_fields)
+            raise SettingsError(f"{path}: unknown setting {unknown[0]!r}; known are: {known}")
+    try:
+        above = Settings(**given)
+        if not from_file:
+            return above
+        stated = above.model_dump(exclude_unset=True)
+        return Settings(**_merged(from_file, stated))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(f"setting {name}: {first['msg']}; found {first.get('input')!r}") from None
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for name, value in above.items():
+        under = merged.get(name)
+        merged[name] = _merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def redacted(settings: Settings) -> dict[str, Any]:
+    """Settings as they may be logged: passwords of URLs replaced."""
+    shown = settings.model_dump()
+    shown["store"] = redacted_url(settings.store)
+    return shown
+
+
+def redacted_url(url: str) -> str:
+    """A URL with its password and query replaced."""
+    parts = urlsplit(url)
+    if parts.password is None and not parts.query:
+        return url
+    host = parts.netloc.rsplit("@", 1)[-1]
+    user = f"{parts.username}:***@" if parts.password is not None else parts.netloc[: -len(host)]
+    return urlunsplit((parts.scheme, user + host, parts.path, "***" if parts.query else "", ""))
