@@ -1,0 +1,297 @@
+"""The stored form of facts and rows: canonical JSON, versioned, with columns.
+
+What is written here is read for as long as profiles live: the names and defaults below belong to the format, not to the
+domain. A column is left out where every row holds the default, one value where all rows agree, else a list. Numbers
+keep every bit, the sign of zero included; NaN and infinity are refused. Numbers of observations are not part of it,
+because they follow from the order of commits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
+from nodewise.domain.configurations import Configurations, Placement
+from nodewise.domain.errors import NodewiseError, invalid_field
+from nodewise.domain.profile import UNKNOWN, Observations, PhaseTimings
+from nodewise.domain.workload import Layer, Network, Transformer, Workload
+
+__all__ = [
+    "FORMAT_VERSION",
+    "PayloadError",
+    "facts_from_json",
+    "facts_to_json",
+    "runs_from_payloads",
+    "runs_to_json",
+]
+
+FORMAT_VERSION: Final = 1
+
+CONFIGURATION_COLUMNS: Final[Mapping[str, int | float]] = {
+    "nodes": 0,
+    "workers": 0,
+    "parameter_servers": -1,
+    "sync_mode": 0,
+    "batch_per_worker": 0,
+    "accumulation": 1,
+    "global_batch": 0,
+    "link_bytes_per_s": 0.0,
+    "tensor_parallel": 1,
+    "pipeline_parallel": 1,
+    "data_parallel": 0,
+    "expert_parallel": 1,
+    "context_parallel": 1,
+    "sequence_parallel": 0,
+    "interleave": 1,
+    "zero_stage": 0,
+    "recomputation": 0,
+    "backup_workers": 0,
+    "hybrid_sync_fraction": 0.0,
+}
+DICTIONARIES: Final[Mapping[str, str]] = {"devices": "device_index", "precisions": "precision_index"}
+PHASE_COLUMNS: Final[Mapping[str, int | float]] = {
+    "download_s": 0.0,
+    "compute_s": 0.0,
+    "upload_s": 0.0,
+    "update_s": 0.0,
+    "compute_variation": UNKNOWN,
+    "transfer_variation": UNKNOWN,
+    "hidden_s": 0.0,
+    "steps": 0,
+}
+OBSERVATION_COLUMNS: Final[Mapping[str, int | float]] = {
+    "steps_per_s": 0.0,
+    "measured_at_s": 0.0,
+    "steps": 0,
+    "step_variation": UNKNOWN,
+    "exposed_sync_s": UNKNOWN,
+}
+
+_SHARED_ROWS: Final = 256
+"""Longest constant column that is shared between profiles; longer ones are rarely met twice."""
+
+
+class PayloadError(Exception):
+    """Stored bytes that this release cannot read."""
+
+
+# --- facts
+
+FactsT = TypeVar("FactsT", Workload, Network)
+
+
+def _value_to_json(value: Any, path: str) -> Any:
+    if isinstance(value, tuple):
+        return [_value_to_json(entry, f"{path}[{index}]") for index, entry in enumerate(value)]
+    if is_dataclass(value):
+        return {f.name: _value_to_json(getattr(value, f.name), f"{path}.{f.name}") for f in fields(value)}
+    if isinstance(value, float) and not math.isfinite(value):
+        raise invalid_field(path, "must be a finite number")
+    return value
+
+
+def facts_to_json(facts: Workload | Network, path: str) -> dict[str, Any]:
+    """The facts that are known, by name.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for a number that is not finite; ``path`` stands before its name.
+    """
+    return {
+        f.name: _value_to_json(value, f"{path}.{f.name}")
+        for f in fields(facts)
+        if (value := getattr(facts, f.name)) is not None
+    }
+
+
+def facts_from_json(kind: type[FactsT], known: Mapping[str, Any]) -> FactsT:
+    """The facts that :func:`facts_to_json` gave."""
+    values = dict(known)
+    if "transformer" in values:
+        values["transformer"] = Transformer(**values["transformer"])
+    if "layers" in values:
+        values["layers"] = tuple(Layer(**layer) for layer in values["layers"])
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise PayloadError("facts of an unknown kind") from error
+
+
+# --- rows out
+
+
+def _column_to_json(column: NDArray[Any], default: float, rows: int, path: str) -> Any:
+    """None = all default."""
+    if len(column) != rows:
+        raise invalid_field(path, f"must have one entry for each of the {rows} rows, has {len(column)}")
+    is_float = isinstance(default, float)
+    same = column[0].item()
+    if rows > 1:
+        values: NDArray[Any] = np.ascontiguousarray(column, dtype=np.float64 if is_float else np.int64)
+        if is_float and not np.isfinite(values).all():
+            raise invalid_field(f"{path}[{int(np.flatnonzero(~np.isfinite(values))[0])}]", "must be a finite number")
+        bits = values.view(np.int64)
+        if (bits != bits[0]).any():
+            return values
+    if is_float and not math.isfinite(same):
+        raise invalid_field(f"{path}[0]", "must be a finite number")
+    return None if same == default and not _is_negative_zero(same) else same
+
+
+def _dictionary_to_json(names: Sequence[str], index: Ints, path: str) -> Any:
+    """The one name of all rows, or names in order of first use with the index of each row. None = no name."""
+    codes = index.tolist()
+    if min(codes) < 0 or max(codes) >= len(names):
+        raise invalid_field(path, f"holds an entry outside 0 to {len(names) - 1}")
+    order: dict[str, int] = {}
+    recoded = [order.setdefault(names[code], len(order)) for code in codes]
+    if len(order) == 1:
+        return names[codes[0]] or None
+    return {"names": list(order), "index": recoded}
+
+
+def _configurations_to_json(configurations: Configurations, path: str) -> dict[str, Any]:
+    rows = len(configurations)
+    found: dict[str, Any] = {}
+    for name, default in CONFIGURATION_COLUMNS.items():
+        found[name] = _column_to_json(getattr(configurations, name), default, rows, f"{path}.{name}")
+    for names, index in DICTIONARIES.items():
+        found[names] = _dictionary_to_json(
+            getattr(configurations, names), getattr(configurations, index), f"{path}.{index}"
+        )
+    placement = configurations.placement
+    if placement is not None and len(placement.workers):
+        found["placement"] = {
+            "counts": np.diff(placement.offsets).tolist(),
+            "workers": placement.workers[placement.offsets[0] : placement.offsets[-1]].tolist(),
+        }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def runs_to_json(runs: PhaseTimings | Observations, path: str) -> dict[str, Any]:
+    """At least one row as columns; holds NumPy arrays for orjson to write.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for a number that is not finite; ``path`` stands before its name.
+    """
+    columns = PHASE_COLUMNS if isinstance(runs, PhaseTimings) else OBSERVATION_COLUMNS
+    rows = len(runs)
+    found: dict[str, Any] = {"rows": rows}
+    found["configurations"] = _configurations_to_json(runs.configurations, f"{path}.configurations") or None
+    for name, default in columns.items():
+        found[name] = _column_to_json(getattr(runs, name), default, rows, f"{path}.{name}")
+    return {name: value for name, value in found.items() if value is not None}
+
+
+# --- rows in
+
+
+def _constant(rows: int, value: float, *, is_float: bool) -> NDArray[Any]:
+    if rows <= _SHARED_ROWS and not (is_float and _is_negative_zero(value)):
+        return constant_floats(rows, float(value)) if is_float else constant_ints(rows, int(value))
+    return freeze(np.full(rows, value, dtype=np.float64 if is_float else np.int64))
+
+
+def _is_negative_zero(value: float) -> bool:
+    return value == 0 and math.copysign(1, value) < 0
+
+
+def _column_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]], name: str, default: float) -> NDArray[Any]:
+    """One column of all parts, one after the other."""
+    is_float = isinstance(default, float)
+    given = [part.get(name, default) for _, part in parts]
+    if not any(isinstance(value, list) for value in given):
+        first = given[0]
+        if len(set(given)) == 1 and (first or not any(_is_negative_zero(value) for value in given) or len(given) == 1):
+            return _constant(sum(rows for rows, _ in parts), first, is_float=is_float)
+    values: list[Any] = []
+    for (rows, _), value in zip(parts, given):
+        values += value if isinstance(value, list) else [value] * rows
+    return freeze(np.array(values, dtype=np.float64 if is_float else np.int64))
+
+
+def _dictionary_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]], name: str) -> tuple[tuple[str, ...], Ints]:
+    order: dict[str, int] = {}
+    index: list[int] = []
+    for rows, part in parts:
+        given = part.get(name, "")
+        if isinstance(given, str):
+            index += [order.setdefault(given, len(order))] * rows
+        else:
+            codes = [order.setdefault(entry, len(order)) for entry in given["names"]]
+            index += [codes[entry] for entry in given["index"]]
+    names = tuple(order)
+    if len(names) == 1:
+        return names, _constant(len(index), 0, is_float=False)
+    return names, freeze(np.array(index, dtype=np.int64))
+
+
+def _placement_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> Placement | None:
+    if not any("placement" in part for _, part in parts):
+        return None
+    counts: list[int] = []
+    workers: list[int] = []
+    for rows, part in parts:
+        given = part.get("placement")
+        counts += given["counts"] if given else [0] * rows
+        workers += given["workers"] if given else []
+    offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+    return Placement(freeze(offsets), freeze(np.array(workers, dtype=np.int64)))
+
+
+def _configurations_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> Configurations:
+    columns: dict[str, Any] = {
+        name: _column_from_json(parts, name, default) for name, default in CONFIGURATION_COLUMNS.items()
+    }
+    for names, index in DICTIONARIES.items():
+        columns[names], columns[index] = _dictionary_from_json(parts, names)
+    return Configurations(**columns, placement=_placement_from_json(parts))
+
+
+def _table(contents: Iterable[Mapping[str, Any]], name: str) -> list[tuple[int, Mapping[str, Any]]]:
+    return [(table["rows"], table) for content in contents if (table := content.get(name)) is not None]
+
+
+def runs_from_payloads(payloads: Iterable[bytes]) -> tuple[PhaseTimings, Observations]:
+    """The rows of many batches, one after the other; observations without numbers.
+
+    Raises
+    ------
+    PayloadError
+        For bytes that are no batch of this format.
+    """
+    try:
+        contents = [orjson.loads(payload) for payload in payloads]
+        for content in contents:
+            if content["v"] != FORMAT_VERSION:
+                raise PayloadError(f"batch of format {content['v']}")
+        timings, observations = PhaseTimings.none(), Observations.none()
+        if parts := _table(contents, "phase_timings"):
+            timings = PhaseTimings(**_runs_from_json(parts, PHASE_COLUMNS))
+        if parts := _table(contents, "observations"):
+            numbers = _constant(sum(rows for rows, _ in parts), 0, is_float=False)
+            observations = Observations(**_runs_from_json(parts, OBSERVATION_COLUMNS), number=numbers)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, NodewiseError) as error:
+        raise PayloadError("bytes that are no batch") from error
+    return timings, observations
+
+
+def _runs_from_json(
+    parts: Sequence[tuple[int, Mapping[str, Any]]], columns: Mapping[str, int | float]
+) -> dict[str, Any]:
+    nothing: Mapping[str, Any] = {}
+    found: dict[str, Any] = {name: _column_from_json(parts, name, default) for name, default in columns.items()}
+    found["configurations"] = _configurations_from_json(
+        [(rows, part.get("configurations", nothing)) for rows, part in parts]
+    )
+    return found

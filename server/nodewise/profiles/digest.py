@@ -1,0 +1,87 @@
+"""The digest of a profile's content: what caches and answers are keyed by."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+import numpy as np
+
+from nodewise.domain.columns import Ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.profile import Observations, PhaseTimings, Profile
+from nodewise.domain.workload import Network, Workload
+
+__all__ = ["DIGEST_VERSION", "content_digest"]
+
+DIGEST_VERSION: Final = 1
+"""Changes whenever the same content would get another digest; stored digests of other versions are not used."""
+
+_CONFIGURATIONS: Final = tuple(
+    f.name
+    for f in fields(Configurations)
+    if f.name not in {"devices", "device_index", "precisions", "precision_index", "placement"}
+)
+_PHASES: Final = tuple(f.name for f in fields(PhaseTimings) if f.name != "configurations")
+_OBSERVATIONS: Final = tuple(f.name for f in fields(Observations) if f.name != "configurations")
+_WORKLOAD: Final = tuple(f.name for f in fields(Workload))
+_NETWORK: Final = tuple(f.name for f in fields(Network))
+
+
+def content_digest(profile: Profile) -> str:
+    """SHA-256 of all that an estimator can see in a profile, hexadecimal; for stored and inline profiles alike.
+
+    Covered are the facts that are known, every column and dictionary of the phase timings and of the observations with
+    their numbers, and the references to traces; not the name, uid, revision and times. Observations that were retracted
+    are gone from the profile, and with them from the digest: after a retraction of the newest ones it is what it was
+    before them. Entries of dictionaries that no row uses, and their order, make no difference.
+    """
+    facts = (
+        DIGEST_VERSION,
+        _known(profile.workload, _WORKLOAD),
+        _known(profile.network, _NETWORK),
+        profile.traces,
+    )
+    parts: list[Any] = [repr(facts).encode()]
+    _add(parts, profile.phase_timings, _PHASES)
+    _add(parts, profile.observations, _OBSERVATIONS)
+    try:
+        content = b"".join(parts)
+    except BufferError:  # strided columns
+        content = b"".join([part if isinstance(part, bytes) else part.tobytes() for part in parts])
+    return hashlib.sha256(content).hexdigest()
+
+
+def _known(facts: Any, names: Sequence[str]) -> list[tuple[str, Any]]:
+    return [(name, value) for name in names if (value := getattr(facts, name)) is not None]
+
+
+def _add(parts: list[Any], runs: PhaseTimings | Observations, names: Sequence[str]) -> None:
+    """Columns are as long as the stated number of rows and 8 bytes an entry: nothing can be read in two ways."""
+    rows = len(runs)
+    if not rows:
+        parts.append(b"|0|")
+        return
+    configurations = runs.configurations
+    devices, device_index = _in_order_of_use(configurations.devices, configurations.device_index)
+    precisions, precision_index = _in_order_of_use(configurations.precisions, configurations.precision_index)
+    placement = configurations.placement
+    packed = placement is None or not len(placement.workers)
+    placed = 0 if placement is None or packed else len(placement.workers)
+    parts.append(f"|{rows}|{devices}|{precisions}|{placed}|".encode())
+    parts += (device_index, precision_index)
+    parts += [getattr(configurations, name) for name in _CONFIGURATIONS]
+    parts += [getattr(runs, name) for name in names]
+    if placement is not None and not packed:
+        parts += (placement.offsets, placement.workers)
+
+
+def _in_order_of_use(names: tuple[str, ...], index: Ints) -> tuple[tuple[str, ...], Ints]:
+    """The dictionary without what no row uses, in order of first use."""
+    if len(names) == 1:
+        return names, index
+    order: dict[str, int] = {}
+    recoded = [order.setdefault(names[code], len(order)) for code in index.tolist()]
+    return tuple(order), np.array(recoded, dtype=np.int64)

@@ -1,0 +1,57 @@
+"""From a URL to a store."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from nodewise.domain.errors import invalid_field
+from nodewise.profiles.sqlite_schema import Durability
+from nodewise.profiles.sqlite_store import SqliteProfileStore
+from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.traces import TraceStore
+
+__all__ = ["open_store"]
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
+_KNOWN: Final = "memory:, sqlite:PATH or a path"
+
+
+def open_store(url: str, durability: Durability = "process", traces: TraceStore | None = None) -> ProfileStore:
+    """The store that a URL names: ``memory:``, ``sqlite:PATH`` (also ``sqlite:///absolute/path``) or a plain path.
+
+    Parameters
+    ----------
+    durability : "process" or "power"
+        What acknowledged batches survive; see :class:`SqliteProfileStore`.
+    traces : TraceStore or None
+        Where traces go; None = beside the rows.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for another scheme or no path; STORE_UNAVAILABLE if the file cannot be opened.
+    StoreFormatError
+        If the file is no store of ours, or of a newer release.
+    """
+    if durability not in {"process", "power"}:
+        raise invalid_field("durability", "must be 'process' or 'power'")
+    match = _SCHEME.fullmatch(url)
+    if match is None:
+        scheme, path = "sqlite", url
+    else:
+        scheme, path = match[1].lower(), match[2]
+    if scheme == "memory" and not path:
+        return SqliteProfileStore(None, durability, traces)
+    if scheme in {"postgresql", "postgres"}:
+        raise invalid_field("store", f"must be {_KNOWN}; PostgreSQL comes with a later release")
+    if scheme != "sqlite":
+        raise invalid_field("store", f"must be {_KNOWN}; {scheme}: is not known")
+    if path.startswith("//"):
+        path = path[2:]
+        if not path.startswith("/"):
+            raise invalid_field("store", "must not name a host: write sqlite:PATH or sqlite:///absolute/path")
+    if not path or path == ":memory:":
+        raise invalid_field("store", f"must be {_KNOWN}; for a store in memory write memory:")
+    return SqliteProfileStore(Path(path), durability, traces)

@@ -1,0 +1,187 @@
+"""The file of the SQLite store: its tables, its stamps, and how it is opened."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Literal
+
+import structlog
+
+from nodewise.profiles.store import StoreFormatError, store_unavailable
+
+__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "Durability", "connect", "prepare", "translated"]
+
+Durability = Literal["process", "power"]
+"""What acknowledged batches survive: the death of the process, or also the loss of power."""
+
+APPLICATION_ID: Final = 0x4E444F57
+"""``NDOW`` in the header of the file: tells our files from other applications' databases."""
+
+SCHEMA_VERSION: Final = 1
+
+_BUSY_TIMEOUT_S: Final = 10.0
+_CHECKPOINT_PAGES: Final = 4000
+_JOURNAL_BYTES: Final = 64 << 20
+_SYNCHRONOUS: Final = {"process": "NORMAL", "power": "FULL"}
+
+# Rows of `batches` are written once and never changed: what counts is said by `commits` and `retracted`, and a profile
+# is the replay of both by revision. `profiles` and `sessions` hold what follows from them, so that an append reads no
+# history. Keys are never used twice (AUTOINCREMENT). A profile of revision 0 was never committed and does not exist for
+# callers.
+_TABLES: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE profiles (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    profile_id TEXT NOT NULL UNIQUE,
+    uid TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    last_number INTEGER NOT NULL,
+    observations_count INTEGER NOT NULL,
+    create_time_s REAL NOT NULL,
+    update_time_s REAL NOT NULL,
+    digest TEXT,
+    facts BLOB NOT NULL
+);
+CREATE TABLE sessions (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    profile_key INTEGER NOT NULL REFERENCES profiles (key) ON DELETE CASCADE,
+    session_id TEXT NOT NULL,
+    durable INTEGER NOT NULL,
+    committed INTEGER NOT NULL,
+    staged_rows INTEGER NOT NULL,
+    staged_content INTEGER NOT NULL,
+    staged_facts BLOB NOT NULL,
+    UNIQUE (profile_key, session_id)
+);
+CREATE TABLE batches (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_key INTEGER NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,
+    sequence_number INTEGER NOT NULL,
+    content_hash BLOB NOT NULL,
+    payload BLOB NOT NULL,
+    UNIQUE (session_key, sequence_number)
+);
+CREATE TABLE commits (
+    profile_key INTEGER NOT NULL REFERENCES profiles (key) ON DELETE CASCADE,
+    revision INTEGER NOT NULL,
+    session_key INTEGER NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,
+    first_sequence_number INTEGER NOT NULL,
+    last_sequence_number INTEGER NOT NULL,
+    first_observation_number INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    time_s REAL NOT NULL,
+    PRIMARY KEY (profile_key, revision)
+) WITHOUT ROWID;
+CREATE INDEX commits_by_session ON commits (session_key);
+CREATE TABLE retractions (
+    profile_key INTEGER NOT NULL REFERENCES profiles (key) ON DELETE CASCADE,
+    request_id TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    content_hash BLOB NOT NULL,
+    reason TEXT NOT NULL,
+    time_s REAL NOT NULL,
+    PRIMARY KEY (profile_key, request_id)
+) WITHOUT ROWID;
+CREATE TABLE retracted (
+    profile_key INTEGER NOT NULL REFERENCES profiles (key) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (profile_key, number)
+) WITHOUT ROWID;
+CREATE TABLE traces (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_key INTEGER NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,
+    trace_id TEXT NOT NULL,
+    format TEXT NOT NULL,
+    rank INTEGER NOT NULL,
+    world_size INTEGER NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    finished_sequence_number INTEGER NOT NULL,
+    content_sha256 TEXT,
+    UNIQUE (session_key, trace_id)
+);
+CREATE INDEX traces_by_content ON traces (content_sha256) WHERE content_sha256 IS NOT NULL;
+CREATE TABLE unreferenced (content_sha256 TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+
+_log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Turn what the database or the disk raises into STORE_UNAVAILABLE; only the log gets the text."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        _log.error("store failed", doing=doing, error=type(error).__name__, text=str(error))
+        raise store_unavailable() from None
+
+
+def connect(path: str, durability: Durability) -> sqlite3.Connection:
+    """A connection in autocommit mode with our settings; any thread may use it, one at a time."""
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+    for setting in (
+        f"synchronous = {_SYNCHRONOUS[durability]}",
+        "foreign_keys = ON",
+        "temp_store = MEMORY",
+        f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+        f"journal_size_limit = {_JOURNAL_BYTES}",
+    ):
+        connection.execute(f"PRAGMA {setting}")
+    return connection
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Create the tables in an empty file, or check that the file is ours and of a schema that this release knows.
+
+    Raises
+    ------
+    StoreFormatError
+        If it is not; nothing was written then.
+    """
+    try:
+        _check_or_create(connection)
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        raise StoreFormatError("the file is no SQLite database, or it is damaged") from error
+
+
+def _check_or_create(connection: sqlite3.Connection) -> None:
+    if not _is_ours(connection):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if not _is_ours(connection):  # nobody else created it meanwhile
+                for statement in _TABLES.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.executemany(
+                    "INSERT INTO meta VALUES (?, ?)", [("schema_version", SCHEMA_VERSION), ("generation", 0)]
+                )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+    row = connection.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchone()
+    if row is None or row[0] > SCHEMA_VERSION:
+        raise StoreFormatError(
+            f"the file has schema {row and row[0]} and this release knows {SCHEMA_VERSION}:"
+            " open it with the release that wrote it"
+        )
+    connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _is_ours(connection: sqlite3.Connection) -> bool:
+    """False = the file is empty."""
+    found = connection.execute("PRAGMA application_id").fetchone()[0]
+    if found == APPLICATION_ID:
+        return True
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if found or tables:
+        raise StoreFormatError("the file is a database of another application; choose another path for the store")
+    return False

@@ -1,0 +1,274 @@
+"""The profile store in a SQLite file, or in memory: the default, which needs no service beside it."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.profile import Profile
+from nodewise.profiles.batches import Batch
+from nodewise.profiles.codec import PayloadError
+from nodewise.profiles.sqlite_reads import memorised, profile_row, profile_rows, replayed
+from nodewise.profiles.sqlite_schema import Durability, connect, prepare, translated
+from nodewise.profiles.sqlite_writes import Writing, session_status, summary
+from nodewise.profiles.store import (
+    AppendRequest,
+    DeleteRequest,
+    Outcome,
+    ProfileSummary,
+    RetractRequest,
+    SessionStatus,
+    WriteRequest,
+    store_unavailable,
+)
+from nodewise.profiles.traces import DirectoryTraceStore, MemoryTraceStore, TraceStore
+
+__all__ = ["SqliteProfileStore"]
+
+_PAGE: Final = 256
+_MOST_MEMOS: Final = 4096
+
+_log = structlog.get_logger(__name__)
+
+
+class SqliteProfileStore:
+    """Implements ProfileStore.
+
+    Writes go through one connection under a lock, in ``BEGIN IMMEDIATE`` transactions, so that processes which share a
+    file take turns. Reads take a connection each from a pool: with the write-ahead log they never wait for a writer.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file, created with its directory if missing; None = in memory, gone with the object.
+    durability : "process" or "power"
+        What acknowledged batches survive: the death of every process (fast), or also the loss of power (every commit
+        waits for the disk).
+    traces : TraceStore or None
+        Where traces go; None = a directory beside the file (its name and ``-traces``), or memory.
+    now : callable
+        Seconds since 1970.
+
+    Raises
+    ------
+    StoreFormatError
+        If the file is not a store of ours or of a newer schema.
+    NodewiseError
+        STORE_UNAVAILABLE if it cannot be opened.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        durability: Durability = "process",
+        traces: TraceStore | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        if traces is not None:
+            self.traces = traces
+        elif path is None:
+            self.traces = MemoryTraceStore()
+        else:
+            traces_path = path.with_name(f"{path.name}-traces")
+            self.traces = DirectoryTraceStore(traces_path, sync_chunks=durability == "power")
+        self._now = now
+        self._durability = durability
+        self._file = None if path is None else str(path)
+        self._writing = threading.RLock()
+        self._watching = threading.Lock()
+        self._watched = (-1, -1)
+        self._changes = 0
+        self._digests: dict[tuple[int, int], str] = {}
+        self._closed = False
+        with translated("open"):
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = connect(self._file or ":memory:", durability)
+            try:
+                prepare(self._writer)
+                self._watcher = connect(self._file, durability) if self._file else self._writer
+            except BaseException:
+                self._writer.close()
+                raise
+        self._idle: deque[sqlite3.Connection] = deque()
+
+    # --- reads
+
+    def open_session(self, profile_id: str, session_id: str) -> SessionStatus:
+        """As the protocol says."""
+        with self._reading("open a session") as connection:
+            return session_status(connection, profile_id, session_id)
+
+    def load(self, profile_id: str, known: Profile | None = None) -> Profile:
+        """As the protocol says."""
+        with self._reading("load a profile") as connection:
+            row = profile_row(connection, profile_id)
+            profile = replayed(connection, row, profile_id, known)
+            if row is not None and memorised(row.digest) is None:
+                self._remember(row.key, row.revision, profile.digest)
+            return profile
+
+    def list(self, prefix: str = "", after: str = "", limit: int = 100) -> tuple[ProfileSummary, ...]:
+        """As the protocol says."""
+        found = []
+        with self._reading("list profiles") as connection:
+            for row in profile_rows(connection, prefix, after, limit):
+                digest = memorised(row.digest) or self._digests.get((row.key, row.revision))
+                if digest is None:
+                    digest = replayed(connection, row, row.profile_id, None).digest
+                    self._remember(row.key, row.revision, digest)
+                found.append(summary(row, digest))
+        return tuple(found)
+
+    def profiles(self) -> Iterator[Profile]:
+        """As the protocol says."""
+        after = ""
+        while True:
+            with self._reading("list profiles") as connection:
+                names = [row.profile_id for row in profile_rows(connection, "", after, _PAGE)]
+            for name in names:
+                try:
+                    yield self.load(name)
+                except NodewiseError as error:
+                    if error.reason != "PROFILE_NOT_FOUND":  # deleted since it was listed
+                        raise
+            if len(names) < _PAGE:
+                return
+            after = names[-1]
+
+    def generation(self) -> int:
+        """As the protocol says. Staged batches do not move it."""
+        if self._file is None:
+            return self._changes
+        try:
+            with self._watching:
+                # Any commit of another connection moves data_version; only then is the counter read. As it is read
+                # later, it can only be newer than the version that it is kept under.
+                (version,) = self._watcher.execute("PRAGMA data_version").fetchone()
+                if version != self._watched[0]:
+                    (value,) = self._watcher.execute("SELECT value FROM meta WHERE name = 'generation'").fetchone()
+                    self._watched = (version, value)
+                return self._watched[1]
+        except sqlite3.Error:
+            with translated("read the generation"):
+                raise
+
+    # --- writes
+
+    def append(self, profile_id: str, session_id: str, batches: Sequence[Batch]) -> SessionStatus:
+        """As the protocol says."""
+        outcome = self._only(AppendRequest(profile_id, session_id, batches))
+        assert isinstance(outcome, SessionStatus)
+        return outcome
+
+    def retract(self, profile_id: str, request_id: str, numbers: Sequence[int], reason: str = "") -> ProfileSummary:
+        """As the protocol says."""
+        outcome = self._only(RetractRequest(profile_id, request_id, tuple(numbers), reason))
+        assert isinstance(outcome, ProfileSummary)
+        return outcome
+
+    def delete(self, profile_id: str, etag: str | None = None) -> None:
+        """As the protocol says."""
+        self._only(DeleteRequest(profile_id, etag))
+
+    def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
+        """As the protocol says: one transaction, a savepoint for each request."""
+        with self._writing:
+            digests, self._digests = self._digests, {}
+            writing = Writing(self._writer, self.traces, self._now)
+            try:
+                with _readable(), translated("write"):
+                    outcomes = writing.run(list(requests), digests)
+            except NodewiseError as error:
+                self._take_back(writing)
+                return [error] * len(requests)
+            except BaseException:
+                self._take_back(writing)
+                raise
+            self._changes += writing.changed
+            try:
+                with translated("tidy up"):
+                    writing.after()
+            except NodewiseError:  # logged; what is stored is stored, and the next deletion tidies up again
+                self._take_back(writing)
+            return outcomes
+
+    def close(self) -> None:
+        """As the protocol says."""
+        with self._writing, self._watching:
+            self._closed = True
+            while self._idle:
+                self._idle.pop().close()
+            self._watcher.close()
+            self._writer.close()
+
+    # --- connections
+
+    def _only(self, request: WriteRequest) -> Outcome:
+        (outcome,) = self.apply([request])
+        if isinstance(outcome, NodewiseError):
+            raise outcome
+        return outcome
+
+    def _take_back(self, writing: Writing) -> None:
+        try:
+            with translated("take back"):
+                writing.failed()
+        except NodewiseError:
+            return  # logged; SQLite takes an open transaction back when the connection closes
+
+    def _remember(self, key: int, revision: int, digest: str) -> None:
+        if len(self._digests) < _MOST_MEMOS:
+            self._digests[key, revision] = digest
+
+    @contextmanager
+    def _reading(self, doing: str) -> Iterator[sqlite3.Connection]:
+        """A connection inside a read transaction: everything read in it is of one moment."""
+        with _readable(), translated(doing):
+            if self._file is None:
+                with self._writing, _transaction(self._writer) as connection:
+                    yield connection
+                return
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                if self._closed:
+                    raise store_unavailable() from None
+                connection = connect(self._file, self._durability)
+            try:
+                with _transaction(connection):
+                    yield connection
+            finally:
+                if self._closed:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    connection.execute("BEGIN")
+    try:
+        yield connection
+    finally:
+        if connection.in_transaction:
+            connection.execute("COMMIT")
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Stored bytes that make no sense are a matter for the operator, like a disk that fails."""
+    try:
+        yield
+    except PayloadError as error:
+        _log.error("store holds bytes that this release cannot read", text=str(error))
+        raise store_unavailable() from None

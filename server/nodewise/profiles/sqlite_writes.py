@@ -1,0 +1,416 @@
+"""Writing to the SQLite file: one transaction of several requests, each in a savepoint of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import orjson
+
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.profiles.batches import EncodedBatch, encode_batch
+from nodewise.profiles.ingest import AppendPlan, ChunkStep, ProfileState, SessionState, TraceState, plan_append
+from nodewise.profiles.sqlite_reads import ProfileRow, facts_in, facts_out, memo, profile_row, replayed
+from nodewise.profiles.sqlite_schema import translated
+from nodewise.profiles.store import (
+    AppendRequest,
+    DeleteRequest,
+    Outcome,
+    ProfileSummary,
+    RetractRequest,
+    SessionStatus,
+    WriteRequest,
+    profile_not_found,
+)
+from nodewise.profiles.traces import TraceStore, stage_name
+
+__all__ = ["Writing", "session_status", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A session with the keys of its rows; None = not in the file yet."""
+
+    profile: ProfileRow | None
+    key: int | None
+    state: SessionState
+
+
+def summary(row: ProfileRow, digest: str) -> ProfileSummary:
+    """What listings say of a profile."""
+    return ProfileSummary(
+        profile_id=row.profile_id,
+        uid=row.uid,
+        revision=row.revision,
+        digest=digest,
+        create_time_s=row.create_time_s,
+        update_time_s=row.update_time_s,
+        observations_count=row.observations_count,
+    )
+
+
+def _session(connection: sqlite3.Connection, profile_id: str, session_id: str) -> _Session:
+    profile = profile_row(connection, profile_id)
+    if profile is None:
+        return _Session(None, None, SessionState())
+    row = connection.execute(
+        "SELECT key, durable, committed, staged_rows, staged_content, staged_facts FROM sessions"
+        " WHERE profile_key = ? AND session_id = ?",
+        (profile.key, session_id),
+    ).fetchone()
+    if row is None:
+        return _Session(profile, None, SessionState())
+    key, durable, committed, rows, content, facts = row
+    workload, network = facts_in(facts)
+    traces = {
+        trace_id: TraceState(
+            format=form, rank=rank, world_size=world_size, size_bytes=size, finished_sequence_number=finished
+        )
+        for trace_id, form, rank, world_size, size, finished in connection.execute(
+            "SELECT trace_id, format, rank, world_size, size_bytes, finished_sequence_number FROM traces"
+            " WHERE session_key = ?",
+            (key,),
+        )
+    }
+    state = SessionState(
+        durable=durable,
+        committed=committed,
+        workload=workload,
+        network=network,
+        rows=rows,
+        has_content=bool(content),
+        traces=traces,
+    )
+    return _Session(profile, key, state)
+
+
+def session_status(connection: sqlite3.Connection, profile_id: str, session_id: str) -> SessionStatus:
+    """Where a session stands."""
+    found = _session(connection, profile_id, session_id)
+    return _status(_profile_state(found.profile), found.state)
+
+
+def _status(profile: ProfileState, session: SessionState) -> SessionStatus:
+    return SessionStatus(
+        durable_sequence_number=session.durable,
+        committed_sequence_number=session.committed,
+        revision=profile.revision,
+        observations_count=profile.observations_count,
+    )
+
+
+def _profile_state(row: ProfileRow | None) -> ProfileState:
+    if row is None:
+        return ProfileState()
+    workload, network = facts_in(row.facts)
+    return ProfileState(
+        revision=row.revision,
+        workload=workload,
+        network=network,
+        last_number=row.last_number,
+        observations_count=row.observations_count,
+    )
+
+
+def _encoded(request: WriteRequest) -> tuple[EncodedBatch, ...] | NodewiseError:
+    if not isinstance(request, AppendRequest):
+        return ()
+    try:
+        return tuple(encode_batch(batch) for batch in request.batches)
+    except NodewiseError as error:
+        return error
+
+
+@dataclass(slots=True)
+class Writing:
+    """One transaction: ``run`` is all there is to do, ``after`` what may happen once it is known to be durable.
+
+    Attributes
+    ----------
+    changed : bool
+        Whether profiles changed, as opposed to staged batches only.
+    discards : list of str
+        Stages of traces that are no longer needed.
+    orphaned : bool
+        Whether traces may have lost their last reference.
+    written : list of str
+        Stages that were written to, for doubt if the transaction fails.
+    """
+
+    connection: sqlite3.Connection
+    traces: TraceStore
+    now: Callable[[], float]
+    changed: bool = False
+    orphaned: bool = False
+    discards: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+
+    def run(self, requests: list[WriteRequest], digests: dict[tuple[int, int], str]) -> list[Outcome]:
+        """Do all requests in one transaction; ``digests`` of (profile key, revision) are put down on the way."""
+        encoded = [_encoded(request) for request in requests]
+        self.connection.execute("BEGIN IMMEDIATE")
+        self.connection.executemany(
+            "UPDATE profiles SET digest = ? WHERE key = ? AND revision = ?",
+            [(memo(digest), key, revision) for (key, revision), digest in digests.items()],
+        )
+        outcomes = [self._one(request, batches) for request, batches in zip(requests, encoded)]
+        if self.changed:
+            self.connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'generation'")
+        self.connection.execute("COMMIT")
+        return outcomes
+
+    def failed(self) -> None:
+        """Take everything back."""
+        for stage in self.written:
+            self.traces.doubt(stage)
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+    def after(self) -> None:
+        """Tidy up what the transaction left: stages of traces, and traces that nothing refers to."""
+        for stage in self.discards:
+            self.traces.discard(stage)
+        if self.orphaned:
+            # Traces are finished in write transactions only: nobody refers to one of these anew while this one is open.
+            self.connection.execute("BEGIN IMMEDIATE")
+            orphans = self.connection.execute(
+                "SELECT content_sha256 FROM unreferenced u WHERE NOT EXISTS"
+                " (SELECT 1 FROM traces t WHERE t.content_sha256 = u.content_sha256)"
+            ).fetchall()
+            for (name,) in orphans:
+                self.traces.remove(name)
+            self.connection.execute("DELETE FROM unreferenced")
+            self.connection.execute("COMMIT")
+
+    def _one(self, request: WriteRequest, batches: tuple[EncodedBatch, ...] | NodewiseError) -> Outcome:
+        if isinstance(batches, NodewiseError):
+            return batches
+        self.connection.execute("SAVEPOINT request")
+        written, discards = len(self.written), len(self.discards)
+        outcome: Outcome
+        try:
+            with translated("write"):
+                outcome = self._done(request, batches)
+        except NodewiseError as error:
+            if not self.connection.in_transaction:  # SQLite gave all of it up, e.g. because the disk is full
+                raise
+            self.connection.execute("ROLLBACK TO request")
+            for stage in self.written[written:]:
+                self.traces.doubt(stage)
+            del self.written[written:], self.discards[discards:]
+            outcome = error
+        self.connection.execute("RELEASE request")
+        return outcome
+
+    def _done(self, request: WriteRequest, batches: tuple[EncodedBatch, ...]) -> Outcome:
+        match request:
+            case AppendRequest():
+                return self._append(request, batches)
+            case RetractRequest():
+                return self._retract(request)
+            case DeleteRequest():
+                self._delete(request)
+                return None
+
+    # --- append
+
+    def _append(self, request: AppendRequest, batches: tuple[EncodedBatch, ...]) -> SessionStatus:
+        found = _session(self.connection, request.profile_id, request.session_id)
+        before = _profile_state(found.profile)
+
+        def stored_hash(number: int) -> bytes | None:
+            row = self.connection.execute(
+                "SELECT content_hash FROM batches WHERE session_key = ? AND sequence_number = ?", (found.key, number)
+            ).fetchone()
+            return None if row is None else bytes(row[0])
+
+        plan = plan_append(before, found.state, batches, stored_hash)
+        if plan.batches:
+            profile = found.profile or self._new_profile(request.profile_id)
+            session_key = self._put_session(profile.key, request.session_id, found.key, plan)
+            for step in plan.chunks:
+                self._put_chunk(stage_name(profile.uid, request.session_id, step.chunk.trace_id), session_key, step)
+            if plan.commits:
+                self._put_commits(profile, session_key, plan)
+        return _status(plan.profile, plan.session)
+
+    def _new_profile(self, profile_id: str) -> ProfileRow:
+        uid = uuid.uuid4().hex
+        self.connection.execute(
+            "INSERT INTO profiles (profile_id, uid, revision, last_number, observations_count, create_time_s,"
+            " update_time_s, facts) VALUES (?, ?, 0, 0, 0, 0, 0, ?)",
+            (profile_id, uid, b""),
+        )
+        row = profile_row(self.connection, profile_id)
+        assert row is not None
+        return row
+
+    def _put_session(self, profile_key: int, session_id: str, key: int | None, plan: AppendPlan) -> int:
+        state = plan.session
+        staged = (
+            state.durable,
+            state.committed,
+            state.rows,
+            int(state.has_content),
+            facts_out(state.workload, state.network),
+        )
+        if key is None:
+            key = self.connection.execute(
+                "INSERT INTO sessions (durable, committed, staged_rows, staged_content, staged_facts, profile_key,"
+                " session_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*staged, profile_key, session_id),
+            ).lastrowid
+            assert key is not None
+        else:
+            self.connection.execute(
+                "UPDATE sessions SET durable = ?, committed = ?, staged_rows = ?, staged_content = ?, staged_facts = ?"
+                " WHERE key = ?",
+                (*staged, key),
+            )
+        self.connection.executemany(
+            "INSERT INTO batches (session_key, sequence_number, content_hash, payload) VALUES (?, ?, ?, ?)",
+            [(key, new.batch.sequence_number, new.content_hash, new.payload) for new in plan.batches],
+        )
+        return key
+
+    def _put_chunk(self, stage: str, session_key: int, step: ChunkStep) -> None:
+        self.written.append(stage)
+        self.traces.write(stage, step.settled_bytes, step.chunk.offset_bytes, step.chunk.data)
+        sha256 = None
+        if step.chunk.last:
+            sha256 = self.traces.finish(stage, step.trace.size_bytes)
+            self.discards.append(stage)
+        trace = step.trace
+        self.connection.execute(
+            "INSERT INTO traces (session_key, trace_id, format, rank, world_size, size_bytes, finished_sequence_number,"
+            " content_sha256) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session_key, trace_id) DO UPDATE SET"
+            " size_bytes = excluded.size_bytes, finished_sequence_number = excluded.finished_sequence_number,"
+            " content_sha256 = excluded.content_sha256",
+            (
+                session_key,
+                step.chunk.trace_id,
+                trace.format,
+                trace.rank,
+                trace.world_size,
+                trace.size_bytes,
+                trace.finished_sequence_number,
+                sha256,
+            ),
+        )
+
+    def _put_commits(self, profile: ProfileRow, session_key: int, plan: AppendPlan) -> None:
+        now = self.now()
+        self.connection.executemany(
+            "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    profile.key,
+                    commit.revision,
+                    session_key,
+                    commit.first_sequence_number,
+                    commit.last_sequence_number,
+                    commit.first_observation_number,
+                    commit.rows,
+                    now,
+                )
+                for commit in plan.commits
+            ],
+        )
+        state = plan.profile
+        self.connection.execute(
+            "UPDATE profiles SET revision = ?, last_number = ?, observations_count = ?, create_time_s = ?,"
+            " update_time_s = ?, digest = NULL, facts = ? WHERE key = ?",
+            (
+                state.revision,
+                state.last_number,
+                state.observations_count,
+                profile.create_time_s if profile.revision else now,
+                now,
+                facts_out(state.workload, state.network),
+                profile.key,
+            ),
+        )
+        self.changed = True
+
+    # --- retract and delete
+
+    def _retract(self, request: RetractRequest) -> ProfileSummary:
+        row = self._committed_row(request.profile_id)
+        numbers = sorted(set(request.numbers))
+        if not numbers:
+            raise invalid_field("numbers", "must name at least one observation")
+        content_hash = hashlib.sha256(orjson.dumps(numbers)).digest()
+        known = self.connection.execute(
+            "SELECT content_hash FROM retractions WHERE profile_key = ? AND request_id = ?",
+            (row.key, request.request_id),
+        ).fetchone()
+        if known is None:
+            self._put_retraction(row, request, numbers, content_hash)
+            row = self._committed_row(request.profile_id)
+        elif known[0] != content_hash:
+            raise NodewiseError(
+                Reason.BATCH_CONFLICT,
+                "this request_id retracted other observations; a new request needs a new request_id",
+                {"request_id": request.request_id},
+            )
+        return summary(row, replayed(self.connection, row, row.profile_id, None).digest)
+
+    def _put_retraction(
+        self, row: ProfileRow, request: RetractRequest, numbers: list[int], content_hash: bytes
+    ) -> None:
+        gone = {
+            number
+            for (number,) in self.connection.execute("SELECT number FROM retracted WHERE profile_key = ?", (row.key,))
+        }
+        missing = [number for number in numbers if not 1 <= number <= row.last_number or number in gone]
+        if missing:
+            named = ",".join(str(number) for number in missing[:20])
+            raise NodewiseError(
+                Reason.OBSERVATION_NOT_FOUND,
+                f"the profile holds no observation of number {named}{' and others' if len(missing) > 20 else ''}",
+                {"profile_id": request.profile_id, "numbers": named},
+            )
+        now, revision = self.now(), row.revision + 1
+        self.connection.execute(
+            "INSERT INTO retractions VALUES (?, ?, ?, ?, ?, ?)",
+            (row.key, request.request_id, revision, content_hash, request.reason, now),
+        )
+        self.connection.executemany(
+            "INSERT INTO retracted VALUES (?, ?, ?)", [(row.key, number, revision) for number in numbers]
+        )
+        self.connection.execute(
+            "UPDATE profiles SET revision = ?, observations_count = observations_count - ?, update_time_s = ?,"
+            " digest = NULL WHERE key = ?",
+            (revision, len(numbers), now, row.key),
+        )
+        self.changed = True
+
+    def _delete(self, request: DeleteRequest) -> None:
+        row = self._committed_row(request.profile_id)
+        etag = f"{row.uid}-{row.revision}"
+        if request.etag is not None and request.etag != etag:
+            raise NodewiseError(
+                Reason.ETAG_MISMATCH,
+                f"the profile's etag is {etag!r} by now",
+                {"profile_id": request.profile_id, "etag": etag},
+            )
+        for session_id, trace_id, sha256 in self.connection.execute(
+            "SELECT s.session_id, t.trace_id, t.content_sha256 FROM sessions s JOIN traces t ON t.session_key = s.key"
+            " WHERE s.profile_key = ?",
+            (row.key,),
+        ).fetchall():
+            self.discards.append(stage_name(row.uid, session_id, trace_id))
+            if sha256 is not None:
+                self.connection.execute("INSERT OR IGNORE INTO unreferenced VALUES (?)", (sha256,))
+                self.orphaned = True
+        self.connection.execute("DELETE FROM profiles WHERE key = ?", (row.key,))
+        self.changed = True
+
+    def _committed_row(self, profile_id: str) -> ProfileRow:
+        row = profile_row(self.connection, profile_id)
+        if row is None or not row.revision:
+            raise profile_not_found(profile_id)
+        return row

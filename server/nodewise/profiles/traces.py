@@ -1,0 +1,287 @@
+"""Traces: bytes that arrive in chunks and are kept under the hash of all of them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import shutil
+import tempfile
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+__all__ = ["DEFAULT_MAX_TRACE_BYTES", "DirectoryTraceStore", "MemoryTraceStore", "TraceStore", "stage_name"]
+
+DEFAULT_MAX_TRACE_BYTES: Final = 4 << 30
+_READ_BYTES: Final = 1 << 20
+_RUNNING_HASHES: Final = 256
+_HEX: Final = re.compile(r"[0-9a-f]{64}")
+
+
+def stage_name(profile_uid: str, session_id: str, trace_id: str) -> str:
+    """The name under which a session's trace is staged: 64 hexadecimal digits, whatever the client's names hold."""
+    parts = (profile_uid.encode(), session_id.encode(), trace_id.encode())
+    return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).hexdigest()
+
+
+class TraceStore(Protocol):
+    """Keeps the bytes of traces, apart from the rows.
+
+    The rows say how many bytes of a stage are settled. Whatever lies behind them was written for a batch that was never
+    acknowledged and is replaced. Every method can be repeated after a failure. Methods raise OSError where the disk
+    does.
+    """
+
+    def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
+        """Write a chunk; returns the size of the stage, ``max(settled_bytes, offset_bytes + len(data))``.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD for a gap, and for a chunk that differs from the settled bytes that it repeats;
+            LIMIT_EXCEEDED.
+        """
+        ...
+
+    def finish(self, stage: str, size_bytes: int) -> str:
+        """Keep the settled bytes for good; returns their SHA-256, hexadecimal. The stage stays until discarded."""
+        ...
+
+    def doubt(self, stage: str) -> None:
+        """What was written last will not be acknowledged, and another process may write it anew."""
+        ...
+
+    def discard(self, stage: str) -> None:
+        """Forget a stage. Nothing happens if there is none."""
+        ...
+
+    def open(self, content_sha256: str) -> BinaryIO:
+        """The bytes of a finished trace.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD if no trace of that hash is stored.
+        """
+        ...
+
+    def remove(self, content_sha256: str) -> None:
+        """Delete a finished trace. Nothing happens if there is none."""
+        ...
+
+
+def _check(settled_bytes: int, offset_bytes: int, size_bytes: int, max_bytes: int) -> None:
+    if not 0 <= offset_bytes <= settled_bytes:
+        raise invalid_field("trace_chunks.offset_bytes", f"must be {settled_bytes}, where the chunk before ended")
+    if size_bytes > max_bytes:
+        raise NodewiseError(
+            Reason.LIMIT_EXCEEDED,
+            f"a trace may have {max_bytes} bytes; record fewer steps or ranks at a time",
+            {"limit_bytes": str(max_bytes)},
+        )
+
+
+def _differs() -> NodewiseError:
+    return invalid_field("trace_chunks.data", "differs from the bytes stored at this offset")
+
+
+def _not_stored() -> NodewiseError:
+    return invalid_field("traces.content_sha256", "names no trace that is stored here")
+
+
+class MemoryTraceStore:
+    """Traces of a store that lives in memory."""
+
+    def __init__(self, max_bytes: int = DEFAULT_MAX_TRACE_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._stages: dict[str, bytearray] = {}
+        self._blobs: dict[str, bytes] = {}
+
+    def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
+        """As the protocol says."""
+        size = max(settled_bytes, offset_bytes + len(data))
+        _check(settled_bytes, offset_bytes, size, self._max_bytes)
+        staged = self._stages.setdefault(stage, bytearray())
+        repeated = min(settled_bytes - offset_bytes, len(data))
+        if staged[offset_bytes : offset_bytes + repeated] != data[:repeated]:
+            raise _differs()
+        staged[settled_bytes:] = data[repeated:]
+        return size
+
+    def finish(self, stage: str, size_bytes: int) -> str:
+        """As the protocol says."""
+        content = bytes(self._stages[stage][:size_bytes])
+        name = hashlib.sha256(content).hexdigest()
+        self._blobs[name] = content
+        return name
+
+    def doubt(self, stage: str) -> None:
+        """As the protocol says: there is no other process."""
+
+    def discard(self, stage: str) -> None:
+        """As the protocol says."""
+        self._stages.pop(stage, None)
+
+    def open(self, content_sha256: str) -> BinaryIO:
+        """As the protocol says."""
+        try:
+            return io.BytesIO(self._blobs[content_sha256])
+        except KeyError:
+            raise _not_stored() from None
+
+    def remove(self, content_sha256: str) -> None:
+        """As the protocol says."""
+        self._blobs.pop(content_sha256, None)
+
+
+class DirectoryTraceStore:
+    """Traces as files: ``staged/<stage>`` while they arrive, ``blobs/<first two digits>/<sha256>`` afterwards.
+
+    Parameters
+    ----------
+    root : path
+        Directory; made when the first chunk arrives.
+    max_bytes : int
+        Largest trace.
+    sync_chunks : bool
+        Whether every chunk is forced to the disk before ``write`` returns (against loss of power), not only whole
+        traces.
+    """
+
+    def __init__(self, root: Path, max_bytes: int = DEFAULT_MAX_TRACE_BYTES, *, sync_chunks: bool = False) -> None:
+        self._root = root
+        self._max_bytes = max_bytes
+        self._sync_chunks = sync_chunks
+        self._hashes: OrderedDict[str, tuple[int, _Hash]] = OrderedDict()
+        """Running hash of stages that this process has seen from the start: bytes hashed, and the state."""
+        self._lock = threading.Lock()
+
+    def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
+        """As the protocol says."""
+        size = max(settled_bytes, offset_bytes + len(data))
+        _check(settled_bytes, offset_bytes, size, self._max_bytes)
+        path = self._staged(stage)
+        if not settled_bytes:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._unshare(path, settled_bytes)
+        repeated = min(settled_bytes - offset_bytes, len(data))
+        new = memoryview(data)[repeated:]
+        with path.open("r+b" if settled_bytes else "wb") as file:
+            file.seek(offset_bytes)
+            if file.read(repeated) != data[:repeated]:
+                raise _differs()
+            file.seek(settled_bytes)
+            file.truncate()
+            file.write(new)
+            if self._sync_chunks:
+                file.flush()
+                os.fsync(file.fileno())
+                _sync(path.parent)
+        self._hash_on(stage, settled_bytes, new)
+        return size
+
+    def finish(self, stage: str, size_bytes: int) -> str:
+        """As the protocol says: the blob is on the disk when this returns."""
+        path = self._staged(stage)
+        with path.open("r+b") as file:
+            name = self._hash_of(stage, size_bytes, file)
+            file.truncate(size_bytes)
+            os.fsync(file.fileno())
+        blob = self._blob(name)
+        if not blob.exists():
+            blob.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=self._root, prefix="linking-") as scratch:
+                link = Path(scratch, "blob")
+                try:
+                    os.link(path, link)
+                except OSError:  # a file system without links
+                    shutil.copyfile(path, link)
+                    _sync(link)
+                link.replace(blob)
+            for directory in (blob.parent, blob.parent.parent):
+                _sync(directory)
+        return name
+
+    def doubt(self, stage: str) -> None:
+        """As the protocol says: the bytes are read again when the trace ends."""
+        with self._lock:
+            self._hashes.pop(stage, None)
+
+    def discard(self, stage: str) -> None:
+        """As the protocol says."""
+        self.doubt(stage)
+        self._staged(stage).unlink(missing_ok=True)
+
+    def open(self, content_sha256: str) -> BinaryIO:
+        """As the protocol says."""
+        if not _HEX.fullmatch(content_sha256):
+            raise _not_stored()
+        try:
+            return self._blob(content_sha256).open("rb")
+        except FileNotFoundError:
+            raise _not_stored() from None
+
+    def remove(self, content_sha256: str) -> None:
+        """As the protocol says."""
+        if _HEX.fullmatch(content_sha256):
+            self._blob(content_sha256).unlink(missing_ok=True)
+
+    def _staged(self, stage: str) -> Path:
+        if not _HEX.fullmatch(stage):
+            raise ValueError("stages are named by stage_name()")
+        return self._root / "staged" / stage
+
+    def _blob(self, content_sha256: str) -> Path:
+        return self._root / "blobs" / content_sha256[:2] / content_sha256
+
+    def _unshare(self, path: Path, settled_bytes: int) -> None:
+        """Give the stage a file of its own again if it was finished but never acknowledged: blobs do not change."""
+        if not path.exists() or path.stat().st_nlink == 1:
+            return
+        if settled_bytes:
+            copy = path.with_suffix(".copy")
+            shutil.copyfile(path, copy)
+            copy.replace(path)
+        else:
+            path.unlink()
+
+    def _hash_on(self, stage: str, settled_bytes: int, new: memoryview) -> None:
+        with self._lock:
+            known = self._hashes.pop(stage, None) if settled_bytes else (0, hashlib.sha256())
+            if known is None or known[0] != settled_bytes:
+                return  # started by another process, or went astray: read again when the trace ends
+            known[1].update(new)
+            self._hashes[stage] = (settled_bytes + len(new), known[1])
+            if len(self._hashes) > _RUNNING_HASHES:
+                self._hashes.popitem(last=False)
+
+    def _hash_of(self, stage: str, size_bytes: int, file: BinaryIO) -> str:
+        with self._lock:
+            known = self._hashes.get(stage)
+            if known is not None and known[0] == size_bytes:
+                return known[1].hexdigest()
+        hasher = hashlib.sha256()
+        left = size_bytes
+        while left and (piece := file.read(min(left, _READ_BYTES))):
+            hasher.update(piece)
+            left -= len(piece)
+        if left:
+            raise OSError(f"stage {stage} is {left} bytes short")
+        return hasher.hexdigest()
+
+
+def _sync(path: Path) -> None:
+    """Force a file or directory to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,158 @@
+"""One thread per store that writes for everyone: off the event loop, and many requests per transaction."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.profiles.batches import Batch
+from nodewise.profiles.store import (
+    AppendRequest,
+    DeleteRequest,
+    Outcome,
+    ProfileStore,
+    ProfileSummary,
+    RetractRequest,
+    SessionStatus,
+    WriteRequest,
+)
+
+__all__ = ["StoreWriter"]
+
+_REQUEST_BYTES: Final = 512
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    request: WriteRequest
+    bytes: int
+    future: Future[Any] = field(default_factory=Future)
+
+
+def _estimated_bytes(request: WriteRequest) -> int:
+    if isinstance(request, AppendRequest):
+        return _REQUEST_BYTES + sum(batch.estimated_bytes for batch in request.batches)
+    return _REQUEST_BYTES
+
+
+class StoreWriter:
+    """Queues writes and answers each by a future once it is durable.
+
+    Requests are written in the order in which they came. Those that wait together share a transaction; each has its own
+    outcome. Cancelling a future drops its request if it was not taken up yet.
+
+    Parameters
+    ----------
+    store : ProfileStore
+        Written to by the thread; the caller closes it, after the writer.
+    most_waiting, most_waiting_bytes : int
+        Requests, and roughly the bytes they hold, that may wait. More are refused at once with STORE_UNAVAILABLE.
+    most_together, most_together_bytes : int
+        Size of one transaction; it holds at least one request.
+    """
+
+    def __init__(
+        self,
+        store: ProfileStore,
+        *,
+        most_waiting: int = 4096,
+        most_waiting_bytes: int = 256 << 20,
+        most_together: int = 256,
+        most_together_bytes: int = 8 << 20,
+    ) -> None:
+        self._store = store
+        self._most_waiting = most_waiting
+        self._most_waiting_bytes = most_waiting_bytes
+        self._most_together = most_together
+        self._most_together_bytes = most_together_bytes
+        self._queue: deque[_Waiting] = deque()
+        self._waiting_bytes = 0
+        self._closing = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._write_all, name="nodewise-store-writer", daemon=True)
+        self._thread.start()
+
+    def append(self, profile_id: str, session_id: str, batches: Sequence[Batch]) -> Future[SessionStatus]:
+        """Like :meth:`ProfileStore.append`; the future fails as that raises."""
+        return self._submit(AppendRequest(profile_id, session_id, tuple(batches)))
+
+    def retract(
+        self, profile_id: str, request_id: str, numbers: Sequence[int], reason: str = ""
+    ) -> Future[ProfileSummary]:
+        """Like :meth:`ProfileStore.retract`; the future fails as that raises."""
+        return self._submit(RetractRequest(profile_id, request_id, tuple(numbers), reason))
+
+    def delete(self, profile_id: str, etag: str | None = None) -> Future[None]:
+        """Like :meth:`ProfileStore.delete`; the future fails as that raises."""
+        return self._submit(DeleteRequest(profile_id, etag))
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait, for metrics."""
+        return len(self._queue)
+
+    def close(self) -> None:
+        """Write what waits, then stop. Later requests fail with STORE_UNAVAILABLE."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _submit(self, request: WriteRequest) -> Future[Any]:
+        waiting = _Waiting(request, _estimated_bytes(request))
+        with self._changed:
+            full = self._queue and self._waiting_bytes + waiting.bytes > self._most_waiting_bytes
+            if self._closing or full or len(self._queue) >= self._most_waiting:
+                why = "the server is shutting down" if self._closing else "too many writes are waiting"
+                waiting.future.set_exception(NodewiseError(Reason.STORE_UNAVAILABLE, f"{why}; retry later"))
+                return waiting.future
+            self._queue.append(waiting)
+            self._waiting_bytes += waiting.bytes
+            self._changed.notify()
+        return waiting.future
+
+    def _write_all(self) -> None:
+        while together := self._next():
+            self._write([waiting for waiting in together if waiting.future.set_running_or_notify_cancel()])
+
+    def _next(self) -> list[_Waiting]:
+        """What to write together; empty = closed and all is written."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._closing)
+            together: list[_Waiting] = []
+            size = 0
+            while self._queue and len(together) < self._most_together:
+                size += self._queue[0].bytes
+                if together and size > self._most_together_bytes:
+                    break
+                together.append(self._queue.popleft())
+                self._waiting_bytes -= together[-1].bytes
+            return together
+
+    def _write(self, together: list[_Waiting]) -> None:
+        if not together:
+            return
+        outcomes: Sequence[Outcome]
+        try:
+            outcomes = self._store.apply([waiting.request for waiting in together])
+        except Exception as error:  # noqa: BLE001 - a fault fails its request, never the thread
+            if len(together) > 1:  # nothing of it was written; whoever is to blame fails alone
+                for waiting in together:
+                    self._write([waiting])
+                return
+            _log.exception("write failed", error=type(error).__name__)
+            outcomes = [NodewiseError(Reason.INTERNAL, "the write failed; the server's log has the details")]
+        for waiting, outcome in zip(together, outcomes):
+            if isinstance(outcome, NodewiseError):
+                waiting.future.set_exception(outcome)
+            else:
+                waiting.future.set_result(outcome)
