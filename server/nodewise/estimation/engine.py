@@ -6,7 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import structlog
@@ -232,7 +232,7 @@ class Engine:
 
     def _assess(self, loaded: Loaded[EstimatorRecord], profile: Profile, query: Query) -> Assessment:
         try:
-            assessment = loaded.record.estimator.assess(profile, query)
+            assessment: Any = loaded.record.estimator.assess(profile, query)
         except NodewiseError as error:
             return Assessment(refusal=Refusal(error.reason, error.message))
         except KeyboardInterrupt:

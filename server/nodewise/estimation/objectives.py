@@ -17,7 +17,7 @@ from nodewise.estimation.intervals import one_sided_rate
 __all__ = ["Verdict", "judged"]
 
 KNEE_TOLERANCE = 1e-9
-"""Relative slack of the knee's comparison: exactly linear scaling at share 1 must not fail by the last bit of a difference."""
+"""Relative slack of the knee's comparison: exactly linear scaling must not fail at share 1 by one bit of rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -73,7 +73,7 @@ def judged(
         if not known:
             path = "configurations.batch_per_worker_samples"
             raise NodewiseError.invalid(
-                [Violation(path, "must be known, here or in the profile's evidence: objective.work is counted in samples")]
+                [Violation(path, "must be known, here or from the profile's evidence: the work is counted in samples")]
             )
         finish_s = np.divide(work, rate, out=np.zeros(len(rate)), where=rate > 0)
     costs = _costs(objective, configurations, finish_s)
