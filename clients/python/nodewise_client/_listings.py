@@ -1,0 +1,170 @@
+"""What a server can be asked for: estimators, policies, and plugins that were left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from nodewise_client._predictions import Rows
+from nodewise_client._time import from_timestamp
+from nodewise_protos.v1 import prediction_service_pb2, schedule_service_pb2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningScore:
+    """How well predictions matched the observations that arrived after them."""
+
+    observations_count: int
+    mean_absolute_log_error: float
+    mean_log_error: float
+    """Above 0 = predicted too fast."""
+    coverage: float
+    """Share of observations within the 90 % interval."""
+    update_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatorInfo:
+    """An estimator."""
+
+    name: str
+    version: str
+    description: str
+    distribution: str
+    """Distribution that brought it, with its version."""
+    mode: str
+    """Where it runs."""
+    capabilities: tuple[str, ...]
+    score: RunningScore | None
+    """None until observations have scored it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyParameter:
+    """A parameter of a policy."""
+
+    name: str
+    description: str
+    """Meaning, with unit."""
+    default: float
+    minimum: float
+    maximum: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyInfo:
+    """A policy."""
+
+    name: str
+    version: str
+    description: str
+    distribution: str
+    """Distribution that brought it, with its version."""
+    mode: str
+    """Where it runs."""
+    parameters: tuple[PolicyParameter, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginProblem:
+    """A plugin that was left out, and why."""
+
+    name: str
+    distribution: str
+    kind: str
+    reason: str
+    """Stable reason, e.g. "PLUGIN_BROKEN"."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatorList(Rows[EstimatorInfo]):
+    """The estimators by name, and the plugins that were left out."""
+
+    estimators: tuple[EstimatorInfo, ...]
+    problems: tuple[PluginProblem, ...]
+
+    def _items(self) -> tuple[EstimatorInfo, ...]:
+        return self.estimators
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyList(Rows[PolicyInfo]):
+    """The policies by name, and the plugins that were left out."""
+
+    policies: tuple[PolicyInfo, ...]
+    problems: tuple[PluginProblem, ...]
+
+    def _items(self) -> tuple[PolicyInfo, ...]:
+        return self.policies
+
+
+def estimator_list(pages: Iterable[prediction_service_pb2.ListEstimatorsResponse]) -> EstimatorList:
+    """The estimators of all pages."""
+    estimators: list[EstimatorInfo] = []
+    problems: dict[PluginProblem, None] = {}
+    for page in pages:
+        estimators += [
+            EstimatorInfo(
+                name=found.name,
+                version=found.version,
+                description=found.description,
+                distribution=found.distribution,
+                mode=found.mode,
+                capabilities=tuple(found.capabilities),
+                score=_score(found.score) if found.HasField("score") else None,
+            )
+            for found in page.estimators
+        ]
+        problems.update(dict.fromkeys(map(_problem, page.problems)))
+    return EstimatorList(estimators=tuple(estimators), problems=tuple(problems))
+
+
+def policy_list(pages: Iterable[schedule_service_pb2.ListPoliciesResponse]) -> PolicyList:
+    """The policies of all pages."""
+    policies: list[PolicyInfo] = []
+    problems: dict[PluginProblem, None] = {}
+    for page in pages:
+        policies += [
+            PolicyInfo(
+                name=found.name,
+                version=found.version,
+                description=found.description,
+                distribution=found.distribution,
+                mode=found.mode,
+                parameters=tuple(
+                    PolicyParameter(
+                        name=parameter.name,
+                        description=parameter.description,
+                        default=parameter.default_value,
+                        minimum=parameter.minimum,
+                        maximum=parameter.maximum,
+                    )
+                    for parameter in found.parameters
+                ),
+            )
+            for found in page.policies
+        ]
+        problems.update(dict.fromkeys(map(_problem, page.problems)))
+    return PolicyList(policies=tuple(policies), problems=tuple(problems))
+
+
+def _problem(message: prediction_service_pb2.PluginProblem) -> PluginProblem:
+    return PluginProblem(
+        name=message.name,
+        distribution=message.distribution,
+        kind=message.kind,
+        reason=message.reason,
+        message=message.message,
+    )
+
+
+def _score(message: prediction_service_pb2.RunningScore) -> RunningScore:
+    return RunningScore(
+        observations_count=message.observations_count,
+        mean_absolute_log_error=message.mean_absolute_log_error,
+        mean_log_error=message.mean_log_error,
+        coverage=message.coverage,
+        update_time=from_timestamp(message.update_time) if message.HasField("update_time") else None,
+    )
