@@ -1,0 +1,281 @@
+"""Errors: one class per kind of failure, told apart by the reason that the server gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2
+
+DOMAIN: Final = "nodewise"
+DETAILS_KEY: Final = "grpc-status-details-bin"
+PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
+
+
+class Code(StrEnum):
+    """Status codes of gRPC."""
+
+    OK = "OK"
+    CANCELLED = "CANCELLED"
+    UNKNOWN = "UNKNOWN"
+    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
+    NOT_FOUND = "NOT_FOUND"
+    ALREADY_EXISTS = "ALREADY_EXISTS"
+    PERMISSION_DENIED = "PERMISSION_DENIED"
+    RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
+    FAILED_PRECONDITION = "FAILED_PRECONDITION"
+    ABORTED = "ABORTED"
+    OUT_OF_RANGE = "OUT_OF_RANGE"
+    UNIMPLEMENTED = "UNIMPLEMENTED"
+    INTERNAL = "INTERNAL"
+    UNAVAILABLE = "UNAVAILABLE"
+    DATA_LOSS = "DATA_LOSS"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldViolation:
+    """A field of the request and what would be right in it."""
+
+    field: str
+    """Path, e.g. `configurations.nodes[3]`."""
+    description: str
+
+
+class NodewiseError(Exception):
+    """A call that failed. `reason` is stable and meant to be switched on; `message` is for people."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: Code = Code.UNKNOWN,
+        reason: str = "",
+        metadata: Mapping[str, str] | None = None,
+        violations: Iterable[FieldViolation] = (),
+        retry_delay_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message: Final = message
+        self.code: Final = code
+        """Status code."""
+        self.reason: Final = reason
+        """Reason from the server's catalogue, e.g. "PROFILE_NOT_FOUND"; empty where the server gave none."""
+        self.metadata: Final[Mapping[str, str]] = dict(metadata or {})
+        """The dynamic parts of the message, by name."""
+        self.violations: Final = tuple(violations)
+        """Fields that hold what they must not."""
+        self.retry_delay_s: Final = retry_delay_s
+        """Seconds after which the server asks to be tried again; None where it did not say."""
+
+    def __str__(self) -> str:
+        lines = [f"{self.reason or self.code}: {self.message}"]
+        lines += [
+            f"{violation.field}: {violation.description}"
+            for violation in self.violations
+            if violation.description not in self.message
+        ]
+        return "; ".join(lines)
+
+
+class InvalidArgumentError(NodewiseError):
+    """The request is wrong; `violations` say where. Sending it again does not help."""
+
+
+class LimitExceededError(InvalidArgumentError):
+    """The call is larger than a stated cap: split it, or use the stream."""
+
+
+class NotFoundError(NodewiseError):
+    """There is no profile, observation, estimator or policy of that name."""
+
+
+class ConflictError(NodewiseError):
+    """The state has moved on: another etag, or other content under the same number or request id."""
+
+
+class FailedPreconditionError(NodewiseError):
+    """The request is right, but not now or not in this state."""
+
+
+class RefusedError(FailedPreconditionError):
+    """Nodewise does not guess: it cannot answer this from what it knows. Callers may go on without it."""
+
+    @property
+    def missing_fields(self) -> tuple[str, ...]:
+        """Fields of the profile that would make an answer possible."""
+        named = self.metadata.get("missing_fields", "")
+        return tuple(field.strip() for field in named.split(",") if field.strip())
+
+
+class UnauthenticatedError(NodewiseError):
+    """The server wants a token, or another one."""
+
+
+class PermissionDeniedError(NodewiseError):
+    """The token does not allow this call."""
+
+
+class ResourceExhaustedError(NodewiseError):
+    """The server has more to do than it admits (try again after `retry_delay_s`), or a message is too large."""
+
+
+class UnavailableError(NodewiseError):
+    """The server is not there, is going away, or cannot reach its store. Retried already where that is harmless."""
+
+
+class CallCancelledError(NodewiseError):
+    """The call was cancelled: by `close()`, or by a server that stopped before it had begun with it."""
+
+
+class DeadlineExceededError(NodewiseError):
+    """The answer was not there in time."""
+
+
+class UnimplementedError(NodewiseError):
+    """The server does not offer this call (yet)."""
+
+
+class InternalError(NodewiseError):
+    """A fault of the server or of a plugin in it, or an answer that cannot be true."""
+
+
+# Reasons decide first: they are more exact than codes, and stay when a code is improved.
+BY_REASON: Final[Mapping[str, type[NodewiseError]]] = {
+    "INVALID_FIELD": InvalidArgumentError,
+    "CONTRADICTORY_FACTS": InvalidArgumentError,
+    "MALFORMED_MESSAGE": InvalidArgumentError,
+    "LIMIT_EXCEEDED": LimitExceededError,
+    "PROFILE_NOT_FOUND": NotFoundError,
+    "OBSERVATION_NOT_FOUND": NotFoundError,
+    "ESTIMATOR_NOT_FOUND": NotFoundError,
+    "POLICY_NOT_FOUND": NotFoundError,
+    "ETAG_MISMATCH": ConflictError,
+    "BATCH_CONFLICT": ConflictError,
+    "REVISION_NOT_REACHED": FailedPreconditionError,
+    "SESSION_NOT_OPEN": FailedPreconditionError,
+    "BATCH_OUT_OF_ORDER": FailedPreconditionError,
+    "EVIDENCE_MISSING": RefusedError,
+    "OBJECTIVE_UNREACHABLE": RefusedError,
+    "UNSUPPORTED_CONFIGURATION": RefusedError,
+    "MODEL_NOT_CACHED": RefusedError,
+    "ESTIMATOR_FAILED": InternalError,
+    "ESTIMATOR_INVALID_RESULT": InternalError,
+    "POLICY_FAILED": InternalError,
+    "POLICY_INVALID_RESULT": InternalError,
+    "INTERNAL": InternalError,
+    "STORE_UNAVAILABLE": UnavailableError,
+    "NOT_IMPLEMENTED": UnimplementedError,
+    "DEADLINE_EXCEEDED": DeadlineExceededError,
+}
+BY_CODE: Final[Mapping[Code, type[NodewiseError]]] = {
+    Code.CANCELLED: CallCancelledError,
+    Code.UNKNOWN: InternalError,
+    Code.INVALID_ARGUMENT: InvalidArgumentError,
+    Code.DEADLINE_EXCEEDED: DeadlineExceededError,
+    Code.NOT_FOUND: NotFoundError,
+    Code.ALREADY_EXISTS: ConflictError,
+    Code.PERMISSION_DENIED: PermissionDeniedError,
+    Code.RESOURCE_EXHAUSTED: ResourceExhaustedError,
+    Code.FAILED_PRECONDITION: FailedPreconditionError,
+    Code.ABORTED: ConflictError,
+    Code.OUT_OF_RANGE: InvalidArgumentError,
+    Code.UNIMPLEMENTED: UnimplementedError,
+    Code.INTERNAL: InternalError,
+    Code.UNAVAILABLE: UnavailableError,
+    Code.DATA_LOSS: InternalError,
+    Code.UNAUTHENTICATED: UnauthenticatedError,
+}
+CODES_BY_NUMBER: Final = {status.value[0]: Code(status.name) for status in grpc.StatusCode}
+
+
+class FailedCall(Protocol):
+    """What a finished call can be asked, in grpc and in grpc.aio alike."""
+
+    def code(self) -> grpc.StatusCode | None:
+        """Status code."""
+
+    def details(self) -> str | None:
+        """Text of the status."""
+
+    def trailing_metadata(self) -> Iterable[tuple[str, str | bytes]] | None:
+        """What the server sent at the end."""
+
+
+def from_call(call: FailedCall, *, target: str, method: str) -> NodewiseError:
+    """The error of a call that failed."""
+    status = call.code() or grpc.StatusCode.UNKNOWN
+    trailers = dict(call.trailing_metadata() or ())
+    delay = _pushback(trailers.get(PUSHBACK_KEY))
+    packed = trailers.get(DETAILS_KEY)
+    if isinstance(packed, bytes):
+        try:
+            detailed = status_pb2.Status.FromString(packed)
+        except DecodeError:
+            pass
+        else:
+            if detailed.details:
+                return from_status(detailed, retry_delay_s=delay)
+    code = Code(status.name)
+    text = call.details() or "no details were given"
+    return BY_CODE.get(code, NodewiseError)(_explained(code, text, target, method), code=code, retry_delay_s=delay)
+
+
+def from_status(status: status_pb2.Status, *, retry_delay_s: float | None = None) -> NodewiseError:
+    """The error that a google.rpc.Status describes, of a call or of one job of it."""
+    code = CODES_BY_NUMBER.get(status.code, Code.UNKNOWN)
+    reason = ""
+    metadata: dict[str, str] = {}
+    violations: list[FieldViolation] = []
+    info = error_details_pb2.ErrorInfo()
+    bad = error_details_pb2.BadRequest()
+    retry = error_details_pb2.RetryInfo()
+    for detail in status.details:
+        try:
+            if detail.Unpack(info) and info.domain == DOMAIN:
+                reason, metadata = info.reason, dict(info.metadata)
+            elif detail.Unpack(bad):
+                violations += [
+                    FieldViolation(field=found.field, description=found.description) for found in bad.field_violations
+                ]
+            elif detail.Unpack(retry):
+                retry_delay_s = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
+        except DecodeError:
+            continue
+    kind = BY_REASON.get(reason) or BY_CODE.get(code, NodewiseError)
+    return kind(
+        status.message,
+        code=code,
+        reason=reason,
+        metadata=metadata,
+        violations=violations,
+        retry_delay_s=retry_delay_s,
+    )
+
+
+def _explained(code: Code, text: str, target: str, method: str) -> str:
+    if code is Code.UNAVAILABLE:
+        return (
+            f"no answer from a Nodewise server at {target} ({text}). Check that it runs (`nodewise serve` prints where "
+            "it listens), that host and port are right and reachable from here, and that both sides agree on TLS"
+        )
+    if code is Code.DEADLINE_EXCEEDED:
+        return f"{method} at {target} was not answered in time ({text}); allow more with timeout_s"
+    if code is Code.RESOURCE_EXHAUSTED and "message larger than max" in text:
+        return f"{text}; ask for fewer rows, use stream_predict, or allow more with max_receive_bytes"
+    if code is Code.UNIMPLEMENTED:
+        return f"the server at {target} does not offer {method} ({text})"
+    return text
+
+
+def _pushback(value: str | bytes | None) -> float | None:
+    try:
+        milliseconds = int(value or -1)
+    except ValueError:
+        return None
+    return milliseconds / 1e3 if milliseconds >= 0 else None
