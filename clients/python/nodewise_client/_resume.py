@@ -1,0 +1,53 @@
+"""How an ingest stream that was cut is resumed: how often, after which pauses, and on what."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from nodewise_client._errors import Code, NodewiseError
+
+# Batches are numbered, so sending them again is harmless whatever became of the stream. These are the ends that a new
+# stream can be better than: a server that goes away, that cancels what it had not begun with, or whose own limit on the
+# length of a stream is over. An overloaded server says when to come back; without that, a message was too large, and
+# stays so.
+_RESUMABLE: Final = frozenset({Code.UNAVAILABLE, Code.CANCELLED, Code.DEADLINE_EXCEEDED})
+# Before a session is open nothing can be lost, and whoever opens it waits: give up as early as other calls do.
+_OPENING_ATTEMPTS: Final = 4
+
+
+def resumable(error: NodewiseError | None) -> bool:
+    """Whether a new stream can be better than the one that ended so; None = it ended without an error."""
+    if error is None or error.code in _RESUMABLE:
+        return True
+    return error.code is Code.RESOURCE_EXHAUSTED and error.retry_delay_s is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumePolicy:
+    """Pauses and limits of resuming. Progress (a batch acknowledged) starts the count and the clock afresh."""
+
+    max_attempts: int = 10
+    """Streams opened in a row without progress, the first included."""
+    initial_pause_s: float = 0.05
+    multiplier: float = 2.0
+    max_pause_s: float = 2.0
+    jitter: float = 0.2
+    """Each pause is longer or shorter by up to this share."""
+    deadline_s: float = 30.0
+    """Seconds without progress after which no further stream is opened; also how long a writer's call waits."""
+    uniform: Callable[[], float] = random.random
+    """Source of the jitter, in [0, 1)."""
+
+    def attempts(self, *, opened: bool) -> int:
+        """Streams in a row without progress before the writer gives up."""
+        return self.max_attempts if opened else min(self.max_attempts, _OPENING_ATTEMPTS)
+
+    def pause_s(self, attempt: int, error: NodewiseError | None) -> float:
+        """Seconds before the next stream after this many without progress."""
+        pause = min(self.max_pause_s, self.initial_pause_s * self.multiplier ** (attempt - 1))
+        pause *= 1.0 + self.jitter * (2.0 * self.uniform() - 1.0)
+        asked = error.retry_delay_s if error is not None else None
+        return max(pause, asked or 0.0)
