@@ -1,0 +1,413 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from datetime import datetime
+from functools import cached_property
+from types import TracebackType
+from typing import Final, Self, TypeVar, cast
+
+import grpc
+import grpc.aio
+
+from nodewise_client._aio_ingest import AsyncIngestWriter
+from nodewise_client._backtests import BacktestProgress, BacktestResult, MeasurementTable, backtest_result
+from nodewise_client._configurations import Configurations, NodeRange, WorkerRange
+from nodewise_client._connection import (
+    DEFAULT_MAX_RECEIVE_BYTES,
+    HEALTH_CHECK,
+    STREAM_TIMEOUT_S,
+    Connection,
+    decode_health_response,
+    encode_health_request,
+)
+from nodewise_client._enums import HealthStatus
+from nodewise_client._errors import Code, FailedCall, InternalError, NodewiseError, from_call
+from nodewise_client._evidence import ProfileContent
+from nodewise_client._ingest_core import BATCH_ROWS, LINGER_S, MAX_UNACKNOWLEDGED, IngestCore
+from nodewise_client._listings import EstimatorList, PolicyList, estimator_list, policy_list
+from nodewise_client._objectives import Objective, Rule
+from nodewise_client._predictions import (
+    BatchPredictResult,
+    PredictResult,
+    StreamAnswer,
+    batch_result,
+    predict_result,
+    stream_answer,
+)
+from nodewise_client._profiles import Profile, profile_from_wire
+from nodewise_client._questions import (
+    BatchJob,
+    BatchQuestion,
+    PredictOptions,
+    Question,
+    batch_request,
+    predict_request,
+    stream_request,
+)
+from nodewise_client._requests import append_request, backtest_request, new_id, retract_request, schedule_request
+from nodewise_client._resume import ResumePolicy
+from nodewise_client._schedules import Cluster, NodePool, QueueQuota, ScheduleJob, ScheduleResult, schedule_result
+from nodewise_protos.v1 import (
+    evaluation_service_pb2_grpc,
+    prediction_service_pb2,
+    prediction_service_pb2_grpc,
+    profile_service_pb2,
+    profile_service_pb2_grpc,
+    schedule_service_pb2,
+    schedule_service_pb2_grpc,
+)
+
+Request = TypeVar("Request")
+Reply = TypeVar("Reply")
+Item = TypeVar("Item")
+
+
+class AsyncClient:
+    """A connection to a Nodewise server, for asyncio. It may be made anywhere and is used within one event loop.
+
+    Args:
+        target: `host:port`, or any name that gRPC resolves. Nothing is sent before the first call.
+        timeout_s: deadline of every call that is given none of its own.
+        token: sent with every call as `authorization: Bearer ...`.
+        tls: True = TLS with the system's root certificates; bytes = with these (PEM); False = plain text.
+        retry: whether idempotent calls are tried again where the server is not there or going away.
+        max_receive_bytes: largest message that is accepted from the server.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        timeout_s: float = 10.0,
+        token: str | None = None,
+        tls: bool | bytes = False,
+        retry: bool = True,
+        max_receive_bytes: int = DEFAULT_MAX_RECEIVE_BYTES,
+    ) -> None:
+        self._connection: Final = Connection(
+            target=target, timeout_s=timeout_s, token=token, tls=tls, retry=retry, max_receive_bytes=max_receive_bytes
+        )
+        self._closed = False
+
+    # A channel belongs to the event loop that is running, so it is made with the first call.
+
+    @cached_property
+    def _channel(self) -> grpc.aio.Channel:
+        target, options, credentials = self._connection.target, self._connection.options, self._connection.credentials
+        if credentials is None:
+            return grpc.aio.insecure_channel(target, options)
+        return grpc.aio.secure_channel(target, credentials, options)
+
+    @cached_property
+    def _prediction(self) -> prediction_service_pb2_grpc.PredictionServiceAsyncStub:
+        return prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
+
+    @cached_property
+    def _profiles(self) -> profile_service_pb2_grpc.ProfileServiceAsyncStub:
+        return profile_service_pb2_grpc.ProfileServiceStub(self._channel)
+
+    @cached_property
+    def _schedules(self) -> schedule_service_pb2_grpc.ScheduleServiceAsyncStub:
+        return schedule_service_pb2_grpc.ScheduleServiceStub(self._channel)
+
+    @cached_property
+    def _evaluations(self) -> evaluation_service_pb2_grpc.EvaluationServiceAsyncStub:
+        return evaluation_service_pb2_grpc.EvaluationServiceStub(self._channel)
+
+    @cached_property
+    def _health(self) -> grpc.aio.UnaryUnaryMultiCallable[str, HealthStatus]:
+        return self._channel.unary_unary(
+            HEALTH_CHECK, request_serializer=encode_health_request, response_deserializer=decode_health_response
+        )
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self._connection.target!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End every call and the connection. Ingest writers are to be left before."""
+        self._closed = True
+        if "_channel" in self.__dict__:
+            await self._channel.close()
+
+    # --- predictions -----------------------------------------------------------------------------------------------
+
+    async def predict(
+        self,
+        profile: str | ProfileContent,
+        *,
+        configurations: Configurations | None = None,
+        ranges: Iterable[NodeRange | WorkerRange] = (),
+        objective: Objective | Rule | None = None,
+        options: PredictOptions | None = None,
+        minimum_revision: int = 0,
+        timeout_s: float | None = None,
+    ) -> PredictResult:
+        """Predict one job, stored or given inline, on configurations that were never run, and recommend one."""
+        question = Question(
+            profile=profile,
+            configurations=configurations,
+            ranges=ranges,
+            objective=objective,
+            options=options,
+            minimum_revision=minimum_revision,
+        )
+        return predict_result(
+            await self._unary("Predict", self._prediction.Predict, predict_request(question), timeout_s)
+        )
+
+    async def batch_predict(
+        self,
+        jobs: Iterable[BatchJob | str],
+        *,
+        configurations: Configurations | None = None,
+        ranges: Iterable[NodeRange | WorkerRange] = (),
+        objective: Objective | Rule | None = None,
+        options: PredictOptions | None = None,
+        timeout_s: float | None = None,
+    ) -> BatchPredictResult:
+        """Predict many jobs. A job that cannot be answered carries its error; the others are answered."""
+        question = BatchQuestion(
+            jobs=jobs, configurations=configurations, ranges=ranges, objective=objective, options=options
+        )
+        request = batch_request(question)
+        return batch_result(await self._unary("BatchPredict", self._prediction.BatchPredict, request, timeout_s))
+
+    async def stream_predict(
+        self,
+        questions: Iterable[Question | BatchQuestion] | AsyncIterable[Question | BatchQuestion],
+        *,
+        timeout_s: float = STREAM_TIMEOUT_S,
+    ) -> AsyncIterator[StreamAnswer]:
+        """Ask over one stream: questions are read as the server takes them, answers come as they are ready.
+
+        `timeout_s` is for the whole stream. An error of one question ends that question, not the stream.
+        """
+        self._check()
+        failures: list[Exception] = []
+
+        async def requests() -> AsyncIterator[prediction_service_pb2.StreamPredictRequest]:
+            # gRPC reads this in a task of its own and would only log what goes wrong here.
+            number = 0
+            try:
+                async for question in _each(questions):
+                    number += 1
+                    yield stream_request(question, number)
+            except Exception as failure:  # noqa: BLE001  # the caller's own; raised again where the answers are read
+                failures.append(failure)
+
+        call = self._prediction.StreamPredict(requests(), timeout=timeout_s, metadata=self._connection.metadata)
+        try:
+            async for message in call:
+                yield stream_answer(message)
+        except grpc.aio.AioRpcError as failure:
+            raise self._explained(failure, "StreamPredict") from failure
+        finally:
+            call.cancel()
+        if failures:
+            raise failures[0]
+
+    async def list_estimators(self, *, timeout_s: float | None = None) -> EstimatorList:
+        """The estimators that can be asked, and the plugins that could not be loaded."""
+        pages: list[prediction_service_pb2.ListEstimatorsResponse] = []
+        while not pages or pages[-1].next_page_token:
+            request = prediction_service_pb2.ListEstimatorsRequest(
+                page_token=pages[-1].next_page_token if pages else ""
+            )
+            pages.append(await self._unary("ListEstimators", self._prediction.ListEstimators, request, timeout_s))
+        return estimator_list(pages)
+
+    # --- profiles --------------------------------------------------------------------------------------------------
+
+    async def append_profile(
+        self,
+        profile_id: str,
+        *,
+        content: ProfileContent,
+        request_id: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Profile:
+        """Append to a profile in one call and commit. The same `request_id` again changes nothing."""
+        request = append_request(profile_id, content, request_id)
+        reply = await self._unary("AppendProfile", self._profiles.AppendProfile, request, timeout_s)
+        return profile_from_wire(reply.profile)
+
+    def ingest(
+        self,
+        profile_id: str,
+        *,
+        session_id: str | None = None,
+        resume: ResumePolicy | None = None,
+        batch_rows: int = BATCH_ROWS,
+        linger_s: float = LINGER_S,
+        max_unacknowledged: int = MAX_UNACKNOWLEDGED,
+    ) -> AsyncIngestWriter:
+        """A writer that streams into a profile and outlives restarts of the server. Use it in an `async with` block.
+
+        A session of an earlier process goes on after `durable_sequence_number` when its `session_id` is given again.
+        """
+        policy = resume or ResumePolicy()
+        core = IngestCore(
+            profile_id,
+            session_id or new_id(),
+            policy=policy,
+            batch_rows=batch_rows,
+            linger_s=linger_s,
+            max_unacknowledged=max_unacknowledged,
+        )
+        return AsyncIngestWriter(
+            core,
+            lambda feed: self._profiles.IngestProfile(feed, metadata=self._connection.metadata),
+            explain=lambda failure: self._explained(failure, "IngestProfile"),
+            policy=policy,
+            acknowledge_timeout_s=self._connection.timeout_s,
+        )
+
+    async def get_profile(self, profile_id: str, *, timeout_s: float | None = None) -> Profile:
+        """Read a profile with its content."""
+        request = profile_service_pb2.GetProfileRequest(profile_id=profile_id)
+        reply = await self._unary("GetProfile", self._profiles.GetProfile, request, timeout_s)
+        return profile_from_wire(reply.profile)
+
+    async def list_profiles(
+        self, *, name_prefix: str = "", page_size: int = 0, timeout_s: float | None = None
+    ) -> AsyncIterator[Profile]:
+        """The profiles by name, without their content; pages are fetched as they are needed."""
+        request = profile_service_pb2.ListProfilesRequest(name_prefix=name_prefix, page_size=page_size)
+        while True:
+            page = await self._unary("ListProfiles", self._profiles.ListProfiles, request, timeout_s)
+            for profile in page.profiles:
+                yield profile_from_wire(profile)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    async def delete_profile(self, profile_id: str, *, etag: str = "", timeout_s: float | None = None) -> None:
+        """Delete a profile; with an etag only if it is still this one. Never retried: it could be gone by then."""
+        request = profile_service_pb2.DeleteProfileRequest(profile_id=profile_id, etag=etag)
+        await self._unary("DeleteProfile", self._profiles.DeleteProfile, request, timeout_s)
+
+    async def retract_observations(
+        self,
+        profile_id: str,
+        *,
+        numbers: Iterable[int],
+        reason: str = "",
+        request_id: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Profile:
+        """Take observations out of a profile by their numbers; they stay in its history."""
+        request = retract_request(profile_id, numbers, reason, request_id)
+        reply = await self._unary("RetractObservations", self._profiles.RetractObservations, request, timeout_s)
+        return profile_from_wire(reply.profile)
+
+    # --- schedules and backtests -----------------------------------------------------------------------------------
+
+    async def schedule(
+        self,
+        *,
+        cluster: Cluster | Iterable[NodePool],
+        jobs: Iterable[ScheduleJob],
+        now: datetime | None = None,
+        policy: str = "",
+        policy_parameters: Mapping[str, float] | None = None,
+        policy_state: bytes = b"",
+        quotas: Iterable[QueueQuota] = (),
+        options: PredictOptions | None = None,
+        timeout_s: float | None = None,
+    ) -> ScheduleResult:
+        """Share a cluster among jobs. Pure: give `policy_state` of the last result, and `now` to repeat a decision."""
+        request = schedule_request(
+            cluster=cluster,
+            jobs=jobs,
+            now=now,
+            policy=policy,
+            policy_parameters=policy_parameters,
+            policy_state=policy_state,
+            quotas=quotas,
+            options=options,
+        )
+        return schedule_result(await self._unary("Schedule", self._schedules.Schedule, request, timeout_s))
+
+    async def list_policies(self, *, timeout_s: float | None = None) -> PolicyList:
+        """The policies that can be asked, and the plugins that could not be loaded."""
+        pages: list[schedule_service_pb2.ListPoliciesResponse] = []
+        while not pages or pages[-1].next_page_token:
+            request = schedule_service_pb2.ListPoliciesRequest(page_token=pages[-1].next_page_token if pages else "")
+            pages.append(await self._unary("ListPolicies", self._schedules.ListPolicies, request, timeout_s))
+        return policy_list(pages)
+
+    async def backtest(
+        self,
+        table: MeasurementTable,
+        *,
+        estimators: Iterable[str] = ("auto",),
+        calibration: MeasurementTable | None = None,
+        on_progress: Callable[[BacktestProgress], None] | None = None,
+        timeout_s: float = STREAM_TIMEOUT_S,
+    ) -> BacktestResult:
+        """Fit estimators to a table's train rows and score them on its test rows; `on_progress` hears how far it is."""
+        self._check()
+        request = backtest_request(table, estimators, calibration)
+        call = self._evaluations.Backtest(request, timeout=timeout_s, metadata=self._connection.metadata)
+        result: BacktestResult | None = None
+        try:
+            async for message in call:
+                if message.HasField("progress") and on_progress is not None:
+                    on_progress(BacktestProgress(done=message.progress.done_count, total=message.progress.total_count))
+                elif message.HasField("result"):
+                    result = backtest_result(message.result)
+        except grpc.aio.AioRpcError as failure:
+            raise self._explained(failure, "Backtest") from failure
+        finally:
+            call.cancel()
+        if result is None:
+            raise InternalError("the server ended the backtest without a result", code=Code.INTERNAL)
+        return result
+
+    # --- the server ------------------------------------------------------------------------------------------------
+
+    async def health(self, service: str = "", *, timeout_s: float | None = None) -> HealthStatus:
+        """What the server says of itself, or of one service, e.g. "nodewise.v1.PredictionService" (grpc.health.v1)."""
+        return await self._unary("Health/Check", self._health, service, timeout_s)
+
+    # --- within ----------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        if self._closed:
+            raise RuntimeError("the client is closed")
+
+    async def _unary(
+        self,
+        method: str,
+        call: grpc.aio.UnaryUnaryMultiCallable[Request, Reply],
+        request: Request,
+        timeout_s: float | None,
+    ) -> Reply:
+        self._check()
+        timeout_s = self._connection.timeout_s if timeout_s is None else timeout_s
+        try:
+            return await call(request, timeout=timeout_s, metadata=self._connection.metadata)
+        except grpc.aio.AioRpcError as failure:
+            raise self._explained(failure, method) from failure
+
+    def _explained(self, failure: grpc.aio.AioRpcError, method: str) -> NodewiseError:
+        return from_call(cast("FailedCall", failure), target=self._connection.target, method=method)
+
+
+async def _each(items: Iterable[Item] | AsyncIterable[Item]) -> AsyncIterator[Item]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item

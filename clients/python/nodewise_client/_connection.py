@@ -1,0 +1,91 @@
+"""The connection: options, credentials and metadata of a channel, the same for both clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, Final
+
+import grpc
+from google.protobuf import wrappers_pb2
+
+from nodewise_client._enums import HealthStatus
+from nodewise_client._version import version
+
+SERVICE_CONFIG: Final = "nodewise_grpc_service_config.json"
+DEFAULT_MAX_RECEIVE_BYTES: Final = 4 * 1024 * 1024
+STREAM_TIMEOUT_S: Final = 600.0
+HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
+HEALTH_STATUSES: Final = {
+    0: HealthStatus.UNKNOWN,
+    1: HealthStatus.SERVING,
+    2: HealthStatus.NOT_SERVING,
+    3: HealthStatus.SERVICE_UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Where the server is and how it is spoken to."""
+
+    target: str
+    timeout_s: float
+    token: str | None = field(repr=False)
+    tls: bool | bytes = field(repr=False)
+    retry: bool
+    max_receive_bytes: int
+
+    def __post_init__(self) -> None:
+        if not self.target:
+            raise ValueError('target is empty; give the server as "host:port"')
+        if not self.timeout_s > 0:
+            raise ValueError(f"timeout_s is {self.timeout_s}; every call has a deadline, so give a number above 0")
+
+    @property
+    def user_agent(self) -> str:
+        """How the client names itself."""
+        return f"nodewise-python/{version()}"
+
+    @property
+    def options(self) -> list[tuple[str, Any]]:
+        """Options of the channel."""
+        options: list[tuple[str, Any]] = [
+            ("grpc.primary_user_agent", self.user_agent),
+            ("grpc.max_receive_message_length", self.max_receive_bytes),
+            # A server that comes back is found at once: the default waits a second before it knocks again.
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 5000),
+            ("grpc.enable_retries", int(self.retry)),
+        ]
+        if self.retry:
+            options.append(("grpc.service_config", service_config()))
+        return options
+
+    @property
+    def credentials(self) -> grpc.ChannelCredentials | None:
+        """Credentials of the channel; None = plain text."""
+        if not self.tls:
+            return None
+        return grpc.ssl_channel_credentials(None if self.tls is True else self.tls)
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What accompanies every call."""
+        return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
+
+
+def service_config() -> str:
+    """Which calls are retried, how often and on what: the one file that the SDKs of all languages share."""
+    return resources.files(__package__).joinpath(SERVICE_CONFIG).read_text(encoding="utf-8")
+
+
+# grpc.health.v1 asks with one string in field 1 and answers with one number in field 1. The well-known wrappers are the
+# same bytes, so that neither stubs nor another distribution are needed.
+def encode_health_request(service: str) -> bytes:
+    """HealthCheckRequest of a service's name; empty = the server as a whole."""
+    return wrappers_pb2.StringValue(value=service).SerializeToString()
+
+
+def decode_health_response(data: bytes) -> HealthStatus:
+    """The status in a HealthCheckResponse."""
+    return HEALTH_STATUSES.get(wrappers_pb2.Int32Value.FromString(data).value, HealthStatus.UNKNOWN)
