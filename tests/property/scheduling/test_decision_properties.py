@@ -1,0 +1,138 @@
+"""Whole decisions on random clusters: feasible on every node, whatever is asked and in whatever order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from schedules import POLICIES, Tables, pool, profile
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.scheduling.budget import Unlimited
+from nodewise.scheduling.decide import decide
+from nodewise.scheduling.decision import Action, Decision
+from nodewise.scheduling.placement import Wanted, placed
+from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
+
+TABLES = {
+    "rising": {"A": [float(n) ** 0.7 for n in range(1, 40)], "B": [2.0 * n**0.5 for n in range(1, 40)]},
+    "flat": {"A": [3.0] * 40, "B": [3.0] * 40},
+    "falling": {"A": [5.0 - 0.1 * n for n in range(40)], "B": [1.0, 2.0, 1.5]},
+    "holes": {"A": [0.0, 2.0, 0.0, 4.0, 0.0, 0.0, 0.0, 6.0], "B": []},
+}
+PREDICT = Tables(TABLES, errors={"bad": NodewiseError(Reason.EVIDENCE_MISSING, "nothing is known")})
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> ScheduleQuestion:
+    pools = [
+        pool(f"pool{number}", *draw(st.lists(st.integers(0, 8), min_size=1, max_size=5)), device="AB"[number])
+        for number in range(draw(st.integers(1, 2)))
+    ]
+    if not sum(each.total_devices for each in pools):
+        pools.append(pool("more", 4, device="A"))
+    free = [each.available_devices.tolist() for each in pools]
+    jobs = []
+    for index in range(draw(st.integers(0, 8))):
+        held = None
+        if draw(st.booleans()):
+            where = draw(st.integers(0, len(pools) - 1))
+            parts = []
+            for node, left in enumerate(free[where]):
+                count = draw(st.integers(0, min(left, 3)))
+                if count:
+                    parts.append((node, count))
+                    free[where][node] -= count
+            if parts:
+                held = HeldDevices(
+                    pool=pools[where].name, placement=tuple(parts), age_s=draw(st.sampled_from([0.0, 99.0]))
+                )
+        least = draw(st.integers(0, 3))
+        allowed = draw(st.sampled_from([(), (), (1, 2, 4, 8), (8, 4)]))
+        jobs.append(
+            JobQuestion(
+                job_id=f"job{index}",
+                profile=profile(draw(st.sampled_from([*TABLES, "bad"]))),
+                remaining_samples=draw(st.sampled_from([10.0, 500.0])),
+                submit_time_s=draw(st.sampled_from([0.0, 5.0])),
+                allowed_devices=allowed,
+                min_devices=least,
+                max_devices=draw(st.sampled_from([0, 8])),
+                server_devices=draw(st.integers(0, 1)) if held is None else 0,
+                current=held,
+                queue=draw(st.sampled_from(["", "q"])),
+                minimum_run_s=draw(st.sampled_from([0.0, 50.0])),
+                restart_cost_s=30.0,
+            )
+        )
+    quotas = (QueueQuota(queue="q", max_devices=draw(st.integers(0, 10))),) if draw(st.booleans()) else ()
+    return ScheduleQuestion(now_s=0.0, pools=tuple(pools), jobs=tuple(jobs), quotas=quotas)
+
+
+def run(name: str, question: ScheduleQuestion) -> Decision:
+    return decide(question, POLICIES[name], PREDICT, Unlimited())
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+@settings(max_examples=120, derandomize=True, deadline=None)
+@given(question=questions(), seed=st.integers(0, 2**16))
+def test_decisions_are_feasible_and_independent_of_order(name: str, question: ScheduleQuestion, seed: int) -> None:
+    found = run(name, question)
+    assert run(name, question) == found
+    _check_feasible(question, found)
+    order = np.random.default_rng(seed).permutation(len(question.jobs)).tolist()
+    shuffled = run(name, replace(question, jobs=tuple(question.jobs[index] for index in order)))
+    assert [job.job_id for job in shuffled.jobs] == [question.jobs[index].job_id for index in order]
+    assert sorted(shuffled.jobs, key=lambda job: job.job_id) == sorted(found.jobs, key=lambda job: job.job_id)
+
+
+def _check_feasible(question: ScheduleQuestion, found: Decision) -> None:
+    free = {each.name: each.available_devices.copy() for each in question.pools}
+    queue_new = 0
+    queue_held = 0
+    for asked, job in zip(question.jobs, found.jobs):
+        for node, count in job.placement:
+            assert count >= 1
+            free[job.pool][node] -= count
+        if job.devices:
+            assert sum(count for _, count in job.placement) == job.devices + asked.server_devices
+            assert 1 <= job.nodes <= len(job.placement)
+        settled = job.action == Action.NO_ANSWER or job.reason == "MINIMUM_RUN"
+        if settled:
+            held = asked.current.placement if asked.current else ()
+            assert job.placement == held
+        elif job.devices:
+            assert job.devices >= asked.min_devices
+            assert not asked.max_devices or job.devices <= asked.max_devices
+            assert not asked.allowed_devices or job.devices in asked.allowed_devices
+            assert job.finish_s > 0
+        same = asked.current is not None and (job.pool, job.placement) == (asked.current.pool, asked.current.placement)
+        assert (job.action == Action.KEEP) == (same and job.action != Action.NO_ANSWER)
+        assert job.why
+        if asked.queue == "q":
+            queue_held += job.devices + asked.server_devices if settled and job.devices else 0
+            queue_new += 0 if settled or not job.devices else job.devices + asked.server_devices
+    assert all((left >= 0).all() for left in free.values())
+    if question.quotas:
+        assert queue_new <= max(question.quotas[0].max_devices - queue_held, 0)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=8), st.data())
+def test_placement_always_succeeds_when_the_total_suffices(available: list[int], data: st.DataObject) -> None:
+    left = sum(available)
+    wanted = []
+    while left and data.draw(st.booleans()):
+        devices = data.draw(st.integers(1, left))
+        wanted.append(Wanted(pool=0, devices=devices))
+        left -= devices
+    used = np.zeros(len(available), dtype=int)
+    for entry, placement in zip(wanted, placed([pool("p", *available)], wanted)):
+        assert sum(count for _, count in placement) == entry.devices
+        assert len({node for node, _ in placement}) == len(placement)
+        for node, count in placement:
+            used[node] += count
+    assert (used <= available).all()

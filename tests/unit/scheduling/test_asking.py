@@ -1,0 +1,127 @@
+"""Policies that misbehave, and shares of time rounded to devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from schedules import TABLE, Clock, curves_of, job, state_of
+from structlog.testing import capture_logs
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.schedule import Allocation, ClusterState, Grant, Shares
+from nodewise.plugin import PolicyRecord
+from nodewise.scheduling.asking import Verdict, asked
+from nodewise.scheduling.rounding import rounded
+
+
+class Answering:
+    """A policy that answers with whatever it is told."""
+
+    def __init__(self, answer: Callable[[], Any]) -> None:
+        self._answer = answer
+
+    def decide(self, state: object, curves: object, budget: object) -> Any:
+        return self._answer()
+
+
+STATE = state_of([job("a", queue="x", server_devices=1), job("b")], (6, 2), {"x": 4})
+CURVES = curves_of([(10.0, 20.0, 0.0, 40.0, 50.0), {0: TABLE[:4], 1: TABLE[:2]}])
+
+
+def ask(answer: Callable[[], Any], state: ClusterState = STATE) -> Verdict:
+    record = PolicyRecord(name="p", version="1", description="", policy=Answering(answer))
+    return asked(record, state, CURVES, Clock())
+
+
+def grants(*wanted: tuple[Any, Any]) -> Allocation:
+    return Allocation(grants=tuple(Grant(devices, pool) for devices, pool in wanted))
+
+
+def test_what_a_policy_raises_stays_in_the_log() -> None:
+    def fail() -> None:
+        raise RuntimeError("secret of the plugin")
+
+    with capture_logs() as logs, pytest.raises(NodewiseError) as caught:
+        ask(fail)
+    assert caught.value.reason == Reason.POLICY_FAILED
+    assert caught.value.message == "policy 'p' 1 failed"
+    assert caught.value.__cause__ is None
+    assert (logs[0]["event"], logs[0]["policy"]) == ("policy_failed", "p")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "answered with a NoneType instead of"),
+        (Allocation(grants=()), "must grant once per job, 2 times"),
+        (grants((0, -1)), "must grant once per job"),
+        (Allocation(grants=(Grant(0), None)), "something that is no Grant"),  # type: ignore[arg-type]
+        (grants((1.5, 0), (0, -1)), "something that is no Grant of whole devices"),
+        (grants((-1, 0), (0, -1)), "granted 'a' -1 devices"),
+        (grants((3, 0), (0, -1)), "granted 'a' 3 devices in pool 0, which is not on its curve"),
+        (grants((1, 1), (0, -1)), "in pool 1, which is not on its curve"),
+        (grants((1, 7), (0, -1)), "in pool 7, which is not on its curve"),
+        (grants((0, -1), (5, 0)), "which is not on its curve"),
+        (grants((2, 0), (4, 0)), "granted more devices of pool 'p0' than it has free"),
+        (grants((4, 0), (0, -1)), "granted queue 'x' more devices than its quota"),
+        (Allocation(grants=(Grant(0), Grant(0)), memory=b"x" * (1024 * 1024 + 1)), "must remember at most 1,048,576"),
+        (Allocation(grants=(Grant(0), Grant(0)), memory="x"), "must remember at most"),  # type: ignore[arg-type]
+        (Shares(shares=np.zeros((1, 2))), "must share in a float array of shape (2, 2)"),
+        (Shares(shares=np.zeros((2, 2), dtype=int)), "must share in a float array"),  # type: ignore[arg-type]
+        (Shares(shares=np.full((2, 2), np.nan)), "negative or infinite"),
+        (Shares(shares=np.full((2, 2), -0.1)), "negative or infinite"),
+        (Shares(shares=np.full((2, 2), 0.6)), "more than all of the time"),
+    ],
+)
+def test_an_impossible_answer_is_refused(answer: object, words: str) -> None:
+    with pytest.raises(NodewiseError) as caught:
+        ask(lambda: answer)
+    assert caught.value.reason == Reason.POLICY_INVALID_RESULT
+    assert words in caught.value.message
+
+
+def test_a_feasible_answer_passes_with_its_memory() -> None:
+    long = "x" * 500
+    answer = Allocation(
+        grants=(Grant(2, 0, long), Grant(np.int64(2), 1)),
+        complete=False,
+        memory=b"m",  # type: ignore[arg-type]
+    )
+    found = ask(lambda: answer)
+    assert found == Verdict(grants=(Grant(2, 0, "x" * 200), Grant(2, 1)), complete=False, memory=b"m")
+
+
+def test_shares_pass_through_the_rounding() -> None:
+    found = ask(lambda: Shares(shares=np.array([[0.0, 0.0], [0.2, 0.8]]), memory=b"m"))
+    assert [(grant.devices, grant.pool) for grant in found.grants] == [(0, -1), (1, 1)]
+    assert found.memory == b"m"
+
+
+def shared(shares: list[list[float]], requested: list[int], free: int, **changes: Any) -> list[int]:
+    jobs = [job(f"{index}", requested_devices=count, **changes) for index, count in enumerate(requested)]
+    grants_ = rounded(np.array(shares), state_of(jobs, free, {"x": 3}), curves_of([TABLE] * len(jobs)))
+    return [grant.devices for grant in grants_]
+
+
+def test_whole_shares_give_what_was_requested() -> None:
+    assert shared([[1.0], [0.5], [0.0]], [4, 4, 4], 6) == [4, 2, 0]
+
+
+def test_the_largest_remainder_gets_the_next_device() -> None:
+    assert shared([[0.3], [0.45], [0.25]], [4, 4, 4], 4) == [1, 2, 1]
+    assert shared([[0.5], [0.5]], [1, 1], 1) == [1, 0]
+
+
+def test_rounding_never_exceeds_devices_servers_and_quotas() -> None:
+    assert shared([[1.0], [1.0]], [4, 4], 6) == [4, 2]
+    assert shared([[1.0], [1.0]], [4, 4], 6, server_devices=1) == [4, 0]
+    assert shared([[1.0], [1.0]], [4, 4], 6, queue="x") == [3, 0]
+
+
+def test_a_job_is_due_all_its_shares_in_its_best_pool() -> None:
+    jobs = [job("a", requested_devices=4, allowed_pools=(0, 1))]
+    found = rounded(np.array([[0.25, 0.5]]), state_of(jobs, (8, 8)), curves_of([{0: TABLE, 1: TABLE}]))
+    assert (found[0].devices, found[0].pool) == (3, 1)
