@@ -9,7 +9,7 @@ because they follow from the order of commits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, TypeVar
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import Configurations, Placement
-from nodewise.domain.errors import NodewiseError, invalid_field
+from nodewise.domain.errors import invalid_field
 from nodewise.domain.profile import UNKNOWN, Observations, PhaseTimings
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
 
@@ -76,6 +76,9 @@ OBSERVATION_COLUMNS: Final[Mapping[str, int | float]] = {
 
 _SHARED_ROWS: Final = 256
 """Longest constant column that is shared between profiles; longer ones are rarely met twice."""
+
+
+_TOGETHER_BYTES: Final = 8 << 20
 
 
 class PayloadError(Exception):
@@ -270,20 +273,34 @@ def runs_from_payloads(payloads: Iterable[bytes]) -> tuple[PhaseTimings, Observa
     PayloadError
         For bytes that are no batch of this format.
     """
+    timings: list[PhaseTimings] = []
+    observations: list[Observations] = []
     try:
-        contents = [orjson.loads(payload) for payload in payloads]
-        for content in contents:
-            if content["v"] != FORMAT_VERSION:
-                raise PayloadError(f"batch of format {content['v']}")
-        timings, observations = PhaseTimings.none(), Observations.none()
-        if parts := _table(contents, "phase_timings"):
-            timings = PhaseTimings(**_runs_from_json(parts, PHASE_COLUMNS))
-        if parts := _table(contents, "observations"):
-            numbers = _constant(sum(rows for rows, _ in parts), 0, is_float=False)
-            observations = Observations(**_runs_from_json(parts, OBSERVATION_COLUMNS), number=numbers)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, NodewiseError) as error:
+        for contents in _together(payloads):
+            if parts := _table(contents, "phase_timings"):
+                timings.append(PhaseTimings(**_runs_from_json(parts, PHASE_COLUMNS)))
+            if parts := _table(contents, "observations"):
+                numbers = _constant(sum(rows for rows, _ in parts), 0, is_float=False)
+                observations.append(Observations(**_runs_from_json(parts, OBSERVATION_COLUMNS), number=numbers))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise PayloadError("bytes that are no batch") from error
-    return timings, observations
+    return PhaseTimings.concatenated(timings), Observations.concatenated(observations)
+
+
+def _together(payloads: Iterable[bytes]) -> Iterator[list[Mapping[str, Any]]]:
+    """Contents of so many batches at a time that small ones are read quickly and large ones do not fill the memory."""
+    contents: list[Mapping[str, Any]] = []
+    size = 0
+    for payload in payloads:
+        content = orjson.loads(payload)
+        if content["v"] != FORMAT_VERSION:
+            raise PayloadError(f"batch of format {content['v']}")
+        contents.append(content)
+        size += len(payload)
+        if size > _TOGETHER_BYTES:
+            yield contents
+            contents, size = [], 0
+    yield contents
 
 
 def _runs_from_json(

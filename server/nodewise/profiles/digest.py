@@ -49,7 +49,7 @@ def content_digest(profile: Profile) -> str:
     _add(parts, profile.observations, _OBSERVATIONS)
     try:
         content = b"".join(parts)
-    except BufferError:  # strided columns
+    except TypeError:  # strided columns are no buffer
         content = b"".join([part if isinstance(part, bytes) else part.tobytes() for part in parts])
     return hashlib.sha256(content).hexdigest()
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.domain.profile import TraceReference
 from nodewise.domain.workload import Network, Workload, merged_facts
 from nodewise.profiles.batches import Batch, EncodedBatch, TraceChunk
 
@@ -33,16 +32,6 @@ class TraceState:
     world_size: int
     size_bytes: int = 0
     finished_sequence_number: int = 0
-
-    def reference(self, content_sha256: str) -> TraceReference:
-        """The reference to it once its bytes have a hash."""
-        return TraceReference(
-            content_sha256=content_sha256,
-            format=self.format,
-            rank=self.rank,
-            world_size=self.world_size,
-            size_bytes=self.size_bytes,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

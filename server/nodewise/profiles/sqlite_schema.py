@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Literal
 
 import structlog
 
+from nodewise.profiles.codec import PayloadError
 from nodewise.profiles.store import StoreFormatError, store_unavailable
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "Durability", "connect", "prepare", "translated"]
+__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "Durability", "connect", "create", "translated"]
 
 Durability = Literal["process", "power"]
 """What acknowledged batches survive: the death of the process, or also the loss of power."""
@@ -22,6 +24,7 @@ APPLICATION_ID: Final = 0x4E444F57
 SCHEMA_VERSION: Final = 1
 
 _BUSY_TIMEOUT_S: Final = 10.0
+_PAUSE_S: Final = 0.005
 _CHECKPOINT_PAGES: Final = 4000
 _JOURNAL_BYTES: Final = 64 << 20
 _SYNCHRONOUS: Final = {"process": "NORMAL", "power": "FULL"}
@@ -111,10 +114,10 @@ _log = structlog.get_logger(__name__)
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Turn what the database or the disk raises into STORE_UNAVAILABLE; only the log gets the text."""
+    """Turn what the database, the disk or damaged content raise into STORE_UNAVAILABLE; only the log gets the text."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, PayloadError) as error:
         _log.error("store failed", doing=doing, error=type(error).__name__, text=str(error))
         raise store_unavailable() from None
 
@@ -135,26 +138,33 @@ def connect(path: str, durability: Durability) -> sqlite3.Connection:
     return connection
 
 
-def prepare(connection: sqlite3.Connection) -> None:
-    """Create the tables in an empty file, or check that the file is ours and of a schema that this release knows.
+def create(path: str, durability: Durability) -> sqlite3.Connection:
+    """A connection to a file that holds our tables: they are created if it is empty.
 
     Raises
     ------
     StoreFormatError
-        If it is not; nothing was written then.
+        If the file is not ours or of a schema that this release does not know; nothing was written then.
     """
     try:
-        _check_or_create(connection)
+        connection = connect(path, durability)
+        try:
+            _check_or_create(connection)
+        except BaseException:
+            connection.close()
+            raise
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise
         raise StoreFormatError("the file is no SQLite database, or it is damaged") from error
+    return connection
 
 
 def _check_or_create(connection: sqlite3.Connection) -> None:
-    if not _is_ours(connection):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+    with _transaction(connection, "BEGIN"):
+        ours = _is_ours(connection)
+    if not ours:
+        with _transaction(connection, "BEGIN IMMEDIATE"):
             if not _is_ours(connection):  # nobody else created it meanwhile
                 for statement in _TABLES.split(";"):
                     connection.execute(statement)
@@ -162,22 +172,41 @@ def _check_or_create(connection: sqlite3.Connection) -> None:
                 connection.executemany(
                     "INSERT INTO meta VALUES (?, ?)", [("schema_version", SCHEMA_VERSION), ("generation", 0)]
                 )
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
     row = connection.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchone()
     if row is None or row[0] > SCHEMA_VERSION:
         raise StoreFormatError(
             f"the file has schema {row and row[0]} and this release knows {SCHEMA_VERSION}:"
             " open it with the release that wrote it"
         )
-    connection.execute("PRAGMA journal_mode = WAL")
+    _log_ahead(connection)
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Turn the write-ahead log on. SQLite does not wait for others here by itself, so this does."""
+    deadline_s = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
+                raise
+            time.sleep(_PAUSE_S)
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
-    """False = the file is empty."""
+    """False = the file is empty. Asked in a transaction, because another process may be creating the tables."""
     found = connection.execute("PRAGMA application_id").fetchone()[0]
     if found == APPLICATION_ID:
         return True

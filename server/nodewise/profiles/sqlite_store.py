@@ -11,14 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.profiles.batches import Batch
-from nodewise.profiles.codec import PayloadError
 from nodewise.profiles.sqlite_reads import memorised, profile_row, profile_rows, replayed
-from nodewise.profiles.sqlite_schema import Durability, connect, prepare, translated
+from nodewise.profiles.sqlite_schema import Durability, connect, create, translated
 from nodewise.profiles.sqlite_writes import Writing, session_status, summary
 from nodewise.profiles.store import (
     AppendRequest,
@@ -36,8 +33,6 @@ __all__ = ["SqliteProfileStore"]
 
 _PAGE: Final = 256
 _MOST_MEMOS: Final = 4096
-
-_log = structlog.get_logger(__name__)
 
 
 class SqliteProfileStore:
@@ -74,12 +69,12 @@ class SqliteProfileStore:
         now: Callable[[], float] = time.time,
     ) -> None:
         if traces is not None:
-            self.traces = traces
+            self._traces = traces
         elif path is None:
-            self.traces = MemoryTraceStore()
+            self._traces = MemoryTraceStore()
         else:
             traces_path = path.with_name(f"{path.name}-traces")
-            self.traces = DirectoryTraceStore(traces_path, sync_chunks=durability == "power")
+            self._traces = DirectoryTraceStore(traces_path, sync_chunks=durability == "power")
         self._now = now
         self._durability = durability
         self._file = None if path is None else str(path)
@@ -92,14 +87,14 @@ class SqliteProfileStore:
         with translated("open"):
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = connect(self._file or ":memory:", durability)
-            try:
-                prepare(self._writer)
-                self._watcher = connect(self._file, durability) if self._file else self._writer
-            except BaseException:
-                self._writer.close()
-                raise
+            self._writer = create(self._file or ":memory:", durability)
+            self._watcher = connect(self._file, durability) if self._file else self._writer
         self._idle: deque[sqlite3.Connection] = deque()
+
+    @property
+    def traces(self) -> TraceStore:
+        """As the protocol says."""
+        return self._traces
 
     # --- reads
 
@@ -148,6 +143,8 @@ class SqliteProfileStore:
     def generation(self) -> int:
         """As the protocol says. Staged batches do not move it."""
         if self._file is None:
+            if self._closed:
+                raise store_unavailable()
             return self._changes
         try:
             with self._watching:
@@ -184,9 +181,9 @@ class SqliteProfileStore:
         """As the protocol says: one transaction, a savepoint for each request."""
         with self._writing:
             digests, self._digests = self._digests, {}
-            writing = Writing(self._writer, self.traces, self._now)
+            writing = Writing(self._writer, self._traces, self._now)
             try:
-                with _readable(), translated("write"):
+                with translated("write"):
                     outcomes = writing.run(list(requests), digests)
             except NodewiseError as error:
                 self._take_back(writing)
@@ -233,7 +230,7 @@ class SqliteProfileStore:
     @contextmanager
     def _reading(self, doing: str) -> Iterator[sqlite3.Connection]:
         """A connection inside a read transaction: everything read in it is of one moment."""
-        with _readable(), translated(doing):
+        with translated(doing):
             if self._file is None:
                 with self._writing, _transaction(self._writer) as connection:
                     yield connection
@@ -262,13 +259,3 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]
     finally:
         if connection.in_transaction:
             connection.execute("COMMIT")
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """Stored bytes that make no sense are a matter for the operator, like a disk that fails."""
-    try:
-        yield
-    except PayloadError as error:
-        _log.error("store holds bytes that this release cannot read", text=str(error))
-        raise store_unavailable() from None

@@ -8,8 +8,6 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import orjson
-
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.profiles.batches import EncodedBatch, encode_batch
 from nodewise.profiles.ingest import AppendPlan, ChunkStep, ProfileState, SessionState, TraceState, plan_append
@@ -339,10 +337,10 @@ class Writing:
 
     def _retract(self, request: RetractRequest) -> ProfileSummary:
         row = self._committed_row(request.profile_id)
-        numbers = sorted(set(request.numbers))
+        numbers = sorted({int(number) for number in request.numbers})
         if not numbers:
             raise invalid_field("numbers", "must name at least one observation")
-        content_hash = hashlib.sha256(orjson.dumps(numbers)).digest()
+        content_hash = hashlib.sha256(repr(numbers).encode()).digest()
         known = self.connection.execute(
             "SELECT content_hash FROM retractions WHERE profile_key = ? AND request_id = ?",
             (row.key, request.request_id),

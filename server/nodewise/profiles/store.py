@@ -9,6 +9,7 @@ from typing import Protocol
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.profiles.batches import Batch
+from nodewise.profiles.traces import TraceStore
 
 __all__ = [
     "AppendRequest",
@@ -102,6 +103,11 @@ class ProfileStore(Protocol):
     revision moves by one. A commit with nothing staged changes nothing but the session's numbers; it creates no
     profile. Every method raises NodewiseError STORE_UNAVAILABLE if the database does not answer.
     """
+
+    @property
+    def traces(self) -> TraceStore:
+        """Where the traces are that profiles refer to."""
+        ...
 
     def open_session(self, profile_id: str, session_id: str) -> SessionStatus:
         """Where to go on; zeros for a session or profile that does not exist. Writes nothing."""

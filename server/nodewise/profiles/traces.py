@@ -174,7 +174,7 @@ class DirectoryTraceStore:
         self._unshare(path, settled_bytes)
         repeated = min(settled_bytes - offset_bytes, len(data))
         new = memoryview(data)[repeated:]
-        with path.open("r+b" if settled_bytes else "wb") as file:
+        with path.open("r+b" if settled_bytes else "w+b") as file:
             file.seek(offset_bytes)
             if file.read(repeated) != data[:repeated]:
                 raise _differs()

@@ -1,0 +1,235 @@
+"""The SQLite store where the file or the disk lets it down, and what lies on the disk."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from profile_batches import batch, speeds
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.profiles import sqlite_schema
+from nodewise.profiles.batches import TraceChunk
+from nodewise.profiles.digest import DIGEST_VERSION
+from nodewise.profiles.sqlite_store import SqliteProfileStore
+from nodewise.profiles.store import AppendRequest, RetractRequest
+from nodewise.profiles.traces import DirectoryTraceStore, MemoryTraceStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteProfileStore]:
+    opened = SqliteProfileStore(tmp_path / "store.db", now=lambda: 1000.0)
+    yield opened
+    opened.close()
+
+
+def sql(tmp_path: Path, statement: str, *values: object) -> list[tuple[object, ...]]:
+    """Behind the store's back."""
+    connection = sqlite3.connect(tmp_path / "store.db")
+    with connection:
+        found = connection.execute(statement, values).fetchall()
+    connection.close()
+    return found
+
+
+def unavailable(call: object, *arguments: object) -> None:
+    with pytest.raises(NodewiseError) as caught:
+        call(*arguments)  # type: ignore[operator]
+    assert caught.value.reason == Reason.STORE_UNAVAILABLE
+    assert caught.value.__cause__ is None
+    assert "disk" not in str(caught.value)
+
+
+def test_a_full_disk_loses_nothing_and_may_be_retried(store: SqliteProfileStore, tmp_path: Path) -> None:
+    store.append("job", "s", [batch(1, 1.0, commit=True)])
+    pages = sql(tmp_path, "PRAGMA page_count")[0][0]
+    store._writer.execute(f"PRAGMA max_page_count = {pages}")
+    many = [float(number) for number in range(5000)]
+    unavailable(store.append, "job", "s", [batch(2, *many)])
+    small, large = store.apply(
+        [AppendRequest("job", "s", [batch(2, 2.0)]), AppendRequest("other", "s", [batch(1, *many)])]
+    )
+    assert isinstance(large, NodewiseError)
+    assert store.open_session("job", "s").durable_sequence_number == (1 if isinstance(small, NodewiseError) else 2)
+    store._writer.execute("PRAGMA max_page_count = 1000000")
+    assert store.append("job", "s", [batch(2, 2.0)]).durable_sequence_number == 2
+    assert store.append("job", "s", [batch(3, *many, commit=True)]).observations_count == 5002
+
+
+def test_a_lock_that_is_held_too_long_is_unavailable(store: SqliteProfileStore, tmp_path: Path) -> None:
+    store._writer.execute("PRAGMA busy_timeout = 1")
+    other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    unavailable(store.append, "job", "s", [batch(1, 1.0)])
+    assert store.list() == ()
+    other.execute("ROLLBACK")
+    other.close()
+    assert store.append("job", "s", [batch(1, 1.0)]).durable_sequence_number == 1
+
+
+def test_a_damaged_batch_spoils_its_profile_only(store: SqliteProfileStore, tmp_path: Path) -> None:
+    store.append("bad", "s", [batch(1, 1.0, commit=True)])
+    store.append("good", "s", [batch(1, 1.0, commit=True)])
+    sql(tmp_path, "UPDATE batches SET payload = ? WHERE key = 1", b'{"v":1')
+    unavailable(store.load, "bad")
+    unavailable(store.list)
+    assert speeds(store.load("good")) == {1: 1.0}
+    bad, good = store.apply(
+        [RetractRequest("bad", "r", (1,)), AppendRequest("good", "s", [batch(2, 2.0, commit=True)])]
+    )
+    assert isinstance(bad, NodewiseError)
+    assert bad.reason == Reason.STORE_UNAVAILABLE
+    assert not isinstance(good, NodewiseError)
+    assert store.append("good", "s", [batch(3, 3.0, commit=True)]).observations_count == 3
+
+
+def test_a_batch_that_is_missing_is_noticed(store: SqliteProfileStore, tmp_path: Path) -> None:
+    store.append("job", "s", [batch(1, 1.0), batch(2, 2.0, commit=True)])
+    sql(tmp_path, "DELETE FROM batches WHERE sequence_number = 1")
+    unavailable(store.load, "job")
+
+
+def test_digests_are_put_down_with_the_next_write(store: SqliteProfileStore, tmp_path: Path) -> None:
+    store.append("job", "s", [batch(1, 1.0, commit=True)])
+    digest = store.list()[0].digest
+    assert sql(tmp_path, "SELECT digest FROM profiles") == [(None,)]
+    store.append("other", "s", [batch(1, 1.0)])
+    assert sql(tmp_path, "SELECT digest FROM profiles WHERE profile_id = 'job'") == [(f"{DIGEST_VERSION}:{digest}",)]
+    assert store.list()[0].digest == digest
+    sql(tmp_path, "UPDATE profiles SET digest = '0:of another version'")
+    assert store.list()[0].digest == store.load("job").digest == digest
+
+
+def test_a_digest_is_not_put_down_for_another_revision(store: SqliteProfileStore, tmp_path: Path) -> None:
+    store.append("job", "s", [batch(1, 1.0, commit=True)])
+    old = store.list()[0].digest
+    with SqliteProfileStoreOpened(tmp_path) as other:
+        other.append("job", "t", [batch(1, 2.0, commit=True)])
+    store.append("job", "u", [batch(1, 3.0)])
+    assert store.list()[0].digest == store.load("job").digest != old
+
+
+class SqliteProfileStoreOpened:
+    """Another process' store of the same file."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self._store = SqliteProfileStore(tmp_path / "store.db")
+
+    def __enter__(self) -> SqliteProfileStore:
+        return self._store
+
+    def __exit__(self, *_: object) -> None:
+        self._store.close()
+
+
+def test_times_are_those_of_the_first_and_the_newest_commit(tmp_path: Path) -> None:
+    clock = iter([10.0, 20.0, 30.0])
+    store = SqliteProfileStore(None, now=lambda: next(clock))
+    store.append("job", "s", [batch(1, 1.0)])
+    times = []
+    for call in (
+        lambda: store.append("job", "s", [batch(2, commit=True)]),
+        lambda: store.append("job", "s", [batch(3, 1.0, commit=True)]),
+        lambda: store.retract("job", "r", [1]),
+    ):
+        call()
+        profile = store.load("job")
+        times.append((profile.create_time_s, profile.update_time_s))
+    assert times == [(10.0, 10.0), (10.0, 20.0), (10.0, 30.0)]
+
+
+def test_history_keeps_what_was_retracted_and_why(store: SqliteProfileStore, tmp_path: Path) -> None:
+    store.append("job", "s", [batch(1, 1.0, commit=True)])
+    store.retract("job", "r", [1], "throttled")
+    assert sql(tmp_path, "SELECT request_id, revision, reason FROM retractions") == [("r", 2, "throttled")]
+    assert sql(tmp_path, "SELECT count(*) FROM batches") == [(1,)]
+
+
+def test_nothing_of_a_deleted_profile_stays(store: SqliteProfileStore, tmp_path: Path) -> None:
+    shared = TraceChunk(trace_id="shared", data=b"both", last=True, format="f", world_size=1)
+    own = TraceChunk(trace_id="own", data=b"own", last=True, format="f", world_size=1)
+    half = TraceChunk(trace_id="half", data=b"half", format="f", world_size=1)
+    store.append("gone", "s", [batch(1, 1.0, trace_chunks=(shared, own), commit=True), batch(2, trace_chunks=(half,))])
+    store.append("kept", "s", [batch(1, 1.0, trace_chunks=(shared,), commit=True)])
+    store.retract("gone", "r", [1])
+    store.delete("gone")
+    (kept,) = store.load("kept").traces
+    files = [path for path in (tmp_path / "store.db-traces").rglob("*") if path.is_file()]
+    assert [path.name for path in files] == [kept.content_sha256]
+    for table in ("sessions", "batches", "commits", "traces", "profiles"):
+        assert sql(tmp_path, f"SELECT count(*) FROM {table}") == [(1,)]
+    for table in ("retractions", "retracted", "unreferenced"):
+        assert sql(tmp_path, f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+def test_a_trace_store_that_fails_fails_its_own_request(tmp_path: Path) -> None:
+    class Failing(MemoryTraceStore):
+        def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
+            if data == b"fail":
+                raise OSError(28, "No space left on disk", "/secret")
+            return super().write(stage, settled_bytes, offset_bytes, data)
+
+    store = SqliteProfileStore(tmp_path / "store.db", traces=Failing())
+    chunks = [TraceChunk(trace_id="t", data=data, format="f", world_size=1) for data in (b"ok", b"fail")]
+    bad, good = store.apply(
+        [
+            AppendRequest("job", name, [batch(1, 1.0, trace_chunks=(chunk,), commit=False)])
+            for name, chunk in zip("ab", reversed(chunks))
+        ]
+    )
+    assert isinstance(bad, NodewiseError)
+    assert bad.reason == Reason.STORE_UNAVAILABLE
+    assert "secret" not in str(bad)
+    assert not isinstance(good, NodewiseError)
+    assert store.open_session("job", "a").durable_sequence_number == 0
+    assert store.open_session("job", "b").durable_sequence_number == 1
+    store.close()
+
+
+def test_tidying_up_that_fails_is_done_with_the_next_deletion(
+    store: SqliteProfileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object) -> NoReturn:
+        raise OSError("busy")
+
+    for name in ("a", "b"):
+        chunk = TraceChunk(trace_id="t", data=name.encode(), last=True, format="f", world_size=1)
+        store.append(name, "s", [batch(1, 1.0, trace_chunks=(chunk,), commit=True)])
+    with monkeypatch.context() as patched:
+        patched.setattr(DirectoryTraceStore, "remove", busy)
+        store.delete("a")
+    assert len([path for path in (tmp_path / "store.db-traces").rglob("*") if path.is_file()]) == 2
+    store.delete("b")
+    assert [path for path in (tmp_path / "store.db-traces").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(("durability", "synchronous"), [("process", 1), ("power", 2)])
+def test_durability_is_the_journal_s(tmp_path: Path, durability: sqlite_schema.Durability, synchronous: int) -> None:
+    store = SqliteProfileStore(tmp_path / "store.db", durability)
+    assert store._writer.execute("PRAGMA synchronous").fetchone() == (synchronous,)
+    assert store._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert store._writer.execute("PRAGMA foreign_keys").fetchone() == (1,)
+    store.close()
+
+
+def test_creation_that_fails_leaves_an_empty_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite_schema, "_TABLES", "CREATE TABLE profiles (a); CREATE TABLE profiles (a)")
+        with pytest.raises(NodewiseError):
+            SqliteProfileStore(tmp_path / "store.db")
+    SqliteProfileStore(tmp_path / "store.db").close()
+    assert (tmp_path / "store.db").stat().st_size > 0
+
+
+def test_a_fault_inside_a_transaction_takes_it_back(store: SqliteProfileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(*_: object) -> NoReturn:
+        raise RuntimeError("fault")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("nodewise.profiles.sqlite_writes.plan_append", fault)
+        with pytest.raises(RuntimeError):
+            store.append("job", "s", [batch(1, 1.0)])
+    assert store.append("job", "s", [batch(1, 2.0, commit=True)]).revision == 1
