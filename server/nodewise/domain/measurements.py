@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, Ints, as_ints, freeze
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.profile import Observations, PhaseTimings, Profile
+from nodewise.domain.profile import UNKNOWN, Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Network, Workload
 
 __all__ = ["MeasurementTable"]
@@ -32,7 +32,7 @@ class MeasurementTable:
     measured_at_s, exposed_sync_s : float
         As in Observations.
     phase_rows, phase_timings : int, PhaseTimings
-        Rows that carry phase timings, and these.
+        Rows that carry phase timings (each once), and these.
     workloads, networks : tuple
         Facts, one per job.
     """
@@ -56,27 +56,41 @@ class MeasurementTable:
         """Rows of one job, in the table's order."""
         return as_ints(np.flatnonzero(self.job_index == job))
 
-    def visible_profile(self, job: int) -> Profile:
-        """What an estimator may know of a job: its facts and its train rows."""
-        of_job = self.job_index == job
-        measured = as_ints(np.flatnonzero(of_job & self.train & (self.steps_per_s > 0)))
-        timed = as_ints(np.flatnonzero((of_job & self.train)[self.phase_rows]))
-        rows = len(measured)
-        observations = Observations.of(self.configurations.take(measured), freeze(self.steps_per_s[measured]))
-        if rows:
-            observations = Observations(
-                configurations=observations.configurations,
-                steps_per_s=observations.steps_per_s,
-                measured_at_s=freeze(self.measured_at_s[measured]),
-                steps=observations.steps,
-                step_variation=observations.step_variation,
-                exposed_sync_s=freeze(self.exposed_sync_s[measured]),
-                number=as_ints(np.arange(1, rows + 1)),
-            )
+    def blinded(self) -> MeasurementTable:
+        """The table without what was measured in rows that are to be predicted: no rate, time or phase of theirs."""
+        timed = as_ints(np.flatnonzero(self.train[self.phase_rows]))
+        return replace(
+            self,
+            steps_per_s=freeze(np.where(self.train, self.steps_per_s, 0.0)),
+            measured_at_s=freeze(np.where(self.train, self.measured_at_s, 0.0)),
+            exposed_sync_s=freeze(np.where(self.train, self.exposed_sync_s, UNKNOWN)),
+            phase_rows=freeze(self.phase_rows[timed]),
+            phase_timings=self.phase_timings.take(timed),
+        )
+
+    def visible_profile(self, job: int, rows: Ints | None = None) -> Profile:
+        """What an estimator may know of a job: its facts and its train rows.
+
+        Parameters
+        ----------
+        rows : int
+            The job's rows in the order that the profile shall have; None = the table's.
+        """
+        own = self.rows_of(job) if rows is None else rows
+        visible = own[self.train[own]]
+        measured = as_ints(visible[self.steps_per_s[visible] > 0])
+        timing = np.full(len(self), -1, dtype=np.int64)
+        timing[self.phase_rows] = np.arange(len(self.phase_rows))
+        timed = timing[visible]
         return Profile(
             profile_id=self.jobs[job],
             workload=self.workloads[job],
             network=self.networks[job],
-            phase_timings=self.phase_timings.take(timed),
-            observations=observations,
+            phase_timings=self.phase_timings.take(as_ints(timed[timed >= 0])),
+            observations=replace(
+                Observations.of(self.configurations.take(measured), freeze(self.steps_per_s[measured])),
+                measured_at_s=freeze(self.measured_at_s[measured]),
+                exposed_sync_s=freeze(self.exposed_sync_s[measured]),
+                number=as_ints(np.arange(1, len(measured) + 1)),
+            ),
         )

@@ -1,0 +1,1 @@
+"""How good predictions are: backtests over tables of measurements, and their scores."""

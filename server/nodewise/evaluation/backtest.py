@@ -1,0 +1,261 @@
+"""Backtest: estimators see a table's train rows, predict its test rows, and are scored.
+
+Nothing of a running service takes part but its plugins and catalogue: the engine, its models and its priors are made
+for the run and end with it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints, as_ints, freeze
+from nodewise.domain.configurations import SyncMode
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.measurements import MeasurementTable
+from nodewise.domain.predictions import RowStatus
+from nodewise.estimation.engine import Engine
+from nodewise.estimation.question import AUTO, Answer, Question
+from nodewise.evaluation.cases import Case, cases_of, evidence_of
+from nodewise.evaluation.decisions import batches_of
+from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
+from nodewise.evaluation.ordering import configuration_ranks
+from nodewise.evaluation.priors import Learned, learned_from
+from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
+
+__all__ = ["ALL", "backtested"]
+
+ALL: Final = "all"
+"""Name that stands for every loaded estimator."""
+COVERAGE: Final = 0.9
+"""Coverage of the intervals that are asked for."""
+TOO_LARGE: Final = "INFEASIBLE_MEMORY: does not fit into the devices' memory"
+"""Why a row of that status has no rate."""
+MODELS_KEPT: Final = 64
+"""Models an engine of a backtest keeps: jobs come one after the other, each with the few models of its estimators."""
+
+
+def backtested(
+    engine: Engine,
+    table: MeasurementTable,
+    *,
+    calibration: MeasurementTable | None = None,
+    estimators: Sequence[str] = (AUTO,),
+    progress: Callable[[int, int], None] | None = None,
+) -> BacktestResult:
+    """Score estimators on a table.
+
+    Parameters
+    ----------
+    engine : Engine
+        Whose plugins and catalogue are used; its models, priors and profiles are not.
+    table : MeasurementTable
+        Train rows may be seen, test rows are predicted and, where they are measured, scored.
+    calibration : MeasurementTable or None
+        Train rows of other jobs, as evidence about devices and software.
+    estimators : sequence of str
+        Names, "auto" for the service's choice job by job, "all" for every one that is loaded.
+    progress : callable or None
+        Called with the jobs done and to do, over all estimators, before each job and at the end. What it raises ends
+        the run.
+
+    Raises
+    ------
+    NodewiseError
+        ESTIMATOR_NOT_FOUND.
+    """
+    names = _names(engine, estimators)
+    cases = cases_of(table)
+    others = () if calibration is None else cases_of(calibration)
+    asked = [case for case in cases if len(case.rows)]
+    tell = progress or _silent
+    done, total = 0, len(names) * len(asked)
+    tell(done, total)
+    learned = learned_from(engine.registry, evidence_of((*cases, *others)))
+    runs = []
+    for name in names:
+        # A fresh engine each: no estimator finds its models fitted by the one before it, and times compare.
+        fresh = Engine(learned.registry, catalogue=engine.catalogue, priors=dict(learned.priors), capacity=MODELS_KEPT)
+        run = []
+        for case in asked:
+            tell(done, total)
+            run.append(_predicted(fresh, learned, name, case))
+            done += 1
+        runs.append((name, run))
+    tell(done, total)
+    truth = _Truth.of(table)
+    return BacktestResult(evaluations=tuple(_evaluation(engine, truth, learned, name, run) for name, run in runs))
+
+
+def _silent(done: int, total: int) -> None:
+    """Nobody wants to know."""
+
+
+def _names(engine: Engine, estimators: Sequence[str]) -> list[str]:
+    names: dict[str, None] = {}
+    for asked in estimators or (AUTO,):
+        for name in engine.registry.estimators if asked == ALL else (asked,):
+            if name != AUTO:
+                engine.estimator(name)
+            names[name] = None
+    return list(names)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _CaseResult:
+    """What one estimator made of one job; ``error`` None = ``answer`` holds."""
+
+    case: Case
+    answer: Answer | None
+    error: NodewiseError | None
+    fit_s: float
+    predict_s: float
+
+
+def _predicted(engine: Engine, learned: Learned, name: str, case: Case) -> _CaseResult:
+    if name in learned.failures:
+        return _CaseResult(case=case, answer=None, error=learned.failures[name], fit_s=0.0, predict_s=0.0)
+    question = Question(profile=case.profile, configurations=case.configurations, estimator=name, coverage=COVERAGE)
+    answer = error = None
+    started = fitted = time.perf_counter()
+    try:
+        engine.fitted(question, engine.resolve(case.profile, case.configurations))
+        fitted = time.perf_counter()
+        answer = engine.answer(question)
+        ended = time.perf_counter()
+    except NodewiseError as caught:
+        error = caught
+        ended = time.perf_counter()
+        if fitted == started:
+            fitted = ended
+    return _CaseResult(case=case, answer=answer, error=error, fit_s=fitted - started, predict_s=ended - fitted)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Truth:
+    """The test rows of a table, in its order, with all that scoring needs."""
+
+    table: MeasurementTable
+    rows: Ints
+    job: Ints
+    sync_mode: Ints
+    global_batch: Ints
+    samples_per_step: Ints
+    configuration: Ints
+
+    @staticmethod
+    def of(table: MeasurementTable) -> _Truth:
+        rows = as_ints(np.flatnonzero(~table.train))
+        configurations = table.configurations.take(rows)
+        global_batch, samples_per_step = batches_of(configurations)
+        return _Truth(
+            table=table,
+            rows=rows,
+            job=table.job_index[rows],
+            sync_mode=configurations.sync_mode,
+            global_batch=global_batch,
+            samples_per_step=samples_per_step,
+            configuration=configuration_ranks(configurations),
+        )
+
+
+def _evaluation(
+    engine: Engine, truth: _Truth, learned: Learned, name: str, run: Sequence[_CaseResult]
+) -> EstimatorEvaluation:
+    predictions = _gathered(truth, run)
+    outcomes = Outcomes(
+        answered=predictions.status == RowStatus.ANSWERED,
+        predicted_steps_per_s=predictions.steps_per_s,
+        lower_steps_per_s=predictions.lower_steps_per_s,
+        upper_steps_per_s=predictions.upper_steps_per_s,
+        measured_steps_per_s=truth.table.steps_per_s[truth.rows],
+        job=truth.job,
+        global_batch=truth.global_batch,
+        samples_per_step=truth.samples_per_step,
+        configuration=truth.configuration,
+    )
+    taus: dict[bytes, float] = {}
+    everything = metrics_by(outcomes, np.zeros(len(outcomes), dtype=np.int64), 1, taus)[0]
+    learning_s = sum(learned.seconds.values()) if name == AUTO else learned.seconds.get(name, 0.0)
+    jobs = [result.case.job for result in run]
+    number = np.zeros(len(truth.table.jobs), dtype=np.int64)
+    number[jobs] = np.arange(len(jobs))
+    by_job = metrics_by(outcomes, number[truth.job], len(jobs), taus)
+    return EstimatorEvaluation(
+        estimator=name,
+        version="" if name == AUTO else engine.estimator(name).record.version,
+        predictions=predictions,
+        overall=replace(
+            everything,
+            fit_s=learning_s + sum(result.fit_s for result in run),
+            predict_s=sum(result.predict_s for result in run),
+        ),
+        by_job=tuple(
+            (truth.table.jobs[result.case.job], replace(metrics, fit_s=result.fit_s, predict_s=result.predict_s))
+            for result, metrics in zip(run, by_job, strict=True)
+        ),
+        by_sync=_by_sync(outcomes, truth, taus),
+    )
+
+
+def _by_sync(outcomes: Outcomes, truth: _Truth, taus: dict[bytes, float]) -> tuple[tuple[str, Metrics], ...]:
+    modes, part = np.unique(truth.sync_mode, return_inverse=True)
+    found = metrics_by(outcomes, part, len(modes), taus)
+    return tuple((SyncMode(mode).name.lower(), metrics) for mode, metrics in zip(modes.tolist(), found))
+
+
+def _gathered(truth: _Truth, run: Sequence[_CaseResult]) -> RowPredictions:
+    """The jobs' answers as columns in the table's order."""
+    rows = len(truth.table)
+    steps, lower, upper = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+    status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
+    reasons: dict[str, int] = {}
+    reason = np.full(rows, -1, dtype=np.int64)
+
+    def refuse(where: Ints, text: str) -> None:
+        status[where] = RowStatus.REFUSED
+        reason[where] = reasons.setdefault(text, len(reasons))
+
+    for result in run:
+        where = result.case.rows
+        if result.answer is None:
+            refuse(where, str(result.error))
+            continue
+        predictions = result.answer.predictions
+        status[where] = predictions.status
+        steps[where] = np.where(predictions.answered, result.answer.steps_per_s, 0.0)
+        if result.answer.interval is not None:
+            lower[where], upper[where] = _bounds(result.answer, predictions.answered)
+        for refusal in predictions.refusals:
+            named = np.zeros(len(where), dtype=np.bool_)
+            named[[row for row in refusal.rows if 0 <= row < len(where)]] = True
+            text = f"{refusal.refusal.reason}: {refusal.refusal.message}"
+            refuse(where[named & (predictions.status == RowStatus.REFUSED)], text)
+        beyond = where[predictions.status == RowStatus.INFEASIBLE_MEMORY]
+        if len(beyond):
+            reason[beyond] = reasons.setdefault(TOO_LARGE, len(reasons))
+        absurd = where[predictions.answered & ~((steps[where] > 0) & np.isfinite(steps[where]))]
+        if len(absurd):
+            refuse(absurd, f"{Reason.ESTIMATOR_INVALID_RESULT}: the predicted rate is no finite number")
+            steps[absurd] = lower[absurd] = upper[absurd] = 0.0
+    return RowPredictions(
+        rows=truth.rows,
+        steps_per_s=freeze(steps[truth.rows]),
+        lower_steps_per_s=freeze(lower[truth.rows]),
+        upper_steps_per_s=freeze(upper[truth.rows]),
+        status=freeze(status[truth.rows]),
+        reasons=tuple(reasons),
+        reason_index=freeze(reason[truth.rows]),
+    )
+
+
+def _bounds(answer: Answer, answered: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> tuple[Floats, Floats]:
+    """Bounds that are numbers; 0 in rows without."""
+    assert answer.interval is not None
+    lower, upper = answer.interval.lower_steps_per_s, answer.interval.upper_steps_per_s
+    there = answered & (lower > 0) & np.isfinite(upper)
+    return np.where(there, lower, 0.0), np.where(there, upper, 0.0)

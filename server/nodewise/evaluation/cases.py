@@ -1,0 +1,69 @@
+"""From a table to what is put to estimators: per job a profile and what is asked, nothing of what is to be predicted.
+
+Estimators meet the profiles and configurations of cases alone. These hold no rate of a row that is to be predicted, no
+name of a job and no order of the table, so no prediction can depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nodewise.domain.columns import Ints, as_ints, freeze
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.measurements import MeasurementTable
+from nodewise.domain.profile import Profile
+from nodewise.evaluation.ordering import canonical_order
+from nodewise.profiles.digest import content_digest
+
+__all__ = ["Case", "cases_of", "evidence_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Case:
+    """One job of a table.
+
+    Attributes
+    ----------
+    profile : Profile
+        Facts and train rows, in an order that follows from their content; nameless.
+    configurations : Configurations
+        The rows to predict, in an order that follows from their content.
+    job, rows : int
+        Where in the table the answers belong; not for estimators.
+    """
+
+    profile: Profile
+    configurations: Configurations
+    job: int
+    rows: Ints
+
+
+def cases_of(table: MeasurementTable) -> tuple[Case, ...]:
+    """Every job that has rows, in the order of the table's dictionary."""
+    blind = table.blinded()
+    order = canonical_order(blind)
+    jobs = blind.job_index[order]
+    starts = np.flatnonzero(np.concatenate(([True], jobs[1:] != jobs[:-1]))) if len(jobs) else np.zeros(0, np.int64)
+    cases = []
+    for rows in np.split(order, starts[1:]) if len(starts) else ():
+        job = int(blind.job_index[rows[0]])
+        nameless = replace(blind.visible_profile(job, as_ints(rows)), profile_id="")
+        test = freeze(rows[~blind.train[rows]])
+        cases.append(
+            Case(
+                profile=replace(nameless, digest=content_digest(nameless)),
+                configurations=blind.configurations.take(test),
+                job=job,
+                rows=test,
+            )
+        )
+    return tuple(cases)
+
+
+def evidence_of(cases: Iterable[Case]) -> tuple[Profile, ...]:
+    """What estimators learn from: all that is known of any job, ordered by content; without a fact, nothing."""
+    profiles = [case.profile for case in cases if not case.profile.is_empty]
+    return tuple(sorted(profiles, key=lambda profile: profile.digest))

@@ -1,0 +1,102 @@
+"""Decisions: what choosing by prediction costs, compared with knowing.
+
+Within a job, rows of equal global batch are alternatives. The one with the highest predicted samples/s is chosen; ties
+are averaged. Its regret is the share of the best alternative's measured samples/s that is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.configurations import Configurations, SyncMode
+from nodewise.evaluation import segments
+
+__all__ = ["Decisions", "batches_of", "decisions_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Decisions:
+    """One entry per group of alternatives.
+
+    Attributes
+    ----------
+    cell : int
+        Which rows the group was made of.
+    regret : float
+        1 - X(chosen) / X(best), X = measured samples/s; 0 to 1.
+    hit : float
+        Share of the chosen rows that are measured best: 0 or 1 unless predictions tie.
+    """
+
+    cell: Ints
+    regret: Floats
+    hit: Floats
+
+
+def batches_of(configurations: Configurations) -> tuple[Ints, Ints]:
+    """Global batch and samples per step of each row; 0 = not known.
+
+    The global batch is the stated one, else replicas x batch per worker x accumulation. A step is one worker's
+    mini-batch where ASYNC (its share of a stated global batch, rounded up), else the global batch.
+    """
+    degrees = configurations.tensor_parallel * configurations.pipeline_parallel * configurations.context_parallel
+    replicas = np.where(
+        configurations.data_parallel > 0,
+        configurations.data_parallel,
+        np.maximum(configurations.workers // degrees, 1),
+    )
+    accumulation = configurations.accumulation
+    stated = configurations.global_batch
+    shares = -(-stated // (replicas * accumulation))
+    per_worker = np.where(configurations.batch_per_worker > 0, configurations.batch_per_worker, shares) * accumulation
+    everyone = np.where(stated > 0, stated, replicas * per_worker)
+    return everyone, np.where(configurations.sync_mode == SyncMode.ASYNC, per_worker, everyone)
+
+
+def decisions_of(
+    *,
+    cell: Ints,
+    global_batch: Ints,
+    configuration: Ints,
+    predicted_samples_per_s: Floats,
+    measured_samples_per_s: Floats,
+) -> Decisions:
+    """The decisions among some rows.
+
+    Parameters
+    ----------
+    cell : int
+        Rows of different cells are never alternatives (a cell is a job).
+    global_batch : int
+        0 = not known: the row is nobody's alternative.
+    configuration : int
+        Equal numbers, equal configurations; a group needs two different ones.
+    """
+    known = np.flatnonzero(global_batch > 0)
+    group, first = _numbered(cell[known], global_batch[known])
+    _, representative = _numbered(group, configuration[known])
+    different = np.bincount(group[representative], minlength=len(first))
+    real = different > 1
+    kept = real[group]
+    rows, groups = known[kept], int(real.sum())
+    number = (np.cumsum(real) - 1)[group[kept]]
+    predicted, measured = predicted_samples_per_s[rows], measured_samples_per_s[rows]
+    best = segments.maxima(measured, number, groups)[number]
+    chosen: NDArray[np.bool_] = predicted == segments.maxima(predicted, number, groups)[number]
+    share = segments.means((measured / best)[chosen], number[chosen], groups)
+    return Decisions(
+        cell=cell[known][first[real]],
+        regret=1.0 - share,
+        hit=segments.means((measured == best)[chosen], number[chosen], groups),
+    )
+
+
+def _numbered(first: Ints, second: Ints) -> tuple[Ints, Ints]:
+    """A number for each distinct pair, as a column, and one row that holds each."""
+    values, code = np.unique(second, return_inverse=True)
+    _, rows, number = np.unique(first * max(len(values), 1) + code, return_index=True, return_inverse=True)
+    return number, rows

@@ -1,0 +1,251 @@
+"""METRICS: the scores of predictions against measurements, for all rows and for parts of them at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import kendalltau
+
+from nodewise.domain.columns import Floats, Ints, freeze
+from nodewise.evaluation import segments
+from nodewise.evaluation.decisions import decisions_of
+
+__all__ = ["Metrics", "Outcomes", "metrics_by"]
+
+MISS_WEIGHT: Final = 20.0
+"""2 / alpha of the interval score, alpha = 0.1 for intervals of 90 % coverage."""
+NEAR_BEST: Final = 0.05
+"""Regret up to which a decision counts as near the best."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """Scores over answered and measured rows, r = predicted / measured steps per second. None = undefined.
+
+    Attributes
+    ----------
+    n, refused : int
+        Rows scored; rows without an answer, measured or not.
+    mape, median_ape, p90_ape, max_ape : float or None
+        Of |r - 1|.
+    step_mape : float or None
+        Mean of |1/r - 1|.
+    mean_abs_ln, bias : float or None
+        Mean of |ln r|; of ln r.
+    macro_abs_ln, kendall : float or None
+        Means over jobs of the job's mean |ln r| and of its tau-b between predicted and measured steps/s. A job without
+        a tau (one row, or all alike) is left out.
+    coverage90, worst_job_coverage90 : float or None
+        Share of the rows with an interval whose measurement lies in it (bounds included); the least of any job's.
+    width90, interval_score90 : float or None
+        Means over the rows with an interval of ln(upper / lower) and of its Winkler score on ln steps/s.
+    fit_s, predict_s : float or None
+        Seconds spent fitting (learning included) and predicting.
+    groups : int
+        Decisions: rows of one job and one global batch with at least two distinct configurations.
+    regret : float or None
+        Mean over jobs of the mean over their decisions of 1 - X(chosen) / X(best).
+    hit, within5 : float or None
+        Shares of the decisions that chose the measured best; that have a regret of at most 0.05.
+    """
+
+    n: int
+    refused: int
+    mape: float | None = None
+    median_ape: float | None = None
+    p90_ape: float | None = None
+    max_ape: float | None = None
+    step_mape: float | None = None
+    mean_abs_ln: float | None = None
+    bias: float | None = None
+    macro_abs_ln: float | None = None
+    kendall: float | None = None
+    coverage90: float | None = None
+    worst_job_coverage90: float | None = None
+    width90: float | None = None
+    interval_score90: float | None = None
+    fit_s: float | None = None
+    predict_s: float | None = None
+    groups: int = 0
+    regret: float | None = None
+    hit: float | None = None
+    within5: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Outcomes:
+    """Predictions beside measurements, one entry per row that was to be predicted.
+
+    Attributes
+    ----------
+    answered : bool
+        Whether there is a prediction.
+    predicted_steps_per_s, measured_steps_per_s : float
+        0 = none.
+    lower_steps_per_s, upper_steps_per_s : float
+        Bounds of the 90 % interval; 0 = none.
+    job : int
+        Rows of one job share a number.
+    global_batch, samples_per_step : int
+        0 = not known.
+    configuration : int
+        Equal numbers, equal configurations.
+    """
+
+    answered: NDArray[np.bool_]
+    predicted_steps_per_s: Floats
+    lower_steps_per_s: Floats
+    upper_steps_per_s: Floats
+    measured_steps_per_s: Floats
+    job: Ints
+    global_batch: Ints
+    samples_per_step: Ints
+    configuration: Ints
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+
+def metrics_by(outcomes: Outcomes, part: Ints, parts: int, taus: dict[bytes, float] | None = None) -> list[Metrics]:
+    """Scores of each part.
+
+    Parameters
+    ----------
+    part : int
+        The part of each row, from 0.
+    parts : int
+        How many there are; one without rows has scores all the same.
+    taus : dict or None
+        Kendall's tau by rows, read and added to: for several partitions of the same outcomes.
+    """
+    scored = np.flatnonzero(outcomes.answered & (outcomes.measured_steps_per_s > 0))
+    of = part[scored]
+    cells = _Cells.of(of, outcomes.job[scored])
+    columns = {
+        **_errors(outcomes, scored, of, parts, cells, {} if taus is None else taus),
+        **_intervals(outcomes, scored, of, parts, cells),
+        **_choices(outcomes, scored, parts, cells),
+    }
+    rows = segments.counts(of, parts).tolist()
+    refused = segments.counts(part[~outcomes.answered], parts).tolist()
+    groups = columns.pop("groups").tolist()
+    scores = {name: _defined(column) for name, column in columns.items()}
+    return [
+        Metrics(
+            n=rows[number],
+            refused=refused[number],
+            groups=int(groups[number]),
+            **{name: column[number] for name, column in scores.items()},
+        )
+        for number in range(parts)
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells:
+    """Jobs within parts: ``cell`` of each row, and the part of each cell."""
+
+    cell: Ints
+    part: Ints
+
+    @staticmethod
+    def of(part: Ints, job: Ints) -> _Cells:
+        jobs = int(job.max()) + 1 if len(job) else 1
+        pairs, cell = np.unique(part * jobs + job, return_inverse=True)
+        return _Cells(cell, freeze(pairs // jobs))
+
+    def __len__(self) -> int:
+        return len(self.part)
+
+
+def _errors(
+    outcomes: Outcomes, scored: Ints, part: Ints, parts: int, cells: _Cells, known: dict[bytes, float]
+) -> dict[str, Floats]:
+    predicted, measured = outcomes.predicted_steps_per_s[scored], outcomes.measured_steps_per_s[scored]
+    with np.errstate(over="ignore"):
+        error = np.abs(predicted / measured - 1.0)
+        step_error = np.abs(measured / predicted - 1.0)
+    log_ratio = np.log(predicted) - np.log(measured)
+    by_cell = segments.means(np.abs(log_ratio), cells.cell, len(cells))
+    taus = _taus(predicted, measured, scored, cells, known)
+    ranked = ~np.isnan(taus)
+    return {
+        "mape": segments.means(error, part, parts),
+        "median_ape": segments.quantiles(error, part, parts, 0.5),
+        "p90_ape": segments.quantiles(error, part, parts, 0.9),
+        "max_ape": segments.maxima(error, part, parts),
+        "step_mape": segments.means(step_error, part, parts),
+        "mean_abs_ln": segments.means(np.abs(log_ratio), part, parts),
+        "bias": segments.means(log_ratio, part, parts),
+        "macro_abs_ln": segments.means(by_cell, cells.part, parts),
+        "kendall": segments.means(taus[ranked], cells.part[ranked], parts),
+    }
+
+
+def _taus(predicted: Floats, measured: Floats, scored: Ints, cells: _Cells, known: dict[bytes, float]) -> Floats:
+    """Kendall's tau-b of each cell; NaN where it is undefined."""
+    taus = np.full(len(cells), np.nan)
+    order = np.argsort(cells.cell, kind="stable")
+    ends = np.cumsum(segments.counts(cells.cell, len(cells)))
+    for number, rows in enumerate(np.split(order, ends[:-1]) if len(cells) else ()):
+        key = scored[rows].tobytes()
+        if key not in known:
+            known[key] = _tau(predicted[rows], measured[rows])
+        taus[number] = known[key]
+    return taus
+
+
+def _tau(first: Floats, second: Floats) -> float:
+    if (first == first[0]).all() or (second == second[0]).all():
+        return math.nan
+    # Only the statistic is used, so the cheap p-value will do; SciPy's divides by zero for two rows.
+    method: Literal["exact", "asymptotic"] = "asymptotic" if len(first) > 2 else "exact"
+    return float(kendalltau(first, second, method=method).statistic)
+
+
+def _intervals(outcomes: Outcomes, scored: Ints, part: Ints, parts: int, cells: _Cells) -> dict[str, Floats]:
+    there = outcomes.lower_steps_per_s[scored] > 0
+    rows, of, cell = scored[there], part[there], cells.cell[there]
+    measured = outcomes.measured_steps_per_s[rows]
+    lower, upper = outcomes.lower_steps_per_s[rows], outcomes.upper_steps_per_s[rows]
+    covered = (lower <= measured) & (measured <= upper)
+    width = np.log(upper) - np.log(lower)
+    # Winkler, 1972: the width, and 2 / alpha times what the measurement lies outside.
+    missed = np.maximum(np.log(lower) - np.log(measured), 0.0) + np.maximum(np.log(measured) - np.log(upper), 0.0)
+    by_cell = segments.means(covered, cell, len(cells))
+    judged = ~np.isnan(by_cell)
+    return {
+        "coverage90": segments.means(covered, of, parts),
+        "worst_job_coverage90": segments.minima(by_cell[judged], cells.part[judged], parts),
+        "width90": segments.means(width, of, parts),
+        "interval_score90": segments.means(width + MISS_WEIGHT * missed, of, parts),
+    }
+
+
+def _choices(outcomes: Outcomes, scored: Ints, parts: int, cells: _Cells) -> dict[str, Floats]:
+    samples_per_step = outcomes.samples_per_step[scored]
+    decisions = decisions_of(
+        cell=cells.cell,
+        global_batch=outcomes.global_batch[scored],
+        configuration=outcomes.configuration[scored],
+        predicted_samples_per_s=outcomes.predicted_steps_per_s[scored] * samples_per_step,
+        measured_samples_per_s=outcomes.measured_steps_per_s[scored] * samples_per_step,
+    )
+    part = cells.part[decisions.cell]
+    by_cell = segments.means(decisions.regret, decisions.cell, len(cells))
+    deciding = ~np.isnan(by_cell)
+    return {
+        "groups": segments.counts(part, parts).astype(np.float64),
+        "regret": segments.means(by_cell[deciding], cells.part[deciding], parts),
+        "hit": segments.means(decisions.hit, part, parts),
+        "within5": segments.means(decisions.regret <= NEAR_BEST, part, parts),
+    }
+
+
+def _defined(column: Floats) -> list[float | None]:
+    """Numbers, None where there is none: an empty mean, or more than a number holds."""
+    return [value if there else None for value, there in zip(column.tolist(), np.isfinite(column).tolist())]

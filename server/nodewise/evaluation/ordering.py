@@ -1,0 +1,98 @@
+"""Ranks of rows by their content, so that nothing depends on the order in which a table lists them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Ints
+from nodewise.domain.configurations import Configurations, Placement, packed_placement
+from nodewise.domain.measurements import MeasurementTable
+from nodewise.domain.profile import PhaseTimings
+
+__all__ = ["canonical_order", "configuration_ranks"]
+
+_DICTIONARIES: Final = {"devices": "device_index", "precisions": "precision_index"}
+_PLAIN: Final = tuple(
+    field.name
+    for field in fields(Configurations)
+    if field.name not in {"placement", *_DICTIONARIES, *_DICTIONARIES.values()}
+)
+_PHASES: Final = tuple(field.name for field in fields(PhaseTimings) if field.name != "configurations")
+
+
+def configuration_ranks(configurations: Configurations) -> Ints:
+    """One number per row, ascending by content: equal numbers, equal configurations.
+
+    An explicit placement that is the packed one equals none.
+    """
+    columns: list[NDArray[Any]] = [getattr(configurations, name) for name in _PLAIN]
+    for names, index in _DICTIONARIES.items():
+        columns.append(_by_name(getattr(configurations, names), getattr(configurations, index)))
+    placement = configurations.placement
+    if placement is not None:
+        explicit = _layouts(placement)
+        nodes, workers = configurations.nodes.tolist(), configurations.workers.tolist()
+        layouts = [
+            () if layout and layout == packed_placement(workers[row], nodes[row]) else layout
+            for row, layout in enumerate(explicit)
+        ]
+        columns.append(_by_value(layouts))
+    return _dense_ranks(columns, len(configurations))
+
+
+def canonical_order(table: MeasurementTable) -> Ints:
+    """Rows job by job, within a job by what they hold: rows that swap places swap nothing else.
+
+    Rows that tie are alike in everything that an estimator can see.
+    """
+    columns: list[NDArray[Any]] = [
+        table.job_index,
+        configuration_ranks(table.configurations),
+        table.train,
+        table.steps_per_s,
+        table.measured_at_s,
+        table.exposed_sync_s,
+    ]
+    if table.configurations.placement is not None:
+        columns.append(_by_value(_layouts(table.configurations.placement)))
+    if len(table.phase_rows):
+        for name in _PHASES:
+            column = np.full(len(table), -np.inf)
+            column[table.phase_rows] = getattr(table.phase_timings, name)
+            columns.append(column)
+    return np.lexsort(columns[::-1])
+
+
+def _by_name(names: tuple[str, ...], index: Ints) -> Ints:
+    """Entries of a dictionary numbered by name; the same name twice has one number."""
+    return np.unique(np.array(names), return_inverse=True)[1].reshape(-1)[index]
+
+
+def _layouts(placement: Placement) -> list[tuple[int, ...]]:
+    offsets, workers = placement.offsets.tolist(), placement.workers.tolist()
+    return [tuple(workers[first:last]) for first, last in itertools.pairwise(offsets)]
+
+
+def _by_value(values: Sequence[tuple[int, ...]]) -> Ints:
+    number = {value: rank for rank, value in enumerate(sorted(set(values)))}
+    return np.array([number[value] for value in values], dtype=np.int64)
+
+
+def _dense_ranks(columns: Sequence[NDArray[Any]], rows: int) -> Ints:
+    varying = [column for column in columns if len(column) and (column != column[0]).any()]
+    ranks = np.zeros(rows, dtype=np.int64)
+    if not varying:
+        return ranks
+    order = np.lexsort(varying[::-1])
+    starts = np.zeros(rows, dtype=np.int64)
+    for column in varying:
+        ordered = column[order]
+        starts[1:] |= ordered[1:] != ordered[:-1]
+    ranks[order] = np.cumsum(starts)
+    return ranks

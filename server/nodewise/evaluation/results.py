@@ -1,0 +1,66 @@
+"""What a backtest returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nodewise.domain.columns import Floats, Ints
+from nodewise.evaluation.metrics import Metrics
+
+__all__ = ["BacktestResult", "EstimatorEvaluation", "RowPredictions"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RowPredictions:
+    """Predictions of the rows that were to be predicted, in the table's order.
+
+    Attributes
+    ----------
+    rows : int
+        Row of the table.
+    steps_per_s, lower_steps_per_s, upper_steps_per_s : float
+        Predicted, and the bounds of the 90 % interval; 0 = none.
+    status : int
+        Values of RowStatus.
+    reasons, reason_index : tuple of str, int
+        Why there is no answer, ``REASON: text``, and the entry of each row; -1 = answered.
+    """
+
+    rows: Ints
+    steps_per_s: Floats
+    lower_steps_per_s: Floats
+    upper_steps_per_s: Floats
+    status: Ints
+    reasons: tuple[str, ...]
+    reason_index: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class EstimatorEvaluation:
+    """One estimator's scores.
+
+    Attributes
+    ----------
+    estimator, version : str
+        As asked for; the choice of the service ("auto") has no version.
+    overall : Metrics
+        Over all test rows.
+    by_job, by_sync : tuple of (name, Metrics)
+        Over the test rows of each job, in the order of the table's dictionary; of each synchronisation mode. Times are
+        not told apart by mode.
+    """
+
+    estimator: str
+    version: str
+    predictions: RowPredictions
+    overall: Metrics
+    by_job: tuple[tuple[str, Metrics], ...]
+    by_sync: tuple[tuple[str, Metrics], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class BacktestResult:
+    """Scores of every estimator asked for; ``prior`` names the shipped prior that was used, "" = none."""
+
+    evaluations: tuple[EstimatorEvaluation, ...]
+    prior: str = ""

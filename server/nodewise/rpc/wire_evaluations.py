@@ -1,0 +1,254 @@
+"""Tables of measurements and scores on the wire."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, replace
+from typing import Final, TypeVar
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.measurements import MeasurementTable
+from nodewise.domain.profile import UNKNOWN, PhaseTimings
+from nodewise.domain.workload import Network, Workload
+from nodewise.evaluation.metrics import Metrics
+from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
+from nodewise.ports.limits import Limits
+from nodewise.rpc.reading import Reader, shown
+from nodewise.rpc.wire_configurations import read_evidence
+from nodewise.rpc.wire_profiles import read_network, read_phase_columns, read_workload
+from nodewise_protos.v1 import configuration_pb2
+from nodewise_protos.v1 import evaluation_service_pb2 as pb
+
+__all__ = ["read_estimators", "read_table", "write_result"]
+
+LONGEST_JOB_NAME: Final = 256
+LONGEST_REASON: Final = 300
+"""Characters of a refusal's text that are sent: every row may have one of its own."""
+FASTEST_STEPS_PER_S: Final = 1e9
+LATEST_S: Final = 1e12
+LONGEST_STEP_S: Final = 1e7
+
+FactsT = TypeVar("FactsT", Workload, Network)
+MessageT = TypeVar("MessageT")
+
+# Where the field on the wire has another name.
+_METRIC_FIELDS: Final = {
+    "n": "rows_count",
+    "refused": "refused_count",
+    "groups": "groups_count",
+    "fit_s": "fit_seconds",
+    "predict_s": "predict_seconds",
+}
+
+
+def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> MeasurementTable:
+    """A table of measurements.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD, CONTRADICTORY_FACTS or LIMIT_EXCEEDED.
+    """
+    rows = len(message.job_indexes)
+    _capped(max(rows, len(message.job_names), len(message.phase_rows)), path, limits)
+    reader = Reader()
+    if not rows:
+        reader.wrong(f"{path}.job_indexes", "must have one entry per row, and at least one")
+        reader.finish()
+    jobs = _jobs(message.job_names, f"{path}.job_names", reader)
+    job_index = reader.ints(message.job_indexes, f"{path}.job_indexes", rows, default=None, most=max(len(jobs) - 1, 0))
+    configurations = _configurations(message.configurations, f"{path}.configurations", rows, reader, limits)
+    steps_per_s = _floats(message, "steps_per_second", path, rows, reader, most=FASTEST_STEPS_PER_S)
+    measured_at_s = _floats(message, "measured_at_unix_seconds", path, rows, reader, optional=True, most=LATEST_S)
+    exposed_sync_s = _floats(
+        message, "exposed_sync_seconds", path, rows, reader, optional=True, default=UNKNOWN, most=LONGEST_STEP_S
+    )
+    if len(message.train) != rows:
+        reader.wrong(f"{path}.train", f"must have one entry for each of {rows} rows, found {len(message.train)}")
+    phase_rows, phase_timings = _phases(message, path, configurations, rows, reader, limits)
+    workloads = _facts(message.workloads, f"{path}.workloads", jobs, reader, read_workload, Workload())
+    networks = _facts(message.networks, f"{path}.networks", jobs, reader, read_network, Network())
+    reader.finish()
+    return MeasurementTable(
+        jobs=jobs,
+        job_index=job_index,
+        configurations=configurations,
+        steps_per_s=steps_per_s,
+        train=freeze(np.array(message.train, dtype=np.bool_)),
+        measured_at_s=measured_at_s,
+        exposed_sync_s=exposed_sync_s,
+        phase_rows=phase_rows,
+        phase_timings=phase_timings,
+        workloads=workloads,
+        networks=networks,
+    )
+
+
+def read_estimators(names: Iterable[str]) -> tuple[str, ...]:
+    """Estimators asked for, each once; whether they are loaded is for the engine to say.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD.
+    """
+    reader = Reader()
+    distinct = tuple(dict.fromkeys(names))
+    for number, name in enumerate(distinct):
+        reader.text(name, f"estimators[{number}]", 63)
+    reader.finish()
+    return distinct
+
+
+def _capped(rows: int, path: str, limits: Limits) -> None:
+    if rows > limits.backtest_rows:
+        raise NodewiseError(
+            Reason.LIMIT_EXCEEDED,
+            f"{path}: {rows} rows, a backtest takes backtest_rows = {limits.backtest_rows}; split the table by jobs",
+            {"limit": "backtest_rows", "value": str(limits.backtest_rows), "found": str(rows)},
+        )
+
+
+def _floats(
+    message: pb.MeasurementTable,
+    name: str,
+    path: str,
+    rows: int,
+    reader: Reader,
+    *,
+    most: float,
+    optional: bool = False,
+    default: float = 0.0,
+) -> Floats:
+    """A column of measurements: an entry for every row, none stands for all. A default below 0 allows all below 0."""
+    column: Sequence[float] = getattr(message, name)
+    if not column and optional:
+        return constant_floats(rows, default)
+    if len(column) != rows:
+        reader.wrong(f"{path}.{name}", f"must have one entry for each of {rows} rows, found {len(column)}")
+        return constant_floats(rows, default)
+    least = -math.inf if default < 0 else 0.0
+    return reader.floats(column, f"{path}.{name}", rows, default=None, least=least, most=most)
+
+
+def _jobs(names: Iterable[str], path: str, reader: Reader) -> tuple[str, ...]:
+    known: dict[str, int] = {}
+    for number, name in enumerate(names):
+        if not name or len(name) > LONGEST_JOB_NAME or not name.isprintable():
+            reader.wrong(
+                f"{path}[{number}]", f"must be 1 to {LONGEST_JOB_NAME} printable characters, found {shown(name)}"
+            )
+        elif name in known:
+            reader.wrong(f"{path}[{number}]", f"repeats entry {known[name]}, {shown(name)}")
+        known.setdefault(name, number)
+    if not known:
+        reader.wrong(path, "must have at least one entry")
+    return tuple(names)
+
+
+def _configurations(
+    message: configuration_pb2.Configurations, path: str, rows: int, reader: Reader, limits: Limits
+) -> Configurations:
+    """One row per row of the table; a single one holds for all."""
+    found = read_evidence(message, path, reader, limits)
+    if len(found) == 1:
+        return found.take(constant_ints(rows, 0))
+    if len(found) != rows:
+        reader.wrong(path, f"must have one row for each of {rows} rows of the table, found {len(found)}")
+        return Configurations.of(rows)
+    return found
+
+
+def _phases(
+    message: pb.MeasurementTable, path: str, configurations: Configurations, rows: int, reader: Reader, limits: Limits
+) -> tuple[Ints, PhaseTimings]:
+    timings = message.phase_timings
+    if not message.phase_rows and not timings.ByteSize():
+        return constant_ints(0, 0), PhaseTimings.none()
+    timed = len(message.phase_rows)
+    if not timed:
+        reader.wrong(f"{path}.phase_rows", "must say which rows the phase timings belong to")
+        return constant_ints(0, 0), PhaseTimings.none()
+    if timings.configurations.ByteSize():
+        reader.wrong(f"{path}.phase_timings.configurations", "must be empty: they are those of phase_rows")
+    phase_rows = reader.ints(message.phase_rows, f"{path}.phase_rows", timed, default=None, most=rows - 1)
+    first = np.unique(phase_rows, return_index=True)[1]
+    if len(first) < timed:
+        again = int(np.setdiff1d(np.arange(timed), first)[0])
+        reader.wrong(f"{path}.phase_rows[{again}]", f"repeats row {phase_rows[again]}: a row is timed once")
+    inside = freeze(np.clip(phase_rows, 0, rows - 1))
+    # What is timed here comes with its rows, so the cap is the table's and not that of a batch.
+    table_limits = replace(limits, rows_per_batch=limits.backtest_rows)
+    found = read_phase_columns(timings, f"{path}.phase_timings", reader, table_limits, configurations.take(inside))
+    return inside, found
+
+
+def _facts(
+    messages: Sequence[MessageT],
+    path: str,
+    jobs: Sequence[str],
+    reader: Reader,
+    read: Callable[[MessageT, str, Reader], FactsT],
+    nothing: FactsT,
+) -> tuple[FactsT, ...]:
+    if not messages:
+        return (nothing,) * len(jobs)
+    if len(messages) != len(jobs):
+        reader.wrong(path, f"must have one entry for each of {len(jobs)} job_names, found {len(messages)}")
+    return tuple(read(message, f"{path}[{number}]", reader) for number, message in enumerate(messages))
+
+
+def write_result(result: BacktestResult) -> pb.BacktestResult:
+    """Scores."""
+    return pb.BacktestResult(
+        evaluations=[_write_evaluation(evaluation) for evaluation in result.evaluations], prior=result.prior
+    )
+
+
+def _write_evaluation(evaluation: EstimatorEvaluation) -> pb.EstimatorEvaluation:
+    return pb.EstimatorEvaluation(
+        estimator=evaluation.estimator,
+        estimator_version=evaluation.version,
+        overall=_write_metrics(evaluation.overall),
+        by_job=[_write_group(name, metrics) for name, metrics in evaluation.by_job],
+        by_sync=[_write_group(name, metrics) for name, metrics in evaluation.by_sync],
+        predictions=_write_predictions(evaluation.predictions),
+    )
+
+
+def _write_group(name: str, metrics: Metrics) -> pb.GroupMetrics:
+    return pb.GroupMetrics(name=name, metrics=_write_metrics(metrics))
+
+
+def _write_metrics(metrics: Metrics) -> pb.Metrics:
+    message = pb.Metrics()
+    for name, wire in _METRICS:
+        value = getattr(metrics, name)
+        if value is not None:
+            setattr(message, wire, value)
+    return message
+
+
+_METRICS: Final = tuple((field.name, _METRIC_FIELDS.get(field.name, field.name)) for field in fields(Metrics))
+
+
+def _write_predictions(predictions: RowPredictions) -> pb.TestPredictions:
+    message = pb.TestPredictions(
+        rows=predictions.rows.tolist(),
+        steps_per_second=predictions.steps_per_s.tolist(),
+        lower_steps_per_second=predictions.lower_steps_per_s.tolist(),
+        upper_steps_per_second=predictions.upper_steps_per_s.tolist(),
+        refusal_reasons=[_shortened(reason) for reason in predictions.reasons],
+        refusal_indexes=predictions.reason_index.tolist(),
+    )
+    message.statuses.extend(predictions.status.tolist())
+    return message
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 3] + "..."
