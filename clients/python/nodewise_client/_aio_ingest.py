@@ -224,7 +224,11 @@ class AsyncIngestWriter:
             if hung_at is not None and now >= hung_at and stream.call is not None:
                 stream.given_up = True
                 stream.call.cancel()
-            await self._changed.wait(min(limit, now + 1.0 if hung_at is None or hung_at <= now else hung_at) - now)
+            # What is sent meanwhile wakes nobody here: look again before it can be overdue.
+            again = now + self._acknowledge_timeout_s
+            if hung_at is not None and hung_at > now:
+                again = hung_at
+            await self._changed.wait(min(limit, again) - now)
 
     # --- the stream, in a task of its own --------------------------------------------------------------------------
 

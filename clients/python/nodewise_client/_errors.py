@@ -14,6 +14,9 @@ from google.rpc import error_details_pb2, status_pb2
 DOMAIN: Final = "nodewise"
 DETAILS_KEY: Final = "grpc-status-details-bin"
 PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
+# What grpc.aio says when a stream ends under a write: it overwrites the status that the server gave (grpc/grpc#36066,
+# open). No server writes this text, so it means no more than that the stream is over.
+LOST_IN_AIO: Final = "Internal error from Core"
 
 
 class Code(StrEnum):
@@ -223,6 +226,8 @@ def from_call(call: FailedCall, *, target: str, method: str) -> NodewiseError:
                 return from_status(detailed, retry_delay_s=delay)
     code = Code(status.name)
     text = call.details() or "no details were given"
+    if code is Code.INTERNAL and text == LOST_IN_AIO:
+        code, text = Code.UNAVAILABLE, "the stream ended while a message was being sent, and its status was lost"
     return BY_CODE.get(code, NodewiseError)(_explained(code, text, target, method), code=code, retry_delay_s=delay)
 
 

@@ -220,7 +220,11 @@ class IngestWriter:
             if hung_at is not None and now >= hung_at and self._call is not None:
                 self._call.cancel()
                 self._call = None
-            self._changed.wait(min(limit, now + 1.0 if hung_at is None or hung_at <= now else hung_at) - now)
+            # What is sent meanwhile wakes nobody here: look again before it can be overdue.
+            again = now + self._acknowledge_timeout_s
+            if hung_at is not None and hung_at > now:
+                again = hung_at
+            self._changed.wait(min(limit, again) - now)
 
     # --- the stream, in a thread of its own ------------------------------------------------------------------------
 

@@ -1,0 +1,742 @@
+"""What the calls send, and what comes back from them."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import grpc
+import pytest
+from fake_nodewise import status_of
+from google.protobuf.timestamp_pb2 import Timestamp
+from grpc_health.v1 import health_pb2
+
+from nodewise_client import (
+    AsyncClient,
+    BacktestProgress,
+    BatchJob,
+    BatchQuestion,
+    Client,
+    Cluster,
+    Code,
+    Configurations,
+    CurrentAllocation,
+    HealthStatus,
+    InternalError,
+    IntervalBasis,
+    InvalidArgumentError,
+    Knee,
+    LeastCost,
+    LeastTime,
+    MeasurementTable,
+    Network,
+    NodeDevices,
+    NodePool,
+    NodeRange,
+    NotFoundError,
+    Notice,
+    Objective,
+    Observation,
+    PhaseTimings,
+    PredictOptions,
+    Price,
+    ProfileContent,
+    Question,
+    QueueQuota,
+    RefusedError,
+    ResourceExhaustedError,
+    RowStatus,
+    ScheduleAction,
+    ScheduleJob,
+    UnavailableError,
+    UnimplementedError,
+    Work,
+    WorkerRange,
+    Workload,
+    version,
+)
+from nodewise_protos.v1 import (
+    configuration_pb2,
+    evaluation_service_pb2,
+    objective_pb2,
+    prediction_pb2,
+    prediction_service_pb2,
+    profile_pb2,
+    profile_service_pb2,
+    schedule_pb2,
+    schedule_service_pb2,
+)
+
+S = grpc.StatusCode
+
+
+def two_rows() -> prediction_pb2.Predictions:
+    return prediction_pb2.Predictions(
+        rows_count=2,
+        statuses=[prediction_pb2.ROW_STATUS_ANSWERED, prediction_pb2.ROW_STATUS_REFUSED],
+        refusals=[{"rows": [1], "reason": "EVIDENCE_MISSING", "message": "no link", "missing_fields": ["network"]}],
+        step_seconds=[0.5, 0.0],
+        steps_per_second=[8.0, 0.0],
+        samples_per_second=[256.0, 0.0],
+        lower_steps_per_second=[7.0, 0.0],
+        upper_steps_per_second=[10.0, 0.0],
+        interval_coverage=0.9,
+        interval_basis=prediction_pb2.INTERVAL_BASIS_CONFORMAL,
+        breakdown_seconds=[{"name": "compute", "values": [0.4, 0.0]}, {"name": "upload", "values": [0.1, 0.0]}],
+        bottleneck_names=["compute"],
+        bottleneck_indexes=[0, -1],
+        utilisation=[{"name": "link", "values": [0.7, 0.0]}],
+        staleness_mean_steps=[3.0, 0.0],
+        extrapolation_ratios=[2.0, 0.0],
+        finish_seconds=[100.0, 0.0],
+        costs=[1.5, 0.0],
+        memory_bytes=[1e9, 0.0],
+        excess_memory_bytes=[0.0, 0.0],
+        warnings=[{"reason": "EXTRAPOLATES", "message": "twice the scale", "rows": [0]}],
+        nodes=[4, 8],
+        workers=[4, 8],
+    )
+
+
+BASIS = prediction_pb2.Basis(
+    estimator="queueing",
+    estimator_version="1.0",
+    choice="the only one",
+    mixture=[{"estimator": "queueing", "weight": 1.0}],
+    profile_revision=3,
+    profile_digest="d",
+    fit_time=Timestamp(seconds=60),
+    evidence=["phase timings of 1 run"],
+)
+
+
+def test_predict_sends_the_question(client, server):
+    client.predict(
+        "resnet",
+        configurations=Configurations(nodes=[1, 2], sync="async", device=["V100", "P100"]),
+        ranges=[
+            NodeRange(first=1, last=16, powers_of_two=True),
+            WorkerRange(
+                first=2, last=8, step=2, workers_per_node=2, placement="spread", template=Configurations(sync="sync")
+            ),
+        ],
+        objective=Objective(
+            rule=LeastTime(max_nodes=8),
+            confidence=0.9,
+            work=Work(samples=1e6),
+            prices=[Price(per_node_hour=3.0, currency="EUR")],
+        ),
+        options=PredictOptions(
+            estimator="queueing",
+            coverage=0.8,
+            freshness="cached_only",
+            columns=["interval"],
+            fidelity="simulate",
+            seed=7,
+        ),
+        minimum_revision=4,
+    )
+    assert server.requests["Predict"] == [
+        prediction_service_pb2.PredictRequest(
+            profile={"profile_id": "resnet", "minimum_revision": 4},
+            configurations={
+                "nodes": [1, 2],
+                "sync_modes": [configuration_pb2.SYNC_MODE_ASYNC],
+                "device_names": ["V100", "P100"],
+                "device_indexes": [0, 1],
+            },
+            ranges=[
+                configuration_pb2.ConfigurationRange(
+                    nodes={"first": 1, "last": 16, "powers_of_two": True},
+                    placement_rule=configuration_pb2.PLACEMENT_RULE_PACKED,
+                ),
+                configuration_pb2.ConfigurationRange(
+                    workers={"first": 2, "last": 8, "step": 2},
+                    workers_per_node=2,
+                    placement_rule=configuration_pb2.PLACEMENT_RULE_SPREAD,
+                    template={"sync_modes": [configuration_pb2.SYNC_MODE_SYNC]},
+                ),
+            ],
+            objective=objective_pb2.Objective(
+                least_time={"max_nodes": 8},
+                confidence=0.9,
+                work={"samples": 1e6},
+                prices=[{"price_per_node_hour": 3.0, "currency": "EUR"}],
+            ),
+            options=prediction_service_pb2.PredictOptions(
+                estimator="queueing",
+                interval_coverage=0.8,
+                freshness=prediction_service_pb2.FRESHNESS_CACHED_ONLY,
+                columns=[prediction_pb2.PREDICTION_COLUMN_INTERVAL],
+                fidelity=prediction_service_pb2.FIDELITY_SIMULATE,
+                seed=7,
+            ),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [(Knee(), "knee"), (LeastCost(deadline_s=60.0), "least_cost"), (Objective(work=Work(epochs=2)), None)],
+)
+def test_a_rule_may_stand_alone(client, server, given, field):
+    client.predict("resnet", objective=given)
+    assert server.requests["Predict"][0].objective.WhichOneof("rule") == field
+
+
+def test_an_inline_profile_stands_where_a_name_may(client, server):
+    content = ProfileContent(
+        workload=Workload(parameter_bytes=100), phase_timings=PhaseTimings.one(compute_s=0.2, upload_s=0.1)
+    )
+    client.predict(content)
+    sent = server.requests["Predict"][0].profile.inline
+    assert (sent.workload.parameter_bytes, list(sent.phase_timings.compute_seconds)) == (100, [0.2])
+    assert not sent.phase_timings.compute_variation
+
+
+def test_predict_reads_rows(client, server):
+    answer = prediction_service_pb2.PredictResponse(
+        predictions=two_rows(),
+        recommendation={
+            "row": 0,
+            "nodes": 4,
+            "workers": 4,
+            "rule": "knee",
+            "why": "because",
+            "numbers": [{"name": "gain_samples_per_second", "value": 2.0}],
+        },
+        basis=BASIS,
+    )
+    server.answer("Predict", answer)
+    result = client.predict("resnet")
+    first, second = result
+    assert len(result) == 2
+    assert result[0] is first
+    assert result[:1] == (first,)
+    assert (first.nodes, first.workers, first.status, first.answered) == (4, 4, RowStatus.ANSWERED, True)
+    assert (first.step_s, first.steps_per_s, first.samples_per_s) == (0.5, 8.0, 256.0)
+    assert (first.lower_steps_per_s, first.upper_steps_per_s, first.coverage) == (7.0, 10.0, 0.9)
+    assert (first.lower_samples_per_s, first.upper_samples_per_s) == (224.0, 320.0)
+    assert first.interval_basis is IntervalBasis.CONFORMAL
+    assert (first.breakdown, first.bottleneck) == ({"compute": 0.4, "upload": 0.1}, "compute")
+    assert (first.utilisation, first.extrapolation) == ({"link": 0.7}, 2.0)
+    assert first.staleness is not None
+    assert (first.staleness.mean_steps, first.staleness.p95_steps) == (3.0, None)
+    assert (first.finish_s, first.cost, first.memory_bytes, first.excess_memory_bytes) == (100.0, 1.5, 1e9, None)
+    assert second.status == "refused"
+    assert second.refusal is not None
+    assert second.refusal.missing_fields == ("network",)
+    absent = (second.step_s, second.steps_per_s, second.samples_per_s, second.coverage, second.bottleneck, second.cost)
+    assert absent == (None,) * 6
+    assert (second.breakdown, second.utilisation, second.staleness) == ({}, {}, None)
+    assert result.recommended is first
+    assert result.recommendation.numbers == {"gain_samples_per_second": 2.0}
+    assert result.warnings == (Notice(reason="EXTRAPOLATES", message="twice the scale", rows=(0,)),)
+    assert result.basis.fit_time == datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
+    assert result.basis.mixture == {"queueing": 1.0}
+    assert result.raw == answer
+
+
+def test_rows_without_optional_columns(client, server):
+    server.answer(
+        "Predict",
+        prediction_service_pb2.PredictResponse(
+            predictions={
+                "rows_count": 1,
+                "step_seconds": [0.5],
+                "steps_per_second": [2.0],
+                "nodes": [1],
+                "workers": [1],
+            }
+        ),
+    )
+    (row,) = client.predict("resnet")
+    assert (row.status, row.step_s, row.samples_per_s, row.lower_samples_per_s) == ("answered", 0.5, None, None)
+    assert (row.coverage, row.bottleneck, row.extrapolation, row.staleness) == (None, None, None, None)
+
+
+def test_batch_cuts_rows_into_jobs(client, server):
+    rows = two_rows()
+    error = status_of(S.NOT_FOUND, "no such profile", reason="PROFILE_NOT_FOUND")
+    server.answer(
+        "BatchPredict",
+        prediction_service_pb2.BatchPredictResponse(
+            outcomes=[
+                {"basis_index": 0, "recommendation": {"row": 0, "nodes": 4}},
+                {"error": error, "basis_index": -1},
+                {"basis_index": 0},
+            ],
+            row_offsets=[0, 1, 1, 2],
+            predictions=rows,
+            bases=[BASIS],
+        ),
+    )
+    result = client.batch_predict(
+        ["a", "b", BatchJob(profile="c", objective=Knee())], ranges=[NodeRange(first=1, last=1)]
+    )
+    sent = server.requests["BatchPredict"][0]
+    assert [job.profile.profile_id for job in sent.jobs] == ["a", "b", "c"]
+    assert sent.jobs[2].objective.HasField("knee")
+    answered, failed, last = result
+    assert len(result) == 3
+    assert answered.unwrap()[0].nodes == 4
+    assert answered.recommended is answered.predictions[0]
+    assert answered.warnings[0].rows == (0,)
+    assert isinstance(failed.error, NotFoundError)
+    assert (failed.predictions, failed.basis, failed.recommended) == ((), None, None)
+    with pytest.raises(NotFoundError, match="no such profile"):
+        failed.unwrap()
+    assert last.warnings == ()
+    assert last.basis.estimator == "queueing"
+    assert result.raw.predictions == rows
+
+
+def test_a_stream_answers_by_id(client, server):
+    server.answer(
+        "StreamPredict",
+        lambda request: prediction_service_pb2.StreamPredictResponse(
+            request_id=request.request_id, predict={"predictions": two_rows(), "basis": BASIS}
+        ),
+        lambda request: prediction_service_pb2.StreamPredictResponse(
+            request_id=request.request_id,
+            error=status_of(S.FAILED_PRECONDITION, "no phases", reason="EVIDENCE_MISSING"),
+        ),
+        lambda request: prediction_service_pb2.StreamPredictResponse(request_id=request.request_id, batch={}),
+        lambda request: prediction_service_pb2.StreamPredictResponse(request_id=request.request_id),
+    )
+    questions = [
+        Question(profile="a"),
+        Question(profile="b"),
+        BatchQuestion(jobs=["c"], request_id="mine"),
+        Question(profile="d"),
+    ]
+    first, second, third, fourth = client.stream_predict(question for question in questions)
+    assert [first.request_id, second.request_id, third.request_id, fourth.request_id] == ["1", "2", "mine", "4"]
+    assert first.unwrap()[0].nodes == 4
+    assert isinstance(second.error, RefusedError)
+    with pytest.raises(RefusedError):
+        second.unwrap()
+    assert len(third.unwrap()) == 0
+    assert "does not know" in fourth.error.message
+
+
+def test_what_goes_wrong_in_the_callers_questions_reaches_the_caller(client):
+    def questions():
+        yield Question(profile="a")
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        client.stream_predict(questions())
+
+
+def test_a_stream_that_fails_raises(client, server):
+    server.answer("StreamPredict", S.UNIMPLEMENTED)
+    with pytest.raises(UnimplementedError, match="StreamPredict"):
+        client.stream_predict([Question(profile="a")])
+
+
+def test_a_stream_can_be_left_early(server):
+    with Client(server.target) as client:
+        answers = client.stream_predict(Question(profile=str(number)) for number in range(10**6))
+        assert next(answers).request_id == "1"
+        answers.close()
+    assert len(server.requests["StreamPredict"]) < 10**6
+
+
+async def test_async_questions_and_leaving_early(server):
+    async def questions():
+        for number in range(10**6):
+            yield Question(profile=str(number))
+
+    async with AsyncClient(server.target) as client:
+        answers = client.stream_predict(questions())
+        assert (await anext(answers)).request_id == "1"
+        await answers.aclose()
+
+
+def test_lists_follow_pages(client, server):
+    page = prediction_service_pb2.ListEstimatorsResponse
+    problem = {"name": "x", "kind": "estimator", "reason": "PLUGIN_BROKEN"}
+    server.answer(
+        "ListEstimators",
+        page(estimators=[{"name": "a", "capabilities": ["phase_timings"]}], problems=[problem], next_page_token="2"),
+        page(
+            estimators=[
+                {"name": "b", "score": {"observations_count": 3, "coverage": 0.9, "update_time": Timestamp(seconds=1)}}
+            ],
+            problems=[problem],
+        ),
+    )
+    found = client.list_estimators()
+    assert [estimator.name for estimator in found] == ["a", "b"]
+    assert (found[0].score, found[0].capabilities) == (None, ("phase_timings",))
+    assert found[1].score.observations_count == 3
+    assert [problem.reason for problem in found.problems] == ["PLUGIN_BROKEN"]
+    assert [request.page_token for request in server.requests["ListEstimators"]] == ["", "2"]
+    page = schedule_service_pb2.ListPoliciesResponse
+    server.answer(
+        "ListPolicies",
+        page(policies=[{"name": "fifo"}], next_page_token="2"),
+        page(policies=[{"name": "las", "parameters": [{"name": "quantum_seconds", "default_value": 60.0}]}]),
+    )
+    policies = client.list_policies()
+    assert [policy.name for policy in policies] == ["fifo", "las"]
+    assert policies[1].parameters[0].default == 60.0
+
+
+@pytest.mark.parametrize("sizes", [[0], [3], [2, 2, 1], [2, 0, 1]])
+def test_profiles_are_paged_to_the_end(client, server, sizes):
+    names = iter(range(100))
+    pages = [[f"p{next(names)}" for _ in range(size)] for size in sizes]
+    for number, page in enumerate(pages, 1):
+        server.answer(
+            "ListProfiles",
+            profile_service_pb2.ListProfilesResponse(
+                profiles=[{"profile_id": name} for name in page],
+                next_page_token=str(number) if number < len(pages) else "",
+            ),
+        )
+    found = client.list_profiles(name_prefix="p", page_size=2)
+    assert [profile.profile_id for profile in found] == [name for page in pages for name in page]
+    assert [(r.page_token, r.name_prefix, r.page_size) for r in server.requests["ListProfiles"]] == [
+        (str(number) if number else "", "p", 2) for number in range(len(pages))
+    ]
+
+
+def test_a_profile_comes_back_as_it_was_sent(client, server):
+    content = ProfileContent(
+        workload=Workload(model_name="resnet", samples_per_epoch=1000),
+        network=Network(link_bytes_per_s=1.25e9, half_duplex=True),
+        observations=[
+            Observation(
+                configuration=Configurations(nodes=2, sync="sync", placement=[(4, 4)]),
+                steps_per_s=3.0,
+                measured_at=datetime(2026, 1, 2, tzinfo=UTC),
+            ),
+            Observation(
+                configuration=Configurations(nodes=4, sync="sync", placement=[(4, 0, 4, 4)]),
+                steps_per_s=5.0,
+                step_cv=0.1,
+            ),
+        ],
+    )
+    server.answer(
+        "AppendProfile", profile_service_pb2.AppendProfileResponse(profile={"profile_id": "r", "revision": 1})
+    )
+    appended = client.append_profile("r", content=content, request_id="mine")
+    assert (appended.revision, appended.content, appended.create_time) == (1, None, None)
+    sent = server.requests["AppendProfile"][0]
+    assert (sent.profile_id, sent.request_id) == ("r", "mine")
+    server.answer(
+        "GetProfile",
+        profile_service_pb2.GetProfileResponse(
+            profile=profile_pb2.Profile(profile_id="r", content=sent.content, create_time=Timestamp(seconds=5))
+        ),
+    )
+    back = client.get_profile("r")
+    assert back.content.workload == content.workload
+    assert back.content.network == content.network
+    found = back.content.observations
+    assert (found.steps_per_s, found.step_cv) == ((3.0, 5.0), (None, 0.1))
+    assert found.measured_at == (datetime(2026, 1, 2, tzinfo=UTC), None)
+    assert (found.configurations.nodes, found.configurations.placement) == ((2, 4), ((4, 4), (4, 0, 4, 4)))
+    assert back.create_time == datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)
+
+
+def test_retries_carry_the_same_request_id(client, server):
+    server.answer("AppendProfile", S.UNAVAILABLE, S.CANCELLED)
+    server.answer("RetractObservations", S.UNAVAILABLE)
+    client.append_profile("r", content=ProfileContent(workload=Workload(epochs=1)))
+    assert len({request.request_id for request in server.requests["AppendProfile"]}) == 1
+    assert len(server.requests["AppendProfile"]) == 3
+    client.retract_observations("r", numbers=[3, 4], reason="broken switch")
+    first, second = server.requests["RetractObservations"]
+    assert first == second
+    assert (list(first.numbers), first.reason) == ([3, 4], "broken switch")
+
+
+RETRIED = {
+    "Predict": lambda client: client.predict("r"),
+    "BatchPredict": lambda client: client.batch_predict(["r"]),
+    "ListEstimators": lambda client: client.list_estimators(),
+    "GetProfile": lambda client: client.get_profile("r"),
+    "ListProfiles": lambda client: client.list_profiles(),
+    "Schedule": lambda client: client.schedule(cluster=[], jobs=[]),
+    "ListPolicies": lambda client: client.list_policies(),
+}
+
+
+@pytest.mark.parametrize("method", RETRIED)
+def test_idempotent_calls_outlive_a_server_that_goes_away(client, server, method):
+    server.answer(method, S.CANCELLED, S.UNAVAILABLE)
+    RETRIED[method](client)
+    assert len(server.requests[method]) == 3
+
+
+@pytest.mark.parametrize("method", RETRIED)
+def test_retry_can_be_left_out(server, make_client, method):
+    server.answer(method, S.UNAVAILABLE)
+    with pytest.raises(UnavailableError):
+        RETRIED[method](make_client(server.target, retry=False))
+    assert len(server.requests[method]) == 1
+
+
+def test_four_attempts_and_no_more(client, server):
+    server.answer("Predict", *[S.UNAVAILABLE] * 5)
+    with pytest.raises(UnavailableError, match="injected"):
+        client.predict("r")
+    assert len(server.requests["Predict"]) == 4
+
+
+def test_delete_is_never_retried(client, server):
+    server.answer("DeleteProfile", S.UNAVAILABLE)
+    with pytest.raises(UnavailableError):
+        client.delete_profile("r", etag="e")
+    assert [request.etag for request in server.requests["DeleteProfile"]] == ["e"]
+    client.delete_profile("r")
+
+
+def test_what_the_caller_did_wrong_is_not_retried(client, server):
+    server.answer("Predict", S.INVALID_ARGUMENT)
+    with pytest.raises(InvalidArgumentError):
+        client.predict("r")
+    assert len(server.requests["Predict"]) == 1
+
+
+def test_a_restarted_server_is_found_again(client, server):
+    client.predict("r")
+    server.stop()
+    with pytest.raises(UnavailableError):
+        client.predict("r")
+    server.start()
+    for _ in range(50):  # the connection comes back by itself; each failing call waits for four attempts
+        try:
+            client.predict("r")
+        except UnavailableError:
+            continue
+        return
+    pytest.fail("the client did not find the restarted server")
+
+
+def test_schedule_sends_and_reads(client, server):
+    now = datetime(2026, 5, 1, tzinfo=UTC)
+    server.answer(
+        "Schedule",
+        schedule_service_pb2.ScheduleResponse(
+            allocations=[
+                {
+                    "job_id": "a",
+                    "action": schedule_pb2.SCHEDULE_ACTION_CHANGE,
+                    "pool": "p",
+                    "devices_count": 2,
+                    "nodes_count": 1,
+                    "placement": [{"node_index": 0, "devices_count": 2}],
+                    "samples_per_second": 10.0,
+                    "basis_index": 0,
+                },
+                {
+                    "job_id": "b",
+                    "action": schedule_pb2.SCHEDULE_ACTION_NO_ANSWER,
+                    "basis_index": -1,
+                    "refusal": {"reason": "EVIDENCE_MISSING"},
+                },
+            ],
+            policy="fifo",
+            complete=True,
+            policy_state=b"memory",
+            bases=[BASIS],
+        ),
+    )
+    result = client.schedule(
+        cluster=Cluster(pools=[NodePool(name="p", device="V100", available_devices=[4, 4])]),
+        jobs=[
+            ScheduleJob(
+                job_id="a",
+                profile="resnet",
+                remaining_samples=1e6,
+                allowed_devices=[1, 2, 4],
+                submit_time=now,
+                deadline=now,
+                current_allocation=CurrentAllocation(pool="p", placement=[NodeDevices(node=0, devices=1)], age_s=5.0),
+                template=Configurations(sync="async"),
+            ),
+            ScheduleJob(job_id="b", profile=ProfileContent(), remaining_samples=1.0),
+        ],
+        now=now,
+        policy="fifo",
+        policy_parameters={"quantum_seconds": 60.0},
+        policy_state=b"before",
+        quotas=[QueueQuota(queue="q", max_devices=2)],
+    )
+    sent = server.requests["Schedule"][0]
+    assert sent.now == Timestamp(seconds=int(now.timestamp()))
+    assert sent.jobs[0].current_allocation.placement[0].devices_count == 1
+    assert list(sent.jobs[0].allowed_devices) == [1, 2, 4]
+    assert sent.jobs[1].profile.HasField("inline")
+    assert (dict(sent.policy_parameters), sent.policy_state, sent.quotas[0].queue) == (
+        {"quantum_seconds": 60.0},
+        b"before",
+        "q",
+    )
+    first, second = result
+    assert (first.action, first.pool, first.placement) == (
+        ScheduleAction.CHANGE,
+        "p",
+        (NodeDevices(node=0, devices=2),),
+    )
+    assert (first.samples_per_s, first.finish_s, first.basis.estimator) == (10.0, None, "queueing")
+    assert (second.action, second.pool, second.basis, second.refusal.reason) == (
+        "no_answer",
+        None,
+        None,
+        "EVIDENCE_MISSING",
+    )
+    assert (result.policy_state, result.complete) == (b"memory", True)
+
+
+def test_a_moment_without_a_zone_is_refused(client):
+    with pytest.raises(ValueError, match="time zone"):
+        client.schedule(cluster=[], jobs=[], now=datetime(2026, 1, 1))  # noqa: DTZ001  # that is the point
+
+
+TABLE = MeasurementTable(
+    jobs=["a", "a", "b"],
+    configurations=Configurations(nodes=[1, 2, 1], device="V100"),
+    steps_per_s=[1.0, None, 2.0],
+    train=[True, False, True],
+    exposed_sync_s=[None, 0.1, None],
+    measured_at=datetime(2026, 1, 1, tzinfo=UTC),
+    phase_timings=PhaseTimings(compute_s=[0.1]),
+    phase_rows=[0],
+    workloads={"b": Workload(parameter_bytes=5)},
+    networks={"a": Network(link_bytes_per_s=1.0)},
+)
+
+
+def test_backtest_tells_progress_and_returns_the_result(client, server):
+    reply = evaluation_service_pb2.BacktestResponse
+    server.answer(
+        "Backtest",
+        [
+            reply(progress={"done_count": 1, "total_count": 2}),
+            reply(progress={"done_count": 2, "total_count": 2}),
+            reply(
+                result={
+                    "prior": "shipped",
+                    "evaluations": [
+                        {
+                            "estimator": "auto",
+                            "overall": {"rows_count": 1, "refused_count": 1, "mape": 0.0, "fit_seconds": 0.5},
+                            "by_job": [{"name": "a", "metrics": {"rows_count": 1}}],
+                            "predictions": {
+                                "rows": [1, 2],
+                                "steps_per_second": [1.5, 0.0],
+                                "statuses": [1, 2],
+                                "refusal_reasons": ["EVIDENCE_MISSING"],
+                                "refusal_indexes": [-1, 0],
+                            },
+                        }
+                    ],
+                }
+            ),
+        ],
+    )
+    heard: list[BacktestProgress] = []
+    result = client.backtest(TABLE, estimators=["all"], calibration=TABLE, on_progress=heard.append)
+    assert [(progress.done, progress.total) for progress in heard] == [(1, 2), (2, 2)]
+    scores = result.evaluations["auto"]
+    assert (scores.overall.n, scores.overall.refused, scores.overall.mape, scores.overall.kendall) == (1, 1, 0.0, None)
+    assert (scores.overall.fit_s, scores.by_job["a"].n) == (0.5, 1)
+    assert [(row.row, row.steps_per_s, row.status, row.refusal_reason) for row in scores.predictions] == [
+        (1, 1.5, "answered", None),
+        (2, None, "refused", "EVIDENCE_MISSING"),
+    ]
+    sent = server.requests["Backtest"][0]
+    assert sent.calibration == sent.table
+    table = sent.table
+    assert (list(table.job_names), list(table.job_indexes)) == (["a", "b"], [0, 0, 1])
+    assert (list(table.steps_per_second), list(table.train)) == ([1.0, 0.0, 2.0], [True, False, True])
+    assert list(table.exposed_sync_seconds) == [-1.0, 0.1, -1.0]
+    assert len(table.measured_at_unix_seconds) == 3
+    assert [workload.parameter_bytes for workload in table.workloads] == [0, 5]
+    assert [network.link_bytes_per_second for network in table.networks] == [1.0, 0.0]
+
+
+def test_facts_of_a_job_that_is_not_in_the_table_are_a_mistake(client):
+    table = MeasurementTable(
+        jobs="a", configurations=Configurations(nodes=1), steps_per_s=1.0, train=True, workloads={"b": Workload()}
+    )
+    with pytest.raises(ValueError, match="'b'"):
+        client.backtest(table)
+
+
+def test_a_backtest_that_ends_without_a_result_is_an_error(client, server):
+    server.answer("Backtest", [])
+    with pytest.raises(InternalError, match="without a result"):
+        client.backtest(TABLE)
+    server.answer("Backtest", status_of(S.INVALID_ARGUMENT, "bad", reason="CONTRADICTORY_FACTS"))
+    with pytest.raises(InvalidArgumentError):
+        client.backtest(TABLE)
+
+
+def test_health(client, server):
+    assert client.health() is HealthStatus.SERVING
+    server.health.set("nodewise.v1.PredictionService", health_pb2.HealthCheckResponse.NOT_SERVING)
+    assert client.health("nodewise.v1.PredictionService") is HealthStatus.NOT_SERVING
+    with pytest.raises(NotFoundError):
+        client.health("nobody")
+
+
+def test_token_and_user_agent_accompany_every_call(server, make_client):
+    client = make_client(server.target, token="secret")
+    client.predict("r")
+    assert server.metadata["authorization"] == "Bearer secret"
+    assert server.metadata["user-agent"].startswith(f"nodewise-python/{version()} ")
+    assert "secret" not in repr(client._connection)
+
+
+def test_a_larger_message_than_allowed_says_what_to_do(server, make_client):
+    server.answer("Predict", prediction_service_pb2.PredictResponse(predictions=two_rows()))
+    with pytest.raises(ResourceExhaustedError, match="max_receive_bytes") as caught:
+        make_client(server.target, max_receive_bytes=100).predict("r")
+    assert caught.value.code is Code.RESOURCE_EXHAUSTED
+
+
+def test_a_client_that_wants_tls_does_not_speak_plain_text(server, make_client):
+    for roots in (True, b"no certificate at all"):
+        with pytest.raises(UnavailableError, match="TLS"):
+            make_client(server.target, tls=roots, retry=False).health()
+
+
+def test_a_closed_client_says_so(server, make_client):
+    client = make_client(server.target)
+    client.predict("r")
+    client.close()
+    for call in (lambda: client.predict("r"), lambda: client.stream_predict([]), lambda: client.backtest(TABLE)):
+        with pytest.raises(RuntimeError, match="the client is closed"):
+            call()
+
+
+def test_a_client_that_never_called_closes(server):
+    with Client(server.target) as client:
+        assert repr(client) == f"Client('{server.target}')"
+
+    async def nothing():
+        async with AsyncClient(server.target) as client:
+            assert repr(client) == f"AsyncClient('{server.target}')"
+
+    asyncio.run(nothing())
+
+
+@pytest.mark.parametrize(
+    "keywords", [{"target": ""}, {"target": "t", "timeout_s": 0.0}, {"target": "t", "timeout_s": float("nan")}]
+)
+def test_what_cannot_work_is_refused_at_once(keywords):
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ValueError, match="give"):
+            kind(**keywords)
+
+
+def test_both_clients_offer_the_same():
+    public = [{name for name in vars(kind) if not name.startswith("_")} for kind in (Client, AsyncClient)]
+    assert public[0] == public[1]
