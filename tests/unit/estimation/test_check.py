@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from estimators import asked, predictions_of
+
+from nodewise.domain.columns import as_floats, as_ints
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.predictions import Notice, Predictions, RowRefusal
+from nodewise.estimation.check import checked
+
+ROWS = asked(1, 2, 4)
+NAN, INF = float("nan"), float("inf")
+WHY = Refusal(Reason.EVIDENCE_MISSING, "no")
+
+
+def test_what_can_be_true_passes_as_it_is() -> None:
+    predictions = predictions_of([1.0, 2.0, 3.0], notices=(Notice("X", "x"),))
+    assert checked(predictions, ROWS, "e") is predictions
+
+
+def test_no_rows_is_an_answer_to_no_rows() -> None:
+    predictions = predictions_of([])
+    assert checked(predictions, asked(), "e") is predictions
+
+
+def refused_rows(**changes: Any) -> Predictions:
+    values: dict[str, Any] = {
+        "status": as_ints([1, 2, 3]),
+        "log_spread": as_floats([0.1, 0.0, 0.0]),
+        "extrapolation": as_floats([1.0, 0.0, 0.0]),
+        "breakdown_s": {"compute": as_floats([1.0, 0.0, 0.0])},
+        "bottleneck_index": as_ints([0, -1, -1]),
+        "memory_bytes": as_floats([8.0, 0.0, 64.0]),
+        "excess_memory_bytes": as_floats([0.0, 0.0, 32.0]),
+        "refusals": (RowRefusal((1,), WHY),),
+    }
+    return predictions_of([1.0, 0.0, 0.0], **(values | changes))
+
+
+def test_rows_may_be_refused_or_infeasible() -> None:
+    predictions = refused_rows()
+    assert checked(predictions, ROWS, "e") is predictions
+    everything = Predictions.refused(3, WHY)
+    assert checked(everything, ROWS, "e") is everything
+
+
+@pytest.mark.parametrize(
+    ("predictions", "problem"),
+    [
+        (None, "a NoneType instead of Predictions"),
+        ({"step_s": [1.0]}, "a dict instead of Predictions"),
+        (predictions_of([1.0, 2.0]), "step_s has shape (2,) for 3 rows"),
+        (predictions_of([1, 2, 3], log_spread=as_floats([0.1])), "log_spread has shape (1,) for 3 rows"),
+        (predictions_of([1, 2, 3], extrapolation=as_floats([1.0] * 4)), "extrapolation has shape (4,) for 3 rows"),
+        (predictions_of([1, 2, 3], breakdown_s={"a": np.ones((3, 1))}), "breakdown_s[a] has shape (3, 1) for 3 rows"),
+        (
+            predictions_of([1, 2, 3], utilisation={"a": np.float64(1)}),
+            "utilisation[a] is a float64 instead of an array",
+        ),
+        (predictions_of([1, 2, 3], staleness_mean=as_floats([0.0])), "staleness_mean has shape (1,) for 3 rows"),
+        (predictions_of([1, 2, 3], status=as_ints([1])), "status has shape (1,) for 3 rows"),
+        (predictions_of([1, 2, 3], status=[1, 1, 1]), "status is a list instead of an array"),
+        (predictions_of([1, 2, 3], status=as_floats([1, 1, 1])), "status holds float64 instead of whole numbers"),
+        (predictions_of([1, 2, 3], bottleneck_index=as_ints([0])), "bottleneck_index has shape (1,) for 3 rows"),
+        (predictions_of([1, 2, 3], bottleneck_index=as_floats([0] * 3)), "bottleneck_index holds float64"),
+        (predictions_of([1.0, NAN, 3.0]), "step_s is not finite"),
+        (predictions_of([1, 2, 3], log_spread=as_floats([0.1, INF, 0.1])), "log_spread is not finite"),
+        (predictions_of([1, 2, 3], memory_bytes=as_floats([1, NAN, 1])), "memory_bytes is not finite"),
+        (predictions_of([1, 2, 3], utilisation={"link": as_floats([0, -0.1, 1])}), "utilisation[link] is negative"),
+        (predictions_of([1, 2, 3], log_spread=as_floats([0.1, -0.1, 0.1])), "log_spread is negative"),
+        (
+            predictions_of([1, 2, 3], breakdown_s={"a": as_floats([2, 3, 4]), "b": as_floats([-1, -1, -1])}),
+            "breakdown_s[b] is negative",
+        ),
+        (predictions_of([1.0, 0.0, 3.0]), "step_s is not positive in an answered row"),
+        (
+            predictions_of([1, 2, 3], breakdown_s={"a": as_floats([1, 2, 3.1])}),
+            "the breakdown does not add up to step_s",
+        ),
+        (
+            predictions_of([1, 2, 3], bottleneck_index=as_ints([0, 1, 0])),
+            "bottleneck_index lies outside the dictionary",
+        ),
+        (
+            predictions_of([1, 2, 3], bottleneck_index=as_ints([0, -1, 0])),
+            "bottleneck_index lies outside the dictionary",
+        ),
+        (predictions_of([1, 2, 3], notices=("beware",)), "notices holds something that is no Notice"),
+        (predictions_of([1, 2, 3], breakdown_s=None), "its columns cannot be read (AttributeError)"),
+        (predictions_of([1, 2, 3], log_spread=np.array(["a", "b", "c"])), "its columns cannot be read (TypeError)"),
+        (refused_rows(status=as_ints([1, 2, 4])), "status holds an unknown value"),
+        (refused_rows(refusals=()), "a refused row has no refusal"),
+        (refused_rows(refusals=(RowRefusal((2,), WHY),)), "a refused row has no refusal"),
+        (refused_rows(bottleneck_index=as_ints([0, 0, -1])), "a row that is not answered names a bottleneck"),
+        (refused_rows(excess_memory_bytes=None), "a row that is not answered holds a value"),
+    ],
+)
+def test_what_cannot_be_true_is_named(predictions: Any, problem: str) -> None:
+    with pytest.raises(NodewiseError) as caught:
+        checked(predictions, ROWS, "e")
+    assert caught.value.reason == Reason.ESTIMATOR_INVALID_RESULT
+    assert caught.value.metadata["estimator"] == "e"
+    assert caught.value.metadata["problem"].startswith(problem)
+
+
+def test_a_small_row_is_not_excused_by_a_large_one() -> None:
+    steps = [1000.0, 1e-4]
+    wrong = predictions_of(steps, breakdown_s={"a": as_floats([1000.0, 2e-4])})
+    with pytest.raises(NodewiseError, match="does not add up"):
+        checked(wrong, asked(1, 2), "e")
+
+
+def test_rounding_is_no_error() -> None:
+    parts = {str(number): as_floats([0.1, 1e9 / 10]) for number in range(10)}
+    predictions = predictions_of([1.0, 1e9], breakdown_s=parts)
+    assert checked(predictions, asked(1, 2), "e") is predictions

@@ -1,0 +1,381 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from estimators import Fake, asked, predictions_of, profile_of, record_of, refusing, registry_of
+
+from nodewise.domain.columns import as_floats
+from nodewise.domain.configurations import Configurations, SyncMode
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.objective import HighestThroughput, LeastTime, Objective
+from nodewise.domain.predictions import Notice, Options
+from nodewise.domain.profile import Profile
+from nodewise.estimation.engine import Engine
+from nodewise.estimation.question import AUTO, Answer, Freshness, Question
+from nodewise.estimation.registry import Loaded, Registry
+from nodewise.plugin import Assessment, Catalogue, Prior
+
+ROWS = asked(1, 2, 4)
+
+
+class Noon:
+    def now_s(self) -> float:
+        return 43200.0
+
+
+def engine_of(mode: str = "inline", **estimators: Any) -> Engine:
+    return Engine(registry_of(estimators, mode), clock=Noon())
+
+
+def answer(engine: Engine, **question: Any) -> Answer:
+    values: dict[str, Any] = {"profile": profile_of(), "configurations": ROWS}
+    return engine.answer(Question(**(values | question)))
+
+
+def error_of(engine: Engine, **question: Any) -> NodewiseError:
+    with pytest.raises(NodewiseError) as caught:
+        answer(engine, **question)
+    return caught.value
+
+
+# --- answers
+
+
+def test_an_answer_holds_rates_interval_and_what_it_rests_on() -> None:
+    found = answer(engine_of(one=Fake()), coverage=0.8)
+    assert found.configurations.sync_mode.tolist() == [SyncMode.ALLREDUCE] * 3
+    np.testing.assert_allclose(found.steps_per_s, [1.0, 2.0, 4.0])
+    np.testing.assert_allclose(found.samples_per_s, [10.0, 40.0, 160.0])
+    np.testing.assert_allclose(found.minibatches_per_s, [1.0, 4.0, 16.0])
+    assert found.interval is not None
+    assert found.interval.coverage == 0.8
+    assert (found.basis.estimator, found.basis.estimator_version) == ("one", "1.0")
+    assert (found.basis.profile_digest, found.basis.fit_time_s) == ("d1", 43200.0)
+    assert found.basis.evidence == ("by hand",)
+    assert (found.recommendation, found.finish_s, found.costs) == (None, None, None)
+
+
+def test_an_asynchronous_step_is_the_cycle_of_one_worker() -> None:
+    found = answer(engine_of(one=Fake()), profile=profile_of(sync_mode=SyncMode.ASYNC))
+    np.testing.assert_allclose(found.steps_per_s, [1.0, 4.0, 16.0])
+    np.testing.assert_allclose(found.samples_per_s, found.steps_per_s * 10)
+
+
+def test_far_rows_warn() -> None:
+    far = Fake(lambda rows, _: predictions_of(1.0 / rows.workers, extrapolation=as_floats([1.0, 2.0, 2.5])))
+    (notice,) = answer(engine_of(one=far)).notices
+    assert (notice.reason, notice.rows) == ("EXTRAPOLATES", (2,))
+    assert "2.5" in notice.message
+
+
+def test_a_models_notices_stay() -> None:
+    notice = Notice("MINE", "listen")
+    fake = Fake(lambda rows, _: predictions_of(1.0 / rows.workers, notices=(notice,)))
+    assert answer(engine_of(one=fake)).notices == (notice,)
+
+
+def test_an_objective_recommends_or_says_why_not() -> None:
+    found = answer(engine_of(one=Fake()), objective=Objective(rule=HighestThroughput()))
+    assert found.recommendation is not None
+    assert found.recommendation.row == 2
+    found = answer(engine_of(one=Fake()), configurations=asked(4), objective=Objective(rule=LeastTime(max_nodes=2)))
+    assert found.recommendation is None
+    assert [notice.reason for notice in found.notices] == [Reason.OBJECTIVE_UNREACHABLE]
+
+
+# --- choice
+
+
+def test_auto_takes_the_strongest_evidence_then_the_first_name() -> None:
+    engine = engine_of(weak=Fake(strength=0.1), zed=Fake(strength=0.9), able=Fake(strength=0.9), no=refusing())
+    found = answer(engine)
+    assert found.basis.estimator == "able"
+    assert found.basis.choice == "strongest evidence of 3 that can answer"
+    assert answer(engine, estimator=AUTO).basis == found.basis
+
+
+def test_auto_with_one_that_can_says_so() -> None:
+    assert answer(engine_of(able=Fake(), no=refusing())).basis.choice == "the only one that can answer"
+
+
+def test_a_name_is_a_choice() -> None:
+    found = answer(engine_of(able=Fake(strength=0.9), weak=Fake(strength=0.1)), estimator="weak")
+    assert (found.basis.estimator, found.basis.choice, found.basis.fallback) == ("weak", "asked for by name", False)
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    error = error_of(engine_of(able=Fake(), weak=Fake()), estimator="wek")
+    assert error.reason == Reason.ESTIMATOR_NOT_FOUND
+    assert error.metadata == {"estimator": "wek", "available": "auto, able, weak"}
+
+
+def test_a_refusal_by_name_is_the_answer_unless_a_fallback_may_stand_in() -> None:
+    engine = engine_of(able=Fake(), no=refusing(Reason.EVIDENCE_MISSING, "phase_timings"))
+    error = error_of(engine, estimator="no")
+    assert (error.reason, error.metadata) == (Reason.EVIDENCE_MISSING, {"missing_fields": "phase_timings"})
+    found = answer(engine, estimator="no", allow_fallback=True)
+    assert (found.basis.estimator, found.basis.fallback) == ("able", True)
+    assert found.basis.choice == "no refused (EVIDENCE_MISSING); the only one that can answer"
+
+
+def test_a_fallback_that_finds_nobody_repeats_the_refusal_of_the_one_that_was_named() -> None:
+    engine = engine_of(no=refusing(Reason.UNSUPPORTED_CONFIGURATION), neither=refusing())
+    assert error_of(engine, estimator="no", allow_fallback=True).reason == Reason.UNSUPPORTED_CONFIGURATION
+
+
+def test_when_nobody_can_answer_all_that_is_missing_is_named_once() -> None:
+    engine = engine_of(a=refusing(Reason.EVIDENCE_MISSING, "x", "y"), b=refusing(Reason.EVIDENCE_MISSING, "y", "z"))
+    error = error_of(engine)
+    assert (error.reason, error.metadata) == (Reason.EVIDENCE_MISSING, {"missing_fields": "x,y,z"})
+    assert error.message == "no estimator can answer (a: not with this; b: not with this)"
+
+
+def test_a_single_refusal_stands_for_itself() -> None:
+    assert error_of(engine_of(a=refusing(Reason.UNSUPPORTED_CONFIGURATION))).message == "not with this"
+
+
+def test_without_estimators_nothing_can_be_answered() -> None:
+    assert error_of(engine_of()).message == "no estimator is loaded"
+
+
+def test_a_refusal_may_also_be_raised() -> None:
+    def refuse(*_: Any) -> Assessment:
+        raise NodewiseError.refused(Refusal(Reason.EVIDENCE_MISSING, "raised"))
+
+    assert error_of(engine_of(a=Fake(assess=refuse))).message == "raised"
+
+
+# --- failures of plugins
+
+
+def fails(error: BaseException) -> Any:
+    def fail(*_: Any) -> Any:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret"), SystemExit("secret"), MemoryError("secret")])
+@pytest.mark.parametrize("method", ["assess", "fit", "predict"])
+def test_what_a_plugin_raises_stays_in_the_log(method: str, error: BaseException, logs: list[Any]) -> None:
+    failure = error_of(engine_of(bad=Fake(**{method: fails(error)})), estimator="bad")
+    assert failure.reason == Reason.ESTIMATOR_FAILED
+    assert failure.metadata == {"estimator": "bad", "version": "1.0", "distribution": "tests 1.0", "method": method}
+    assert "secret" not in str(failure)
+    assert failure.__cause__ is None
+    assert failure.__suppress_context__
+    (event,) = logs
+    assert (event["event"], event["method"], event["exc_info"]) == ("estimator_failed", method, error)
+
+
+@pytest.mark.parametrize("method", ["assess", "fit", "predict"])
+def test_an_interrupt_is_the_operators(method: str) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        answer(engine_of(bad=Fake(**{method: fails(KeyboardInterrupt())})), estimator="bad")
+
+
+@pytest.mark.parametrize("method", ["fit", "predict"])
+def test_a_plugin_may_refuse_late(method: str) -> None:
+    late = NodewiseError.refused(Refusal(Reason.EVIDENCE_MISSING, "looked closer"))
+    assert error_of(engine_of(bad=Fake(**{method: fails(late)}))) is late
+
+
+def test_one_broken_assessment_does_not_cost_the_others_their_answers() -> None:
+    engine = engine_of(bad=Fake(assess=fails(RuntimeError())), good=Fake(strength=0.1))
+    assert answer(engine).basis.estimator == "good"
+    assert error_of(engine_of(bad=Fake(assess=fails(RuntimeError())))).reason == Reason.ESTIMATOR_FAILED
+
+
+@pytest.mark.parametrize("assessment", [None, True, Assessment(strength=1.5), Assessment(strength=float("nan"))])
+def test_an_assessment_that_is_none_is_named(assessment: Any) -> None:
+    error = error_of(engine_of(bad=Fake(assess=lambda *_: assessment)), estimator="bad")
+    assert error.reason == Reason.ESTIMATOR_INVALID_RESULT
+
+
+def test_predictions_are_checked() -> None:
+    error = error_of(engine_of(bad=Fake(lambda *_: predictions_of([1.0]))), estimator="bad")
+    assert error.reason == Reason.ESTIMATOR_INVALID_RESULT
+    assert "step_s has shape (1,) for 3 rows" in error.message
+
+
+def test_a_fit_that_returns_no_model_fails_when_it_is_asked() -> None:
+    assert error_of(engine_of(bad=Fake(fit=lambda *_: None))).metadata["method"] == "predict"
+
+
+# --- what is cached, under which key
+
+
+def test_the_same_digest_is_fitted_once() -> None:
+    fake = Fake()
+    engine = engine_of(one=fake)
+    first = answer(engine)
+    second = answer(engine, profile=profile_of("d1"))
+    assert fake.fitted == 1
+    assert first.basis == second.basis
+    answer(engine, profile=profile_of("d2"))
+    assert fake.fitted == 2
+
+
+def test_the_seed_is_part_of_the_key() -> None:
+    fake = Fake()
+    engine = engine_of(one=fake)
+    answer(engine)
+    answer(engine, options=Options(seed=1))
+    answer(engine, options=Options(seed=1))
+    assert fake.fitted == 2
+
+
+def test_the_same_question_is_assessed_once() -> None:
+    fake = Fake()
+    engine = engine_of(one=fake)
+    answer(engine)
+    answer(engine)
+    assert fake.assessed == 1
+    answer(engine, configurations=asked(8))
+    assert fake.assessed == 2
+
+
+def test_a_profile_without_a_digest_is_fitted_every_time() -> None:
+    fake = Fake()
+    engine = engine_of(one=fake)
+    answer(engine, profile=profile_of(""))
+    answer(engine, profile=profile_of(""))
+    assert fake.fitted == 2
+
+
+def test_a_model_answers_for_the_revision_that_asks() -> None:
+    fake = Fake()
+    engine = engine_of(one=fake)
+    for revision in (1, 2, 1):
+        assert answer(engine, profile=replace(profile_of(), revision=revision)).basis.profile_revision == revision
+    assert fake.fitted == 1
+
+
+def test_a_choice_by_name_does_not_leak_into_an_automatic_one() -> None:
+    engine = engine_of(one=Fake())
+    assert answer(engine, estimator="one").basis.choice == "asked for by name"
+    assert answer(engine).basis.choice == "the only one that can answer"
+    assert answer(engine, estimator="one").basis.choice == "asked for by name"
+
+
+def test_the_least_recently_used_model_is_forgotten() -> None:
+    fake = Fake()
+    engine = Engine(registry_of({"one": fake}), capacity=2)
+    for digest in ("a", "b", "a", "c", "a"):
+        answer(engine, profile=profile_of(digest))
+    assert fake.fitted == 3
+    answer(engine, profile=profile_of("b"))
+    assert fake.fitted == 4
+
+
+def test_cached_only_refuses_until_someone_waited() -> None:
+    engine = engine_of(one=Fake())
+    error = error_of(engine, freshness=Freshness.CACHED_ONLY)
+    assert (error.reason, error.metadata) == (Reason.MODEL_NOT_CACHED, {"estimator": "one"})
+    waited = answer(engine)
+    assert answer(engine, freshness=Freshness.CACHED_ONLY).basis == waited.basis
+
+
+def test_fitting_ahead_serves_a_question_that_will_not_wait() -> None:
+    fake = Fake()
+    engine = engine_of(one=fake)
+    engine.fit_ahead(profile_of())
+    assert fake.fitted == 1
+    assert answer(engine, freshness=Freshness.CACHED_ONLY).basis.estimator == "one"
+    assert fake.fitted == 1
+    engine.fit_ahead(Profile(digest="nothing"))
+    assert fake.fitted == 1
+
+
+def test_the_basis_names_prior_and_catalogue() -> None:
+    prior = Prior(prior_id="p1", estimator="one", sources=("table",), content=None)
+    seen: list[Any] = []
+
+    def fit(profile: Profile, context: Any) -> Fake:
+        seen.append((context.prior, context.catalogue.digest, context.seed))
+        return Fake()
+
+    engine = Engine(registry_of({"one": Fake(fit=fit)}), priors={"one": prior}, catalogue=Catalogue(digest="c1"))
+    basis = answer(engine, options=Options(seed=7)).basis
+    assert (basis.prior_id, basis.catalogue_digest) == ("p1", "c1")
+    assert seen == [(prior, "c1", 7)]
+
+
+# --- estimators that build on others, threads
+
+
+def test_an_estimator_may_build_on_anothers_model() -> None:
+    under = Fake()
+
+    def fit(profile: Profile, context: Any) -> Any:
+        return context.model("under")
+
+    engine = engine_of(under=under, over=Fake(fit=fit))
+    found = answer(engine, estimator="over")
+    assert found.basis.estimator == "over"
+    np.testing.assert_allclose(found.steps_per_s, [1.0, 2.0, 4.0])
+    answer(engine, estimator="under")
+    assert under.fitted == 1
+
+
+def test_an_estimator_that_builds_on_itself_fails_alone() -> None:
+    engine = engine_of(loop=Fake(fit=lambda _, context: context.model("loop")))
+    assert error_of(engine, estimator="loop").reason == Reason.ESTIMATOR_FAILED
+
+
+def test_only_questions_that_reach_shipped_estimators_alone_run_inline() -> None:
+    registry = Registry(
+        estimators={
+            "own": Loaded(record_of("own", Fake()), "nodewise 1", "inline"),
+            "theirs": Loaded(record_of("theirs", Fake()), "x 1", "thread"),
+        },
+        policies={},
+        trace_readers={},
+        diagnosers={},
+    )
+    engine = Engine(registry)
+
+    def inline(**question: Any) -> bool:
+        return engine.inline(Question(profile=profile_of(), configurations=ROWS, **question))
+
+    assert inline(estimator="own")
+    assert not inline(estimator="theirs")
+    assert not inline()
+    assert not inline(estimator="own", allow_fallback=True)
+    assert engine_of(one=Fake()).inline(Question(profile=profile_of(), configurations=ROWS))
+
+
+def test_threads_share_an_engine() -> None:
+    gate = threading.Barrier(8)
+    engine = Engine(registry_of({"one": Fake(), "two": Fake(strength=0.9)}), capacity=16)
+
+    def ask(number: int) -> list[float]:
+        gate.wait()
+        rates = []
+        for turn in range(100):
+            found = answer(
+                engine, profile=profile_of(f"d{(number * 7 + turn) % 40}"), estimator=("auto", "one")[turn % 2]
+            )
+            assert found.basis.estimator == ("two", "one")[turn % 2]
+            rates.append(float(found.samples_per_s.sum()))
+        return rates
+
+    with ThreadPoolExecutor(8) as pool:
+        for rates in pool.map(ask, range(8)):
+            assert set(rates) == {210.0}
+
+
+def test_what_is_open_is_resolved_before_the_estimator_sees_it() -> None:
+    seen: list[Configurations] = []
+
+    def look(configurations: Configurations, _: Options) -> Any:
+        seen.append(configurations)
+        return predictions_of(1.0 / configurations.workers)
+
+    answer(engine_of(one=Fake(look)), configurations=Configurations.of(1, nodes=3))
+    assert (seen[0].workers.tolist(), seen[0].device_names()) == ([3], ["V100"])

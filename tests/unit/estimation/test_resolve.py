@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from estimators import profile_of
+
+from nodewise.domain.columns import as_floats, as_ints, constant_floats
+from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.profile import Observations, PhaseTimings, Profile
+from nodewise.domain.workload import Network
+from nodewise.estimation.resolve import Defaults, defaults_of, resolved
+
+
+def defaults(**values: Any) -> Defaults:
+    nothing: dict[str, Any] = {
+        "sync_modes": (),
+        "devices": (),
+        "batches_per_worker": (),
+        "parameter_servers": (),
+        "workers_per_node": 1,
+        "link_bytes_per_s": 0.0,
+    }
+    return Defaults(**(nothing | values))
+
+
+def test_defaults_come_from_timings_and_observations_together() -> None:
+    observed = Configurations.of(
+        2,
+        nodes=[1, 2],
+        workers=[4, 7],
+        device="V100",
+        sync_mode=SyncMode.ASYNC,
+        batch_per_worker=32,
+        parameter_servers=2,
+    )
+    timed = Configurations.of(1, nodes=1, workers=1, sync_mode=SyncMode.SYNC)
+    profile = Profile(
+        network=Network(link_bytes_per_s=1e9),
+        observations=Observations.of(observed, constant_floats(2, 1.0)),
+        phase_timings=PhaseTimings(
+            configurations=timed,
+            download_s=as_floats([1.0]),
+            compute_s=as_floats([1.0]),
+            upload_s=as_floats([1.0]),
+            update_s=as_floats([1.0]),
+            compute_variation=as_floats([0.0]),
+            transfer_variation=as_floats([0.0]),
+            hidden_s=as_floats([0.0]),
+            steps=as_ints([1]),
+        ),
+    )
+    assert defaults_of(profile) == Defaults(
+        sync_modes=(SyncMode.ASYNC, SyncMode.SYNC),
+        devices=("V100",),
+        batches_per_worker=(32,),
+        parameter_servers=(2,),
+        workers_per_node=4,
+        link_bytes_per_s=1e9,
+    )
+
+
+def test_nothing_known_says_nothing() -> None:
+    assert defaults_of(Profile()) == defaults()
+
+
+def test_what_is_stated_stays() -> None:
+    stated = Configurations.of(
+        2,
+        nodes=[1, 2],
+        workers=[4, 8],
+        device="T4",
+        sync_mode=SyncMode.SYNC,
+        parameter_servers=3,
+        batch_per_worker=8,
+        link_bytes_per_s=5.0,
+    )
+    known = defaults(
+        sync_modes=(1,), devices=("V100",), batches_per_worker=(32,), parameter_servers=(1,), workers_per_node=8,
+        link_bytes_per_s=1e9,
+    )  # fmt: skip
+    assert resolved(stated, known) is stated
+
+
+def test_open_columns_are_filled_from_the_evidence() -> None:
+    known = defaults(
+        sync_modes=(SyncMode.ASYNC,),
+        devices=("V100",),
+        batches_per_worker=(32,),
+        parameter_servers=(2,),
+        workers_per_node=4,
+        link_bytes_per_s=1e9,
+    )
+    filled = resolved(Configurations.of(3, nodes=[2, 0, 3], workers=[0, 9, 5]), known)
+    assert filled.workers.tolist() == [8, 9, 5]
+    assert filled.nodes.tolist() == [2, 3, 3]
+    assert filled.device_names() == ["V100"] * 3
+    assert set(filled.sync_mode.tolist()) == {SyncMode.ASYNC}
+    assert set(filled.parameter_servers.tolist()) == {2}
+    assert set(filled.batch_per_worker.tolist()) == {32}
+    assert set(filled.link_bytes_per_s.tolist()) == {1e9}
+
+
+def test_without_evidence_all_reduce_on_single_device_nodes_and_no_batch() -> None:
+    filled = resolved(Configurations.of(1, nodes=4), defaults())
+    assert filled.sync_mode.tolist() == [SyncMode.ALLREDUCE]
+    assert filled.workers.tolist() == [4]
+    assert filled.parameter_servers.tolist() == [0]
+    assert filled.batch_per_worker.tolist() == [0]
+    assert filled.device_names() == [""]
+
+
+def test_all_reduce_has_no_parameter_server_whatever_the_evidence_has() -> None:
+    rows = Configurations.of(2, workers=2).replaced(sync_mode=as_ints([SyncMode.ALLREDUCE, SyncMode.SYNC]))
+    filled = resolved(rows, defaults(sync_modes=(SyncMode.SYNC,), parameter_servers=(4,)))
+    assert filled.parameter_servers.tolist() == [0, 4]
+
+
+@pytest.mark.parametrize("servers", [(), (1, 2)])
+def test_one_server_where_the_evidence_does_not_tell(servers: tuple[int, ...]) -> None:
+    filled = resolved(
+        Configurations.of(1, workers=2, sync_mode=SyncMode.ASYNC, parameter_servers=UNSTATED),
+        defaults(parameter_servers=servers),
+    )
+    assert filled.parameter_servers.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("known", "field"),
+    [
+        (defaults(sync_modes=(1, 3)), "configurations.sync_modes"),
+        (defaults(devices=("K80", "V100")), "configurations.device_names"),
+    ],
+)
+def test_several_values_in_the_evidence_have_to_be_told_apart(known: Defaults, field: str) -> None:
+    with pytest.raises(NodewiseError) as caught:
+        resolved(Configurations.of(1, workers=2), known)
+    assert caught.value.reason == Reason.INVALID_FIELD
+    assert [violation.field for violation in caught.value.violations] == [field]
+    assert "must be stated" in caught.value.message
+
+
+def test_several_batches_in_the_evidence_leave_the_batch_unknown() -> None:
+    filled = resolved(Configurations.of(1, workers=2), defaults(batches_per_worker=(16, 32)))
+    assert filled.batch_per_worker.tolist() == [0]
+
+
+def test_a_global_batch_is_shared_and_rounded_up() -> None:
+    filled = resolved(Configurations.of(3, workers=[2, 4, 6], global_batch=64), defaults(batches_per_worker=(32,)))
+    assert filled.batch_per_worker.tolist() == [32, 16, 11]
+
+
+def test_replicas_share_a_global_batch_not_workers() -> None:
+    rows = Configurations.of(2, workers=8, global_batch=64)
+    split = rows.replaced(tensor_parallel=as_ints([4, 4]), data_parallel=as_ints([0, 2]), accumulation=as_ints([1, 2]))
+    assert resolved(split, defaults()).batch_per_worker.tolist() == [32, 16]
+
+
+def test_a_device_is_filled_only_where_it_is_open() -> None:
+    rows = Configurations.of(2, workers=2).replaced(devices=("T4", ""), device_index=as_ints([0, 1]))
+    assert resolved(rows, defaults(devices=("V100",))).device_names() == ["T4", "V100"]
+    unused = Configurations.of(1, workers=2).replaced(devices=("T4", ""), device_index=as_ints([0]))
+    assert resolved(unused, defaults(devices=("K80", "V100"))).device_names() == ["T4"]
+
+
+def test_resolved_columns_are_read_only() -> None:
+    filled = resolved(Configurations.of(2, nodes=[1, 2]), defaults_of(profile_of()))
+    for name in ("nodes", "workers", "parameter_servers", "batch_per_worker", "sync_mode", "link_bytes_per_s"):
+        with pytest.raises(ValueError, match="read-only"):
+            np.asarray(getattr(filled, name))[0] = 1
