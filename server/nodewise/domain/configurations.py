@@ -240,11 +240,6 @@ class Configurations:
         explicit = () if self.placement is None else self.placement.row(row)
         return explicit or packed_placement(int(self.workers[row]), int(self.nodes[row]))
 
-    def steps_per_s(self, step_s: Floats) -> Floats:
-        """Steps per second of the whole job: workers / step time where ASYNC, else 1 / step time. 0 stays 0."""
-        cycles = np.where(self.sync_mode == SyncMode.ASYNC, self.workers, 1)
-        return np.divide(cycles, step_s, out=np.zeros(len(self)), where=step_s > 0)
-
     def samples_per_step(self) -> Ints:
         """Samples of one step, 0 = not known. ASYNC: one worker's mini-batch; else the global batch."""
         per_worker = self.batch_per_worker * self.accumulation

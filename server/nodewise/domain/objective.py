@@ -46,7 +46,7 @@ class Prices:
     currency: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Objective:
     """What is asked for.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ class RowStatus(IntEnum):
     ANSWERED = 1
     REFUSED = 2
     INFEASIBLE_MEMORY = 3
+
+
+_ANSWERED: Final = int(RowStatus.ANSWERED)
 
 
 class Fidelity(IntEnum):
@@ -113,7 +117,12 @@ class Predictions:
     @property
     def answered(self) -> NDArray[np.bool_]:
         """Mask of the rows that are answered."""
-        return np.equal(self.status, RowStatus.ANSWERED)
+        return np.equal(self.status, _ANSWERED)
+
+    @property
+    def all_answered(self) -> bool:
+        """Whether every row is answered."""
+        return bool(np.logical_and.reduce(np.equal(self.status, _ANSWERED)))
 
     @staticmethod
     def refused(rows: int, refusal: Refusal) -> Predictions:

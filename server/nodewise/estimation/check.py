@@ -66,7 +66,7 @@ def _wrong_with(predictions: Predictions, rows: int) -> str | None:
     wrong = _wrong_shape(columns, predictions, rows)
     if wrong is not None or not rows:
         return wrong
-    stacked = np.array(list(columns.values()))
+    stacked = np.concatenate(list(columns.values())).reshape(-1, rows)
     return _wrong_values(columns, stacked) or _wrong_rows(predictions, stacked)
 
 
@@ -87,31 +87,30 @@ def _wrong_shape(columns: Columns, predictions: Predictions, rows: int) -> str |
 
 def _wrong_values(columns: Columns, stacked: NDArray[Any]) -> str | None:
     # A NaN or an infinity anywhere survives the sum; columns are only told apart when there is one.
-    if not math.isfinite(stacked.sum()):
+    if not math.isfinite(np.add.reduce(stacked, axis=None)):
         return next(
             (f"{name} is not finite" for name, column in columns.items() if not np.isfinite(column).all()), None
         )
-    if stacked.min() < 0.0:
+    if np.minimum.reduce(stacked, axis=None) < 0.0:
         return next(f"{name} is negative" for name, column in columns.items() if column.min() < 0.0)
     return None
 
 
 def _wrong_rows(predictions: Predictions, stacked: NDArray[Any]) -> str | None:
-    answered = predictions.answered
-    everything = bool(answered.all())
     step_s, index = predictions.step_s, predictions.bottleneck_index
     if predictions.breakdown_s:
-        parts = stacked[_FIXED : _FIXED + len(predictions.breakdown_s)].sum(axis=0)
-        if (np.abs(parts - step_s) > BREAKDOWN_TOLERANCE * step_s).any():
+        parts = np.add.reduce(stacked[_FIXED : _FIXED + len(predictions.breakdown_s)], axis=0)
+        if np.logical_or.reduce(np.abs(parts - step_s) > BREAKDOWN_TOLERANCE * step_s):
             return "the breakdown does not add up to step_s"
-    if not everything:
+    if not predictions.all_answered:
+        answered = predictions.answered
         wrong = _wrong_refusals(predictions, stacked, answered)
         if wrong is not None:
             return wrong
         step_s, index = step_s[answered], index[answered]
-    if len(step_s) and step_s.min() <= 0.0:
+    if len(step_s) and np.minimum.reduce(step_s) <= 0.0:
         return "step_s is not positive in an answered row"
-    if len(index) and (index.min() < 0 or index.max() >= len(predictions.bottlenecks)):
+    if len(index) and (np.minimum.reduce(index) < 0 or np.maximum.reduce(index) >= len(predictions.bottlenecks)):
         return "bottleneck_index lies outside the dictionary"
     return None
 

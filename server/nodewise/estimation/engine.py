@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -16,15 +14,17 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Notice, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.check import checked
+from nodewise.estimation.derived import KEPT_ROWS, derived
 from nodewise.estimation.intervals import interval_of
 from nodewise.estimation.objectives import judged
 from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Question
 from nodewise.estimation.registry import Loaded, Registry
 from nodewise.estimation.resolve import Defaults, defaults_of, resolved
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Model, Prior, Query
+from nodewise.ports.cache import LruCache
 from nodewise.ports.clock import Clock, SystemClock
 
-__all__ = ["Engine", "Fitted"]
+__all__ = ["Engine", "Fitted", "Prepared"]
 
 _log = structlog.get_logger(__name__)
 
@@ -40,6 +40,21 @@ class Fitted:
     model: Model
     basis: Basis
     fit_s: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A question with its configurations resolved and its model fitted."""
+
+    question: Question
+    configurations: Configurations
+    fitted: Fitted
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal keys have equal answers. Holds the objects themselves: a model that is fitted anew is another one."""
+        question = self.question
+        return self.fitted, self.configurations, question.objective, question.options, question.coverage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,10 +77,6 @@ class _Context:
             options=self.query.options,
         )
         return self.engine.fitted(question, self.query.configurations).model
-
-
-KeyT = TypeVar("KeyT")
-ValueT = TypeVar("ValueT")
 
 
 class Engine:
@@ -98,9 +109,14 @@ class Engine:
         self._priors = dict(priors or {})
         self._clock = clock or SystemClock()
         self._all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
-        self._models: _Cache[tuple[object, ...], Fitted] = _Cache(capacity)
-        self._choices: _Cache[tuple[object, ...], tuple[str, str, bool, Assessment]] = _Cache(capacity)
-        self._defaults: _Cache[str, Defaults] = _Cache(capacity)
+        self._models: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
+        self._choices: LruCache[tuple[object, ...], tuple[str, str, bool, Assessment]] = LruCache(KEPT_ROWS)
+        self._defaults: LruCache[str, Defaults] = LruCache(capacity)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Facts about devices and links."""
+        return self._catalogue
 
     def inline(self, question: Question) -> bool:
         """Whether every estimator that a question may reach runs in the caller's thread."""
@@ -144,8 +160,16 @@ class Engine:
         NodewiseError
             Whatever stands in the way of every row; single rows are refused in the predictions instead.
         """
+        return self.complete(self.prepared(question))
+
+    def prepared(self, question: Question) -> Prepared:
+        """All that an answer depends on: what is the same here is answered the same."""
         configurations = self.resolve(question.profile, question.configurations)
-        fitted = self.fitted(question, configurations)
+        return Prepared(question, configurations, self.fitted(question, configurations))
+
+    def complete(self, prepared: Prepared) -> Answer:
+        """The answer to a prepared question."""
+        question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
         predictions = self._predicted(fitted, configurations, question)
         return assembled(question, configurations, predictions, fitted.basis)
 
@@ -194,7 +218,7 @@ class Engine:
         if known is None:
             known = self._choose(question, configurations)
             if question.profile.digest:
-                self._choices.put(key, known)
+                self._choices.put(key, known, len(configurations) or 1)
         return known
 
     def _choose(self, question: Question, configurations: Configurations) -> tuple[str, str, bool, Assessment]:
@@ -295,15 +319,19 @@ class Engine:
 
 def assembled(question: Question, configurations: Configurations, predictions: Predictions, basis: Basis) -> Answer:
     """Everything that follows from the predictions: rates, interval, objective, warnings."""
-    steps_per_s = configurations.steps_per_s(predictions.step_s)
-    samples_per_step = configurations.samples_per_step()
+    rates = derived(configurations)
+    step_s = predictions.step_s
+    if predictions.all_answered:
+        steps_per_s = rates.cycles_per_step / step_s
+    else:
+        steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=step_s > 0)
     interval = interval_of(predictions, steps_per_s, question.coverage, question.options)
-    samples_per_s = steps_per_s * samples_per_step
-    minibatches_per_s = steps_per_s * configurations.minibatches_per_step()
+    samples_per_s = steps_per_s * rates.samples_per_step
+    minibatches_per_s = steps_per_s * rates.minibatches_per_step
     notices = predictions.notices
-    if len(predictions) and predictions.extrapolation.max() > FAR_EXTRAPOLATION:
+    furthest = np.maximum.reduce(predictions.extrapolation, initial=0.0)
+    if furthest > FAR_EXTRAPOLATION:
         far = np.flatnonzero(predictions.extrapolation > FAR_EXTRAPOLATION)
-        furthest = float(predictions.extrapolation.max())
         message = f"{len(far)} rows lie beyond twice the measured scale (the furthest {furthest:.3g} times)"
         notices = (*notices, Notice("EXTRAPOLATES", message, tuple(far.tolist())))
     finish_s = costs = recommendation = None
@@ -326,7 +354,7 @@ def assembled(question: Question, configurations: Configurations, predictions: P
         recommendation=recommendation,
         notices=notices,
         basis=basis,
-        samples_per_step=samples_per_step,
+        samples_per_step=rates.samples_per_step,
     )
 
 
@@ -350,25 +378,3 @@ def _failure(loaded: Loaded[EstimatorRecord], method: str, error: BaseException)
         f"estimator {record.name!r} {record.version} of {loaded.distribution} failed in {method}",
         {"estimator": record.name, "version": record.version, "distribution": loaded.distribution, "method": method},
     )
-
-
-class _Cache(Generic[KeyT, ValueT]):
-    """A bounded mapping that forgets what was used least recently; shared by threads."""
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._entries: OrderedDict[KeyT, ValueT] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: KeyT) -> ValueT | None:
-        with self._lock:
-            value = self._entries.get(key)
-            if value is not None:
-                self._entries.move_to_end(key)
-            return value
-
-    def put(self, key: KeyT, value: ValueT) -> None:
-        with self._lock:
-            self._entries[key] = value
-            if len(self._entries) > self._capacity:
-                self._entries.popitem(last=False)

@@ -20,7 +20,7 @@ def interval_of(predictions: Predictions, steps_per_s: Floats, coverage: float, 
     Returns None for a model that states no spread. Not calibrated against measured errors: the basis says so.
     """
     spread = predictions.log_spread
-    if not spread.any():
+    if not np.logical_or.reduce(spread):
         return None
     factor = np.exp(_quantile(0.5 + coverage / 2.0) * spread)
     basis = IntervalBasis.SIMULATION if options.fidelity == Fidelity.SIMULATE else IntervalBasis.MODEL_SPREAD

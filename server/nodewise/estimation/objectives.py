@@ -12,6 +12,7 @@ from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.objective import HighestThroughput, Knee, LeastCost, LeastTime, Objective, Recommendation
 from nodewise.domain.predictions import Notice, Predictions
 from nodewise.domain.workload import Workload
+from nodewise.estimation.derived import derived
 from nodewise.estimation.intervals import one_sided_rate
 
 __all__ = ["Verdict", "judged"]
@@ -34,7 +35,6 @@ class Verdict:
 class _Rows:
     """The answered rows of a question, as the rules compare them."""
 
-    index: Ints
     nodes: Ints
     scale: Ints
     scale_name: str
@@ -63,7 +63,8 @@ def judged(
         INVALID_FIELD when the rule needs work, a data set's size or prices that were not given.
     """
     answered = predictions.answered
-    known = bool((samples_per_s[answered] > 0).all())
+    everything = predictions.all_answered
+    known = derived(configurations).batch_known if everything else bool((samples_per_s[answered] > 0).all())
     rate, rate_name = (samples_per_s, "samples/s") if known else (minibatches_per_s, "mini-batches/s")
     if objective.confidence is not None:
         rate = one_sided_rate(predictions, rate, objective.confidence)
@@ -77,11 +78,10 @@ def judged(
             )
         finish_s = np.divide(work, rate, out=np.zeros(len(rate)), where=rate > 0)
     costs = _costs(objective, configurations, finish_s)
-    index = np.flatnonzero(answered)
+    index: slice | Ints = slice(None) if everything else np.flatnonzero(answered)
     nodes = configurations.nodes[index]
-    varied = len(index) < 2 or bool((nodes != nodes[0]).any())
+    varied = len(nodes) < 2 or bool(np.logical_or.reduce(nodes != nodes[0]))
     rows = _Rows(
-        index=index,
         nodes=nodes,
         scale=nodes if varied else configurations.workers[index],
         scale_name="nodes" if varied else "workers",
@@ -91,11 +91,11 @@ def judged(
         costs=None if costs is None else costs[index],
         currency=objective.prices.currency if objective.prices else "",
     )
-    chosen, rule, why, numbers = _apply(objective, rows) if len(index) else (None, "", "no row was answered", {})
+    chosen, rule, why, numbers = _apply(objective, rows) if len(nodes) else (None, "", "no row was answered", {})
     if chosen is None:
         notice = Notice(Reason.OBJECTIVE_UNREACHABLE, why)
         return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice)
-    row = int(index[chosen])
+    row = chosen if isinstance(index, slice) else int(index[chosen])
     if objective.confidence is not None:
         why += f", judged by what is reached with probability {objective.confidence:g}"
     recommendation = Recommendation(
@@ -133,32 +133,33 @@ def _highest(rows: _Rows) -> _Choice:
 
 
 def _knee(rows: _Rows, share: float) -> _Choice:
-    # The best row of each scale stands for it.
-    order = np.lexsort((-rows.rate, rows.scale))
-    scale, first = np.unique(rows.scale[order], return_index=True)
-    best = order[first]
-    rate = rows.rate[best]
-    base = rate[0] / scale[0]
-    gains = np.diff(rate) / np.diff(scale)
-    paying = np.flatnonzero(gains >= share * base * (1.0 - KNEE_TOLERANCE))
-    at = int(paying[-1]) + 1 if len(paying) else 0
-    numbers = {
-        _rate_key(rows): float(rate[at]),
-        "share": share,
-        f"{_rate_key(rows)}_per_{rows.scale_name[:-1]}": float(base),
-    }
-    unit = rows.rate_name
+    # Plain numbers: a question has a few dozen rows, on which array functions spend longer starting than working.
+    scale, rate = rows.scale.tolist(), rows.rate.tolist()
+    best: dict[int, int] = {}
+    for row, count in enumerate(scale):
+        if count not in best or rate[row] > rate[best[count]]:
+            best[count] = row  # the best row of each scale stands for it
+    counts = sorted(best)
+    base = rate[best[counts[0]]] / counts[0]
+    enough = share * base * (1.0 - KNEE_TOLERANCE)
+    at, gain = 0, 0.0
+    for place in range(1, len(counts)):
+        below, above = counts[place - 1], counts[place]
+        gained = (rate[best[above]] - rate[best[below]]) / (above - below)
+        if gained >= enough:
+            at, gain = place, gained
+    chosen, unit, name = best[counts[at]], rows.rate_name, rows.scale_name
+    key, one = _rate_key(rows), name[:-1]
+    numbers = {key: rate[chosen], "share": share, f"{key}_per_{one}": base}
     if at:
-        numbers["gain_per_" + rows.scale_name[:-1]] = float(gains[at - 1])
+        numbers[f"gain_per_{one}"] = gain
         why = (
-            f"{scale[at]} {rows.scale_name}: the step from {scale[at - 1]} brings {gains[at - 1]:.4g} {unit} each, "
-            f"at least {share:g} of the {base:.4g} at {scale[0]}; no larger step does"
+            f"{counts[at]} {name}: the step from {counts[at - 1]} brings {gain:.4g} {unit} each, "
+            f"at least {share:g} of the {base:.4g} at {counts[0]}; no larger step does"
         )
     else:
-        why = (
-            f"{scale[0]} {rows.scale_name}: no larger step brings {share:g} of the {base:.4g} {unit} each at {scale[0]}"
-        )
-    return int(best[at]), "knee", why, numbers
+        why = f"{counts[0]} {name}: no larger step brings {share:g} of the {base:.4g} {unit} each at {counts[0]}"
+    return chosen, "knee", why, numbers
 
 
 def _least_time(rows: _Rows, rule: LeastTime) -> _Choice:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.columns import Floats
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import Objective, Recommendation
 from nodewise.domain.predictions import Notice, Options, Predictions
@@ -98,6 +98,8 @@ class Answer:
         The model's answer, checked.
     steps_per_s, samples_per_s : float
         Of the whole job; 0 in rows that are not answered. ``samples_per_s`` is 0 where the batch is not known.
+    samples_per_step : float
+        Of one step; 0 = not known.
     minibatches_per_s : float
         Workers' mini-batches per second: comparable between rows of one batch per worker, known or not.
     interval : Interval or None
@@ -121,4 +123,4 @@ class Answer:
     recommendation: Recommendation | None
     notices: tuple[Notice, ...]
     basis: Basis
-    samples_per_step: Ints
+    samples_per_step: Floats

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -11,6 +10,8 @@ from nodewise.domain.columns import Ints, constant_ints, freeze
 from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Violation
 from nodewise.domain.profile import Profile
+from nodewise.estimation.derived import KEPT_ROWS
+from nodewise.ports.cache import LruCache
 
 __all__ = ["Defaults", "defaults_of", "resolved"]
 
@@ -66,17 +67,28 @@ def defaults_of(profile: Profile) -> Defaults:
     )
 
 
-@lru_cache(maxsize=8192)
+_kept: LruCache[tuple[Configurations, Defaults], Configurations] = LruCache(KEPT_ROWS)
+
+
 def resolved(configurations: Configurations, defaults: Defaults) -> Configurations:
     """The same rows with nothing left open that the evidence can tell.
 
-    Cached by identity of the columns: the wire hands out one object per distinct question.
+    Remembered by the identity of the configurations: the wire hands out one object per distinct question.
 
     Raises
     ------
     NodewiseError
         INVALID_FIELD where the evidence holds several values and the question does not choose.
     """
+    key = (configurations, defaults)
+    known = _kept.get(key)
+    if known is None:
+        known = _resolve(configurations, defaults)
+        _kept.put(key, known, len(configurations) or 1)
+    return known
+
+
+def _resolve(configurations: Configurations, defaults: Defaults) -> Configurations:
     changes: dict[str, object] = {}
 
     sync_mode = configurations.sync_mode

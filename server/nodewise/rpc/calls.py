@@ -135,7 +135,7 @@ def _unary(path: str, method: Method) -> Callable[[Any, Context], Awaitable[byte
         try:
             if request is _UNDECODABLE:
                 raise _malformed(path)
-            reply: bytes = (await behaviour(request, call)).SerializeToString()
+            reply = _serialised(await behaviour(request, call))
             if len(reply) > limit:
                 raise too_large(len(reply), limit)
         except NodewiseError as error:
@@ -159,7 +159,7 @@ def _streaming(path: str, method: Method) -> Callable[[Any, Context], AsyncItera
                 raise _malformed(path)
             source = _decoded(request, path) if method.streams_in else request
             async for message in behaviour(source, call):
-                reply = message.SerializeToString()
+                reply = _serialised(message)
                 if len(reply) > limit:
                     raise too_large(len(reply), limit)
                 yield reply
@@ -169,6 +169,11 @@ def _streaming(path: str, method: Method) -> Callable[[Any, Context], AsyncItera
             await _abort(context, path, call, _fault(path, call, error))
 
     return handle
+
+
+def _serialised(reply: Message | bytes) -> bytes:
+    """A reply as bytes; a behaviour may have them at hand."""
+    return reply if isinstance(reply, bytes) else reply.SerializeToString()
 
 
 async def _decoded(requests: AsyncIterator[Any], path: str) -> AsyncIterator[Any]:

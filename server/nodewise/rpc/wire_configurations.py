@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from nodewise.domain.configurations import (
     packed_nodes,
 )
 from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.ports.cache import LruCache
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader
 from nodewise_protos.v1 import configuration_pb2 as pb
@@ -43,8 +43,8 @@ _INTS: Final = (
     ("recomputations", "recomputation", 0, 0, int(max(Recomputation))),
     ("backup_workers", "backup_workers", 0, 0, 1 << 20),
 )
-_CACHED_BYTES: Final = 16 * 1024
-"""Largest message whose reading is remembered: schedulers ask about the same few configurations again and again."""
+KEPT_ROWS: Final = 1 << 17
+"""Rows of questions that are remembered as they were read, together."""
 
 _COLUMNS: Final = (
     "nodes",
@@ -74,10 +74,10 @@ def read_candidates(
     parts = []
     explicit = configurations.SerializeToString()
     if explicit:
-        parts.append(_candidates(explicit, f"{path}configurations", limits))
+        parts.append(_remembered(_explicit, explicit, f"{path}configurations", limits))
     total = sum(len(part) for part in parts)
     for number, message in enumerate(ranges):
-        expanded = _range(message.SerializeToString(), f"{path}ranges[{number}]", limits)
+        expanded = _remembered(_range, message.SerializeToString(), f"{path}ranges[{number}]", limits)
         total += len(expanded)
         if total > limits.rows_per_call:
             break
@@ -101,20 +101,28 @@ def read_candidates(
     return Configurations.concatenated(parts)
 
 
-def _candidates(data: bytes, path: str, limits: Limits) -> Configurations:
-    return (_remembered if len(data) <= _CACHED_BYTES else _read)(data, path, limits)
+_kept: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_ROWS)
 
 
-def _read(data: bytes, path: str, limits: Limits) -> Configurations:
+def _remembered(
+    read: Callable[[bytes, str, Limits], Configurations], data: bytes, path: str, limits: Limits
+) -> Configurations:
+    """What was read from the same bytes before: schedulers ask about the same few configurations again and again."""
+    key = (read.__name__, data, path, limits)
+    known = _kept.get(key)
+    if known is None:
+        known = read(data, path, limits)
+        _kept.put(key, known, len(known) or 1)
+    return known
+
+
+def _explicit(data: bytes, path: str, limits: Limits) -> Configurations:
     reader = Reader()
     found = read_configurations(pb.Configurations.FromString(data), path, reader, limits)
     if reader.clean and len(found) and not (found.nodes + found.workers > 0).all():
         reader.wrong(f"{path}.workers", "must be given unless nodes is")
     reader.finish()
     return found
-
-
-_remembered = lru_cache(maxsize=2048)(_read)
 
 
 def read_configurations(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
@@ -146,6 +154,16 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
         columns["hybrid_sync_fraction"] = reader.floats(
             message.hybrid_sync_fractions, f"{path}.hybrid_sync_fractions", rows, default=0.0, most=1.0
         )
+    columns.update(_dictionaries(message, path, rows, reader))
+    found = Configurations.of(rows).replaced(**columns)
+    if reader.clean:
+        _consistent(found, path, reader)
+    return found
+
+
+def _dictionaries(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
+    """Columns that are more than numbers: devices, precisions and placement."""
+    columns: dict[str, object] = {}
     if message.device_names:
         columns.update(_devices(message, path, rows, reader))
     elif message.device_indexes:
@@ -154,10 +172,7 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
         columns.update(_precisions(message, path, rows, reader))
     if message.placement_workers or message.placement_offsets:
         columns["placement"] = _placement(message, path, rows, reader)
-    found = Configurations.of(rows).replaced(**columns)
-    if reader.clean:
-        _consistent(found, path, reader)
-    return found
+    return columns
 
 
 def _devices(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
@@ -269,7 +284,6 @@ def read_template(message: pb.Configurations, path: str, reader: Reader, limits:
     return Configurations.of(1)
 
 
-@lru_cache(maxsize=2048)
 def _range(data: bytes, path: str, limits: Limits) -> Configurations:
     message = pb.ConfigurationRange.FromString(data)
     reader = Reader()

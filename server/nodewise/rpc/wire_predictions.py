@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
-from nodewise.domain.columns import Floats
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import (
     HighestThroughput,
@@ -19,7 +22,7 @@ from nodewise.domain.objective import (
     Recommendation,
     Rule,
 )
-from nodewise.domain.predictions import Fidelity, Options, RowStatus
+from nodewise.domain.predictions import Fidelity, Options
 from nodewise.estimation.question import AUTO, Answer, Basis, Freshness
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_profiles import timestamp
@@ -38,16 +41,6 @@ __all__ = [
     "write_refusal",
 ]
 
-_EVERYTHING: Final = frozenset(
-    {
-        prediction_pb2.PREDICTION_COLUMN_INTERVAL,
-        prediction_pb2.PREDICTION_COLUMN_BREAKDOWN,
-        prediction_pb2.PREDICTION_COLUMN_UTILISATION,
-        prediction_pb2.PREDICTION_COLUMN_STALENESS,
-        prediction_pb2.PREDICTION_COLUMN_MEMORY,
-        prediction_pb2.PREDICTION_COLUMN_WORK,
-    }
-)
 LARGEST_AMOUNT: Final = 1e18
 """Largest amount of samples, epochs, seconds or money that is taken for one."""
 
@@ -62,9 +55,6 @@ class ReadOptions:
     allow_fallback: bool
     columns: frozenset[int]
     options: Options
-
-
-_DEFAULT_OPTIONS: Final = ReadOptions(AUTO, 0.9, Freshness.WAIT, False, _EVERYTHING, Options())  # noqa: FBT003
 
 
 def read_options(message: service_pb.PredictOptions, path: str = "options") -> ReadOptions:
@@ -174,90 +164,135 @@ def _prices(messages: Sequence[objective_pb2.Price], path: str, reader: Reader) 
 
 def write_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> prediction_pb2.Predictions:
     """The rows of all answers, one after the other; a column that only some have is 0 in the others' rows."""
-    single = answers[0] if len(answers) == 1 else None
-    lengths = [len(answer.predictions) for answer in answers]
-
-    def joined(of: Callable[[Answer], Floats | None]) -> list[float] | None:
-        if single is not None:
-            column = of(single)
-            return None if column is None else column.tolist()
-        found = [of(answer) for answer in answers]
-        if all(column is None for column in found):
-            return None
-        values: list[float] = []
-        for column, length in zip(found, lengths):
-            values.extend([0.0] * length if column is None else column.tolist())
-        return values
-
-    def named(of: Callable[[Answer], Mapping[str, Floats]]) -> list[prediction_pb2.NamedColumn]:
-        if single is not None:
-            return [
-                prediction_pb2.NamedColumn(name=name, values=column.tolist()) for name, column in of(single).items()
-            ]
-        names = dict.fromkeys(name for answer in answers for name in of(answer))
-        return [prediction_pb2.NamedColumn(name=name, values=joined(_getter(of, name))) for name in names]
-
-    with_batch = any(answer.samples_per_s.any() for answer in answers)
-    message = prediction_pb2.Predictions(
-        rows_count=sum(lengths),
-        step_seconds=joined(lambda answer: answer.predictions.step_s),
-        steps_per_second=joined(lambda answer: answer.steps_per_s),
-        samples_per_second=joined(lambda answer: answer.samples_per_s) if with_batch else None,
-        extrapolation_ratios=joined(lambda answer: answer.predictions.extrapolation),
-        nodes=_ints(answers, "nodes"),
-        workers=_ints(answers, "workers"),
-    )
-    _write_bottlenecks(message, answers)
-    if prediction_pb2.PREDICTION_COLUMN_INTERVAL in columns:
-        intervals = [answer.interval for answer in answers if answer.interval is not None]
-        if intervals:
-            message.lower_steps_per_second.extend(
-                joined(lambda answer: answer.interval.lower_steps_per_s if answer.interval else None) or ()
-            )
-            message.upper_steps_per_second.extend(
-                joined(lambda answer: answer.interval.upper_steps_per_s if answer.interval else None) or ()
-            )
-            message.interval_coverage = intervals[0].coverage
-            message.interval_basis = int(intervals[0].basis)  # type: ignore[assignment]  # the same numbers, tested
-    if prediction_pb2.PREDICTION_COLUMN_BREAKDOWN in columns:
-        message.breakdown_seconds.extend(named(lambda answer: answer.predictions.breakdown_s))
-    if prediction_pb2.PREDICTION_COLUMN_UTILISATION in columns:
-        message.utilisation.extend(named(lambda answer: answer.predictions.utilisation))
-    if prediction_pb2.PREDICTION_COLUMN_STALENESS in columns:
-        message.staleness_mean_steps.extend(joined(lambda answer: answer.predictions.staleness_mean) or ())
-        message.staleness_p95_steps.extend(joined(lambda answer: answer.predictions.staleness_p95) or ())
-    if prediction_pb2.PREDICTION_COLUMN_MEMORY in columns:
-        message.memory_bytes.extend(joined(lambda answer: answer.predictions.memory_bytes) or ())
-        message.excess_memory_bytes.extend(joined(lambda answer: answer.predictions.excess_memory_bytes) or ())
-    if prediction_pb2.PREDICTION_COLUMN_WORK in columns:
-        message.finish_seconds.extend(joined(lambda answer: answer.finish_s) or ())
-        message.costs.extend(joined(lambda answer: answer.costs) or ())
+    joined = _one(answers[0]) if len(answers) == 1 else _many(answers)
+    fields: dict[str, Any] = {
+        "rows_count": sum(len(answer.predictions) for answer in answers),
+        "step_seconds": joined(lambda answer: answer.predictions.step_s),
+        "steps_per_second": joined(lambda answer: answer.steps_per_s),
+        "extrapolation_ratios": joined(lambda answer: answer.predictions.extrapolation),
+        "nodes": joined(lambda answer: answer.configurations.nodes),
+        "workers": joined(lambda answer: answer.configurations.workers),
+    }
+    if any(np.logical_or.reduce(answer.samples_per_s) for answer in answers):
+        fields["samples_per_second"] = joined(lambda answer: answer.samples_per_s)
+    for column in columns:
+        fields.update(_OPTIONAL[column](answers, joined))
+    fields.update(_bottlenecks(answers))
+    message = prediction_pb2.Predictions(**fields)
     _write_statuses(message, answers)
     return message
 
 
-def _getter(of: Callable[[Answer], Mapping[str, Floats]], name: str) -> Callable[[Answer], Floats | None]:
+_Column = Callable[[Answer], "Floats | Ints | None"]
+_Joined = Callable[[_Column], "list[float] | None"]
+
+
+def _one(answer: Answer) -> _Joined:
+    def joined(of: _Column) -> list[float] | None:
+        column = of(answer)
+        return None if column is None else column.tolist()
+
+    return joined
+
+
+def _many(answers: Sequence[Answer]) -> _Joined:
+    def joined(of: _Column) -> list[float] | None:
+        found = [of(answer) for answer in answers]
+        if all(column is None for column in found):
+            return None
+        values: list[float] = []
+        for column, answer in zip(found, answers):
+            values.extend([0.0] * len(answer.predictions) if column is None else column.tolist())
+        return values
+
+    return joined
+
+
+def _interval(answers: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
+    first = next((answer.interval for answer in answers if answer.interval is not None), None)
+    if first is None:
+        return {}
+    return {
+        "lower_steps_per_second": joined(lambda answer: answer.interval.lower_steps_per_s if answer.interval else None),
+        "upper_steps_per_second": joined(lambda answer: answer.interval.upper_steps_per_s if answer.interval else None),
+        "interval_coverage": first.coverage,
+        "interval_basis": int(first.basis),
+    }
+
+
+def _breakdown(answers: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
+    return {"breakdown_seconds": _named(answers, joined, lambda answer: answer.predictions.breakdown_s)}
+
+
+def _utilisation(answers: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
+    return {"utilisation": _named(answers, joined, lambda answer: answer.predictions.utilisation)}
+
+
+def _staleness(_: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
+    return {
+        "staleness_mean_steps": joined(lambda answer: answer.predictions.staleness_mean),
+        "staleness_p95_steps": joined(lambda answer: answer.predictions.staleness_p95),
+    }
+
+
+def _memory(_: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
+    return {
+        "memory_bytes": joined(lambda answer: answer.predictions.memory_bytes),
+        "excess_memory_bytes": joined(lambda answer: answer.predictions.excess_memory_bytes),
+    }
+
+
+def _work(_: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
+    return {
+        "finish_seconds": joined(lambda answer: answer.finish_s),
+        "costs": joined(lambda answer: answer.costs),
+    }
+
+
+_OPTIONAL: Final[Mapping[int, Callable[[Sequence[Answer], _Joined], dict[str, Any]]]] = MappingProxyType(
+    {
+        prediction_pb2.PREDICTION_COLUMN_INTERVAL: _interval,
+        prediction_pb2.PREDICTION_COLUMN_BREAKDOWN: _breakdown,
+        prediction_pb2.PREDICTION_COLUMN_UTILISATION: _utilisation,
+        prediction_pb2.PREDICTION_COLUMN_STALENESS: _staleness,
+        prediction_pb2.PREDICTION_COLUMN_MEMORY: _memory,
+        prediction_pb2.PREDICTION_COLUMN_WORK: _work,
+    }
+)
+_EVERYTHING: Final = frozenset(_OPTIONAL)
+_DEFAULT_OPTIONS: Final = ReadOptions(AUTO, 0.9, Freshness.WAIT, False, _EVERYTHING, Options())  # noqa: FBT003
+
+
+def _named(
+    answers: Sequence[Answer], joined: _Joined, of: Callable[[Answer], Mapping[str, Floats]]
+) -> list[prediction_pb2.NamedColumn]:
+    names = dict.fromkeys(name for answer in answers for name in of(answer))
+    return [prediction_pb2.NamedColumn(name=name, values=joined(_getter(of, name))) for name in names]
+
+
+def _getter(of: Callable[[Answer], Mapping[str, Floats]], name: str) -> _Column:
     return lambda answer: of(answer).get(name)
 
 
-def _ints(answers: Sequence[Answer], name: str) -> list[int]:
-    return [value for answer in answers for value in getattr(answer.configurations, name).tolist()]
-
-
-def _write_bottlenecks(message: prediction_pb2.Predictions, answers: Sequence[Answer]) -> None:
+def _bottlenecks(answers: Sequence[Answer]) -> dict[str, Any]:
+    if len(answers) == 1:
+        predictions = answers[0].predictions
+        return {
+            "bottleneck_names": predictions.bottlenecks,
+            "bottleneck_indexes": predictions.bottleneck_index.tolist(),
+        }
     dictionary: dict[str, int] = {}
     indexes: list[int] = []
     for answer in answers:
         predictions = answer.predictions
         codes = [dictionary.setdefault(name, len(dictionary)) for name in predictions.bottlenecks]
         indexes.extend(codes[index] if index >= 0 else -1 for index in predictions.bottleneck_index.tolist())
-    message.bottleneck_names.extend(dictionary)
-    message.bottleneck_indexes.extend(indexes)
+    return {"bottleneck_names": list(dictionary), "bottleneck_indexes": indexes}
 
 
 def _write_statuses(message: prediction_pb2.Predictions, answers: Sequence[Answer]) -> None:
     """Statuses (left out when every row is answered), refusals and warnings, with rows counted over all answers."""
-    if not all((answer.predictions.status == RowStatus.ANSWERED).all() for answer in answers):
+    if not all(answer.predictions.all_answered for answer in answers):
         for answer in answers:
             message.statuses.extend(answer.predictions.status.tolist())
     offset = 0

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from types import TracebackType
 
+from nodewise.estimation.registry import Registry
 from nodewise.runtime.serve import application_of, new_event_loop
 from nodewise.runtime.settings import Settings
 
@@ -13,16 +14,25 @@ __all__ = ["EmbeddedServer"]
 
 
 class EmbeddedServer:
-    """Serves on loopback, on a port that the system picks, from entering to leaving the context."""
+    """Serves on loopback, on a port that the system picks, from entering to leaving the context.
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    Parameters
+    ----------
+    settings : Settings or None
+        None = a store in memory.
+    registry : Registry or None
+        Plugins; None = those installed.
+    """
+
+    def __init__(self, settings: Settings | None = None, registry: Registry | None = None) -> None:
         self._settings = settings or Settings(store="memory:", grace_s=1.0)
+        self._registry = registry
         self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="nodewise-embedded", daemon=True)
         self.target = ""
 
     def __enter__(self) -> EmbeddedServer:
-        self._application = application_of(self._settings)
+        self._application = application_of(self._settings, self._registry)
         self._thread.start()
         starting = asyncio.run_coroutine_threadsafe(self._application.start("127.0.0.1:0"), self._loop)
         self.target = f"127.0.0.1:{starting.result()}"

@@ -19,7 +19,7 @@ from typing import Any, Final
 import structlog
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.estimation.registry import load_registry
+from nodewise.estimation.registry import Registry, load_registry
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.traces import DirectoryTraceStore
 from nodewise.runtime.application import Application, PortInUseError
@@ -44,15 +44,16 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def application_of(settings: Settings) -> Application:
-    """An application as set.
+def application_of(settings: Settings, registry: Registry | None = None) -> Application:
+    """An application as set; a registry that is given stands in for the plugins that are installed.
 
     Raises
     ------
     PluginConflictError, StoreFormatError, SettingsError
         Whatever must stop a start, with a text for the operator.
     """
-    registry = load_registry(allowed=settings.plugins, safe_mode=settings.safe_mode)
+    if registry is None:
+        registry = load_registry(allowed=settings.plugins, safe_mode=settings.safe_mode)
     traces = DirectoryTraceStore(Path(settings.traces)) if settings.traces else None
     try:
         store = open_store(settings.store, settings.durability, traces)

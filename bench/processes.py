@@ -1,0 +1,43 @@
+"""Servers under measurement: started as processes, their CPU time read from the operating system."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+
+HERE = Path(__file__).resolve().parent
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class Server:
+    """A server process on loopback, pinned to one core where the machine has several."""
+
+    def __init__(self, *command: str) -> None:
+        environment = {**os.environ, "NODEWISE_LOG_LEVEL": "error"}
+        self._process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True, env=environment)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line.startswith("listening on "):
+            raise RuntimeError(f"{command} did not start: {line!r}")
+        self.target = line.removeprefix("listening on ").strip()
+        cores = sorted(os.sched_getaffinity(0))
+        if len(cores) > 1:
+            for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), {cores[0]})
+
+    def cpu_s(self) -> float:
+        """User and system time of the process so far, all threads."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=30)

@@ -1,0 +1,31 @@
+"""Benchmarks, each paired with its baseline in one run; one JSON object per line.
+
+``python bench/run.py [NAME...]`` runs those whose module is named, else all.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import curves
+import ingest
+import rpc
+
+MODULES = {"rpc": rpc, "ingest": ingest, "curves": curves}
+
+
+def main() -> int:
+    """Run them and print."""
+    wanted = sys.argv[1:] or list(MODULES)
+    unknown = [name for name in wanted if name not in MODULES]
+    if unknown:
+        print(f"no benchmark is named {unknown[0]!r}; there are: {', '.join(MODULES)}", file=sys.stderr)
+        return 2
+    for name in wanted:
+        for result in MODULES[name].run():
+            print(result.line(), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""A bounded cache that threads share."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Generic, TypeVar
+
+__all__ = ["LruCache"]
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+class LruCache(Generic[KeyT, ValueT]):
+    """A mapping that forgets what was used least recently.
+
+    Parameters
+    ----------
+    capacity : int
+        Sum of the entries' weights that is kept. What weighs more than that is not kept at all.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._weight = 0
+        self._entries: OrderedDict[KeyT, tuple[ValueT, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: KeyT) -> ValueT | None:
+        """The value, or None."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry[0]
+
+    def put(self, key: KeyT, value: ValueT, weight: int = 1) -> None:
+        """Keep a value."""
+        if weight > self._capacity:
+            return
+        with self._lock:
+            before = self._entries.pop(key, None)
+            self._weight += weight - (before[1] if before else 0)
+            self._entries[key] = (value, weight)
+            while self._weight > self._capacity:
+                _, (_, dropped) = self._entries.popitem(last=False)
+                self._weight -= dropped

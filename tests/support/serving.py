@@ -1,0 +1,179 @@
+"""Real servers for tests: in this process with any plugins, or as a process of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+
+from nodewise.estimation.registry import Loaded, PluginProblem, Registry, load_registry
+from nodewise.plugin import EstimatorRecord, PolicyRecord
+from nodewise_protos.v1 import (
+    configuration_pb2,
+    evaluation_service_pb2_grpc,
+    prediction_service_pb2_grpc,
+    profile_pb2,
+    profile_service_pb2_grpc,
+    schedule_service_pb2_grpc,
+)
+
+COMMAND = (str(Path(sys.executable).parent / "nodewise"),)
+
+
+def registry_with(
+    estimators: tuple[EstimatorRecord, ...] = (),
+    policies: tuple[PolicyRecord, ...] = (),
+    *,
+    mode: str = "inline",
+    problems: tuple[PluginProblem, ...] = (),
+) -> Registry:
+    """The shipped plugins and some more."""
+    shipped = load_registry(safe_mode=True)
+    more_estimators = {record.name: Loaded(record, "tests 1.0", mode) for record in estimators}
+    more_policies = {record.name: Loaded(record, "tests 1.0", mode) for record in policies}
+    return Registry(
+        estimators=MappingProxyType({**shipped.estimators, **more_estimators}),
+        policies=MappingProxyType({**shipped.policies, **more_policies}),
+        trace_readers=shipped.trace_readers,
+        diagnosers=shipped.diagnosers,
+        problems=problems,
+    )
+
+
+class Stubs:
+    """Every service behind one target."""
+
+    def __init__(self, target: str) -> None:
+        self.channel = grpc.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1)])
+        self.prediction = prediction_service_pb2_grpc.PredictionServiceStub(self.channel)
+        self.profile = profile_service_pb2_grpc.ProfileServiceStub(self.channel)
+        self.schedule = schedule_service_pb2_grpc.ScheduleServiceStub(self.channel)
+        self.evaluation = evaluation_service_pb2_grpc.EvaluationServiceStub(self.channel)
+
+    def __enter__(self) -> Stubs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.channel.close()
+
+
+class ServerProcess:
+    """``nodewise serve`` as a process; stopped on leaving the context."""
+
+    def __init__(self, *arguments: str, environment: dict[str, str] | None = None, listen: str = "127.0.0.1:0") -> None:
+        self._process = subprocess.Popen(
+            [*COMMAND, "serve", "--listen", listen, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line.startswith("listening on "):
+            _, errors = self._process.communicate(timeout=30)
+            raise RuntimeError(f"the server did not start: {line!r} {errors}")
+        self.target = line.removeprefix("listening on ").strip()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        """As a power switch would, for the process."""
+        self._process.kill()
+        self._process.communicate()
+
+    def terminate(self) -> tuple[int, str]:
+        """SIGTERM; returns the exit status and what was logged."""
+        self._process.send_signal(signal.SIGTERM)
+        _, errors = self._process.communicate(timeout=30)
+        return self._process.returncode, errors
+
+    def __enter__(self) -> ServerProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self.terminate()
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+class Failure:
+    """What a failed call says."""
+
+    def __init__(self, error: grpc.RpcError) -> None:
+        assert isinstance(error, grpc.Call)
+        self.code = error.code()
+        self.message = error.details() or ""
+        self.trailers: dict[str, Any] = dict(error.trailing_metadata() or ())
+        self.status = status_pb2.Status.FromString(self.trailers.get("grpc-status-details-bin", b""))
+        info, request = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
+        for detail in self.status.details:
+            detail.Unpack(info)
+            detail.Unpack(request)
+        self.reason, self.domain, self.metadata = info.reason, info.domain, dict(info.metadata)
+        self.fields = {violation.field: violation.description for violation in request.field_violations}
+
+
+def failure_of(call: Any, *arguments: Any, **options: Any) -> Failure:
+    """The failure of a call that must fail; a stream is read to its end."""
+    try:
+        reply = call(*arguments, **options)
+        if isinstance(reply, Iterator):
+            list(reply)
+    except grpc.RpcError as error:
+        return Failure(error)
+    raise AssertionError("the call did not fail")
+
+
+def one_worker_phases(
+    download_s: float = 0.15876, compute_s: float = 0.29659, upload_s: float = 0.16033, update_s: float = 0.005
+) -> profile_pb2.ProfileContent:
+    """Phases of one asynchronous worker; by default those of job a1 of the testbed table."""
+    return profile_pb2.ProfileContent(
+        phase_timings=profile_pb2.PhaseTimings(
+            configurations=configuration_pb2.Configurations(
+                nodes=[1], workers=[1], parameter_servers=[1], sync_modes=[configuration_pb2.SYNC_MODE_ASYNC]
+            ),
+            download_seconds=[download_s],
+            compute_seconds=[compute_s],
+            upload_seconds=[upload_s],
+            update_seconds=[update_s],
+        )
+    )
+
+
+def inline(content: profile_pb2.ProfileContent | None = None) -> profile_pb2.ProfileSource:
+    """A profile in the request itself."""
+    return profile_pb2.ProfileSource(inline=content or one_worker_phases())
+
+
+def stored(profile_id: str) -> profile_pb2.ProfileSource:
+    """A profile by name."""
+    return profile_pb2.ProfileSource(profile_id=profile_id)
+
+
+def workers(*counts: int) -> configuration_pb2.Configurations:
+    """Explicit numbers of workers."""
+    return configuration_pb2.Configurations(workers=counts)
+
+
+def observed(counts: list[int], rates: list[float]) -> profile_pb2.Observations:
+    """Measured asynchronous runs."""
+    return profile_pb2.Observations(
+        configurations=configuration_pb2.Configurations(
+            nodes=counts, workers=counts, parameter_servers=[1], sync_modes=[configuration_pb2.SYNC_MODE_ASYNC]
+        ),
+        steps_per_second=rates,
+    )
