@@ -47,7 +47,7 @@ class ResumePolicy:
 
     def pause_s(self, attempt: int, error: NodewiseError | None) -> float:
         """Seconds before the next stream after this many without progress."""
-        pause = min(self.max_pause_s, self.initial_pause_s * self.multiplier ** (attempt - 1))
+        pause = min(self.max_pause_s, self.initial_pause_s * self.multiplier ** min(attempt - 1, 60))
         pause *= 1.0 + self.jitter * (2.0 * self.uniform() - 1.0)
         asked = error.retry_delay_s if error is not None else None
         return max(pause, asked or 0.0)

@@ -118,7 +118,7 @@ class Link:
 
     def cut(self) -> None:
         """Whatever is on its way is lost."""
-        if self.streaming:
+        if self.streaming and self.core.opened:  # opening gives up early, as its own test shows
             self.out.clear()
             self.back.clear()
             self.streaming = self.ready = False
