@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import grpc
@@ -172,19 +173,29 @@ def test_an_objective_out_of_reach_is_a_notice(stubs: Stubs) -> None:
     ]
 
 
-def test_a_deadline_that_passes_is_deadline_exceeded(stubs: Stubs) -> None:
-    failure = failure_of(
-        stubs.prediction.Predict,
-        predictions.PredictRequest(profile=inline(), configurations=workers(1)),
-        timeout=0.000001,
-    )
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_deadline_that_passes_is_deadline_exceeded(stated: bool) -> None:
+    ended = threading.Event()
+    waits = record("waits", Constant(fit=lambda: ended.wait(30)))
+    settings = Settings(store="memory:", default_deadline_s=60 if stated else 0.2)
+    with EmbeddedServer(settings, registry_with((waits,), mode="thread")) as server, Stubs(server.target) as stubs:
+        options = predictions.PredictOptions(estimator="waits")
+        request = predictions.PredictRequest(profile=inline(), configurations=workers(1), options=options)
+        failure = failure_of(stubs.prediction.Predict, request, timeout=0.2 if stated else None)
+        # A slow estimator in a thread keeps nobody else waiting.
+        others = predictions.PredictRequest(
+            profile=inline(), configurations=workers(1), options=predictions.PredictOptions(estimator="queueing")
+        )
+        assert stubs.prediction.Predict(others).predictions.rows_count == 1
+        ended.set()
     assert failure.code is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert failure.reason == ("" if stated else Reason.DEADLINE_EXCEEDED)
 
 
 def test_a_fault_of_ours_says_nothing_but_the_request_id() -> None:
     registry = registry_with((record("fails", Constant()),))
     with EmbeddedServer(None, registry) as server, Stubs(server.target) as stubs:
-        server._application._engine.answer = _raise  # type: ignore[method-assign]
+        server._application._engine.prepared = _raise  # type: ignore[method-assign]
         request = predictions.PredictRequest(profile=inline(), configurations=workers(1))
         failure = failure_of(stubs.prediction.Predict, request, metadata=(("x-request-id", "mine-17"),))
     assert failure.code is grpc.StatusCode.INTERNAL

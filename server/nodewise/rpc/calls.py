@@ -120,22 +120,28 @@ def _request_id(context: Context) -> str:
     return f"{_PREFIX}-{os.getpid():x}-{next(_numbers):x}"
 
 
-def _deadline(context: Context, default_s: float | None) -> float | None:
+def _deadline(context: Context, default_s: float | None) -> tuple[float | None, bool]:
+    """When the call's time is over (monotonic seconds), and whether it is us who must watch it.
+
+    gRPC ends calls whose caller stated a deadline; nobody watches the default of those that stated none.
+    """
     remaining: float | None = cast("float | None", context.time_remaining())  # the stub forgets calls without deadline
-    if remaining is None:
-        remaining = default_s
-    return None if remaining is None else time.monotonic() + remaining
+    if remaining is not None:
+        return time.monotonic() + remaining, False
+    return (None, False) if default_s is None else (time.monotonic() + default_s, True)
 
 
 def _unary(path: str, method: Method) -> Callable[[Any, Context], Awaitable[bytes]]:
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
 
     async def handle(request: Any, context: Context) -> bytes:
-        call = Call(_request_id(context), _deadline(context, default_s))
+        deadline_s, ours = _deadline(context, default_s)
+        call = Call(_request_id(context), deadline_s)
         try:
             if request is _UNDECODABLE:
                 raise _malformed(path)
-            reply = _serialised(await behaviour(request, call))
+            work = behaviour(request, call)
+            reply = _serialised(await (asyncio.wait_for(work, default_s) if ours else work))
             if len(reply) > limit:
                 raise too_large(len(reply), limit)
         except NodewiseError as error:
@@ -152,7 +158,8 @@ def _streaming(path: str, method: Method) -> Callable[[Any, Context], AsyncItera
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
 
     async def handle(request: Any, context: Context) -> AsyncIterator[bytes]:
-        call = Call(_request_id(context), _deadline(context, default_s))
+        deadline_s, _ = _deadline(context, default_s)
+        call = Call(_request_id(context), deadline_s)
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         try:
             if request is _UNDECODABLE:

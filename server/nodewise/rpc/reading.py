@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
-from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.findings import Findings
 
 __all__ = ["PROFILE_ID_RULE", "Reader"]
 
@@ -20,38 +20,10 @@ PROFILE_ID_RULE: Final = (
     "the last no space"
 )
 _SHOWN: Final = 60
-MAX_VIOLATIONS: Final = 20
-"""Violations that one error lists; a caller mends the first few, and replies stay small."""
 
 
-class Reader:
-    """Collects what is wrong in a request; :meth:`finish` raises it all at once."""
-
-    def __init__(self) -> None:
-        self._violations: list[Violation] = []
-        self._contradictions: list[Violation] = []
-
-    def wrong(self, path: str, description: str) -> None:
-        """A field holds what it must not."""
-        if len(self._violations) < MAX_VIOLATIONS:
-            self._violations.append(Violation(path, description))
-
-    def contradicts(self, path: str, description: str) -> None:
-        """A field contradicts another."""
-        if len(self._contradictions) < MAX_VIOLATIONS:
-            self._contradictions.append(Violation(path, description))
-
-    @property
-    def clean(self) -> bool:
-        """Whether nothing wrong was found so far."""
-        return not self._violations and not self._contradictions
-
-    def finish(self) -> None:
-        """Raise INVALID_FIELD or CONTRADICTORY_FACTS if anything was wrong."""
-        if self._violations:
-            raise NodewiseError.invalid(self._violations)
-        if self._contradictions:
-            raise NodewiseError.invalid(self._contradictions, Reason.CONTRADICTORY_FACTS)
+class Reader(Findings):
+    """What is wrong in a message, field by field."""
 
     def identifier(self, value: str, path: str) -> str:
         """A name chosen by the client."""
