@@ -1,0 +1,115 @@
+"""Cells of a measurements table: from text to a value, or to what would be right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+__all__ = ["CellError", "CellParser", "choice", "flag", "moment", "number", "placement", "text", "whole"]
+
+CellParser = Callable[[str], Any]
+"""Reads a cell that is not empty."""
+
+MOST_INT32: Final = (1 << 31) - 1
+TRUE: Final = frozenset({"true", "1", "yes"})
+FALSE: Final = frozenset({"false", "0", "no"})
+
+
+class CellError(ValueError):
+    """A cell that holds what it must not; the text begins with "must be"."""
+
+
+def text(most: int) -> CellParser:
+    """Any text of at most so many characters."""
+
+    def parse(cell: str) -> str:
+        if len(cell) > most:
+            raise CellError(f"must be at most {most} characters")
+        return cell
+
+    return parse
+
+
+def choice(*words: str) -> CellParser:
+    """One of some words."""
+    listed = f"{', '.join(words[:-1])} or {words[-1]}"
+
+    def parse(cell: str) -> str:
+        if cell not in words:
+            raise CellError(f"must be {listed}")
+        return cell
+
+    return parse
+
+
+def whole(least: int, most: int = MOST_INT32) -> CellParser:
+    """A whole number; ``4.0`` is one, as spreadsheets and data frames write it."""
+
+    def parse(cell: str) -> int:
+        value = _float(cell)
+        if value is None or not value.is_integer():
+            raise CellError(f"must be a whole number of at least {least}")
+        if value < least:
+            raise CellError(f"must be at least {least}")
+        if value > most:
+            raise CellError(f"must be at most {most}")
+        return int(value)
+
+    return parse
+
+
+def number(*, above: float | None = None, least: float | None = None, unit: str = "") -> CellParser:
+    """A finite number above or at least something."""
+    bound = f"above {above:g}" if above is not None else f"of at least {least:g}"
+    what = f"must be a finite number {bound}{unit and f' ({unit})'}"
+
+    def parse(cell: str) -> float:
+        value = _float(cell)
+        if value is None or (above is not None and value <= above) or (least is not None and value < least):
+            raise CellError(what)
+        return value
+
+    return parse
+
+
+def flag(cell: str) -> bool:
+    """True or false."""
+    word = cell.lower()
+    if word in TRUE:
+        return True
+    if word in FALSE:
+        return False
+    raise CellError("must be true or false")
+
+
+def placement(cell: str) -> tuple[int, ...]:
+    """Workers on each node, e.g. ``4+4``."""
+    parts = cell.split("+")
+    if not all(part.strip().isascii() and part.strip().isdigit() and int(part) >= 1 for part in parts):
+        raise CellError("must be the workers on each node joined by +, each at least 1, such as 4+4")
+    return tuple(int(part) for part in parts)
+
+
+def moment(cell: str) -> datetime:
+    """A time: seconds since 1970, or ISO 8601 (UTC where it names no zone)."""
+    seconds = _float(cell)
+    try:
+        found = datetime.fromisoformat(cell) if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise CellError("must be a time as 2026-03-01T12:00:00Z (ISO 8601) or as seconds since 1970 above 0") from None
+    if found.timestamp() <= 0 if found.tzinfo else found.replace(tzinfo=UTC).timestamp() <= 0:
+        raise CellError("must be a time after 1970")
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _float(cell: str) -> float | None:
+    """A finite number in plain ASCII, or None."""
+    if not cell.isascii() or "_" in cell:
+        return None
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,89 @@
+"""The columns of a measurements table: what they may hold, and what an empty cell stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nodewise.cli.cells import CellParser, choice, flag, moment, number, placement, text, whole
+
+__all__ = ["COLUMNS", "FACTS", "PARAMETER_SERVER_MODES", "PHASES", "REQUIRED", "TRANSFORMER", "Column"]
+
+LONGEST_NAME: Final = 128
+LONGEST_DEVICE: Final = 64
+LARGEST_BYTES: Final = 1 << 53
+
+PARAMETER_SERVER_MODES: Final = frozenset({"async", "sync", "hybrid"})
+PHASES: Final = ("compute_s", "download_s", "upload_s", "update_s")
+TRANSFORMER: Final = ("layers", "hidden_size", "attention_heads", "sequence_length", "vocabulary_size")
+FACTS: Final = ("parameter_bytes", "tensors", "framework", *TRANSFORMER)
+"""What a job trains: the same in all its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the table.
+
+    Attributes
+    ----------
+    parse : callable
+        Reads a cell that is not empty.
+    default : object
+        What an empty cell, or an absent column, stands for; None = not known.
+    required : bool
+        The column must be there.
+    filled : bool
+        No cell of it may be empty.
+    """
+
+    parse: CellParser
+    default: Any = None
+    required: bool = False
+    filled: bool = False
+
+
+_COUNT: Final = Column(whole(1))
+_SECONDS: Final = Column(number(least=0, unit="seconds"))
+
+COLUMNS: Final[dict[str, Column]] = {
+    "job": Column(text(LONGEST_NAME), required=True, filled=True),
+    "device": Column(text(LONGEST_DEVICE), required=True, filled=True),
+    "nodes": Column(whole(1), required=True, filled=True),
+    "workers": Column(whole(1), required=True, filled=True),
+    "steps_per_s": Column(number(above=0, unit="steps per second"), required=True),
+    "split": Column(choice("train", "test"), required=True, filled=True),
+    "sync": Column(choice("async", "sync", "allreduce", "hybrid"), default="allreduce"),
+    "parameter_servers": Column(whole(0), default=0),
+    "placement": Column(placement),
+    "batch_per_worker": _COUNT,
+    "accumulation": Column(whole(1), default=1),
+    "compute_s": _SECONDS,
+    "download_s": _SECONDS,
+    "upload_s": _SECONDS,
+    "update_s": _SECONDS,
+    "compute_cv": Column(number(least=0)),
+    "parameter_bytes": Column(whole(1, LARGEST_BYTES)),
+    "tensors": _COUNT,
+    "link_bytes_per_s": Column(number(above=0, unit="bytes per second")),
+    "exposed_sync_s": _SECONDS,
+    "measured_at": Column(moment),
+    "global_batch": _COUNT,
+    "micro_batch": _COUNT,
+    "layers": _COUNT,
+    "hidden_size": _COUNT,
+    "attention_heads": _COUNT,
+    "sequence_length": _COUNT,
+    "vocabulary_size": _COUNT,
+    "tensor_parallel": _COUNT,
+    "pipeline_parallel": _COUNT,
+    "data_parallel": _COUNT,
+    "precision": Column(text(16)),
+    "recompute": Column(choice("none", "selective", "full")),
+    "sequence_parallel": Column(flag),
+    "interleave": _COUNT,
+    "zero_stage": Column(whole(0, 3)),
+    "expert_parallel": _COUNT,
+    "context_parallel": _COUNT,
+    "framework": Column(text(64)),
+}
+REQUIRED: Final = tuple(name for name, column in COLUMNS.items() if column.required)

@@ -1,0 +1,112 @@
+"""JSON files that hold a message of the service: a profile, a request for a schedule."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from nodewise.cli.failures import InputError, unreadable
+from nodewise.cli.table_content import profile_content
+from nodewise.cli.tables import Table, read_table
+from nodewise_client import ProfileContent
+from nodewise_client._evidence import content_from_wire, content_to_wire
+from nodewise_protos.v1 import profile_pb2, schedule_service_pb2
+
+__all__ = ["read_profile", "read_schedule_request"]
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+def read_profile(path: Path) -> ProfileContent:
+    """A profile: protobuf's JSON of `nodewise.v1.ProfileContent`.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the place and what would be right.
+    """
+    return content_from_wire(_parsed(path, _document(path), profile_pb2.ProfileContent()))
+
+
+def read_schedule_request(path: Path) -> schedule_service_pb2.ScheduleRequest:
+    """A request: protobuf's JSON of `nodewise.v1.ScheduleRequest`. The time is now where it does not say.
+
+    A job's profile may also be ``{"table": FILE, "job": NAME}``: the job of a measurements table, its path relative to
+    the request's.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the place and what would be right.
+    """
+    document = _document(path)
+    jobs = document.get("jobs", [])
+    tables: dict[Path, Table] = {}
+    for index, job in enumerate(jobs if isinstance(jobs, list) else []):
+        profile = job.get("profile") if isinstance(job, dict) else None
+        if isinstance(profile, dict) and "table" in profile:
+            job["profile"] = {"inline": _from_table(path, f"jobs[{index}].profile", profile, tables)}
+    request = _parsed(path, document, schedule_service_pb2.ScheduleRequest())
+    if not request.HasField("now"):
+        request.now.FromDatetime(datetime.now(UTC))
+    return request
+
+
+def _from_table(path: Path, field: str, given: dict[str, Any], tables: dict[Path, Table]) -> dict[str, Any]:
+    unknown = sorted(set(given) - {"table", "job"})
+    if unknown or not all(isinstance(value, str) for value in given.values()):
+        raise InputError(f'{path}: {field}: must be {{"table": FILE, "job": NAME}}, found {json.dumps(given)}')
+    file = path.parent / given["table"]
+    if file not in tables:
+        tables[file] = read_table(file)
+    table = tables[file]
+    job = given.get("job")
+    if not isinstance(job, str) or job not in table.rows_by_job:
+        known = ", ".join(table.jobs)
+        raise InputError(f"{path}: {field}.job: must be a job of {given['table']} ({known}), found {json.dumps(job)}")
+    return json_format.MessageToDict(content_to_wire(profile_content(table, job)))
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is no JSON: byte {error.start} is no UTF-8") from None
+    try:
+        document = json.loads(text, parse_constant=_no_number, object_pairs_hook=_no_twins)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: is no JSON: {error.msg} (column {error.colno})") from None
+    except RecursionError:
+        raise InputError(f"{path}: is no request: it is nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"{path}: is no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise InputError(f"{path}: must hold a JSON object, found {type(document).__name__}")
+    return document
+
+
+def _parsed(path: Path, document: dict[str, Any], message: MessageT) -> MessageT:
+    try:
+        return json_format.ParseDict(document, message)
+    except json_format.ParseError as error:
+        raise InputError(f"{path}: is no {message.DESCRIPTOR.full_name}: {error}") from None
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twin = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twin!r} is there twice in one object")
+    return found

@@ -1,0 +1,109 @@
+"""`nodewise ingest`: the train rows of tables become stored profiles, once however often it is repeated."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import orjson
+import typer
+
+from nodewise.cli.console import print_json, print_table
+from nodewise.cli.errors import in_table
+from nodewise.cli.failures import InputError
+from nodewise.cli.options import AsJson, TimeoutS, Wait
+from nodewise.cli.service import connected
+from nodewise.cli.table_content import observations_of, profile_content, timed_rows, timings_of, train_rows
+from nodewise.cli.tables import Table, read_table
+from nodewise.cli.waiting import waiting
+from nodewise_client import Client, NodewiseError, ProfileContent
+
+__all__ = ["ingest", "ingest_job"]
+
+BATCH_ROWS: Final = 1000
+_NEVER_S: Final = 86_400.0
+"""Batches end when they are full, never by the clock: then a repeated ingest cuts the same batches."""
+
+
+def ingest(
+    files: Annotated[list[Path], typer.Argument(metavar="TABLE.csv...", help="Measurements tables.")],
+    server: Annotated[
+        str | None,
+        typer.Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="The server that stores them."),
+    ] = None,
+    as_json: AsJson = False,
+    timeout_s: TimeoutS = Wait,
+) -> None:
+    """Store each job of the tables as a profile of its name: its facts and its train rows.
+
+    Repeating an ingest changes nothing; one that was cut goes on where it stopped. Test rows are never sent.
+    """
+    if server is None:
+        raise InputError("--server: must name the server that stores the profiles, such as 127.0.0.1:50551")
+    for path in files:
+        if path.suffix.lower() != ".csv" and not path.is_dir():
+            raise InputError(f"{path}: must be a measurements table (.csv); this release ingests no traces")
+    tables = [read_table(path) for path in files]
+    work = [(table, job) for table in tables for job in table.jobs]
+    profiles: dict[str, Any] = {}
+    with connected(server, timeout_s) as client, waiting("ingesting") as progress:
+        for number, (table, job) in enumerate(work):
+            progress.tell(number, len(work))
+            profiles[job] = ingest_job(client, table, job)
+    if as_json:
+        print_json({"profiles": profiles})
+        return
+    print_table(
+        [("profile", False), ("revision", True), ("observations", True), ("traces", True)],
+        [
+            [job, *(str(found[key]) for key in ("revision", "observations", "traces"))]
+            for job, found in profiles.items()
+        ],
+    )
+
+
+def ingest_job(client: Client, table: Table, job: str) -> dict[str, int]:
+    """Store one job's facts and train rows; returns what the profile then holds."""
+    train = train_rows(table, job)
+    timed = timed_rows(table, train)
+    try:
+        _write(client, table, job, timed, train)
+    except NodewiseError as error:
+        # Fields count the rows of a batch: those of the first are the table's.
+        located = in_table(error, table, timed, "batch.phase_timings") or in_table(
+            error, table, train, "batch.observations"
+        )
+        if located is None or len(timed) + len(train) >= BATCH_ROWS:
+            raise
+        raise located from None
+    stored = client.get_profile(job)
+    traces = 0 if stored.content is None else len(tuple(stored.content.traces))
+    return {"revision": stored.revision, "observations": stored.observations_count, "traces": traces}
+
+
+def _write(client: Client, table: Table, job: str, timed: list[int], train: list[int]) -> None:
+    """One session, named by what it writes: its batches are the same every time, so what is durable is skipped."""
+    content = profile_content(table, job)
+    with client.ingest(
+        job, session_id=_session(table, content, train), batch_rows=BATCH_ROWS, linger_s=_NEVER_S
+    ) as writer:
+        done = writer.durable_sequence_number
+        # The last batch commits; it holds whatever the full ones before it leave, be it nothing.
+        if done > (len(timed) + len(train)) // BATCH_ROWS:
+            return
+        if not done:
+            writer.facts(workload=content.workload, network=content.network)
+        skip = done * BATCH_ROWS
+        phases, runs = timed[skip:], train[max(0, skip - len(timed)) :]
+        if phases:
+            writer.phases(timings_of(table, phases))
+        if runs:
+            writer.observe(observations_of(table, runs))
+        writer.commit()
+
+
+def _session(table: Table, content: ProfileContent, train: list[int]) -> str:
+    rows = [{name: column[row] for name, column in table.columns.items() if column[row] is not None} for row in train]
+    described = orjson.dumps([repr((content.workload, content.network)), rows], option=orjson.OPT_SORT_KEYS)
+    return f"table-{hashlib.sha256(described).hexdigest()}"

@@ -1,0 +1,114 @@
+"""Measured rows of a table that can be compared with a prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nodewise.cli.questions import AskedJob
+from nodewise.cli.tables import Table
+from nodewise_client import Prediction
+
+__all__ = ["Point", "at", "measured_points"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A measured row; its rates as in a prediction."""
+
+    nodes: int
+    workers: int
+    steps_per_s: float
+    samples_per_s: float | None
+    train: bool
+
+
+def measured_points(asked: AskedJob, template: Mapping[str, Any], answered: Sequence[Prediction]) -> list[Point]:
+    """The measured rows of a job that run as was asked: what the options state, and the batch that was predicted."""
+    table = asked.table
+    if table is None:
+        return []
+    batches = _Batches(answered)
+    points = []
+    for row in asked.rows:
+        steps_per_s = table.columns["steps_per_s"][row]
+        if steps_per_s is None or not _as_stated(table, row, template):
+            continue
+        per_step = _samples_per_step(table, row)
+        if not batches.alike(table, row, per_step):
+            continue
+        points.append(
+            Point(
+                nodes=table.columns["nodes"][row],
+                workers=table.columns["workers"][row],
+                steps_per_s=steps_per_s,
+                samples_per_s=None if per_step is None else per_step * steps_per_s,
+                train=table.columns["split"][row] == "train",
+            )
+        )
+    return points
+
+
+def at(points: Sequence[Point], found: Prediction) -> Point | None:
+    """The measured row of a predicted one, preferably one that was not learned from."""
+    same = [point for point in points if (point.nodes, point.workers) == (found.nodes, found.workers)]
+    return min(same, key=lambda point: point.train, default=None)
+
+
+class _Batches:
+    """Samples per step of what was predicted, by scale."""
+
+    def __init__(self, answered: Sequence[Prediction]) -> None:
+        self._by_workers: dict[int, float] = {}
+        for found in answered:
+            if found.samples_per_s is not None and found.steps_per_s is not None:
+                self._by_workers[found.workers] = found.samples_per_s / found.steps_per_s
+        totals = set(map(round, self._by_workers.values()))
+        # One total on several scales is strong scaling; else each worker keeps its batch.
+        self._strong = totals if len(totals) == 1 and len(self._by_workers) > 1 else None
+        self._shares = {round(total / workers, 6) for workers, total in self._by_workers.items()}
+
+    def alike(self, table: Table, row: int, per_step: int | None) -> bool:
+        """Whether a row's batch is the one that was predicted; where none was, any is."""
+        if not self._by_workers:
+            return True
+        if per_step is None:
+            return False
+        workers = table.columns["workers"][row]
+        if workers in self._by_workers:
+            return per_step == round(self._by_workers[workers])
+        if table.columns["sync"][row] == "async" or self._strong is not None:
+            return per_step in set(map(round, self._by_workers.values()))
+        return round(per_step / workers, 6) in self._shares
+
+
+def _as_stated(table: Table, row: int, template: Mapping[str, Any]) -> bool:
+    """Whether a row runs as the options say, as far as both do."""
+    for name in ("device", "sync", "parameter_servers"):
+        wanted = template.get(name)
+        if wanted is not None and table.columns[name][row] != wanted:
+            return False
+    return True
+
+
+def _samples_per_step(table: Table, row: int) -> int | None:
+    """Samples of one step as `steps_per_s` counts it; None = not known."""
+
+    def value(name: str) -> int | None:
+        found: int | None = table.columns[name][row]
+        return found
+
+    total = value("global_batch")
+    if total is not None:
+        return total
+    batch = value("batch_per_worker") or value("micro_batch")
+    if batch is None:
+        return None
+    share = batch * (value("accumulation") or 1)
+    if table.columns["sync"][row] == "async":
+        return share
+    degrees = 1
+    for name in ("tensor_parallel", "pipeline_parallel", "context_parallel"):
+        degrees *= value(name) or 1
+    return share * (value("data_parallel") or (value("workers") or 1) // degrees)

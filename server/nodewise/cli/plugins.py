@@ -1,0 +1,56 @@
+"""`nodewise plugins`: what can be asked, and what was left out and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodewise.cli.console import print_json, print_table
+from nodewise.cli.options import AsJson, Server, TimeoutS, Wait
+from nodewise.cli.service import connected
+from nodewise_client import EstimatorInfo, EstimatorList, PolicyInfo, PolicyList
+
+__all__ = ["plugins"]
+
+
+def plugins(server: Server = None, as_json: AsJson = False, timeout_s: TimeoutS = Wait) -> None:
+    """List estimators and policies, with the distributions that brought them, and plugins that were left out."""
+    with connected(server, timeout_s) as client:
+        entries = _entries(client.list_estimators(), client.list_policies())
+    if as_json:
+        print_json({"plugins": entries})
+        return
+    columns = ["name", "version", "kind", "distribution", "mode", "status"]
+    print_table(
+        [*((name, False) for name in columns), ("", False)],
+        [[*(entry[name] or "-" for name in columns), entry["description"]] for entry in entries],
+    )
+
+
+def _entries(estimators: EstimatorList, policies: PolicyList) -> list[dict[str, Any]]:
+    entries = [_loaded(found, "estimator") for found in estimators]
+    entries += [_loaded(found, "policy") for found in policies]
+    for problem in dict.fromkeys((*estimators.problems, *policies.problems)):
+        entries.append(
+            {
+                "name": problem.name,
+                "version": None,
+                "kind": problem.kind,
+                "distribution": problem.distribution,
+                "mode": None,
+                "status": problem.reason,
+                "description": problem.message,
+            }
+        )
+    return entries
+
+
+def _loaded(found: EstimatorInfo | PolicyInfo, kind: str) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "version": found.version,
+        "kind": kind,
+        "distribution": found.distribution,
+        "mode": found.mode,
+        "status": "loaded",
+        "description": found.description,
+    }

@@ -1,0 +1,60 @@
+"""A progress bar on standard error for whoever waits longer than a second in front of a terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+__all__ = ["Waiting", "waiting"]
+
+PATIENCE_S: Final = 1.0
+
+
+class Waiting:
+    """How far something is. Threads may tell it."""
+
+    def __init__(self, progress: Progress, text: str) -> None:
+        self._progress = progress
+        self._task = progress.add_task(text, total=None)
+
+    def tell(self, done: int, total: int) -> None:
+        """So many of so many are done."""
+        self._progress.update(self._task, completed=done, total=total)
+
+
+@contextmanager
+def waiting(text: str, *, patience_s: float = PATIENCE_S) -> Iterator[Waiting]:
+    """Show a bar while the block runs, once it has run for a while; nothing where standard error is no terminal."""
+    console = Console(file=sys.stderr)
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    lock, over = threading.Lock(), False
+
+    def show() -> None:
+        with lock:
+            if not over:
+                progress.start()
+
+    timer = threading.Timer(patience_s, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield Waiting(progress, text)
+    finally:
+        timer.cancel()
+        with lock:
+            over = True
+            progress.stop()
