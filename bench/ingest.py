@@ -40,7 +40,7 @@ def messages() -> Iterator[bytes]:
 
 
 def ours_rows_per_s(folder: str) -> float:
-    command = ("-m", "nodewise.cli.main", "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{folder}/ours.db")
+    command = ("-m", "nodewise", "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{folder}/ours.db")
     prepared = list(messages())
     with Server(*command) as server, grpc.insecure_channel(server.target) as channel:
         started = time.perf_counter()

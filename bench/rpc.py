@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import grpc
 import loader
@@ -48,6 +48,20 @@ def requests() -> list[bytes]:
         question = pb.PredictRequest(
             profile=profile_pb2.ProfileSource(profile_id=f"job-{number}"),
             configurations=configuration_pb2.Configurations(workers=workers),
+            objective=objective_pb2.Objective(knee=objective_pb2.Knee()),
+        )
+        found.append(question.SerializeToString())
+    return found
+
+
+def unasked(calls: int) -> list[bytes]:
+    """Questions of which no two are the same: other workers each time, about one of the same jobs."""
+    draw = random.Random(7)
+    found = []
+    for number in range(calls):
+        question = pb.PredictRequest(
+            profile=profile_pb2.ProfileSource(profile_id=f"job-{number % 8}"),
+            configurations=configuration_pb2.Configurations(workers=sorted(draw.sample(range(1, 65), CONFIGURATIONS))),
             objective=objective_pb2.Objective(knee=objective_pb2.Knee()),
         )
         found.append(question.SerializeToString())
@@ -107,12 +121,15 @@ def _compare(ours: Server, bare: Server, questions: list[bytes]) -> Iterator[Res
         objective=shared.objective,
     ).SerializeToString()
     service = "/nodewise.v1.PredictionService/"
-    figures: dict[str, list[float]] = {"unary": [], "bare": [], "stream": [], "batch": []}
+    figures: dict[str, list[float]] = {"unary": [], "unasked": [], "bare": [], "stream": [], "batch": []}
+    new_questions = unasked(CALLS * WINDOWS)
     cpu_us(ours, loader.unary(ours.target, PREDICT, questions, CALLS // 4), CALLS // 4)
     cpu_us(bare, loader.unary(bare.target, PREDICT, questions, CALLS // 4), CALLS // 4)
-    for _ in range(WINDOWS):
+    for window in range(WINDOWS):
         figures["unary"].append(cpu_us(ours, loader.unary(ours.target, PREDICT, questions, CALLS), CALLS))
         figures["bare"].append(cpu_us(bare, loader.unary(bare.target, PREDICT, questions, CALLS), CALLS))
+        new = new_questions[window * CALLS : (window + 1) * CALLS]
+        figures["unasked"].append(cpu_us(ours, loader.unary(ours.target, PREDICT, new, CALLS), CALLS))
         path = service + "StreamPredict"
         figures["stream"].append(cpu_us(ours, loader.streams(ours.target, path, streamed, CALLS), CALLS))
         calls = CALLS // BATCH_JOBS
@@ -120,5 +137,6 @@ def _compare(ours: Server, bare: Server, questions: list[bytes]) -> Iterator[Res
         figures["batch"].append(cpu_us(ours, loader.unary(ours.target, path, [batch], calls), calls * BATCH_JOBS))
     best = {name: min(values) for name, values in figures.items()}
     yield Result("predict_unary_server_cpu_16_configurations", best["unary"], "us", best["bare"])
+    yield Result("predict_unary_server_cpu_16_configurations_never_asked_before", best["unasked"], "us", best["bare"])
     yield Result("predict_stream_server_cpu_16_configurations", best["stream"], "us", best["unary"])
     yield Result("predict_batch_of_100_server_cpu_per_job_16_configurations", best["batch"], "us", best["unary"])

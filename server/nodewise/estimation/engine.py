@@ -111,6 +111,7 @@ class Engine:
         self._all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
         self._models: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
         self._choices: LruCache[tuple[object, ...], tuple[str, str, bool, Assessment]] = LruCache(KEPT_ROWS)
+        self._answers: LruCache[tuple[object, ...], Answer] = LruCache(KEPT_ROWS)
         self._defaults: LruCache[str, Defaults] = LruCache(capacity)
 
     @property
@@ -168,10 +169,15 @@ class Engine:
         return Prepared(question, configurations, self.fitted(question, configurations))
 
     def complete(self, prepared: Prepared) -> Answer:
-        """The answer to a prepared question."""
-        question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
-        predictions = self._predicted(fitted, configurations, question)
-        return assembled(question, configurations, predictions, fitted.basis)
+        """The answer to a prepared question; kept for as long as nothing that it depends on changes."""
+        key = prepared.key
+        known = self._answers.get(key)
+        if known is None:
+            question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
+            predictions = self._predicted(fitted, configurations, question)
+            known = assembled(question, configurations, predictions, fitted.basis)
+            self._answers.put(key, known, len(configurations) or 1)
+        return known
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a question about the profile's own configurations would need."""

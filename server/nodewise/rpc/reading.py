@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -121,11 +121,6 @@ def shown(value: str) -> str:
     """A value from a caller as it may stand in a message: quoted, bounded, printable."""
     text = value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
     return ascii(text)
-
-
-def joined(names: Iterable[str]) -> str:
-    """Names in one line."""
-    return ", ".join(names)
 
 
 def _range(least: float, above: float | None, most: float, below: float | None) -> str:

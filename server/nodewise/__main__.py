@@ -1,0 +1,6 @@
+"""``python -m nodewise``: the command line."""
+
+from nodewise.cli.main import main
+
+if __name__ == "__main__":
+    main()
