@@ -6,6 +6,7 @@ for the run and end with it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -123,15 +124,14 @@ def _predicted(engine: Engine, learned: Learned, name: str, case: Case) -> _Case
     answer = error = None
     started = fitted = time.perf_counter()
     try:
-        engine.fitted(question, engine.resolve(case.profile, case.configurations))
-        fitted = time.perf_counter()
-        answer = engine.answer(question)
-        ended = time.perf_counter()
+        try:
+            prepared = engine.prepared(question)
+        finally:
+            fitted = time.perf_counter()
+        answer = engine.complete(prepared)
     except NodewiseError as caught:
         error = caught
-        ended = time.perf_counter()
-        if fitted == started:
-            fitted = ended
+    ended = time.perf_counter()
     return _CaseResult(case=case, answer=answer, error=error, fit_s=fitted - started, predict_s=ended - fitted)
 
 
@@ -191,8 +191,8 @@ def _evaluation(
         predictions=predictions,
         overall=replace(
             everything,
-            fit_s=learning_s + sum(result.fit_s for result in run),
-            predict_s=sum(result.predict_s for result in run),
+            fit_s=learning_s + math.fsum(result.fit_s for result in run),
+            predict_s=math.fsum(result.predict_s for result in run),
         ),
         by_job=tuple(
             (truth.table.jobs[result.case.job], replace(metrics, fit_s=result.fit_s, predict_s=result.predict_s))

@@ -45,5 +45,6 @@ def quantiles(values: Floats, segment: Ints, segments: int, share: float) -> Flo
     below = np.floor(position).astype(np.int64)
     low = ordered[first + below]
     high = ordered[first + np.minimum(below + 1, rows[there] - 1)]
-    found[there] = low + (high - low) * (position - below)
+    with np.errstate(invalid="ignore"):  # between infinities there is no number
+        found[there] = low + (high - low) * (position - below)
     return found
