@@ -479,6 +479,19 @@ def test_chunks_that_do_not_continue_their_trace_are_refused(store: ProfileStore
     assert hashlib.sha256(b"abcXY").hexdigest() in {trace.content_sha256 for trace in store.load("job").traces}
 
 
+def test_a_trace_that_ended_in_a_refused_append_may_end_again(store: ProfileStore) -> None:
+    store.append("job", "s", [batch(1, trace_chunks=(chunk(0, b"abc"), chunk(0, b"abc", "other")))])
+    ends, wrong = chunk(3, b"d", last=True), chunk(0, b"X", "other")
+    refused(Reason.INVALID_FIELD, store.append, "job", "s", [batch(2, trace_chunks=(ends, wrong))])
+    right = chunk(3, b"e", "other", last=True)
+    store.append("job", "s", [batch(2, trace_chunks=(ends, right), commit=True)])
+    contents = []
+    for trace in store.load("job").traces:
+        with store.traces.open(trace.content_sha256) as file:
+            contents.append(file.read())
+    assert contents == [b"abcd", b"abce"]
+
+
 # --- several writes at once
 
 

@@ -123,6 +123,9 @@ def test_constant_columns_keep_the_sign_of_zero_and_are_shared_when_short() -> N
     assert read(-0.0) == ["-0.0"]
     assert read(-0.0, -0.0) == ["-0.0", "-0.0"]
     assert read(0.0, -0.0) == ["0.0", "-0.0"]
+    mixed = replace(observations(1.0, 1.0, 1.0), exposed_sync_s=np.array([0.0, -0.0, 0.0]))
+    _, found = runs_from_payloads([encode_batch(batch(1, observations=mixed)).payload])
+    assert repr(found.exposed_sync_s.tolist()) == "[0.0, -0.0, 0.0]"
     many = [encode_batch(batch(1, observations=observations(*[2.0] * 300))).payload] * 2
     _, found = runs_from_payloads(many)
     assert set(found.steps_per_s.tolist()) == {2.0}

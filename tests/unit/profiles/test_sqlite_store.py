@@ -141,6 +141,18 @@ def test_times_are_those_of_the_first_and_the_newest_commit(tmp_path: Path) -> N
     assert times == [(10.0, 10.0), (10.0, 20.0), (10.0, 30.0)]
 
 
+def test_every_commit_says_what_it_covers(store: SqliteProfileStore, tmp_path: Path) -> None:
+    store.append("job", "s", [batch(1, 1.0), batch(2, 2.0, commit=True), batch(3, 3.0)])
+    store.append("job", "t", [batch(1, 4.0, commit=True)])
+    store.append("job", "s", [batch(4, 5.0, commit=True)])
+    found = sql(
+        tmp_path,
+        "SELECT revision, session_id, first_sequence_number, last_sequence_number, first_observation_number, rows"
+        " FROM commits JOIN sessions ON key = session_key ORDER BY revision",
+    )
+    assert found == [(1, "s", 1, 2, 1, 2), (2, "t", 1, 1, 3, 1), (3, "s", 3, 4, 4, 2)]
+
+
 def test_history_keeps_what_was_retracted_and_why(store: SqliteProfileStore, tmp_path: Path) -> None:
     store.append("job", "s", [batch(1, 1.0, commit=True)])
     store.retract("job", "r", [1], "throttled")
