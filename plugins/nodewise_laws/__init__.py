@@ -5,6 +5,7 @@ remember nothing that changes an answer, and depend on NumPy and SciPy alone.
 """
 
 from nodewise_laws.barrier import barrier_round_best_overlap_s, barrier_round_no_overlap_s
+from nodewise_laws.barrier_queue import QueuedRounds, barrier_round_queued
 from nodewise_laws.bounds import (
     ThroughputBounds,
     asymptotic_bounds,
@@ -31,11 +32,13 @@ __all__ = [
     "MulticlassMva",
     "MvaCurve",
     "MvaCurves",
+    "QueuedRounds",
     "ThroughputBounds",
     "asymptotic_bounds",
     "balanced_job_bounds",
     "barrier_round_best_overlap_s",
     "barrier_round_no_overlap_s",
+    "barrier_round_queued",
     "erlang_finite_source",
     "exact_mva",
     "exact_mva_many",
