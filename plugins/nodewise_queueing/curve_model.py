@@ -1,0 +1,162 @@
+"""The model of a job of which only throughputs at several numbers of workers are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Floats, Ints, Notice, SyncMode, as_floats
+from nodewise_queueing.evidence import CAMPAIGN_LOG_SPREAD, Runs
+from nodewise_queueing.hypotheses import Hypotheses, Shape, hypotheses_of, shape_of
+from nodewise_queueing.rows import Setting
+from nodewise_queueing.scaling import Factors, factors_between
+from nodewise_queueing.tables import Table, tabulated
+
+__all__ = ["WELL_CONDITIONED_WORKERS", "CurveModel", "shows_saturation"]
+
+SMALLEST_WEIGHT: Final = 1e-6
+"""Hypotheses of less than this share of the best one's weight are dropped: together they move no digit shown."""
+
+WELL_CONDITIONED_WORKERS: Final = 4
+"""Least largest number of workers that a curve should be fitted on: contention at 2 is smaller than the noise of a run
+(mean error 22.5 % from 1 and 2 workers on CM-DARE's curves, 9.7 % from 1 and 4)."""
+
+POOR_CONDITION_FACTOR: Final = 2.0
+"""What noise is multiplied by below that: contention then has to show at two deviations, else the fit leans to none."""
+
+_EVERY_POPULATION: Final = 256
+_NODES_PER_DOUBLING: Final = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveModel:
+    """Hypotheses of one mode, weighted by how well they fit the measured throughputs.
+
+    Attributes
+    ----------
+    hypotheses : Hypotheses
+    weight : (h,) float
+        Adds up to 1.
+    log_cycle : (h,) float
+        ln of one worker's cycle in seconds that fits best under each.
+    setting : Setting
+        Of the runs; other settings are scaled from it.
+    largest_workers : int
+        Largest number of workers measured.
+    """
+
+    hypotheses: Hypotheses
+    weight: Floats
+    log_cycle: Floats
+    setting: Setting
+    largest_workers: int
+
+    @staticmethod
+    def fitted(mode: SyncMode, runs: Runs) -> CurveModel:
+        """Weigh every hypothesis: Jeffreys' prior, normal noise of ln(rate), the cycle's scale fitted for each."""
+        # The setting of most runs; among equals the largest, so that nothing depends on their order.
+        setting = max(set(runs.settings), key=lambda each: (runs.settings.count(each), each))
+        hypotheses = hypotheses_of(mode)
+        residual = np.empty((len(hypotheses), len(runs)))
+        noise = runs.log_noise.copy()
+        for other in sorted(set(runs.settings)):
+            rows = np.array([row for row, each in enumerate(runs.settings) if each == other])
+            factors = factors_between(setting, other, bytes_known=False)
+            shape = _shape(hypotheses, runs.workers[rows], factors)
+            measured = -runs.log_rate[rows]
+            if mode == SyncMode.ASYNC:
+                measured = measured + np.log(runs.workers[rows])
+            residual[:, rows] = measured - np.log(shape.step)
+            noise[rows] = np.sqrt(noise[rows] ** 2 + factors.demand_log_spread**2 + factors.compute_log_spread**2)
+        if runs.worker_counts[-1] < WELL_CONDITIONED_WORKERS:
+            noise *= POOR_CONDITION_FACTOR
+        precision = 1.0 / noise**2
+        log_cycle = (residual * precision).sum(axis=1) / precision.sum()
+        misfit = ((residual - log_cycle[:, np.newaxis]) ** 2 * precision).sum(axis=1)
+        log_weight = hypotheses.log_prior - 0.5 * misfit
+        weight = np.exp(log_weight - log_weight.max())
+        kept = np.flatnonzero(weight >= SMALLEST_WEIGHT)
+        return CurveModel(
+            hypotheses=hypotheses.take(kept),
+            weight=weight[kept] / weight[kept].sum(),
+            log_cycle=log_cycle[kept],
+            setting=setting,
+            largest_workers=runs.worker_counts[-1],
+        )
+
+    def table(self, mode: SyncMode, setting: Setting, population: int) -> Table:
+        """The curve of one setting: mean and deviation of ln(step time) over the weighted hypotheses."""
+        factors = factors_between(self.setting, setting, bytes_known=False)
+        nodes = _nodes(population)
+        shape = _shape(self.hypotheses, nodes, factors)
+        log_step = np.log(shape.step) + self.log_cycle[:, np.newaxis]
+        mean = _sum(self.weight, log_step)
+        variance = _sum(self.weight, (log_step - mean) ** 2)
+        bracket = _sum(self.weight, shape.bracket)
+        step = np.exp(mean)
+        weighted = self.weight * np.exp(self.log_cycle)
+        compute, barrier, total = (_sum(weighted, part) for part in (shape.compute, shape.barrier, shape.step))
+        compute, barrier = step * compute / total, step * barrier / total
+        exchange = np.maximum(step - compute - barrier, 0.0)
+        spread = np.sqrt(
+            variance
+            + bracket**2
+            + CAMPAIGN_LOG_SPREAD**2
+            + (exchange / step * factors.demand_log_spread) ** 2
+            + ((compute + barrier) / step * factors.compute_log_spread) ** 2
+        )
+        parts = {"compute": compute, "exchange": exchange}
+        if mode == SyncMode.SYNC:
+            parts = {"compute": compute, "barrier": barrier, "exchange": exchange}
+        workers = np.arange(1, population + 1)
+        filled = {name: np.interp(workers, nodes, part) for name, part in parts.items()}
+        step_s = np.asarray(np.sum(list(filled.values()), axis=0))
+        demand = factors.link * factors.servers * float(weighted @ self.hypotheses.share)
+        return tabulated(
+            step_s=step_s,
+            log_spread=np.interp(workers, nodes, spread),
+            extrapolation=np.maximum(1.0, workers / self.largest_workers),
+            staleness=as_floats(workers - 1 if mode == SyncMode.ASYNC else np.zeros(population)),
+            parts=filled,
+            utilisation={"server": np.minimum(workers * demand / step_s, 1.0)},
+            bottleneck=np.argmax(list(filled.values()), axis=0),
+            notices=(*factors.notices, *self._notices()),
+        )
+
+    def _notices(self) -> tuple[Notice, ...]:
+        if self.largest_workers >= WELL_CONDITIONED_WORKERS:
+            return ()
+        message = (
+            f"contention is fitted on runs of at most {self.largest_workers} workers, where it is smaller than noise; "
+            f"time the phases of one worker, or measure {WELL_CONDITIONED_WORKERS} or more workers"
+        )
+        return (Notice("ILL_CONDITIONED", message),)
+
+
+def shows_saturation(mode: SyncMode, runs: Runs) -> bool:
+    """Whether the largest run is slower per worker (SYNC: per round) than the smallest by more than noise explains."""
+    per_step = -runs.log_rate + (np.log(runs.workers) if mode == SyncMode.ASYNC else 0.0)
+    smallest, largest = runs.workers == runs.worker_counts[0], runs.workers == runs.worker_counts[-1]
+    drop = float(per_step[largest].mean() - per_step[smallest].mean())
+    noise = np.hypot(runs.log_noise[largest].max(), runs.log_noise[smallest].max())
+    return bool(drop > 2.0 * noise)
+
+
+def _shape(hypotheses: Hypotheses, workers: Ints, factors: Factors) -> Shape:
+    return shape_of(hypotheses, workers, demand_factor=factors.link * factors.servers, compute_factor=factors.compute)
+
+
+def _sum(weight: Floats, rows: Floats) -> Floats:
+    """Weighted sum of rows. Not a matrix product: that rounds a column differently when there are more columns."""
+    return np.asarray((weight[:, np.newaxis] * rows).sum(axis=0))
+
+
+def _nodes(population: int) -> Ints:
+    """Every number of workers up to 256, then eight per doubling: the curve is smooth enough to be read off between."""
+    if population <= _EVERY_POPULATION:
+        return np.arange(1, population + 1)
+    doublings = np.log2(population / _EVERY_POPULATION)
+    far = np.geomspace(_EVERY_POPULATION, population, int(np.ceil(doublings * _NODES_PER_DOUBLING)) + 1)
+    return np.unique(np.concatenate((np.arange(1, _EVERY_POPULATION + 1), far.round().astype(np.int64))))

@@ -1,0 +1,107 @@
+"""The estimator: judges what a profile offers, and fits the model that it allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from nodewise.plugin import Assessment, Context, Model, Profile, Query, Reason, Refusal, SyncMode
+from nodewise_queueing.curve_model import WELL_CONDITIONED_WORKERS, CurveModel, shows_saturation
+from nodewise_queueing.evidence import DeviceEvidence, Runs, evidence_of, facts_of
+from nodewise_queueing.model import QueueingModel
+from nodewise_queueing.phase_model import PhaseModel
+from nodewise_queueing.rows import CurveKey, plan_of
+from nodewise_queueing.support import Support
+
+__all__ = ["QueueingEstimator"]
+
+PHASES_AND_SATURATION: Final = 1.0
+PHASES: Final = 0.9
+SATURATION: Final = 0.7
+CURVE: Final = 0.3
+"""Strength of evidence: phases fix every demand, and a saturated run what load adds; phases alone; throughputs of which
+one shows contention beyond noise; throughputs that show none, so that it is extrapolated."""
+
+EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {
+    PHASES_AND_SATURATION: 0.07,
+    PHASES: 0.08,
+    SATURATION: 0.10,
+    CURVE: 0.09,
+}
+"""Mean |ln(predicted / measured)| by strength, as measured on the tables of docs/estimators/queueing.md."""
+
+POORLY_CONDITIONED_LOG_ERROR: Final = 0.3
+"""The same where no run had four workers: CM-DARE's curves from 1 and 2 workers."""
+
+
+class QueueingEstimator:
+    """Closed queueing networks of workers, links and parameter servers."""
+
+    def assess(self, profile: Profile, query: Query) -> Assessment:
+        """Say which of the rows the evidence supports, and how well; refuse when it supports none."""
+        plan = plan_of(query.configurations)
+        evidence = evidence_of(profile)
+        support = Support(evidence)
+        refusals = [refusal for _, refusal in plan.refused]
+        judged: list[tuple[float, tuple[str, ...], float]] = []
+        for group in plan.groups:
+            device = support.device(group.key)
+            if isinstance(device, Refusal):
+                refusals.append(device)
+            else:
+                judged.append(_judged(profile, evidence[device], group.key))
+        if not judged:
+            missing = [refusal for refusal in refusals if refusal.reason == Reason.EVIDENCE_MISSING]
+            nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about")
+            return Assessment(refusal=(missing or refusals or [nothing])[0])
+        strength, _, error = min(judged, key=lambda each: (each[0], -each[2]))
+        texts = tuple(dict.fromkeys(text for _, found, _ in judged for text in found))
+        return Assessment(evidence=texts, strength=strength, expected_log_error=error)
+
+    def fit(self, profile: Profile, context: Context) -> Model:  # noqa: ARG002 - needs nothing but the profile
+        """Fit every device and mode that the evidence supports."""
+        evidence = evidence_of(profile)
+        facts = facts_of(profile)
+        phases: dict[str, PhaseModel] = {}
+        curves: dict[tuple[str, int], CurveModel] = {}
+        for device, found in evidence.items():
+            if found.phases is not None:
+                phases[device] = PhaseModel.fitted(found.phases, facts, found.runs)
+                continue
+            for mode, runs in found.runs.items():
+                if len(runs.worker_counts) >= 2:
+                    curves[device, mode] = CurveModel.fitted(SyncMode(mode), runs)
+        model = QueueingModel(Support(evidence), phases=phases, curves=curves)
+        # The curves that will be asked for first are made here, off the path of a request.
+        for device, found in evidence.items():
+            for mode, runs in found.runs.items():
+                model.prepare(CurveKey(device, SyncMode(mode), runs.settings[-1]))
+        return model
+
+
+def _judged(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> tuple[float, tuple[str, ...], float]:
+    """Strength, words for people and expected error of the evidence behind one curve."""
+    runs = evidence.runs.get(key.mode)
+    texts = []
+    if evidence.phases is None:
+        assert runs is not None  # Support refuses a row without either
+        strength = SATURATION if shows_saturation(key.mode, runs) else CURVE
+    else:
+        count = evidence.phases.runs
+        texts.append(f"phase timings of {count} run{'s' if count > 1 else ''} (1 worker)")
+        knee = PhaseModel(evidence.phases, facts_of(profile)).knee(key.mode, key.setting)
+        saturated = runs is not None and runs.worker_counts[-1] >= knee
+        strength = PHASES_AND_SATURATION if saturated else PHASES
+    if runs is not None:
+        texts.append(_described(key.mode, runs))
+    error = EXPECTED_LOG_ERROR[strength]
+    if evidence.phases is None and runs is not None and runs.worker_counts[-1] < WELL_CONDITIONED_WORKERS:
+        error = POORLY_CONDITIONED_LOG_ERROR
+    return strength, tuple(texts), error
+
+
+def _described(mode: SyncMode, runs: Runs) -> str:
+    counts = ", ".join(str(count) for count in runs.worker_counts[:8])
+    more = ", ..." if len(runs.worker_counts) > 8 else ""
+    plural = "s" if len(runs) > 1 else ""
+    return f"throughput of {len(runs)} {mode.name} run{plural} ({counts}{more} workers)"

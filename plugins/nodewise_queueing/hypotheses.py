@@ -1,0 +1,131 @@
+"""One-queue models of a job whose phases nobody timed.
+
+Every share that the servers may have of a cycle is one hypothesis, with what it says of a step's growth with workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Floats, Ints, SyncMode
+from nodewise_laws import asymptotic_bounds, exact_mva_many, expected_maximum_gamma
+
+__all__ = ["Hypotheses", "Shape", "hypotheses_of", "shape_of"]
+
+SMALLEST_SHARE: Final = 1e-4
+"""Least share of one worker's cycle at the servers that is told from none: its knee lies at 10,000 workers."""
+
+_SHARES: Final = {SyncMode.ASYNC: 121, SyncMode.SYNC: 41}
+
+VARIATIONS: Final = np.geomspace(0.01, 0.5, 17)
+"""Coefficients of variation of compute that a synchronous job may have: from a machine's jitter to the widest that the
+project's testbed ran; evenly in the logarithm, for nothing tells its scale."""
+
+EXACT_POPULATION: Final = 1024
+"""Workers up to which a curve is exact; beyond, it keeps its distance from the asymptotic bound, which no longer
+changes where it matters."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Hypotheses:
+    """Models of one mode, for a cycle of one worker that takes 1.
+
+    Attributes
+    ----------
+    share : (h,) part of one worker's cycle that is spent at the servers.
+    variation : (h,) coefficient of variation of compute; 0 where the mode does not ask.
+    log_prior : (h,) ln of the weight before any measurement.
+    """
+
+    mode: SyncMode
+    share: Floats
+    variation: Floats
+    log_prior: Floats
+
+    def __len__(self) -> int:
+        return len(self.share)
+
+    def take(self, rows: Ints) -> Hypotheses:
+        """Some of them."""
+        return Hypotheses(
+            mode=self.mode,
+            share=self.share[rows],
+            variation=self.variation[rows],
+            log_prior=self.log_prior[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Shape:
+    """Steps of every hypothesis (rows) at every number of workers (columns), for a cycle of one worker of 1.
+
+    Attributes
+    ----------
+    step, compute, barrier : a step, its compute, and its wait for the slowest worker.
+    bracket : half the logarithm of (step / least step that the asymptotic bound allows).
+    """
+
+    step: Floats
+    compute: Floats
+    barrier: Floats
+    bracket: Floats
+
+
+def hypotheses_of(mode: SyncMode) -> Hypotheses:
+    """All hypotheses of a mode.
+
+    ASYNC: the share is a proportion, with Jeffreys' prior p(s) ~ s^(-1/2) (1 - s)^(-1/2) (H. Jeffreys, Proc. R. Soc. A
+    186, 1946). It leans towards no contention, which a noisy drop of a few percent must not overturn. SYNC: the share
+    and the variation of compute explain the same growth of a round and must start alike; both are scales, p(s) ~ 1 / s.
+    """
+    # The grid stops short of 1, where compute would take no time and the prior no end.
+    share = np.geomspace(SMALLEST_SHARE, 1.0, _SHARES[mode] + 1)[:-1]
+    if mode == SyncMode.ASYNC:
+        # On a logarithmic grid a density p(s) weighs s p(s).
+        log_prior = 0.5 * np.log(share) - 0.5 * np.log1p(-share)
+        return Hypotheses(mode=mode, share=share, variation=np.zeros_like(share), log_prior=log_prior)
+    variations = len(VARIATIONS)
+    return Hypotheses(
+        mode=mode,
+        share=np.repeat(share, variations),
+        variation=np.tile(VARIATIONS, len(share)),
+        log_prior=np.zeros(variations * len(share)),
+    )
+
+
+def shape_of(hypotheses: Hypotheses, workers: Ints, *, demand_factor: float, compute_factor: float) -> Shape:
+    """What each hypothesis says, with demands and compute multiplied by the factors of a setting.
+
+    ::
+
+        async   step = W / X(W), exact mean value analysis of one station s and think time 1 - s
+        sync    step = W s + (1 - s) E_W,   E_W expected maximum of W gamma times of mean 1
+    """
+    demand = hypotheses.share * demand_factor
+    think = (1.0 - hypotheses.share) * compute_factor
+    if hypotheses.mode == SyncMode.ASYNC:
+        step, bracket = _asynchronous(demand, think, workers)
+        compute = np.broadcast_to(think[:, np.newaxis], step.shape)
+        return Shape(step=step, compute=compute, barrier=np.zeros_like(step), bracket=bracket)
+    variations, index = np.unique(hypotheses.variation, return_inverse=True)
+    slowest = expected_maximum_gamma(1.0, variations[:, np.newaxis], workers)[index]
+    compute = np.broadcast_to(think[:, np.newaxis], slowest.shape)
+    barrier = think[:, np.newaxis] * np.maximum(slowest - 1.0, 0.0)
+    step = demand[:, np.newaxis] * workers + compute + barrier
+    return Shape(step=step, compute=compute, barrier=barrier, bracket=np.zeros_like(step))
+
+
+def _asynchronous(demand: Floats, think: Floats, workers: Ints) -> tuple[Floats, Floats]:
+    """Steps, and half the logarithmic distance to the asymptotic bound."""
+    population = min(int(workers.max()), EXACT_POPULATION)
+    exact = exact_mva_many(demand[:, np.newaxis], think, population).throughput_per_s
+
+    def bound(at: Ints) -> Floats:
+        return asymptotic_bounds(demand[:, np.newaxis, np.newaxis], think[:, np.newaxis], at).upper_per_s
+
+    within = np.minimum(workers, population)
+    log_gap = np.maximum(np.log(bound(within) / exact[:, within - 1]), 0.0)
+    return workers / (bound(workers) * np.exp(-log_gap)), 0.5 * log_gap

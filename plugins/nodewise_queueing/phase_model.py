@@ -1,0 +1,124 @@
+"""The model of a job whose phases were timed with one worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from nodewise.plugin import Floats, Ints, SyncMode
+from nodewise_queueing.asynchronous import asynchronous_table, bracket_of, stations_of
+from nodewise_queueing.evidence import Facts, Phases, Runs
+from nodewise_queueing.load import Load, fitted_load
+from nodewise_queueing.overlap import cycles_of
+from nodewise_queueing.rows import Setting
+from nodewise_queueing.scaling import factors_between, link_floor_s, scaled_phases
+from nodewise_queueing.situation import Situation
+from nodewise_queueing.synchronous import barrier_doubt, rounds_of, synchronous_table
+from nodewise_queueing.tables import Table
+
+__all__ = ["PhaseModel"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PhaseModel:
+    """Demands of one worker, and what runs of several said about them under load.
+
+    Attributes
+    ----------
+    phases, facts
+        What was measured, and facts of the job.
+    runs : mapping of mode to Runs
+        Measured throughputs.
+    loads : mapping of mode to Load
+        Factor on transfers under load; modes without a run of several workers are absent.
+    """
+
+    phases: Phases
+    facts: Facts
+    runs: Mapping[int, Runs] = field(default_factory=dict)
+    loads: Mapping[int, Load] = field(default_factory=dict)
+
+    @staticmethod
+    def fitted(phases: Phases, facts: Facts, runs: Mapping[int, Runs]) -> PhaseModel:
+        """Fit the load of each mode that was run with several workers.
+
+        Runs of one worker are not used: a counted rate is coarser than the sum of the phases.
+        """
+        model = PhaseModel(phases, facts, runs)
+        loads = {}
+        for mode, measured in runs.items():
+            if measured.worker_counts[-1] >= 2:
+                groups = _by_setting(model, SyncMode(mode), measured)
+                doubt = _doubt(SyncMode(mode), measured, groups)
+                loads[mode] = fitted_load(measured, _rates_by_load(SyncMode(mode), measured, groups), doubt)
+        return replace(model, loads=loads)
+
+    def situation(self, mode: SyncMode, setting: Setting) -> Situation:
+        """What a curve of one setting is computed from."""
+        factors = factors_between(self.phases.setting, setting, bytes_known=self.facts.parameter_bytes > 0.0)
+        phases = scaled_phases(self.phases, setting, self.facts, factors)
+        runs = self.runs.get(mode)
+        return Situation(
+            phases=phases,
+            facts=self.facts,
+            floor_s=link_floor_s(phases, self.facts),
+            load=self.loads.get(mode, Load.unmeasured()),
+            demand_log_spread=factors.demand_log_spread,
+            compute_log_spread=factors.compute_log_spread,
+            largest_workers=runs.worker_counts[-1] if runs is not None else 1,
+            notices=factors.notices,
+        )
+
+    def knee(self, mode: SyncMode, setting: Setting) -> float:
+        """Workers at which the busiest station would be full if nobody waited."""
+        return stations_of(self.situation(mode, setting), 0.0).knee
+
+    def table(self, mode: SyncMode, setting: Setting, population: int) -> Table:
+        """The curve of one setting."""
+        build = asynchronous_table if mode == SyncMode.ASYNC else synchronous_table
+        return build(self.situation(mode, setting), population)
+
+
+_Groups = list[tuple[Situation, Ints]]
+
+
+def _by_setting(model: PhaseModel, mode: SyncMode, runs: Runs) -> _Groups:
+    """Runs that share a curve."""
+    groups = []
+    for setting in sorted(set(runs.settings)):
+        rows = np.array([row for row, each in enumerate(runs.settings) if each == setting], dtype=np.int64)
+        groups.append((model.situation(mode, setting), rows))
+    return groups
+
+
+def _doubt(mode: SyncMode, runs: Runs, groups: _Groups) -> Floats:
+    """Deviation of each predicted ln(rate) from everything but load and campaign."""
+    doubt = np.empty(len(runs))
+    for situation, rows in groups:
+        workers = runs.workers[rows]
+        if mode == SyncMode.ASYNC:
+            network = stations_of(situation, 0.0)
+            own = bracket_of(network, cycles_of(network, int(workers.max())).rate_per_s)[workers - 1]
+        else:
+            own = np.asarray(barrier_doubt(situation, 0.0, workers))
+        doubt[rows] = np.sqrt(own**2 + situation.demand_log_spread**2 + situation.compute_log_spread**2)
+    return doubt
+
+
+def _rates_by_load(mode: SyncMode, runs: Runs, groups: _Groups) -> Callable[[float], Floats]:
+    """Logarithm of the rate that each run should have had, as a function of ln(load)."""
+
+    def log_rates(log_load: float) -> Floats:
+        expected = np.empty(len(runs))
+        for situation, rows in groups:
+            workers = runs.workers[rows]
+            if mode == SyncMode.ASYNC:
+                rates = cycles_of(stations_of(situation, log_load), int(workers.max())).rate_per_s
+                expected[rows] = np.log(rates[workers - 1])
+            else:
+                expected[rows] = -np.log(rounds_of(situation, log_load, workers).round_s)
+        return expected
+
+    return log_rates

@@ -1,0 +1,30 @@
+"""The estimator that this package registers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodewise.plugin import EstimatorRecord, hookimpl
+from nodewise_queueing.estimator import QueueingEstimator
+
+__all__ = ["nodewise_estimators"]
+
+VERSION: Final = "1.0"
+"""Of the laws and constants: another version may predict otherwise from the same profile."""
+
+
+@hookimpl
+def nodewise_estimators() -> list[EstimatorRecord]:
+    """Closed queueing networks for parameter servers."""
+    return [
+        EstimatorRecord(
+            name="queueing",
+            version=VERSION,
+            description=(
+                "Parameter-server training as a closed queueing network: exact mean value analysis (ASYNC), "
+                "a barrier with queued uploads (SYNC)."
+            ),
+            estimator=QueueingEstimator(),
+            capabilities=frozenset({"sync-mode:async", "sync-mode:sync"}),
+        )
+    ]

@@ -1,0 +1,80 @@
+"""Which questions the evidence supports, and what would have to be measured for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nodewise.plugin import Notice, Reason, Refusal, SyncMode
+from nodewise_queueing.evidence import DeviceEvidence
+from nodewise_queueing.rows import CurveKey
+
+__all__ = ["OTHER_WORKERS", "PHASES", "Support"]
+
+PHASES = "phase_timings"
+OTHER_WORKERS = "observations at another number of workers"
+"""What a refusal names as missing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Support:
+    """The evidence by device, asked for rows."""
+
+    devices: Mapping[str, DeviceEvidence]
+
+    def device(self, key: CurveKey) -> str | Refusal:
+        """The device whose evidence answers a row, or why none does.
+
+        Evidence of a device that was not stated stands for any; a row that states none takes the only one there is.
+        """
+        device = key.device
+        if device not in self.devices:
+            if "" in self.devices:
+                device = ""
+            elif not device and len(self.devices) == 1:
+                device = next(iter(self.devices))
+            elif self.devices:
+                known, asked = ", ".join(self.devices), device or "an accelerator that is not stated"
+                return Refusal(
+                    Reason.EVIDENCE_MISSING,
+                    f"the evidence is of {known}; nothing was measured on {asked}",
+                    (PHASES, OTHER_WORKERS),
+                )
+            else:
+                return Refusal(
+                    Reason.EVIDENCE_MISSING,
+                    "nothing was measured: the queueing model needs phase timings of one worker, or throughputs of "
+                    "parameter-server runs at two or more numbers of workers",
+                    (PHASES, OTHER_WORKERS),
+                )
+        refusal = self._refusal(self.devices[device], key)
+        return device if refusal is None else refusal
+
+    def _refusal(self, evidence: DeviceEvidence, key: CurveKey) -> Refusal | None:
+        if evidence.phases is not None:
+            return None
+        runs = evidence.runs.get(key.mode)
+        counts = runs.worker_counts if runs is not None else ()
+        if len(counts) >= 2:
+            return None
+        mode = key.mode.name
+        if counts:
+            known = f"{mode} throughput is known at {counts[0]} workers only, which does not tell compute from waiting"
+        elif evidence.runs:
+            other = ", ".join(SyncMode(mode).name for mode in evidence.runs)
+            known = f"throughputs of {other} runs say nothing of {mode}: their steps are counted differently"
+        else:
+            known = f"no {mode} throughput is known"
+        if evidence.queued_timings:
+            counted = ", ".join(str(count) for count in evidence.queued_timings)
+            known += f"; phases timed with {counted} workers hold waiting, and one worker's are needed"
+        return Refusal(Reason.EVIDENCE_MISSING, known, (PHASES, OTHER_WORKERS))
+
+    def notices(self, device: str) -> tuple[Notice, ...]:
+        """What the reader should know of a device's evidence."""
+        evidence = self.devices[device]
+        if not evidence.queued_timings:
+            return ()
+        counted = ", ".join(str(count) for count in evidence.queued_timings)
+        message = f"phases timed with {counted} workers are not used: they hold waiting; one worker's do not"
+        return (Notice("TIMINGS_NOT_USED", message),)

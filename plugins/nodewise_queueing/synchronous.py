@@ -1,0 +1,185 @@
+"""Synchronous curves from phases: a round of downloads, compute, and exchanges in the order in which workers finish."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Floats, Ints, Notice
+from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, barrier_round_queued
+from nodewise_queueing.asynchronous import stations_of
+from nodewise_queueing.situation import DEFAULT_COMPUTE_CV, Situation, combined_spread, extrapolation_of, swing
+from nodewise_queueing.tables import Table, tabulated
+
+__all__ = ["Rounds", "barrier_doubt", "rounds_of", "synchronous_table"]
+
+COMPUTE_CV_SPREAD: Final = 0.15
+"""Doubt about a variation of compute that was not measured: jobs between 0.1 and 0.5 are within 0.2 of the default,
+which is 4 / 3 of this."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Rounds:
+    """Rounds by part, one entry per number of workers; the parts add up to the round.
+
+    Attributes
+    ----------
+    download_s : all downloads, which share the link.
+    compute_s : mean compute of one worker.
+    barrier_s : what the slowest is expected to compute beyond the mean.
+    upload_s, update_s : from the slowest's end on, and what queued before it: the exposed part of all exchanges.
+    """
+
+    download_s: Floats
+    compute_s: Floats
+    barrier_s: Floats
+    upload_s: Floats
+    update_s: Floats
+
+    @property
+    def parts(self) -> dict[str, Floats]:
+        """By name."""
+        return {
+            "download": self.download_s,
+            "compute": self.compute_s,
+            "barrier": self.barrier_s,
+            "upload": self.upload_s,
+            "update": self.update_s,
+        }
+
+    @property
+    def round_s(self) -> Floats:
+        """Seconds of one global step."""
+        return np.asarray(np.sum(list(self.parts.values()), axis=0))
+
+
+def rounds_of(situation: Situation, log_load: float, workers: Ints, *, compute_cv: float | None = None) -> Rounds:
+    """Rounds with a barrier.
+
+    ::
+
+        t = W D_d + E[ max_i ( c_(i) + (W - i + 1) (D_u + U) ) ] - h
+
+    with demands under load from two workers on, and the measured phases for one. Hidden transfer time h is taken off
+    the transfers once a round: with a barrier, what one worker hid is all that every worker can hide.
+    """
+    phases = situation.phases
+    download, upload = situation.under_load_s(log_load)
+    cv = situation.compute_cv if compute_cv is None else compute_cv
+    law = barrier_round_queued(
+        workers,
+        download_s=download,
+        exchange_s=upload + phases.update_s,
+        compute_s=phases.compute_s,
+        compute_cv=min(max(cv, 0.0), MAX_COEFFICIENT_OF_VARIATION),
+    )
+    alone = workers == 1
+    downloads = np.where(alone, phases.download_s, workers * download)
+    compute = np.full(len(workers), phases.compute_s)
+    finish = np.maximum(law.round_s - workers * download - compute, 0.0)
+    barrier = np.where(alone, 0.0, np.clip(law.slowest_compute_s - compute, 0.0, finish))
+    exchange = np.maximum(finish - barrier, 0.0)
+    both = upload + phases.update_s
+    uploads = np.where(alone, phases.upload_s, exchange * (upload / both if both > 0.0 else 0.0))
+    updates = np.where(alone, phases.update_s, exchange - uploads if both > 0.0 else 0.0)
+    transfers = downloads + uploads
+    kept = 1.0 - np.divide(phases.hidden_s, transfers, out=np.zeros(len(workers)), where=transfers > 0.0)
+    return Rounds(
+        download_s=downloads * kept,
+        compute_s=compute,
+        barrier_s=barrier,
+        upload_s=uploads * kept,
+        update_s=np.maximum(updates, 0.0),
+    )
+
+
+def synchronous_table(situation: Situation, population: int) -> Table:
+    """Step times for 1 to `population` workers."""
+    load = situation.load
+    workers = np.arange(1, population + 1)
+    rounds = rounds_of(situation, load.log_factor, workers)
+    step_s = rounds.round_s
+
+    # A deviation needs no more than a few points of the curve; each costs what a point of the curve does.
+    nodes = _nodes(population)
+
+    def log_step(changed: Situation, log_load: float = load.log_factor) -> Floats:
+        return np.asarray(np.log(rounds_of(changed, log_load, nodes).round_s))
+
+    spread = combined_spread(
+        situation.measured_variance,
+        barrier_doubt(situation, load.log_factor, nodes),
+        swing(lambda by: log_step(situation, load.log_factor + by), load.log_spread),
+        swing(lambda by: log_step(_dearer(situation, math.exp(by))), situation.demand_log_spread),
+        swing(lambda by: log_step(_slower(situation, math.exp(by))), situation.compute_log_spread),
+    )
+    notices = situation.notices
+    if situation.phases.compute_cv is None and situation.phases.compute_s > 0.0:
+        message = (
+            f"the variation of compute was not measured and is taken as {DEFAULT_COMPUTE_CV:g}; "
+            "how long workers wait for the slowest depends on it"
+        )
+        notices = (*notices, Notice("COMPUTE_VARIATION_ASSUMED", message))
+    network = stations_of(situation, load.log_factor)
+    phases = situation.phases
+    download, upload = situation.under_load_s(load.log_factor)
+    busy = {"downlink": workers * download, "uplink": workers * upload, "update": workers * phases.update_s}
+    if situation.facts.half_duplex:
+        busy = {"link": busy["downlink"] + busy["uplink"], "update": busy["update"]}
+    return tabulated(
+        step_s=step_s,
+        log_spread=np.interp(workers, nodes, np.broadcast_to(spread, nodes.shape)),
+        extrapolation=extrapolation_of(workers, network.knee, situation.largest_workers),
+        staleness=np.zeros(population),
+        parts=rounds.parts,
+        utilisation={name: np.minimum(seconds / step_s, 1.0) for name, seconds in busy.items()},
+        bottleneck=np.argmax(list(rounds.parts.values()), axis=0),
+        notices=notices,
+    )
+
+
+def barrier_doubt(situation: Situation, log_load: float, workers: Ints) -> Floats | float:
+    """Standard deviation of ln(round) from not knowing how much compute varies."""
+
+    def log_round(by: float) -> Floats:
+        return np.asarray(np.log(rounds_of(situation, log_load, workers, compute_cv=situation.compute_cv + by).round_s))
+
+    return swing(log_round, _cv_spread(situation))
+
+
+def _nodes(population: int) -> Ints:
+    """1, 2, 3, 4, 6, 8, 12, ... to the population or beyond: the same points for every population."""
+    doublings = 2 ** np.arange(population.bit_length() + 1, dtype=np.int64)
+    nodes = np.union1d(doublings, 3 * doublings // 2)
+    return np.asarray(nodes[: int(np.searchsorted(nodes, population)) + 1])
+
+
+def _cv_spread(situation: Situation) -> float:
+    """Doubt about the variation of compute: assumed, or estimated from so many steps (2 when not known)."""
+    if situation.phases.compute_cv is None:
+        return COMPUTE_CV_SPREAD
+    return situation.phases.compute_cv / math.sqrt(2.0 * situation.phases.steps) if situation.phases.steps > 0 else 0.0
+
+
+def _dearer(situation: Situation, factor: float) -> Situation:
+    """All demands multiplied, alone as under load."""
+    phases = situation.phases
+    return replace(
+        situation,
+        floor_s=situation.floor_s * factor,
+        phases=replace(
+            phases,
+            download_s=phases.download_s * factor,
+            upload_s=phases.upload_s * factor,
+            update_s=phases.update_s * factor,
+            hidden_s=phases.hidden_s * factor,
+        ),
+    )
+
+
+def _slower(situation: Situation, factor: float) -> Situation:
+    """Compute multiplied."""
+    return replace(situation, phases=replace(situation.phases, compute_s=situation.phases.compute_s * factor))
