@@ -15,7 +15,7 @@ from nodewise.domain.columns import Ints, as_ints, freeze
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.profile import Profile
-from nodewise.evaluation.ordering import canonical_order
+from nodewise.evaluation.ordering import canonical_order, compact
 from nodewise.profiles.digest import content_digest
 
 __all__ = ["Case", "cases_of", "evidence_of"]
@@ -50,17 +50,28 @@ def cases_of(table: MeasurementTable) -> tuple[Case, ...]:
     cases = []
     for rows in np.split(order, starts[1:]) if len(starts) else ():
         job = int(blind.job_index[rows[0]])
-        nameless = replace(blind.visible_profile(job, as_ints(rows)), profile_id="")
+        nameless = _nameless(blind.visible_profile(job, as_ints(rows)))
         test = freeze(rows[~blind.train[rows]])
         cases.append(
             Case(
                 profile=replace(nameless, digest=content_digest(nameless)),
-                configurations=blind.configurations.take(test),
+                configurations=compact(blind.configurations.take(test)),
                 job=job,
                 rows=test,
             )
         )
     return tuple(cases)
+
+
+def _nameless(profile: Profile) -> Profile:
+    """The same profile without its name and without other jobs' names of devices."""
+    phases, observations = profile.phase_timings, profile.observations
+    return replace(
+        profile,
+        profile_id="",
+        phase_timings=replace(phases, configurations=compact(phases.configurations)),
+        observations=replace(observations, configurations=compact(observations.configurations)),
+    )
 
 
 def evidence_of(cases: Iterable[Case]) -> tuple[Profile, ...]:

@@ -10,12 +10,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Ints
+from nodewise.domain.columns import Ints, freeze
 from nodewise.domain.configurations import Configurations, Placement, packed_placement
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.profile import PhaseTimings
 
-__all__ = ["canonical_order", "configuration_ranks"]
+__all__ = ["canonical_order", "compact", "configuration_ranks"]
 
 _DICTIONARIES: Final = {"devices": "device_index", "precisions": "precision_index"}
 _PLAIN: Final = tuple(
@@ -44,6 +44,21 @@ def configuration_ranks(configurations: Configurations) -> Ints:
         ]
         columns.append(_by_value(layouts))
     return _dense_ranks(columns, len(configurations))
+
+
+def compact(configurations: Configurations) -> Configurations:
+    """The same rows without what they do not use: dictionaries hold their own names, in order; no empty placement."""
+    changes: dict[str, object] = {}
+    for names, index in _DICTIONARIES.items():
+        dictionary, column = getattr(configurations, names), getattr(configurations, index)
+        used = tuple(sorted({dictionary[code] for code in np.unique(column).tolist()})) or ("",)
+        if used != dictionary:
+            number = {name: code for code, name in enumerate(used)}
+            codes = np.array([number.get(name, 0) for name in dictionary], dtype=np.int64)
+            changes[names], changes[index] = used, freeze(codes[column])
+    if configurations.placement is not None and not len(configurations.placement.workers):
+        changes["placement"] = None
+    return configurations.replaced(**changes) if changes else configurations
 
 
 def canonical_order(table: MeasurementTable) -> Ints:

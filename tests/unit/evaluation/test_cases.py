@@ -75,6 +75,22 @@ def test_visible_profile_keeps_the_tables_order_unless_told() -> None:
     assert case.profile.observations.steps_per_s.tolist() == [1.0, 2.0, 4.0]
 
 
+def test_a_case_holds_no_names_of_other_jobs_devices_and_no_placement_of_theirs() -> None:
+    rows = [
+        Row(job="other", device="T4", workers=3, nodes=2, placement=(1, 2)),
+        Row(device="V100", workers=2),
+        Row(device="A100", train=True),
+        Row(device="A100"),
+    ]
+    case = cases_of(table_of(rows))[1]
+    assert case.configurations.devices == ("A100", "V100")
+    assert case.configurations.device_names() == [rows[row].device for row in case.rows.tolist()]
+    assert case.profile.observations.configurations.devices == ("A100",)
+    assert case.profile.phase_timings.configurations.devices == ("",)
+    assert case.configurations.placement is None
+    assert cases_of(table_of(rows))[0].configurations.placement_of(0) == (1, 2)
+
+
 def test_configurations_are_equal_by_content() -> None:
     rows = [
         Row(workers=4, nodes=2),

@@ -39,7 +39,7 @@ def scored(found: Outcomes) -> Metrics:
 
 
 def test_errors_of_four_rows_by_hand() -> None:
-    # r = 1.1, 0.8, 1.5, 0.5
+    # The ratios are 1.1, 0.8, 1.5 and 0.5.
     found = scored(outcomes(predicted_steps_per_s=[1.1, 1.6, 6.0, 4.0], measured_steps_per_s=[1.0, 2.0, 4.0, 8.0]))
     assert (found.n, found.refused) == (4, 0)
     assert found.mape == pytest.approx((0.1 + 0.2 + 0.5 + 0.5) / 4)

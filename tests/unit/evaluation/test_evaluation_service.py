@@ -1,0 +1,162 @@
+"""The behaviour of EvaluationService: progress, result, cancellation, deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pytest
+from measurement_tables import Proportional, Row, registry_of, table_of
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.estimation.engine import Engine
+from nodewise.plugin import Assessment, Profile, Query
+from nodewise.ports.limits import Limits
+from nodewise.rpc.calls import Call
+from nodewise.rpc.evaluations import Evaluations
+from nodewise.rpc.wire_configurations import write_configurations
+from nodewise_protos.v1 import evaluation_service_pb2 as pb
+
+CALL = Call("test", None)
+
+
+@pytest.fixture
+def executor() -> Iterator[Executor]:
+    with ThreadPoolExecutor(4) as threads:
+        yield threads
+
+
+def request_of(rows: list[Row], *estimators: str) -> pb.BacktestRequest:
+    table = table_of(rows)
+    return pb.BacktestRequest(
+        table=pb.MeasurementTable(
+            job_names=table.jobs,
+            job_indexes=table.job_index.tolist(),
+            configurations=write_configurations(table.configurations),
+            steps_per_second=table.steps_per_s.tolist(),
+            train=table.train.tolist(),
+        ),
+        estimators=estimators,
+    )
+
+
+def jobs(count: int) -> list[Row]:
+    return [Row(job=str(number), train=train, workers=1 + train) for number in range(count) for train in (True, False)]
+
+
+@dataclass
+class Gated(Proportional):
+    """Assesses a job when it is let."""
+
+    gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    assessed: int = 0
+
+    def assess(self, profile: Profile, query: Query) -> Assessment:
+        self.gate.acquire()
+        self.assessed += 1
+        return super().assess(profile, query)
+
+
+async def test_progress_comes_before_the_result(executor: Executor) -> None:
+    service = Evaluations(Engine(registry_of(Proportional())), Limits(), executor)
+    events = [event async for event in service.backtest(request_of(jobs(3)), CALL)]
+    assert [event.WhichOneof("event") for event in events] == ["progress"] * (len(events) - 1) + ["result"]
+    assert (events[-2].progress.done_count, events[-2].progress.total_count) == (3, 3)
+    (evaluation,) = events[-1].result.evaluations
+    assert evaluation.estimator == "auto"
+    assert evaluation.overall.rows_count == 3
+
+
+async def test_progress_tells_what_is_done_and_is_not_repeated(executor: Executor) -> None:
+    estimator = Gated()
+    service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
+    stream = service.backtest(request_of(jobs(3), "proportional"), CALL)
+    first = await anext(stream)
+    assert (first.progress.done_count, first.progress.total_count) == (0, 3)
+    estimator.gate.release(1)
+    second = await anext(stream)
+    assert second.progress.done_count == 1
+    estimator.gate.release(2)
+    rest = [event async for event in stream]
+    assert [event.WhichOneof("event") for event in rest] == ["progress", "result"]
+
+
+async def test_a_stream_that_is_closed_stops_before_the_next_job(executor: Executor) -> None:
+    estimator = Gated()
+    service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
+    stream = service.backtest(request_of(jobs(3), "proportional"), CALL)
+    await anext(stream)
+    await stream.aclose()
+    estimator.gate.release(3)
+    executor.shutdown(wait=True)
+    assert estimator.assessed == 1
+
+
+async def test_a_call_that_is_cancelled_stops_before_the_next_job(executor: Executor) -> None:
+    estimator = Gated()
+    service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
+
+    async def consume() -> list[pb.BacktestResponse]:
+        return [event async for event in service.backtest(request_of(jobs(3), "proportional"), CALL)]
+
+    task = asyncio.create_task(consume())
+    await asyncio.sleep(0.2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    estimator.gate.release(3)
+    executor.shutdown(wait=True)
+    assert estimator.assessed == 1
+
+
+async def test_a_late_call_says_how_far_it_came(executor: Executor) -> None:
+    estimator = Gated()
+    service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
+    stream = service.backtest(request_of(jobs(3), "proportional"), Call("test", time.monotonic() + 0.3))
+    await anext(stream)
+    await asyncio.sleep(0.4)
+    estimator.gate.release(3)
+    with pytest.raises(NodewiseError) as caught:
+        [event async for event in stream]
+    assert caught.value.reason == Reason.DEADLINE_EXCEEDED
+    assert caught.value.message == "1 of 3 jobs were done in time"
+
+
+async def test_more_backtests_than_run_at_once_wait_their_turn(executor: Executor) -> None:
+    service = Evaluations(Engine(registry_of(Proportional())), Limits(), executor)
+
+    async def consume() -> int:
+        return len([event async for event in service.backtest(request_of(jobs(2)), CALL)])
+
+    assert min(await asyncio.gather(*(consume() for _ in range(8)))) >= 2
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        pytest.param(pb.BacktestRequest(), Reason.INVALID_FIELD, id="no table"),
+        pytest.param(request_of(jobs(1), "oracle"), Reason.ESTIMATOR_NOT_FOUND, id="no such estimator"),
+        pytest.param(request_of(jobs(5)), Reason.LIMIT_EXCEEDED, id="too many rows"),
+    ],
+)
+async def test_a_request_that_cannot_be_run_says_why(
+    executor: Executor, request_: pb.BacktestRequest, reason: Reason
+) -> None:
+    service = Evaluations(Engine(registry_of(Proportional())), Limits(backtest_rows=9), executor)
+    with pytest.raises(NodewiseError) as caught:
+        [event async for event in service.backtest(request_, CALL)]
+    assert caught.value.reason == reason
+
+
+async def test_a_calibration_table_is_read_under_its_own_path(executor: Executor) -> None:
+    service = Evaluations(Engine(registry_of(Proportional())), Limits(), executor)
+    request = request_of(jobs(1))
+    request.calibration.CopyFrom(request.table)
+    request.calibration.train.pop()
+    with pytest.raises(NodewiseError) as caught:
+        [event async for event in service.backtest(request, CALL)]
+    assert caught.value.violations[0].field == "calibration.train"
