@@ -87,6 +87,14 @@ class ServerProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    def log_until(self, event: str) -> None:
+        """Read the log until an event appears in it; blocks until then."""
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            if f'"{event}"' in line:
+                return
+        raise AssertionError(f"the log ended without {event}")
+
     def kill(self) -> None:
         """As a power switch would, for the process."""
         self._process.kill()

@@ -24,15 +24,27 @@ def freeze(array: ArrayT) -> ArrayT:
     return array
 
 
-@lru_cache(maxsize=4096)
+SHARED_ROWS = 256
+"""Longest constant column that is kept: questions and small profiles share theirs; 4,096 of these are 8 MB."""
+
+
 def constant_ints(rows: int, value: int) -> Ints:
-    """A shared read-only column of one whole number."""
+    """A read-only column of one whole number, shared if it is short."""
+    return _shared_ints(rows, value) if rows <= SHARED_ROWS else freeze(np.full(rows, value, dtype=np.int64))
+
+
+def constant_floats(rows: int, value: float) -> Floats:
+    """A read-only column of one number, shared if it is short."""
+    return _shared_floats(rows, value) if rows <= SHARED_ROWS else freeze(np.full(rows, value, dtype=np.float64))
+
+
+@lru_cache(maxsize=4096)
+def _shared_ints(rows: int, value: int) -> Ints:
     return freeze(np.full(rows, value, dtype=np.int64))
 
 
 @lru_cache(maxsize=4096)
-def constant_floats(rows: int, value: float) -> Floats:
-    """A shared read-only column of one number."""
+def _shared_floats(rows: int, value: float) -> Floats:
     return freeze(np.full(rows, value, dtype=np.float64))
 
 

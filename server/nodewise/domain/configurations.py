@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import SHARED_ROWS, Floats, Ints, as_ints, constant_floats, constant_ints, freeze
 
 __all__ = [
     "DEGREES",
@@ -260,8 +260,11 @@ _NAMES: Final = tuple(field.name for field in fields(Configurations))
 _ARRAYS: Final = tuple(name for name in _NAMES if name not in ("devices", "precisions", "placement"))
 
 
-@lru_cache(maxsize=1024)
 def _defaults(rows: int) -> Configurations:
+    return _shared_defaults(rows) if rows <= SHARED_ROWS else _new_defaults(rows)
+
+
+def _new_defaults(rows: int) -> Configurations:
     zeros, ones = constant_ints(rows, 0), constant_ints(rows, 1)
     return Configurations(
         nodes=zeros,
@@ -288,6 +291,9 @@ def _defaults(rows: int) -> Configurations:
         backup_workers=zeros,
         hybrid_sync_fraction=constant_floats(rows, 0.0),
     )
+
+
+_shared_defaults = lru_cache(maxsize=SHARED_ROWS)(_new_defaults)
 
 
 def packed_nodes(workers: int, workers_per_node: int) -> int:

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Final
 
-from nodewise.domain.errors import NodewiseError, Reason, Violation, invalid_field
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.ports.limits import Limits
 from nodewise.profiles.batches import Batch
@@ -18,6 +18,7 @@ from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.paging import page_size
 from nodewise.rpc.reading import Reader
+from nodewise.rpc.sources import prefixed
 from nodewise.rpc.wire_profiles import read_batch, read_content, write_profile, write_summary
 from nodewise_protos.v1 import profile_service_pb2 as pb
 
@@ -75,7 +76,11 @@ class Profiles:
             while (entry := await waiting.get()) is not None:
                 if isinstance(entry, NodewiseError):
                     raise entry
-                before, status = status, await entry
+                before = status
+                try:
+                    status = await entry
+                except NodewiseError as error:
+                    raise prefixed(error, "batch.") from None
                 if status.revision != before.revision:
                     self._committed(profile_id)
                 yield _reply(status)
@@ -123,7 +128,7 @@ class Profiles:
         try:
             await asyncio.wrap_future(self._writer.append(profile_id, request_id, (batch,)))
         except NodewiseError as error:
-            raise _as_content(error) from None
+            raise prefixed(error, "content.") from None
         self._committed(profile_id)
         return pb.AppendProfileResponse(profile=write_summary(await self._summary(profile_id)))
 
@@ -183,15 +188,6 @@ def _names(*fields: tuple[str, str]) -> list[str]:
     names = [reader.identifier(value, path) for path, value in fields]
     reader.finish()
     return names
-
-
-def _as_content(error: NodewiseError) -> NodewiseError:
-    """The store names fields of a batch; an append calls the same thing ``content``."""
-    violations = tuple(
-        Violation(violation.field.replace("batch.", "content.", 1), violation.description)
-        for violation in error.violations
-    )
-    return NodewiseError.invalid(violations, error.reason) if violations else error
 
 
 def _reply(status: SessionStatus) -> pb.IngestProfileResponse:
