@@ -1,4 +1,4 @@
-"""``python -m nodewise``: the command line."""
+"""`python -m nodewise` is the command line."""
 
 from nodewise.cli.main import main
 
