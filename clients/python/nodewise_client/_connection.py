@@ -54,7 +54,7 @@ class Connection:
             ("grpc.max_receive_message_length", self.max_receive_bytes),
             # A server that comes back is found at once: the default waits a second before it knocks again.
             ("grpc.initial_reconnect_backoff_ms", 100),
-            ("grpc.max_reconnect_backoff_ms", 5000),
+            ("grpc.max_reconnect_backoff_ms", 1000),
             ("grpc.enable_retries", int(self.retry)),
         ]
         if self.retry:

@@ -319,7 +319,8 @@ class IngestCore:
         self._attempts += 1
         pause = self._policy.pause_s(self._attempts, error)
         elapsed = now - self.progress_at
-        if self._attempts < self._policy.attempts(opened=self.opened) and elapsed + pause <= self._policy.deadline_s:
+        patience = self._policy.patience_s(opened=self.opened)
+        if self._attempts < self._policy.max_attempts and elapsed + pause <= patience:
             return pause
         if error is not None and not self.opened:
             raise error

@@ -14,8 +14,6 @@ from nodewise_client._errors import Code, NodewiseError
 # length of a stream is over. An overloaded server says when to come back; without that, a message was too large, and
 # stays so.
 _RESUMABLE: Final = frozenset({Code.UNAVAILABLE, Code.CANCELLED, Code.DEADLINE_EXCEEDED})
-# Before a session is open nothing can be lost, and whoever opens it waits: give up as early as other calls do.
-_OPENING_ATTEMPTS: Final = 4
 
 
 def resumable(error: NodewiseError | None) -> bool:
@@ -29,21 +27,23 @@ def resumable(error: NodewiseError | None) -> bool:
 class ResumePolicy:
     """Pauses and limits of resuming. Progress (a batch acknowledged) starts the count and the clock afresh."""
 
-    max_attempts: int = 10
+    max_attempts: int = 40
     """Streams opened in a row without progress, the first included."""
     initial_pause_s: float = 0.05
     multiplier: float = 2.0
-    max_pause_s: float = 2.0
+    max_pause_s: float = 1.0
     jitter: float = 0.2
     """Each pause is longer or shorter by up to this share."""
     deadline_s: float = 30.0
     """Seconds without progress after which no further stream is opened; also how long a writer's call waits."""
+    opening_deadline_s: float = 10.0
+    """The same before the session was ever open: a server that restarts is awaited, one that is not there is told."""
     uniform: Callable[[], float] = random.random
     """Source of the jitter, in [0, 1)."""
 
-    def attempts(self, *, opened: bool) -> int:
-        """Streams in a row without progress before the writer gives up."""
-        return self.max_attempts if opened else min(self.max_attempts, _OPENING_ATTEMPTS)
+    def patience_s(self, *, opened: bool) -> float:
+        """Seconds without progress before the writer gives up."""
+        return self.deadline_s if opened else min(self.deadline_s, self.opening_deadline_s)
 
     def pause_s(self, attempt: int, error: NodewiseError | None) -> float:
         """Seconds before the next stream after this many without progress."""

@@ -23,6 +23,7 @@ from nodewise_client import (
     PermissionDeniedError,
     RefusedError,
     ResourceExhaustedError,
+    ResumePolicy,
     UnauthenticatedError,
     UnavailableError,
     UnimplementedError,
@@ -185,7 +186,10 @@ def test_nobody_there_says_where_and_what_to_check(make_client):
             make_client(target).predict("resnet")
         assert target in str(caught.value)
         assert "nodewise serve" in str(caught.value)
-        with pytest.raises(UnavailableError, match="nodewise serve"), make_client(target).ingest("resnet"):
+        with (
+            pytest.raises(UnavailableError, match="nodewise serve"),
+            make_client(target).ingest("resnet", resume=ResumePolicy(opening_deadline_s=0.1)),
+        ):
             pass
 
 
