@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
 from measurement_tables import Row, table_of
 
 from nodewise.domain.configurations import SyncMode
@@ -89,6 +93,23 @@ def test_a_case_holds_no_names_of_other_jobs_devices_and_no_placement_of_theirs(
     assert case.profile.phase_timings.configurations.devices == ("",)
     assert case.configurations.placement is None
     assert cases_of(table_of(rows))[0].configurations.placement_of(0) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"steps_per_s": 2.0},
+        {"measured_at_s": 5.0},
+        {"exposed_sync_s": 0.25},
+        {"phases_s": (0.2, 0.2, 0.1, 0.01)},
+        {"placement": (1, 1)},
+    ],
+)
+def test_rows_of_one_configuration_swap_places_without_a_trace(change: dict[str, Any]) -> None:
+    first = Row(workers=2, nodes=2, train=True, phases_s=PHASES)
+    second = replace(first, **change)
+    (there,), (back,) = cases_of(table_of([first, second])), cases_of(table_of([second, first]))
+    assert there.profile.digest == back.profile.digest
 
 
 def test_configurations_are_equal_by_content() -> None:
