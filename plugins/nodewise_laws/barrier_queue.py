@@ -134,11 +134,8 @@ def _by_quantiles(number: IntArray, exchange_s: float, compute_s: float, cv: flo
 
 def _at_quantiles(number: IntArray, exchange_s: float, compute_s: float, cv: float) -> tuple[FloatArray, FloatArray]:
     """Order-statistic form with c_(i) at the quantile of (i - 1) / W, and the last at its mean."""
-    # The maximum of W is a smooth function of ln W: a few nodes carry it, the same ones for every question.
-    doublings = max(math.ceil(math.log2(int(number.max()) / SAMPLED_EACH)), 1)
-    steps = np.arange(doublings * _NODES_PER_DOUBLING + 1) / _NODES_PER_DOUBLING
-    nodes = np.minimum((SAMPLED_EACH * 2.0**steps).round(), MAX_WORKERS)
-    slowest = np.interp(np.log(number), np.log(nodes), expected_maximum_gamma(compute_s, cv, nodes))
+    nodes, maxima = _relative_maxima(cv)
+    slowest = np.interp(np.log(number), np.log(nodes), compute_s * maxima)
     finish = slowest + exchange_s
     shares = np.linspace(0.0, 1.0, _QUANTILE_NODES, endpoint=False)
     quantiles = compute_s * _quantiles(cv, shares)
@@ -154,6 +151,19 @@ def _orders() -> IntArray:
     generator = np.random.default_rng(_SEED)
     strata = np.broadcast_to(np.arange(SAMPLE_SIZE), (SAMPLED_WORKERS, SAMPLE_SIZE))
     return np.ascontiguousarray(generator.permuted(strata, axis=1).T)
+
+
+@lru_cache(maxsize=256)
+def _relative_maxima(cv: float) -> tuple[IntArray, FloatArray]:
+    """Numbers of workers, and the expected maximum of so many times of mean 1.
+
+    The maximum of W is a smooth function of ln W, which a few nodes carry. They are the same for every question: what
+    is asked beside a number of workers must not change its answer, not even by rounding.
+    """
+    doublings = math.ceil(math.log2(MAX_WORKERS / SAMPLED_EACH))
+    steps = np.arange(doublings * _NODES_PER_DOUBLING + 1) / _NODES_PER_DOUBLING
+    nodes = np.unique(np.minimum((SAMPLED_EACH * 2.0**steps).round(), MAX_WORKERS).astype(np.int64))
+    return nodes, frozen(expected_maximum_gamma(1.0, cv, nodes))
 
 
 @lru_cache(maxsize=32)

@@ -111,11 +111,19 @@ def shape_of(hypotheses: Hypotheses, workers: Ints, *, demand_factor: float, com
         compute = np.broadcast_to(think[:, np.newaxis], step.shape)
         return Shape(step=step, compute=compute, barrier=np.zeros_like(step), bracket=bracket)
     variations, index = np.unique(hypotheses.variation, return_inverse=True)
-    slowest = expected_maximum_gamma(1.0, variations[:, np.newaxis], workers)[index]
+    slowest = _maxima(variations, workers)[index]
     compute = np.broadcast_to(think[:, np.newaxis], slowest.shape)
     barrier = think[:, np.newaxis] * np.maximum(slowest - 1.0, 0.0)
     step = demand[:, np.newaxis] * workers + compute + barrier
     return Shape(step=step, compute=compute, barrier=barrier, bracket=np.zeros_like(step))
+
+
+def _maxima(variations: Floats, workers: Ints) -> Floats:
+    """Expected maxima, eight numbers of workers at a time: a longer table must not round its beginning otherwise."""
+    spread = variations[:, np.newaxis]
+    blocks = [workers[start : start + 8] for start in range(0, len(workers), 8)]
+    maxima = np.concatenate([expected_maximum_gamma(1.0, spread, block) for block in blocks], axis=1)
+    return np.asarray(np.where(workers == 1, 1.0, maxima))
 
 
 def _asynchronous(demand: Floats, think: Floats, workers: Ints) -> tuple[Floats, Floats]:

@@ -86,7 +86,9 @@ def rounds_of(situation: Situation, log_load: float, workers: Ints, *, compute_c
     uploads = np.where(alone, phases.upload_s, exchange * (upload / both if both > 0.0 else 0.0))
     updates = np.where(alone, phases.update_s, exchange - uploads if both > 0.0 else 0.0)
     transfers = downloads + uploads
-    kept = 1.0 - np.divide(phases.hidden_s, transfers, out=np.zeros(len(workers)), where=transfers > 0.0)
+    hidden = np.divide(phases.hidden_s, transfers, out=np.zeros(len(workers)), where=transfers > 0.0)
+    # All may be hidden, and a sum be short of itself by rounding.
+    kept = np.maximum(1.0 - hidden, 0.0)
     return Rounds(
         download_s=downloads * kept,
         compute_s=compute,
