@@ -1,4 +1,4 @@
-"""A closed-loop loader: calls in flight over a few channels, messages as bytes, so that it costs less than the server."""
+"""A closed-loop loader: calls in flight over a few channels, messages as bytes, to cost less than the server."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def send_until_killed(server: ServerProcess, acknowledged: int, moment: random.R
         stream = stubs.profile.IngestProfile(requests)
         durable = next(stream).durable_sequence_number
         assert durable >= acknowledged, "an acknowledged batch was lost"
-        # Some batches were durable without their acknowledgement having arrived: sending them again must change nothing.
+        # Some batches are durable whose acknowledgement never arrived: sending them again must change nothing.
         number = max(1, durable - moment.randrange(0, 4))
         sent = number - 1
         acknowledged = durable

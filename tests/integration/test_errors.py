@@ -84,7 +84,7 @@ def append(stubs: Stubs, profile_id: str, request_id: str = "first") -> None:
     stubs.profile.AppendProfile(request)
 
 
-def reach(stubs: Stubs, reason: Reason) -> Failure:
+def reach(stubs: Stubs, reason: Reason) -> Failure:  # noqa: C901, PLR0912  # one case per reason, none of them deep
     """Make the service fail for a reason."""
     match reason:
         case Reason.INVALID_FIELD:

@@ -14,8 +14,8 @@ class Limits:
     Attributes
     ----------
     rows_per_call : int
-        Configurations of a Predict, or of all jobs of a BatchPredict together: a full reply of twenty columns stays
-        under gRPC's default of 4 MiB per message.
+        Configurations of a Predict, or of all jobs of a BatchPredict together: 1,000 jobs on 64 configurations each.
+        A reply of so many rows keeps below ``reply_bytes`` with few columns; one of every column at about 20,000 rows.
     jobs_per_call : int
         Jobs of a BatchPredict or Schedule.
     rows_per_batch : int
@@ -25,10 +25,10 @@ class Limits:
     max_nodes, max_workers : int
         Largest configuration that is taken for a question and not for a slip; exact models are linear in it.
     reply_bytes : int
-        Largest reply.
+        Largest reply: gRPC's default for what a client takes.
     """
 
-    rows_per_call: int = 20_000
+    rows_per_call: int = 65_536
     jobs_per_call: int = 4_096
     rows_per_batch: int = 10_000
     backtest_rows: int = 100_000
