@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import structlog
@@ -110,6 +110,7 @@ class Engine:
         self._clock = clock or SystemClock()
         self._all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
         self._models: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
+        self._statements: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
         self._choices: LruCache[tuple[object, ...], tuple[str, str, bool, Assessment]] = LruCache(KEPT_ROWS)
         self._answers: LruCache[tuple[object, ...], Answer] = LruCache(KEPT_ROWS)
         self._defaults: LruCache[str, Defaults] = LruCache(capacity)
@@ -193,29 +194,31 @@ class Engine:
         name, choice, fallback, assessment = self._chosen(question, configurations)
         loaded = self.estimator(name)
         prior = self._priors.get(name)
-        key = (
-            (profile.digest, name, loaded.record.version, prior.prior_id if prior else "", question.options.seed)
-            if profile.digest
-            else None
-        )
-        known = self._models.get(key) if key else None
+        if not profile.digest:
+            self._refuse_to_wait(question, name)
+            fitted = self._fit(profile, loaded, prior, question, configurations)
+            return _stated(fitted, choice, fallback, profile.revision, assessment.evidence)
+        key = (profile.digest, name, loaded.record.version, prior.prior_id if prior else "", question.options.seed)
+        # One model serves questions that differ in what their answers say they rest on.
+        statement = (key, choice, fallback, profile.revision, assessment.evidence)
+        known = self._statements.get(statement)
         if known is None:
-            if question.freshness == Freshness.CACHED_ONLY:
-                raise NodewiseError(
-                    Reason.MODEL_NOT_CACHED,
-                    f"no fitted model of {name!r} is cached for this profile; ask with FRESHNESS_WAIT",
-                    {"estimator": name},
-                )
-            known = self._fit(profile, loaded, prior, assessment, question, configurations)
-            if key:
-                self._models.put(key, known)
-        basis = known.basis
-        if (basis.choice, basis.fallback, basis.profile_revision) != (choice, fallback, profile.revision):
-            basis = replace(basis, choice=choice, fallback=fallback, profile_revision=profile.revision)
-            known = Fitted(model=known.model, basis=basis, fit_s=known.fit_s)
-            if key:
-                self._models.put(key, known)
+            fitted_before = self._models.get(key)
+            if fitted_before is None:
+                self._refuse_to_wait(question, name)
+                fitted_before = self._fit(profile, loaded, prior, question, configurations)
+                self._models.put(key, fitted_before)
+            known = _stated(fitted_before, choice, fallback, profile.revision, assessment.evidence)
+            self._statements.put(statement, known)
         return known
+
+    def _refuse_to_wait(self, question: Question, name: str) -> None:
+        if question.freshness == Freshness.CACHED_ONLY:
+            raise NodewiseError(
+                Reason.MODEL_NOT_CACHED,
+                f"no fitted model of {name!r} is cached for this profile; ask with FRESHNESS_WAIT",
+                {"estimator": name},
+            )
 
     def _chosen(self, question: Question, configurations: Configurations) -> tuple[str, str, bool, Assessment]:
         """Estimator, why it was chosen, whether it stands in for another, and its assessment."""
@@ -264,7 +267,8 @@ class Engine:
         try:
             assessment: Any = loaded.record.estimator.assess(profile, query)
         except NodewiseError as error:
-            return Assessment(refusal=Refusal(error.reason, error.message))
+            missing = tuple(filter(None, error.metadata.get("missing_fields", "").split(",")))
+            return Assessment(refusal=Refusal(error.reason, error.message, missing))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
@@ -282,7 +286,6 @@ class Engine:
         profile: Profile,
         loaded: Loaded[EstimatorRecord],
         prior: Prior | None,
-        assessment: Assessment,
         question: Question,
         configurations: Configurations,
     ) -> Fitted:
@@ -306,7 +309,6 @@ class Engine:
             prior_id=prior.prior_id if prior else "",
             catalogue_digest=self._catalogue.digest,
             fit_time_s=self._clock.now_s(),
-            evidence=assessment.evidence,
         )
         return Fitted(model=model, basis=basis, fit_s=time.perf_counter() - started)
 
@@ -321,6 +323,12 @@ class Engine:
         except BaseException as error:  # noqa: BLE001  # as above
             raise _failure(self.estimator(name), "predict", error) from None
         return checked(predictions, configurations, name)
+
+
+def _stated(fitted: Fitted, choice: str, fallback: bool, revision: int, evidence: tuple[str, ...]) -> Fitted:  # noqa: FBT001  # as in the basis
+    """The same model, with what answers to one question say of it."""
+    basis = replace(fitted.basis, choice=choice, fallback=fallback, profile_revision=revision, evidence=evidence)
+    return replace(fitted, basis=basis)
 
 
 def assembled(question: Question, configurations: Configurations, predictions: Predictions, basis: Basis) -> Answer:

@@ -12,7 +12,7 @@ from estimators import Fake, asked, predictions_of, profile_of, record_of, refus
 from nodewise.domain.columns import as_floats
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.objective import HighestThroughput, LeastTime, Objective
+from nodewise.domain.objective import HighestThroughput, LeastCost, LeastTime, Objective, Prices
 from nodewise.domain.predictions import Notice, Options
 from nodewise.domain.profile import Profile
 from nodewise.estimation.engine import Engine
@@ -145,9 +145,10 @@ def test_without_estimators_nothing_can_be_answered() -> None:
 
 def test_a_refusal_may_also_be_raised() -> None:
     def refuse(*_: Any) -> Assessment:
-        raise NodewiseError.refused(Refusal(Reason.EVIDENCE_MISSING, "raised"))
+        raise NodewiseError.refused(Refusal(Reason.EVIDENCE_MISSING, "raised", ("x", "y")))
 
-    assert error_of(engine_of(a=Fake(assess=refuse))).message == "raised"
+    error = error_of(engine_of(a=Fake(assess=refuse)))
+    assert (error.message, error.metadata) == ("raised", {"missing_fields": "x,y"})
 
 
 # --- failures of plugins
@@ -266,10 +267,10 @@ def test_a_choice_by_name_does_not_leak_into_an_automatic_one() -> None:
 def test_the_least_recently_used_model_is_forgotten() -> None:
     fake = Fake()
     engine = Engine(registry_of({"one": fake}), capacity=2)
-    for digest in ("a", "b", "a", "c", "a"):
+    for digest in ("a", "b", "c", "c", "b"):
         answer(engine, profile=profile_of(digest))
     assert fake.fitted == 3
-    answer(engine, profile=profile_of("b"))
+    answer(engine, profile=profile_of("a"))
     assert fake.fitted == 4
 
 
@@ -304,6 +305,27 @@ def test_the_basis_names_prior_and_catalogue() -> None:
     basis = answer(engine, options=Options(seed=7)).basis
     assert (basis.prior_id, basis.catalogue_digest) == ("p1", "c1")
     assert seen == [(prior, "c1", 7)]
+
+
+def test_the_evidence_named_is_that_of_the_question() -> None:
+    def assess(_: Profile, query: Any) -> Assessment:
+        return Assessment(evidence=(f"seen for {len(query.configurations)} rows",), strength=0.5)
+
+    fake = Fake(assess=assess)
+    engine = engine_of(one=fake)
+    assert answer(engine).basis.evidence == ("seen for 3 rows",)
+    assert answer(engine, configurations=asked(8)).basis.evidence == ("seen for 1 rows",)
+    assert answer(engine).basis.evidence == ("seen for 3 rows",)
+    assert fake.fitted == 1
+
+
+def test_prices_and_work_are_part_of_the_question() -> None:
+    engine = engine_of(one=Fake())
+    for price in (1.0, 2.0):
+        prices = Prices(per_node_hour={"V100": price})
+        found = answer(engine, objective=Objective(rule=LeastCost(), remaining_samples=36e3, prices=prices))
+        assert found.costs is not None
+        assert found.costs[0] == pytest.approx(price)
 
 
 # --- estimators that build on others, threads
