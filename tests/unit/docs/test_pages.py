@@ -1,0 +1,119 @@
+"""The pages follow the code: every reason, setting, hook, protocol, method and link."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import runpy
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodewise import plugin
+from nodewise.domain.errors import CATALOGUE
+from nodewise.runtime.settings import LimitSettings, Settings
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCS = ROOT / "docs"
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
+
+
+def text_of(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def generator() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "tools" / "generate_docs.py"))
+
+
+def test_generated_pages_are_fresh(generator: dict[str, Any]) -> None:
+    renew = "stale: run `.venv/bin/python tools/generate_docs.py`"
+    assert text_of("errors.md") == generator["errors_page"](), renew
+    assert text_of("operations.md") == generator["operations_page"](text_of("operations.md")), renew
+
+
+def test_every_reason_is_documented() -> None:
+    page = text_of("errors.md")
+    for reason, entry in CATALOGUE.items():
+        assert f"| `{reason}` |" in page
+        assert entry.meaning in page
+
+
+def test_every_setting_is_documented_with_a_meaning() -> None:
+    page = text_of("operations.md")
+    names = [name for name in Settings.model_fields if name != "limits"]
+    for name in [*names, *(f"limits.{limit}" for limit in LimitSettings.model_fields)]:
+        (line,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` | `NODEWISE_")]
+        assert f"`NODEWISE_{name.upper().replace('.', '__')}`" in line
+        assert len(line.split("|")[4].strip()) > 5, line
+
+
+def test_the_settings_file_of_the_page_is_one() -> None:
+    (block,) = re.findall(r"```toml\n(.*?)```", text_of("operations.md"), re.DOTALL)
+    Settings(**tomllib.loads(block))
+
+
+def test_every_hook_is_documented_with_its_arguments() -> None:
+    manager, page = plugin.new_plugin_manager(), text_of("plugins.md")
+    hooks = [name for name in dir(manager.hook) if name.startswith("nodewise_")]
+    assert len(hooks) == 4
+    for name in hooks:
+        spec = getattr(manager.hook, name).spec
+        assert f"`{name}({', '.join(spec.argnames)})`" in page
+
+
+PROTOCOLS = [
+    plugin.Estimator,
+    plugin.LearningEstimator,
+    plugin.Model,
+    plugin.PlanningModel,
+    plugin.Policy,
+    plugin.TraceReader,
+    plugin.Diagnoser,
+]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.__name__)
+def test_every_protocol_is_documented_with_its_methods(protocol: type) -> None:
+    page = text_of("plugins.md")
+    methods = {
+        name: method
+        for name, method in vars(protocol).items()
+        if inspect.isfunction(method) and not name.startswith("_")
+    }
+    assert methods
+    for name, method in methods.items():
+        arguments = list(inspect.signature(method).parameters)[1:]
+        line = next((line for line in page.splitlines() if f"`{name}({', '.join(arguments)})`" in line), "")
+        assert f"| `{protocol.__name__}` |" in line, f"{protocol.__name__}.{name}({', '.join(arguments)})"
+
+
+@pytest.mark.parametrize(
+    "record", ["EstimatorRecord", "PolicyRecord", "TraceReaderRecord", "DiagnoserRecord", "Context"]
+)
+def test_what_plugins_meet_is_named(record: str) -> None:
+    assert f"`{record}`" in text_of("plugins.md")
+
+
+def test_columns_of_predictions_are_described() -> None:
+    page = text_of("plugins.md")
+    for name in plugin.Predictions.__dataclass_fields__:
+        assert f"`{name}`" in page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if not target.startswith(("https:", "mailto:")):
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "adr").glob("*.md")), ids=lambda page: page.name)
+def test_a_decision_has_its_parts(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert re.match(rf"# {int(page.name[:4])}\. \S", text)
+    for heading in ("## Context", "## Decision", "## Consequences"):
+        assert heading in text
