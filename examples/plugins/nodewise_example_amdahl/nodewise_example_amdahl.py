@@ -86,8 +86,8 @@ class AmdahlEstimator:
         if len(counts) < 2 or len(set(kinds(observed))) > 1 or not samples_per_cycle(observed).all():
             return Assessment(refusal=TOO_LITTLE)
         evidence = f"{len(observed)} observations, with {', '.join(map(str, counts))} workers"
-        # Its two constants are measured, but not where the time goes: whoever knows that is preferred by `auto`.
-        return Assessment(evidence=(evidence,), strength=0.5)
+        # A curve through points, which knows nothing of where the time goes: whoever does is preferred by `auto`.
+        return Assessment(evidence=(evidence,), strength=0.2)
 
     def fit(self, profile: Profile, context: Context) -> AmdahlModel:  # noqa: ARG002  # the protocol's
         """Least squares on relative errors; neither constant may be negative."""
