@@ -131,8 +131,27 @@ class _Timing:
     steps: int
 
 
+KEPT_PROFILES: Final = 1024
+"""Profiles whose evidence is remembered: every new question about a job starts from the same one."""
+_kept: dict[str, dict[str, DeviceEvidence]] = {}
+
+
 def evidence_of(profile: Profile) -> dict[str, DeviceEvidence]:
-    """The usable evidence of a profile by device; a device that was not stated is ``""``."""
+    """The usable evidence of a profile by device; a device that was not stated is ``""``. Treat it as read-only.
+
+    Remembered under the profile's digest, which stands for its content.
+    """
+    known = _kept.get(profile.digest)
+    if known is None:
+        known = _gathered(profile)
+        if profile.digest:
+            if len(_kept) >= KEPT_PROFILES:
+                _kept.clear()
+            _kept[profile.digest] = known
+    return known
+
+
+def _gathered(profile: Profile) -> dict[str, DeviceEvidence]:
     link = profile.network.link_bytes_per_s or 0.0
     alone, queued = _timings(profile, link)
     runs = _runs(profile, link)

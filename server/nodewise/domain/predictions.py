@@ -92,6 +92,8 @@ class Predictions:
         1 = within the evidence, 2 = twice the largest scale that was measured.
     memory_bytes, excess_memory_bytes : float or None
         Memory per device, and how much of it is missing.
+    simulated : bool
+        Whether the rows were simulated, and ``log_spread`` is that of the simulation.
     refusals, notices : tuple
         Why rows were refused; what the reader should know.
     """
@@ -108,6 +110,7 @@ class Predictions:
     staleness_p95: Floats | None = None
     memory_bytes: Floats | None = None
     excess_memory_bytes: Floats | None = None
+    simulated: bool = False
     refusals: tuple[RowRefusal, ...] = ()
     notices: tuple[Notice, ...] = ()
 

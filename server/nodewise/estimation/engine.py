@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import structlog
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.predictions import Notice, Predictions
+from nodewise.domain.predictions import Fidelity, Notice, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.check import checked
 from nodewise.estimation.derived import KEPT_ROWS, derived
@@ -79,6 +79,12 @@ class _Context:
         return self.engine.fitted(question, self.query.configurations).model
 
 
+INLINE_ROWS: Final = 4096
+INLINE_SCALE: Final = 4096
+"""Rows and scale up to which a question is answered in the caller's thread: exact models are linear in both, and take
+tens of milliseconds there, in which an event loop serves nobody else."""
+
+
 class Engine:
     """Answers questions from an immutable registry. Fitted models and choices are cached; the rest is pure.
 
@@ -121,7 +127,10 @@ class Engine:
         return self._catalogue
 
     def inline(self, question: Question) -> bool:
-        """Whether every estimator that a question may reach runs in the caller's thread."""
+        """Whether every estimator that a question may reach runs in the caller's thread, and is soon done."""
+        asked = question.configurations
+        if len(asked) > INLINE_ROWS or max(asked.nodes.max(initial=0), asked.workers.max(initial=0)) > INLINE_SCALE:
+            return False
         loaded = self.registry.estimators.get(question.estimator)
         if loaded is not None and not question.allow_fallback:
             return loaded.mode == "inline"
@@ -339,10 +348,13 @@ def assembled(question: Question, configurations: Configurations, predictions: P
         steps_per_s = rates.cycles_per_step / step_s
     else:
         steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=step_s > 0)
-    interval = interval_of(predictions, steps_per_s, question.coverage, question.options)
+    interval = interval_of(predictions, steps_per_s, question.coverage)
     samples_per_s = steps_per_s * rates.samples_per_step
     minibatches_per_s = steps_per_s * rates.minibatches_per_step
     notices = predictions.notices
+    if question.options.fidelity == Fidelity.SIMULATE and not predictions.simulated:
+        message = f"estimator {basis.estimator!r} has no simulation: answered by its model"
+        notices = (*notices, Notice("NOT_SIMULATED", message))
     furthest = np.maximum.reduce(predictions.extrapolation, initial=0.0)
     if furthest > FAR_EXTRAPOLATION:
         far = np.flatnonzero(predictions.extrapolation > FAR_EXTRAPOLATION)

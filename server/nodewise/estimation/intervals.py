@@ -8,13 +8,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from nodewise.domain.columns import Floats
-from nodewise.domain.predictions import Fidelity, Options, Predictions
+from nodewise.domain.predictions import Predictions
 from nodewise.estimation.question import Interval, IntervalBasis
 
 __all__ = ["interval_of", "one_sided_rate"]
 
 
-def interval_of(predictions: Predictions, steps_per_s: Floats, coverage: float, options: Options) -> Interval | None:
+def interval_of(predictions: Predictions, steps_per_s: Floats, coverage: float) -> Interval | None:
     """Bounds of steps/s from the model's own spread of ln(step time), taken as normal.
 
     Returns None for a model that states no spread. Not calibrated against measured errors: the basis says so.
@@ -23,7 +23,7 @@ def interval_of(predictions: Predictions, steps_per_s: Floats, coverage: float, 
     if not np.logical_or.reduce(spread):
         return None
     factor = np.exp(_quantile(0.5 + coverage / 2.0) * spread)
-    basis = IntervalBasis.SIMULATION if options.fidelity == Fidelity.SIMULATE else IntervalBasis.MODEL_SPREAD
+    basis = IntervalBasis.SIMULATION if predictions.simulated else IntervalBasis.MODEL_SPREAD
     return Interval(
         lower_steps_per_s=steps_per_s / factor, upper_steps_per_s=steps_per_s * factor, coverage=coverage, basis=basis
     )

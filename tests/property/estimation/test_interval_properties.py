@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewise.domain.columns import as_floats
-from nodewise.domain.predictions import Options
 from nodewise.estimation.intervals import interval_of, one_sided_rate
 
 rates = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=8)
@@ -18,7 +17,7 @@ coverages = st.floats(0.01, 0.99)
 def test_bounds_enclose_the_point_evenly_in_the_logarithm(rate: list[float], spread: float, coverage: float) -> None:
     point = as_floats(rate)
     predictions = predictions_of(1.0 / point, log_spread=as_floats([spread] * len(rate)))
-    interval = interval_of(predictions, point, coverage, Options())
+    interval = interval_of(predictions, point, coverage)
     assert interval is not None
     lower, upper = interval.lower_steps_per_s, interval.upper_steps_per_s
     assert np.all(lower > 0)
@@ -29,7 +28,7 @@ def test_bounds_enclose_the_point_evenly_in_the_logarithm(rate: list[float], spr
 @given(spreads, coverages, coverages)
 def test_more_coverage_is_wider(spread: float, one: float, other: float) -> None:
     predictions = predictions_of([1.0], log_spread=as_floats([spread]))
-    narrow, wide = (interval_of(predictions, as_floats([1.0]), value, Options()) for value in sorted((one, other)))
+    narrow, wide = (interval_of(predictions, as_floats([1.0]), value) for value in sorted((one, other)))
     assert narrow is not None
     assert wide is not None
     assert narrow.upper_steps_per_s[0] <= wide.upper_steps_per_s[0]

@@ -5,14 +5,13 @@ import pytest
 from estimators import predictions_of
 
 from nodewise.domain.columns import as_floats
-from nodewise.domain.predictions import Fidelity, Options
 from nodewise.estimation.intervals import interval_of, one_sided_rate
 from nodewise.estimation.question import IntervalBasis
 
 
 def test_ninety_percent_are_1645_deviations_of_the_logarithm() -> None:
     predictions = predictions_of([1.0, 1.0], log_spread=as_floats([0.1, 0.2]))
-    interval = interval_of(predictions, as_floats([10.0, 20.0]), 0.9, Options())
+    interval = interval_of(predictions, as_floats([10.0, 20.0]), 0.9)
     assert interval is not None
     factors = np.exp(1.6448536 * np.array([0.1, 0.2]))
     np.testing.assert_allclose(interval.lower_steps_per_s, np.array([10.0, 20.0]) / factors, rtol=1e-7)
@@ -22,17 +21,17 @@ def test_ninety_percent_are_1645_deviations_of_the_logarithm() -> None:
 
 def test_a_model_without_a_spread_has_no_interval() -> None:
     predictions = predictions_of([1.0], log_spread=as_floats([0.0]))
-    assert interval_of(predictions, as_floats([1.0]), 0.9, Options()) is None
+    assert interval_of(predictions, as_floats([1.0]), 0.9) is None
 
 
 def test_a_simulation_says_so() -> None:
-    interval = interval_of(predictions_of([1.0]), as_floats([1.0]), 0.5, Options(fidelity=Fidelity.SIMULATE))
+    interval = interval_of(predictions_of([1.0], simulated=True), as_floats([1.0]), 0.5)
     assert interval is not None
     assert interval.basis == IntervalBasis.SIMULATION
 
 
 def test_one_side_of_a_90_percent_interval_holds_with_95_percent() -> None:
-    predictions, rate = predictions_of([1.0]), as_floats([10.0])
-    interval = interval_of(predictions, rate, 0.9, Options())
+    predictions, rate = predictions_of([1.0], simulated=True), as_floats([10.0])
+    interval = interval_of(predictions, rate, 0.9)
     assert interval is not None
     assert one_sided_rate(predictions, rate, 0.95)[0] == pytest.approx(interval.lower_steps_per_s[0])
