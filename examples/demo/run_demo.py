@@ -195,8 +195,8 @@ def schedule(client: Client, tables: Sequence[Table]) -> None:
         for job in table.jobs
     ]
     console.print(
-        f"Five jobs share 8 K80 and 8 P100 nodes. Each has {TRAINING_MINI_BATCHES:,} mini-batches left, the length of a\n"
-        "CIFAR-10 training in He et al., CVPR 2016, and may run on the GPUs that it was measured on.\n"
+        f"Five jobs share 8 K80 and 8 P100 nodes. Each has {TRAINING_MINI_BATCHES:,} mini-batches left, the length\n"
+        "of a CIFAR-10 training in He et al., CVPR 2016, and may run on the GPUs that it was measured on.\n"
     )
     for policy in POLICIES:
         result = client.schedule(cluster=CLUSTER, jobs=jobs, policy=policy)

@@ -96,7 +96,8 @@ def _parsed(path: Path, document: dict[str, Any], message: MessageT) -> MessageT
     try:
         return json_format.ParseDict(document, message)
     except json_format.ParseError as error:
-        raise InputError(f"{path}: is no {message.DESCRIPTOR.full_name}: {error}") from None
+        found = " ".join(str(error).split())
+        raise InputError(f"{path}: is no {message.DESCRIPTOR.full_name}: {found}") from None
 
 
 def _no_number(word: str) -> NoReturn:

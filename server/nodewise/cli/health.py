@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from nodewise.cli.console import print_json, say
-from nodewise.cli.failures import ExitStatus
+from nodewise.cli.failures import CommandError, ExitStatus
 from nodewise.cli.options import AsJson, TimeoutS
 from nodewise.cli.service import connected
-from nodewise_client import HealthStatus
+from nodewise_client import HealthStatus, NotFoundError
 
 __all__ = ["health"]
 
@@ -27,7 +27,10 @@ def health(
 ) -> None:
     """Ask a server whether it serves; exit 0 if it does, else 1."""
     with connected(server, timeout_s) as client:
-        status = client.health(service)
+        try:
+            status = client.health(service)
+        except NotFoundError:
+            raise CommandError(f"the server at {server} offers no service {service!r}") from None
     if as_json:
         print_json({"status": status.upper()})
     else:

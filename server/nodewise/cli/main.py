@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 import typer
@@ -67,4 +68,6 @@ for _command in (serve, ingest, predict, schedule, backtest, plugins, health):
 
 def main() -> None:
     """Entry point of the `nodewise` command."""
+    # The C core of gRPC writes lines of its own to standard error; what they say is in our errors and logs.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     app()

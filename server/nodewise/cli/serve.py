@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from nodewise.cli.failures import CommandError, ExitStatus, InputError
 
 __all__ = ["serve"]
+
+HIGHEST_PORT: Final = 65_535
 
 
 def serve(
@@ -60,7 +62,7 @@ def serve(
     from nodewise.profiles.store import StoreFormatError
     from nodewise.runtime.application import PortInUseError
     from nodewise.runtime.serve import serve as run
-    from nodewise.runtime.settings import SettingsError, load_settings
+    from nodewise.runtime.settings import SettingsError, load_settings, redacted_url
 
     try:
         settings = load_settings(
@@ -79,15 +81,27 @@ def serve(
             threads=threads,
             log_level=log_level,
         )
+    except SettingsError as error:
+        raise InputError(str(error)) from None
+    _check_listen(settings.listen)
+    try:
         status = run(settings, _announce)
     except SettingsError as error:
         raise InputError(str(error)) from None
-    except (PortInUseError, PluginConflictError, StoreFormatError) as error:
+    except StoreFormatError as error:
+        raise CommandError(f"store {redacted_url(settings.store)}: {error}") from None
+    except (PortInUseError, PluginConflictError) as error:
         raise CommandError(str(error)) from None
     except NodewiseError as error:
         raise (InputError if error.kind is Kind.INVALID else CommandError)(error.message) from None
     if status:
         raise typer.Exit(ExitStatus.FAILURE)
+
+
+def _check_listen(listen: str) -> None:
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > HIGHEST_PORT:
+        raise InputError(f"setting listen: must be HOST:PORT with a port of 0 to {HIGHEST_PORT}, found {listen!r}")
 
 
 def _announce(address: str) -> None:
