@@ -34,10 +34,10 @@ ENV PATH=/opt/nodewise/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001:10001
 WORKDIR /var/lib/nodewise
 VOLUME ["/var/lib/nodewise"]
-EXPOSE 50051
+EXPOSE 50551
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
-    CMD ["nodewise", "health", "--server", "127.0.0.1:50051"]
+    CMD ["nodewise", "health", "--server", "127.0.0.1:50551"]
 # Exec form: SIGTERM reaches the service itself, which drains and exits 0.
 ENTRYPOINT ["nodewise"]
-CMD ["serve", "--listen", "0.0.0.0:50051", "--store", "sqlite:////var/lib/nodewise/nodewise.db"]
+CMD ["serve", "--listen", "0.0.0.0:50551", "--store", "sqlite:////var/lib/nodewise/nodewise.db"]

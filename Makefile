@@ -51,6 +51,7 @@ lint:
 	$(VENV)/ruff format --check
 	$(VENV)/mypy $(TYPED)
 	$(if $(DEMO),$(VENV)/mypy $(DEMO))
+	MYPYPATH=examples/plugins/nodewise_example_amdahl $(VENV)/mypy examples/plugins/nodewise_example_amdahl/nodewise_example_amdahl.py
 	$(VENV)/lint-imports
 	$(VENV)/buf lint
 	$(VENV)/buf format --diff --exit-code protos

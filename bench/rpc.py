@@ -91,7 +91,7 @@ def run() -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as folder:
         command = (
             "-m",
-            "nodewise.cli.main",
+            "nodewise",
             "serve",
             "--listen",
             "127.0.0.1:0",

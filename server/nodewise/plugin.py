@@ -1,7 +1,8 @@
 """The plugin door: the one module of Nodewise that a plugin author imports.
 
-A plugin is a module (or object) named by an entry point of the group ``nodewise.plugins``. It implements one or more of the
-hooks below with :data:`hookimpl`; hooks register records and never compute. The records carry the objects that answer.
+A plugin is a module (or object) named by an entry point of the group ``nodewise.plugins``. It implements one or more of
+the hooks below with :data:`hookimpl`; hooks register records and never compute. The records carry the objects that
+answer.
 
 Example
 -------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -70,6 +71,14 @@ class _Context:
 
     def model(self, estimator: str) -> Model:
         """Another estimator's model of the same profile."""
+        fitting = _fitting.get()
+        if estimator in fitting:
+            chain = " -> ".join((*fitting, estimator))
+            raise NodewiseError(
+                Reason.ESTIMATOR_FAILED,
+                f"estimators build on each other in a circle: {chain}",
+                {"estimator": estimator},
+            )
         question = Question(
             profile=self.profile,
             configurations=self.query.configurations,
@@ -78,6 +87,9 @@ class _Context:
         )
         return self.engine.fitted(question, self.query.configurations).model
 
+
+_fitting: ContextVar[tuple[str, ...]] = ContextVar("fitting", default=())
+"""Estimators that are being fitted here, each for the one before it."""
 
 INLINE_ROWS: Final = 4096
 INLINE_SCALE: Final = 4096
@@ -301,6 +313,7 @@ class Engine:
         query = Query(configurations=configurations, options=question.options)
         context = _Context(prior, self._catalogue, question.options.seed, profile, self, query)
         started = time.perf_counter()
+        token = _fitting.set((*_fitting.get(), loaded.record.name))
         try:
             model = loaded.record.estimator.fit(profile, context)
         except NodewiseError:
@@ -309,6 +322,8 @@ class Engine:
             raise
         except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
             raise _failure(loaded, "fit", error) from None
+        finally:
+            _fitting.reset(token)
         basis = Basis(
             estimator=loaded.record.name,
             estimator_version=loaded.record.version,

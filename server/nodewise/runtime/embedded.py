@@ -6,7 +6,10 @@ import asyncio
 import threading
 from types import TracebackType
 
+import structlog
+
 from nodewise.estimation.registry import Registry
+from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.serve import application_of, new_event_loop
 from nodewise.runtime.settings import Settings
 
@@ -32,6 +35,8 @@ class EmbeddedServer:
         self.target = ""
 
     def __enter__(self) -> EmbeddedServer:
+        if not structlog.is_configured():
+            configure_logging("warning")
         self._application = application_of(self._settings, self._registry)
         self._thread.start()
         starting = asyncio.run_coroutine_threadsafe(self._application.start("127.0.0.1:0"), self._loop)

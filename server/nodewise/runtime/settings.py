@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from nodewise.ports.limits import Limits
 
@@ -56,8 +57,9 @@ class Settings(BaseSettings):
         "process", description="what an acknowledged batch survives: death of the process, or loss of power"
     )
     traces: str = Field("", description="directory of traces; empty = beside the store")
-    plugins: tuple[str, ...] | None = Field(
-        None, description="distributions or entry points allowed besides the shipped ones; unset = all, empty = none"
+    plugins: Annotated[tuple[str, ...] | None, NoDecode] = Field(
+        None,
+        description="distributions or entry points allowed besides the shipped ones; unset = all, [] = none",
     )
     safe_mode: bool = Field(default=False, description="shipped plugins only")
     reflection: bool = Field(default=True, description="offer gRPC server reflection")
@@ -68,6 +70,17 @@ class Settings(BaseSettings):
     threads: int = Field(4, ge=1, le=256, description="threads for what may block")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     limits: LimitSettings = LimitSettings()
+
+    @field_validator("plugins", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        """A list in a file; in the environment names separated by commas, or a JSON list (``[]`` = none)."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return orjson.loads(value) if value.lstrip().startswith("[") else _separated(value)
+        except orjson.JSONDecodeError:
+            raise ValueError("must be names separated by commas, or a JSON list of them") from None
 
     @classmethod
     def settings_customise_sources(
@@ -114,6 +127,10 @@ def load_settings(config: Path | None = None, **flags: Any) -> Settings:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         raise SettingsError(f"setting {name}: {first['msg']}; found {first.get('input')!r}") from None
+
+
+def _separated(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
