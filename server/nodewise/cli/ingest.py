@@ -48,6 +48,8 @@ def ingest(
     work = [(table, job) for table in tables for job in table.jobs]
     profiles: dict[str, Any] = {}
     with connected(server, timeout_s) as client, waiting("ingesting") as progress:
+        # A writer waits for a server that comes back; one that was never there should be said at once.
+        client.health()
         for number, (table, job) in enumerate(work):
             progress.tell(number, len(work))
             profiles[job] = ingest_job(client, table, job)

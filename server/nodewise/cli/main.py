@@ -1,73 +1,17 @@
-"""The command line: every command is a client of the service."""
+"""Entry point of the `nodewise` command."""
 
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
-
-from nodewise.cli.backtest import backtest
-from nodewise.cli.console import complain
-from nodewise.cli.errors import explained, status_of
-from nodewise.cli.failures import CommandError
-from nodewise.cli.health import health
-from nodewise.cli.ingest import ingest
-from nodewise.cli.plugins import plugins
-from nodewise.cli.predict import predict
-from nodewise.cli.schedule import schedule
-from nodewise.cli.serve import serve
-from nodewise_client import NodewiseError, version
-
-__all__ = ["app", "main"]
-
-
-class Commands(TyperGroup):
-    """Commands whose failures are one line on standard error and an exit status."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
-        try:
-            return super().invoke(ctx)
-        except CommandError as error:
-            complain(str(error))
-            raise typer.Exit(error.status) from None
-        except NodewiseError as error:
-            complain(explained(error))
-            raise typer.Exit(status_of(error)) from None
-
-
-app = typer.Typer(
-    cls=Commands,
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"nodewise {version()}")
-        raise typer.Exit
-
-
-@app.callback()
-def nodewise(
-    _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """How many nodes is a training job worth? Serve, ingest profiles, predict, schedule, score."""
-
-
-for _command in (serve, ingest, predict, schedule, backtest, plugins, health):
-    app.command()(_command)
+__all__ = ["main"]
 
 
 def main() -> None:
-    """Entry point of the `nodewise` command."""
-    # The C core of gRPC writes lines of its own to standard error; what they say is in our errors and logs.
+    """Run the command line."""
+    # The C core of gRPC reads this when it is imported, and else writes lines of its own to standard error; what they
+    # say is in our errors and logs.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from nodewise.cli.commands import app
+
     app()

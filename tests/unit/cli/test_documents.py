@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodewise.cli.documents import read_profile, read_schedule_request
+from nodewise.cli.failures import InputError
+from nodewise.cli.schedule_request import schedule_arguments
+from nodewise_client import CurrentAllocation, Fidelity, Freshness, NodeDevices, ProfileContent
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def write(folder: Path, document: Any) -> Path:
+    path = folder / "file.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return path
+
+
+def test_a_profile() -> None:
+    content = read_profile(EXAMPLES / "profile.json")
+    assert content.phase_timings is not None
+    assert content.phase_timings.compute_s == (0.29659,)
+    assert content.workload is not None
+    assert content.workload.parameter_bytes == 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ('{"workload": {', ":1: is no JSON: "),
+        ("[]", "must hold a JSON object, found list"),
+        ('{"workload": {"parameter_bytes": NaN}}', "is no JSON: NaN is no number"),
+        ('{"workload": {}, "workload": {}}', "is no JSON: 'workload' is there twice in one object"),
+        ('{"workload": {"bytes": 5}}', 'has no field named "bytes"'),
+        ('{"workload": {"parameter_bytes": "many"}}', "is no nodewise.v1.ProfileContent"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_files_that_hold_no_profile(tmp_path: Path, document: str, expected: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_profile(write(tmp_path, document))
+    assert str(caught.value).startswith(str(tmp_path / "file.json"))
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_profile(tmp_path / "none.json")
+    (tmp_path / "file.json").write_bytes(b"\xff\xfe{}")
+    with pytest.raises(InputError, match="byte 0 is no UTF-8"):
+        read_profile(tmp_path / "file.json")
+
+
+def test_profiles_of_a_request_may_be_jobs_of_a_table_beside_it() -> None:
+    request = read_schedule_request(EXAMPLES / "schedule.json")
+    assert len(request.jobs) == 5
+    assert list(request.jobs[0].profile.inline.observations.steps_per_second) == [9.8756, 37.3494]
+    assert request.now.seconds == 1_586_217_600
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"),
+    [
+        ({"table": "none.csv", "job": "a"}, "none.csv: no such file"),
+        ({"table": 5, "job": "a"}, 'jobs[0].profile: must be {"table": FILE, "job": NAME}'),
+        ({"table": "t.csv", "job": "a", "row": "x"}, 'jobs[0].profile: must be {"table": FILE, "job": NAME}'),
+        ({"table": "t.csv", "job": "b"}, 'jobs[0].profile.job: must be a job of t.csv (a), found "b"'),
+        ({"table": "t.csv"}, "jobs[0].profile.job: must be a job of t.csv (a), found null"),
+    ],
+)
+def test_profiles_that_are_no_jobs_of_a_table(tmp_path: Path, profile: Any, expected: str) -> None:
+    (tmp_path / "t.csv").write_text("job,device,nodes,workers,steps_per_s,split\na,K80,1,1,2,train\n")
+    with pytest.raises(InputError) as caught:
+        read_schedule_request(write(tmp_path, {"jobs": [{"job_id": "x", "profile": profile}]}))
+    assert expected in str(caught.value)
+
+
+def test_a_request_without_a_time_is_of_now(tmp_path: Path) -> None:
+    assert read_schedule_request(write(tmp_path, {})).now.seconds > 1_700_000_000
+
+
+def test_everything_in_a_request_is_passed_on(tmp_path: Path) -> None:
+    job = {
+        "jobId": "x",
+        "profile": {"profileId": "stored", "minimumRevision": "3"},
+        "remainingSamples": 5.0,
+        "allowedDevices": [1, 2],
+        "minDevices": 1,
+        "maxDevices": 2,
+        "allowedPools": ["p"],
+        "serverDevices": 1,
+        "requestedDevices": 2,
+        "submitTime": "2026-01-01T00:00:00Z",
+        "attainedServiceDeviceSeconds": 7.0,
+        "currentAllocation": {"pool": "p", "placement": [{"nodeIndex": 1, "devicesCount": 2}], "ageSeconds": 9.0},
+        "restartCostSeconds": 3.0,
+        "weight": 2.0,
+        "queue": "q",
+        "deadline": "2026-01-02T00:00:00Z",
+        "template": {"syncModes": ["SYNC_MODE_ASYNC"], "parameterServers": [2]},
+        "minimumRunSeconds": 4.0,
+    }
+    inline = {"job_id": "y", "profile": {"inline": {"workload": {"tensors_count": 5}}}, "remaining_samples": 1}
+    document = {
+        "now": "2026-01-01T00:00:00Z",
+        "cluster": {"pools": [{"name": "p", "deviceName": "K80", "availableDevices": [2, 2], "pricePerNodeHour": 1.5}]},
+        "jobs": [job, inline],
+        "policy": "fifo",
+        "policyParameters": {"a": 1.0},
+        "policyState": "AQI=",
+        "quotas": [{"queue": "q", "maxDevices": 3}],
+        "options": {
+            "estimator": "queueing",
+            "intervalCoverage": 0.8,
+            "freshness": "FRESHNESS_ALLOW_STALE",
+            "fidelity": "FIDELITY_MODEL",
+            "allowFallback": True,
+            "columns": ["PREDICTION_COLUMN_NONE"],
+            "seed": "5",
+        },
+    }
+    given = schedule_arguments(read_schedule_request(write(tmp_path, document)))
+    first, second = given["jobs"]
+    assert (first.job_id, first.profile, first.minimum_revision, first.remaining_samples) == ("x", "stored", 3, 5.0)
+    assert first.current_allocation == CurrentAllocation(
+        pool="p", placement=[NodeDevices(node=1, devices=2)], age_s=9.0
+    )
+    assert (first.allowed_devices, first.allowed_pools, first.queue, first.weight) == ((1, 2), ("p",), "q", 2.0)
+    assert (first.submit_time.day, first.deadline.day, first.template.parameter_servers) == (1, 2, (2,))
+    assert (first.server_devices, first.requested_devices, first.restart_cost_s, first.minimum_run_s) == (1, 2, 3, 4)
+    assert isinstance(second.profile, ProfileContent)
+    assert given["policy_state"] == b"\x01\x02"
+    assert given["quotas"][0].max_devices == 3
+    options = given["options"]
+    assert (options.estimator, options.coverage, options.seed) == ("queueing", 0.8, 5)
+    assert (options.freshness, options.fidelity) == (Freshness.ALLOW_STALE, Fidelity.MODEL)
+    assert options.columns == ("none",)
+    assert given["cluster"].pools[0].price_per_node_hour == 1.5

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodewise.cli.table_content import measurement_table, profile_content
+from nodewise.cli.tables import Table, read_table
+from nodewise_client import Observations, SyncMode
+
+HEADER = (
+    "job,device,sync,nodes,workers,parameter_servers,steps_per_s,split,"
+    "compute_s,download_s,upload_s,update_s,link_bytes_per_s"
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    path = tmp_path / "table.csv"
+    path.write_text(
+        f"{HEADER}\n"
+        "a,K80,async,1,1,1,2,train,0.3,0.1,0.1,,1000\n"
+        "a,K80,async,2,2,1,4,test,0.4,0.2,0.2,0.1,\n"
+        "b,K80,async,1,1,,2,train,,,,,10\n"
+        "b,K80,async,1,1,,3,train,,,,,20\n"
+        "c,V100,,1,4,,,test,,,,,\n"
+    )
+    return read_table(path)
+
+
+def test_a_profile_holds_facts_and_train_rows_only(table: Table) -> None:
+    content = profile_content(table, "a")
+    assert isinstance(content.observations, Observations)
+    assert content.observations.steps_per_s == (2.0,)
+    assert content.phase_timings is not None
+    assert content.phase_timings.compute_s == (0.3,)
+    assert content.phase_timings.update_s == (0.0,)
+    assert content.network is not None
+    assert content.network.link_bytes_per_s == 1000
+
+
+def test_a_job_without_train_rows_is_its_facts(table: Table) -> None:
+    content = profile_content(table, "c")
+    assert content.observations is None
+    assert content.phase_timings is None
+
+
+def test_a_link_that_differs_is_the_configurations(table: Table) -> None:
+    content = profile_content(table, "b")
+    assert content.network is not None
+    assert content.network.link_bytes_per_s is None
+    assert isinstance(content.observations, Observations)
+    assert content.observations.configurations.link_bytes_per_s == (10.0, 20.0)
+
+
+def test_the_table_as_a_whole(table: Table) -> None:
+    found = measurement_table(table)
+    assert found.jobs == ("a", "a", "b", "b", "c")
+    assert found.steps_per_s == (2.0, 4.0, 2.0, 3.0, None)
+    assert found.train == (True, False, True, True, False)
+    assert found.phase_rows == (0, 1)
+    # Unstated servers are one with servers, none without.
+    assert found.configurations.parameter_servers == (1, 1, 1, 1, 0)
+    assert found.configurations.sync == (SyncMode.ASYNC,) * 4 + (SyncMode.ALLREDUCE,)
+    assert found.configurations.link_bytes_per_s == (0.0, 0.0, 10.0, 20.0, 0.0)
+    assert found.configurations.global_batch == ()
+
+
+def test_a_partitioned_transformer(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(
+        "job,device,nodes,workers,steps_per_s,split,global_batch,micro_batch,layers,hidden_size,attention_heads,"
+        "sequence_length,vocabulary_size,tensor_parallel,pipeline_parallel,data_parallel,recompute,placement\n"
+        "t,A100,1,8,2,train,64,2,12,1024,16,1024,51200,2,2,2,,8\n"
+        "t,A100,2,8,,test,64,1,12,1024,16,1024,51200,4,2,1,none,\n"
+    )
+    found = measurement_table(read_table(path))
+    workload = found.workloads["t"]
+    assert workload.transformer is not None
+    assert (workload.transformer.layers, workload.transformer.vocabulary_size) == (12, 51200)
+    assert (workload.precision, workload.optimizer) == ("fp16", "adam")
+    configurations = found.configurations
+    assert configurations.recompute == ("full", "none")
+    assert configurations.batch_per_worker == (2, 1)
+    assert configurations.tensor_parallel == (2, 4)
+    assert configurations.placement == ((8,), ())
+
+
+def test_one_precision_is_a_fact_and_several_are_configurations(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(
+        "job,device,nodes,workers,steps_per_s,split,precision\n"
+        "a,A100,1,1,2,train,bf16\na,A100,1,1,2,test,\nb,A100,1,1,2,train,fp32\nb,A100,1,1,2,test,fp16\n"
+    )
+    found = measurement_table(read_table(path))
+    assert found.workloads["a"].precision == "bf16"
+    assert found.workloads["b"].precision == ""
+    assert found.configurations.precision == ("", "", "fp32", "fp16")
