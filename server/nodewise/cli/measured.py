@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nodewise.cli.columns import PARAMETER_SERVER_MODES
 from nodewise.cli.questions import AskedJob
 from nodewise.cli.tables import Table
 from nodewise_client import Prediction
@@ -29,11 +30,12 @@ def measured_points(asked: AskedJob, template: Mapping[str, Any], answered: Sequ
     table = asked.table
     if table is None:
         return []
+    wanted = _wanted(asked, template)
     batches = _Batches(answered)
     points = []
     for row in asked.rows:
         steps_per_s = table.columns["steps_per_s"][row]
-        if steps_per_s is None or not _as_stated(table, row, template):
+        if steps_per_s is None or not _as_wanted(table, row, wanted):
             continue
         per_step = _samples_per_step(table, row)
         if not batches.alike(table, row, per_step):
@@ -83,13 +85,29 @@ class _Batches:
         return round(per_step / workers, 6) in self._shares
 
 
-def _as_stated(table: Table, row: int, template: Mapping[str, Any]) -> bool:
-    """Whether a row runs as the options say, as far as both do."""
+def _wanted(asked: AskedJob, template: Mapping[str, Any]) -> dict[str, Any]:
+    """How the predicted rows run: as the options state, else as all train rows do."""
+    table = asked.table
+    assert table is not None
+    train = [row for row in asked.rows if table.columns["split"][row] == "train"]
+    wanted = {}
     for name in ("device", "sync", "parameter_servers"):
-        wanted = template.get(name)
-        if wanted is not None and table.columns[name][row] != wanted:
-            return False
-    return True
+        stated = template.get(name)
+        seen = {_how(table, name, row) for row in train} if stated is None else {stated}
+        if len(seen) == 1:
+            wanted[name] = seen.pop()
+    return wanted
+
+
+def _as_wanted(table: Table, row: int, wanted: Mapping[str, Any]) -> bool:
+    return all(_how(table, name, row) == value for name, value in wanted.items())
+
+
+def _how(table: Table, name: str, row: int) -> Any:
+    value = table.columns[name][row]
+    if name == "parameter_servers" and not value:
+        return int(table.columns["sync"][row] in PARAMETER_SERVER_MODES)
+    return value
 
 
 def _samples_per_step(table: Table, row: int) -> int | None:
