@@ -338,6 +338,26 @@ def test_predictions_of_test_rows(tmp_path: Path) -> None:
         assert float(row["lower_steps_per_s"]) < float(row["steps_per_s"]) < float(row["upper_steps_per_s"])
 
 
+@pytest.mark.parametrize("link", ["same", "symbolic", "hard"])
+def test_predictions_never_overwrite_a_table_that_is_read(tmp_path: Path, link: str) -> None:
+    text = Path(TESTBED).read_text()
+    table, calibration = tmp_path / "t.csv", tmp_path / "c.csv"
+    for path in (table, calibration):
+        path.write_text(text)
+    for read in (table, calibration):
+        out = read
+        if link == "symbolic":
+            out = tmp_path / f"{read.stem}-link.csv"
+            out.symlink_to(read)
+        elif link == "hard":
+            out = tmp_path / f"{read.stem}-hard.csv"
+            out.hardlink_to(read)
+        ran = Ran("backtest", table, "--calibrate", calibration, "--predictions", out)
+        assert ran.status == 2
+        assert ran.complaint.startswith(f"--predictions: must be another file than {read}")
+        assert read.read_text() == text
+
+
 def test_refused_rows_are_written_and_exit_3(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("job,device,nodes,workers,steps_per_s,split\na,A100,1,1,5,train\na,A100,1,2,9,test\n")

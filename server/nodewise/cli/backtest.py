@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -58,7 +59,7 @@ def backtest(
             complain(f"{_ALSO_TRAIN} selects no test row of {table}")
     calibration = None if calibrate is None else _calibration(calibrate)
     if predictions is not None:
-        _writable(predictions)
+        _writable(predictions, [table] if calibrate is None else [table, calibrate])
     with connected(server, timeout_s) as client, waiting("backtesting") as progress:
         try:
             result = client.backtest(
@@ -95,10 +96,15 @@ def _located(error: NodewiseError, table: Table, calibration: Table | None) -> C
     return found
 
 
-def _writable(path: Path) -> None:
-    """Refuse before the work what would fail after it."""
+def _writable(path: Path, read: Sequence[Path]) -> None:
+    """Refuse before the work what would fail after it, and what would destroy a table."""
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(f"--predictions: must be a file in a directory that exists, found {path}")
+    for table in read:
+        if path.exists() and path.samefile(table):
+            raise InputError(
+                f"--predictions: must be another file than {table}, which is read: it would be overwritten"
+            )
 
 
 def _write_predictions(path: Path, table: Table, result: BacktestResult) -> None:
