@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from typing import Any
 
 import orjson
@@ -23,10 +24,30 @@ def configure_logging(level: str) -> None:
             structlog.processors.JSONRenderer(serializer=_serialised),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.BytesLoggerFactory(file=sys.stderr.buffer),
+        logger_factory=_StandardError,
         cache_logger_on_first_use=False,
     )
 
 
-def _serialised(event: Any, **_: Any) -> bytes:
-    return orjson.dumps(event, default=str, option=orjson.OPT_NON_STR_KEYS)
+class _StandardError:
+    """Writes lines to whatever standard error is at that moment: tests and embedding programs replace it."""
+
+    _lock = threading.Lock()
+
+    def __init__(self, *_: Any) -> None:
+        """Take and ignore the name of the logger."""
+
+    def msg(self, line: str) -> None:
+        """Write one line; a log that cannot be written must not fail what it reports on."""
+        with self._lock:
+            try:
+                sys.stderr.write(line + "\n")
+                sys.stderr.flush()
+            except (OSError, ValueError):
+                pass
+
+    log = debug = info = warning = error = critical = exception = fatal = msg
+
+
+def _serialised(event: Any, **_: Any) -> str:
+    return orjson.dumps(event, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
