@@ -11,7 +11,7 @@ from nodewise_client._backtests import (
     RowPrediction,
 )
 from nodewise_client._client import Client
-from nodewise_client._configurations import Configurations, NodeRange, WorkerRange
+from nodewise_client._configurations import Configurations, NodeRange, WorkerRange, configurations_from_wire
 from nodewise_client._enums import (
     Fidelity,
     Freshness,
@@ -43,7 +43,15 @@ from nodewise_client._errors import (
     UnavailableError,
     UnimplementedError,
 )
-from nodewise_client._evidence import Observation, Observations, PhaseTimings, ProfileContent, TraceReference
+from nodewise_client._evidence import (
+    Observation,
+    Observations,
+    PhaseTimings,
+    ProfileContent,
+    TraceReference,
+    content_from_wire,
+    content_to_wire,
+)
 from nodewise_client._ingest import IngestWriter
 from nodewise_client._ingest_core import CommitResult
 from nodewise_client._listings import (
@@ -173,5 +181,8 @@ __all__ = [
     "Work",
     "WorkerRange",
     "Workload",
+    "configurations_from_wire",
+    "content_from_wire",
+    "content_to_wire",
     "version",
 ]

@@ -13,8 +13,7 @@ from google.protobuf.message import Message
 from nodewise.cli.failures import InputError, unreadable
 from nodewise.cli.table_content import profile_content
 from nodewise.cli.tables import Table, read_table
-from nodewise_client import ProfileContent
-from nodewise_client._evidence import content_from_wire, content_to_wire
+from nodewise_client import ProfileContent, content_from_wire, content_to_wire
 from nodewise_protos.v1 import profile_pb2, schedule_service_pb2
 
 __all__ = ["read_profile", "read_schedule_request"]

@@ -19,9 +19,9 @@ from nodewise_client import (
     ProfileContent,
     QueueQuota,
     ScheduleJob,
+    configurations_from_wire,
+    content_from_wire,
 )
-from nodewise_client._configurations import configurations_from_wire
-from nodewise_client._evidence import content_from_wire
 from nodewise_protos.v1 import prediction_pb2, prediction_service_pb2, profile_pb2, schedule_pb2, schedule_service_pb2
 
 __all__ = ["schedule_arguments"]
