@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from math import isfinite
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 import structlog
 
+from nodewise.domain.columns import Floats
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Fidelity, Notice, Predictions
 from nodewise.domain.profile import Profile
-from nodewise.estimation.check import checked
+from nodewise.estimation.check import checked, is_a, is_sound_error, is_sound_refusal
 from nodewise.estimation.derived import KEPT_ROWS, derived
 from nodewise.estimation.intervals import interval_of
 from nodewise.estimation.objectives import judged
@@ -30,7 +33,7 @@ __all__ = ["Engine", "Fitted", "Prepared"]
 _log = structlog.get_logger(__name__)
 
 FAR_EXTRAPOLATION = 2.0
-"""Scale relative to the evidence from which an answer warns: beyond twice the largest measured scale even the right
+"""Scale relative to the evidence from which an answer warns: beyond twice the largest scale in evidence even the right
 model's saturation rests on assumption (the field note of the queueing model asks for this warning)."""
 
 
@@ -288,16 +291,20 @@ class Engine:
         try:
             assessment: Any = loaded.record.estimator.assess(profile, query)
         except NodewiseError as error:
+            told = _told(loaded, "assess", error)
+            if told is not error:
+                raise told from None
             missing = tuple(filter(None, error.metadata.get("missing_fields", "").split(",")))
             return Assessment(refusal=Refusal(error.reason, error.message, missing))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
             raise _failure(loaded, "assess", error) from None
-        if not isinstance(assessment, Assessment) or not 0.0 <= assessment.strength <= 1.0:
+        if not _is_sound(assessment):
             raise NodewiseError(
                 Reason.ESTIMATOR_INVALID_RESULT,
-                f"estimator {loaded.record.name!r} must assess with an Assessment of strength 0 to 1",
+                f"estimator {loaded.record.name!r} must assess with an Assessment of strength 0 to 1, whose "
+                "refusal has a Reason and whose evidence is a tuple of texts",
                 {"estimator": loaded.record.name},
             )
         return assessment
@@ -316,8 +323,8 @@ class Engine:
         token = _fitting.set((*_fitting.get(), loaded.record.name))
         try:
             model = loaded.record.estimator.fit(profile, context)
-        except NodewiseError:
-            raise
+        except NodewiseError as error:
+            raise _told(loaded, "fit", error) from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
@@ -340,8 +347,8 @@ class Engine:
         name = fitted.basis.estimator
         try:
             predictions = fitted.model.predict(configurations, question.options)
-        except NodewiseError:
-            raise
+        except NodewiseError as error:
+            raise _told(self.estimator(name), "predict", error) from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  # as above
@@ -357,12 +364,18 @@ def _stated(fitted: Fitted, choice: str, fallback: bool, revision: int, evidence
 
 def assembled(question: Question, configurations: Configurations, predictions: Predictions, basis: Basis) -> Answer:
     """Everything that follows from the predictions: rates, interval, objective, warnings."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _assembled(question, configurations, predictions, basis)
+
+
+def _assembled(question: Question, configurations: Configurations, predictions: Predictions, basis: Basis) -> Answer:
     rates = derived(configurations)
     step_s = predictions.step_s
     if predictions.all_answered:
         steps_per_s = rates.cycles_per_step / step_s
     else:
-        steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=step_s > 0)
+        answered = predictions.answered
+        steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=answered)
     interval = interval_of(predictions, steps_per_s, question.coverage)
     samples_per_s = steps_per_s * rates.samples_per_step
     minibatches_per_s = steps_per_s * rates.minibatches_per_step
@@ -373,7 +386,8 @@ def assembled(question: Question, configurations: Configurations, predictions: P
     furthest = np.maximum.reduce(predictions.extrapolation, initial=0.0)
     if furthest > FAR_EXTRAPOLATION:
         far = np.flatnonzero(predictions.extrapolation > FAR_EXTRAPOLATION)
-        message = f"{len(far)} rows lie beyond twice the measured scale (the furthest {furthest:.3g} times)"
+        beyond = "beyond twice the scale that the evidence identifies"
+        message = f"{len(far)} rows lie {beyond} (the furthest {furthest:.3g} times)"
         notices = (*notices, Notice("EXTRAPOLATES", message, tuple(far.tolist())))
     finish_s = costs = recommendation = None
     if question.objective is not None:
@@ -383,6 +397,18 @@ def assembled(question: Question, configurations: Configurations, predictions: P
         finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
         if verdict.notice is not None:
             notices = (*notices, verdict.notice)
+    _require_finite(
+        basis.estimator,
+        {
+            "steps_per_s": steps_per_s,
+            "samples_per_s": samples_per_s,
+            "minibatches_per_s": minibatches_per_s,
+            "lower_steps_per_s": None if interval is None else interval.lower_steps_per_s,
+            "upper_steps_per_s": None if interval is None else interval.upper_steps_per_s,
+            "finish_s": finish_s,
+            "costs": costs,
+        },
+    )
     return Answer(
         configurations=configurations,
         predictions=predictions,
@@ -399,6 +425,25 @@ def assembled(question: Question, configurations: Configurations, predictions: P
     )
 
 
+def _require_finite(estimator: str, columns: Mapping[str, Floats | None]) -> None:
+    """Refuse an answer of which a column is not finite.
+
+    Raises
+    ------
+    NodewiseError
+        ESTIMATOR_INVALID_RESULT, naming the column.
+    """
+    for name, column in columns.items():
+        # A NaN or an infinity survives the sum; finite numbers that overflow it are told apart below.
+        if column is not None and not isfinite(np.add.reduce(column)) and not np.isfinite(column).all():
+            problem = f"{name} is not finite"
+            raise NodewiseError(
+                Reason.ESTIMATOR_INVALID_RESULT,
+                f"the answer of estimator {estimator!r} cannot be told: {problem}",
+                {"estimator": estimator, "problem": problem},
+            )
+
+
 def _joint_refusal(refusals: list[tuple[str, Refusal]]) -> Refusal:
     """What every estimator misses, in one refusal."""
     if not refusals:
@@ -408,6 +453,23 @@ def _joint_refusal(refusals: list[tuple[str, Refusal]]) -> Refusal:
     fields = tuple(dict.fromkeys(field for _, refusal in refusals for field in refusal.missing_fields))
     text = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals)
     return Refusal(Reason.EVIDENCE_MISSING, f"no estimator can answer ({text})", fields)
+
+
+def _is_sound(assessment: Any) -> TypeGuard[Assessment]:
+    """Whether a plugin's assessment can be used and told."""
+    return (
+        isinstance(assessment, Assessment)
+        and (is_a(assessment.strength, float) or is_a(assessment.strength, int))
+        and 0.0 <= assessment.strength <= 1.0
+        and (assessment.refusal is None or is_sound_refusal(assessment.refusal))
+        and is_a(assessment.evidence, tuple)
+        and all(is_a(text, str) for text in assessment.evidence)
+    )
+
+
+def _told(loaded: Loaded[EstimatorRecord], method: str, error: NodewiseError) -> NodewiseError:
+    """An error that a plugin raised, if it can be told to a caller as it is; else that the plugin failed."""
+    return error if is_sound_error(error) else _failure(loaded, method, error)
 
 
 def _failure(loaded: Loaded[EstimatorRecord], method: str, error: BaseException) -> NodewiseError:

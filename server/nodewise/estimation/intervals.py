@@ -17,12 +17,13 @@ __all__ = ["interval_of", "one_sided_rate"]
 def interval_of(predictions: Predictions, steps_per_s: Floats, coverage: float) -> Interval | None:
     """Bounds of steps/s from the model's own spread of ln(step time), taken as normal.
 
-    Returns None for a model that states no spread. Not calibrated against measured errors: the basis says so.
+    Returns None for a model that states no spread. A row without a spread among others that have one is a point:
+    both of its bounds are the prediction. Not calibrated against measured errors: the basis says so.
     """
     spread = predictions.log_spread
     if not np.logical_or.reduce(spread):
         return None
-    factor = np.exp(_quantile(0.5 + coverage / 2.0) * spread)
+    factor = np.exp(_deviations((1.0 - coverage) / 2.0) * spread)
     basis = IntervalBasis.SIMULATION if predictions.simulated else IntervalBasis.MODEL_SPREAD
     return Interval(
         lower_steps_per_s=steps_per_s / factor, upper_steps_per_s=steps_per_s * factor, coverage=coverage, basis=basis
@@ -31,9 +32,13 @@ def interval_of(predictions: Predictions, steps_per_s: Floats, coverage: float) 
 
 def one_sided_rate(predictions: Predictions, rate: Floats, confidence: float) -> Floats:
     """The rate that is reached with probability ``confidence``."""
-    return rate * np.exp(-_quantile(confidence) * predictions.log_spread)
+    return rate * np.exp(-_deviations(1.0 - confidence) * predictions.log_spread)
 
 
 @lru_cache(maxsize=256)
-def _quantile(probability: float) -> float:
-    return float(ndtri(probability))
+def _deviations(tail: float) -> float:
+    """Standard deviations beyond which a normal variable lies with probability ``tail``.
+
+    Asked for the small tail, not for the large rest: near 1 the rest rounds to 1, of which the quantile is infinite.
+    """
+    return float(-ndtri(tail))

@@ -61,7 +61,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Interval:
-    """Bounds of steps/s that hold the measured throughput with probability ``coverage``."""
+    """Bounds of steps/s that hold the measured throughput with probability ``coverage``.
+
+    Rows without a spread of their own are points: both bounds are the prediction.
+    """
 
     lower_steps_per_s: Floats
     upper_steps_per_s: Floats

@@ -79,6 +79,14 @@ def test_a_models_notices_stay() -> None:
     assert answer(engine_of(one=fake)).notices == (notice,)
 
 
+def test_a_column_that_is_not_finite_is_named() -> None:
+    work = Objective(rule=HighestThroughput(), remaining_samples=1.7e308)
+    slow = Fake(lambda rows, _: predictions_of(np.full(len(rows), 1e9)))
+    error = error_of(engine_of(one=slow), objective=work)
+    assert error.reason == Reason.ESTIMATOR_INVALID_RESULT
+    assert error.metadata == {"estimator": "one", "problem": "finish_s is not finite"}
+
+
 def test_an_objective_recommends_or_says_why_not() -> None:
     found = answer(engine_of(one=Fake()), objective=Objective(rule=HighestThroughput()))
     assert found.recommendation is not None
@@ -186,13 +194,36 @@ def test_a_plugin_may_refuse_late(method: str) -> None:
     assert error_of(engine_of(bad=Fake(**{method: fails(late)}))) is late
 
 
+@pytest.mark.parametrize(
+    "unsound",
+    [
+        NodewiseError("NO_SUCH_REASON", "secret"),  # type: ignore[arg-type]
+        NodewiseError(Reason.EVIDENCE_MISSING, 7),  # type: ignore[arg-type]
+        NodewiseError(Reason.EVIDENCE_MISSING, "secret", {"count": 7}),  # type: ignore[dict-item]
+        NodewiseError(Reason.EVIDENCE_MISSING, "secret", None),  # type: ignore[arg-type]
+        NodewiseError(Reason.EVIDENCE_MISSING, "secret", violations=("secret",)),  # type: ignore[arg-type]
+        NodewiseError(Reason.EVIDENCE_MISSING, "secret \ud800"),
+    ],
+)
+@pytest.mark.parametrize("method", ["assess", "fit", "predict"])
+def test_an_error_that_cannot_be_told_is_a_failure(method: str, unsound: NodewiseError) -> None:
+    failure = error_of(engine_of(bad=Fake(**{method: fails(unsound)})), estimator="bad")
+    assert (failure.reason, failure.metadata["method"]) == (Reason.ESTIMATOR_FAILED, method)
+    assert "secret" not in str(failure)
+
+
 def test_one_broken_assessment_does_not_cost_the_others_their_answers() -> None:
     engine = engine_of(bad=Fake(assess=fails(RuntimeError())), good=Fake(strength=0.1))
     assert answer(engine).basis.estimator == "good"
     assert error_of(engine_of(bad=Fake(assess=fails(RuntimeError())))).reason == Reason.ESTIMATOR_FAILED
 
 
-@pytest.mark.parametrize("assessment", [None, True, Assessment(strength=1.5), Assessment(strength=float("nan"))])
+@pytest.mark.parametrize(
+    "assessment",
+    [None, True, Assessment(strength=1.5), Assessment(strength=float("nan")),
+        Assessment(strength="much"), Assessment(refusal="no"), Assessment(refusal=Refusal("NO", "no")),
+        Assessment(evidence=["a list"]), Assessment(evidence=(7,))],
+)  # fmt: skip
 def test_an_assessment_that_is_none_is_named(assessment: Any) -> None:
     error = error_of(engine_of(bad=Fake(assess=lambda *_: assessment)), estimator="bad")
     assert error.reason == Reason.ESTIMATOR_INVALID_RESULT

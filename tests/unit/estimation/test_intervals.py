@@ -35,3 +35,13 @@ def test_one_side_of_a_90_percent_interval_holds_with_95_percent() -> None:
     interval = interval_of(predictions, rate, 0.9)
     assert interval is not None
     assert one_sided_rate(predictions, rate, 0.95)[0] == pytest.approx(interval.lower_steps_per_s[0])
+
+
+def test_a_coverage_next_to_certainty_has_finite_bounds() -> None:
+    predictions, rate = predictions_of([1.0], log_spread=as_floats([10.0])), as_floats([1.0])
+    almost = float(np.nextafter(1.0, 0.0))
+    interval = interval_of(predictions, rate, almost)
+    assert interval is not None
+    assert np.isfinite(interval.upper_steps_per_s[0])
+    assert interval.lower_steps_per_s[0] > 0
+    assert one_sided_rate(predictions, rate, almost)[0] > 0
