@@ -17,7 +17,7 @@ from nodewise.cli.failures import CommandError, ExitStatus, InputError
 from nodewise.cli.options import AsJson, Server, Wait
 from nodewise.cli.selections import also_trained
 from nodewise.cli.service import connected
-from nodewise.cli.table_content import measurement_table
+from nodewise.cli.table_content import measurement_table, timed_rows
 from nodewise.cli.tables import Table, read_table
 from nodewise.cli.waiting import waiting
 from nodewise_client import BacktestResult, EstimatorEvaluation, Metrics, NodewiseError, RowPrediction, RowStatus
@@ -79,6 +79,8 @@ def backtest(
         _show(result)
     rows = [found for evaluation in result.evaluations.values() for found in evaluation.predictions]
     if rows and all(found.status is RowStatus.REFUSED for found in rows):
+        reasons = Counter(found.refusal_reason for found in rows).most_common(1)
+        complain(f"every test row was refused: {reasons[0][0]}")
         raise typer.Exit(ExitStatus.REFUSED)
 
 
@@ -90,10 +92,15 @@ def _calibration(path: Path) -> Table:
 
 
 def _located(error: NodewiseError, table: Table, calibration: Table | None) -> CommandError | None:
-    found = in_table(error, table, range(len(table)), "table.")
-    if found is None and calibration is not None:
-        found = in_table(error, calibration, range(len(calibration)), "calibration.")
-    return found
+    tables = [("table", table)] if calibration is None else [("table", table), ("calibration", calibration)]
+    for path, read in tables:
+        every = range(len(read))
+        found = in_table(error, read, timed_rows(read, every), f"{path}.phase_timings.") or in_table(
+            error, read, every, f"{path}."
+        )
+        if found is not None:
+            return found
+    return None
 
 
 def _writable(path: Path, read: Sequence[Path]) -> None:

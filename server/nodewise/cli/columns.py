@@ -9,7 +9,7 @@ from nodewise.cli.cells import CellParser, choice, flag, moment, number, placeme
 
 __all__ = ["COLUMNS", "FACTS", "PARAMETER_SERVER_MODES", "PHASES", "REQUIRED", "TRANSFORMER", "Column"]
 
-LONGEST_NAME: Final = 128
+LONGEST_NAME: Final = 256
 LONGEST_DEVICE: Final = 64
 LARGEST_BYTES: Final = 1 << 53
 

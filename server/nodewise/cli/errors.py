@@ -53,8 +53,45 @@ def in_table(error: NodewiseError, table: Table, rows: Sequence[int], path: str)
     for violation in error.violations:
         row = _row(violation, path)
         if row is not None and row < len(rows):
-            return InputError(f"{table.path}:{table.lines[rows[row]]}: {violation.field}: {violation.description}")
+            place = f"{table.path}:{table.lines[rows[row]]}"
+            return InputError(f"{place}: {_column(violation.field)}: {violation.description}")
     return None
+
+
+_COLUMNS: Final = {
+    "batch_per_worker_samples": "batch_per_worker",
+    "accumulation_steps": "accumulation",
+    "global_batch_samples": "global_batch",
+    "link_bytes_per_second": "link_bytes_per_s",
+    "steps_per_second": "steps_per_s",
+    "measured_at_unix_seconds": "measured_at",
+    "exposed_sync_seconds": "exposed_sync_s",
+    "download_seconds": "download_s",
+    "compute_seconds": "compute_s",
+    "upload_seconds": "upload_s",
+    "update_seconds": "update_s",
+    "compute_variation": "compute_cv",
+    "tensors_count": "tensors",
+    "placement_workers": "placement",
+    "device_names": "device",
+    "sync_modes": "sync",
+    "precisions": "precision",
+    "recomputations": "recompute",
+    "zero_stages": "zero_stage",
+    "interleave_degrees": "interleave",
+    "tensor_parallel_degrees": "tensor_parallel",
+    "pipeline_parallel_degrees": "pipeline_parallel",
+    "data_parallel_degrees": "data_parallel",
+    "expert_parallel_degrees": "expert_parallel",
+    "context_parallel_degrees": "context_parallel",
+}
+"""Columns of a table by the last part of the field that carries them."""
+
+
+def _column(field: str) -> str:
+    """The field as the reader of a table knows it."""
+    last = field.rsplit(".", 1)[-1].split("[", 1)[0]
+    return f"column {_COLUMNS.get(last, last)}"
 
 
 def _row(violation: FieldViolation, path: str) -> int | None:

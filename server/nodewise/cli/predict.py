@@ -9,7 +9,7 @@ import typer
 
 from nodewise.cli.console import print_json
 from nodewise.cli.errors import in_table
-from nodewise.cli.failures import CommandError, ExitStatus
+from nodewise.cli.failures import CommandError, ExitStatus, InputError
 from nodewise.cli.measured import measured_points
 from nodewise.cli.objectives import Rule, Wanted, objective_of
 from nodewise.cli.options import AsJson, Plot, Server, TimeoutS, Wait
@@ -103,6 +103,8 @@ def predict(
     ranges = asked_ranges(
         asked, nodes=nodes, workers=workers, workers_per_node=workers_per_node, placement=placement, template=template
     )
+    if coverage is not None and not 0 < coverage < 1:
+        raise InputError(f"--coverage: must be above 0 and below 1, found {coverage:g}")
     with connected(server, timeout_s) as client, waiting("predicting"):
         try:
             result = client.predict(

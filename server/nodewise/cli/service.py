@@ -14,6 +14,8 @@ __all__ = ["checked_address", "connected"]
 
 MAX_RECEIVE_BYTES: Final = 64 * 1024 * 1024
 """A backtest of the largest table that a server takes answers with about six columns of a hundred thousand rows."""
+LONGEST_WAIT_S: Final = 1e6
+"""Longest wait that gRPC's clock takes for a deadline and not for one that is over (about eleven days)."""
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/]+):(\d{1,5})", re.ASCII)
 
 
@@ -42,8 +44,8 @@ def connected(server: str | None, timeout_s: float) -> Iterator[Client]:
     CommandError
         If no server can be embedded.
     """
-    if not timeout_s > 0:
-        raise InputError(f"--timeout-s: must be above 0, found {timeout_s:g}")
+    if not 0 < timeout_s <= LONGEST_WAIT_S:
+        raise InputError(f"--timeout-s: must be above 0 and at most {LONGEST_WAIT_S:g}, found {timeout_s:g}")
     if server is not None:
         with Client(checked_address(server), timeout_s=timeout_s, max_receive_bytes=MAX_RECEIVE_BYTES) as client:
             yield client

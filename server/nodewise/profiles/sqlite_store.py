@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from nodewise.domain.errors import NodewiseError
+from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.sqlite_reads import memorised, profile_row, profile_rows, replayed
@@ -84,9 +84,10 @@ class SqliteProfileStore:
         self._changes = 0
         self._digests: dict[tuple[int, int], str] = {}
         self._closed = False
+        if path is not None and not path.parent.is_dir():
+            # Made silently, it would turn a slip of the pen into an empty store.
+            raise invalid_field("store", f"the directory {path.parent} does not exist")
         with translated("open"):
-            if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
             self._writer = create(self._file or ":memory:", durability)
             self._watcher = connect(self._file, durability) if self._file else self._writer
         self._idle: deque[sqlite3.Connection] = deque()

@@ -195,14 +195,19 @@ def _malformed(path: str) -> NodewiseError:
 
 
 def _fault(path: str, call: Call, error: BaseException) -> NodewiseError:
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TimeoutError) and call.remaining_s() <= 0:
         return NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before the answer was ready")
     _log.error("call_failed", method=path, request_id=call.request_id, exc_info=error)
     return internal_error()
 
 
 async def _abort(context: Context, path: str, call: Call, error: NodewiseError) -> NoReturn:
-    status = status_of(error)
+    try:
+        status = status_of(error)
+    except (TypeError, ValueError) as fault:  # an error that is none of ours in the end, such as a plugin's
+        _log.error("call_failed", method=path, request_id=call.request_id, exc_info=fault)
+        error = internal_error()
+        status = status_of(error)
     level = _log.warning if error.kind in (Kind.INTERNAL, Kind.UNAVAILABLE) else _log.info
     level("call_refused", method=path, request_id=call.request_id, reason=str(error.reason), message=error.message)
     await context.abort_with_status(_Status(status, call.request_id))

@@ -9,6 +9,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Final
 
+import structlog
+
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.objective import Objective
@@ -17,7 +19,7 @@ from nodewise.estimation.question import AUTO, Answer, Question
 from nodewise.ports.cache import LruCache
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.errors import status_of
+from nodewise.rpc.errors import internal_error, status_of
 from nodewise.rpc.paging import page
 from nodewise.rpc.sources import ProfileSources, prefixed
 from nodewise.rpc.varint import encode_varint
@@ -25,8 +27,10 @@ from nodewise.rpc.wire_configurations import read_candidates
 from nodewise.rpc.wire_plugins import write_problem
 from nodewise.rpc.wire_predictions import (
     ReadOptions,
+    columns_of,
     read_objective,
     read_options,
+    too_large,
     too_many,
     write_basis,
     write_predictions,
@@ -36,6 +40,8 @@ from nodewise_protos.v1 import objective_pb2, prediction_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["Predictions"]
+
+_log = structlog.get_logger("nodewise.rpc")
 
 TURN_S: Final = 0.002
 """Longest time a batch keeps the event loop from other calls."""
@@ -63,7 +69,7 @@ class Predictions:
     sources : ProfileSources
         Finds profiles.
     executor : Executor
-        Threads for estimators that do not run inline.
+        Threads for fits, large questions and estimators that do not run inline.
     """
 
     def __init__(self, engine: Engine, sources: ProfileSources, limits: Limits, executor: Executor) -> None:
@@ -92,9 +98,9 @@ class Predictions:
             freshness=options.freshness,
             allow_fallback=options.allow_fallback,
         )
-        if not self._engine.inline(question):
+        prepared = self._engine.ready(question)
+        if prepared is None:
             return _reply(await run_in(self._executor, self._engine.answer, question), options)
-        prepared = self._engine.prepared(question)
         key = (prepared.key, options.columns)
         reply = self._replies.get(key)
         if reply is None:
@@ -103,9 +109,10 @@ class Predictions:
         return reply
 
     async def answer(self, question: Question) -> Answer:
-        """Inline where every estimator concerned runs inline, else in a thread."""
-        if self._engine.inline(question):
-            return self._engine.answer(question)
+        """Here and now where that takes no longer than a look at a fitted model, else in a thread."""
+        prepared = self._engine.ready(question)
+        if prepared is not None:
+            return self._engine.complete(prepared)
         answered: Answer = await run_in(self._executor, self._engine.answer, question)
         return answered
 
@@ -118,30 +125,24 @@ class Predictions:
         options = read_options(request.options)
         if options.estimator != AUTO:
             self._engine.estimator(options.estimator)
-        jobs = self._jobs(request)
-        rows = sum(len(job.configurations) for job in jobs if job.configurations is not None)
-        if rows > self._limits.rows_per_call:
-            raise too_many("rows of all jobs together", "rows_per_call", self._limits.rows_per_call, rows)
+        turn = _Turn(call)
+        jobs = await self._jobs(request, turn)
         results: list[Answer | NodewiseError] = []
-        turn_ends_s = time.monotonic() + TURN_S
         for number, (job, message) in enumerate(zip(jobs, request.jobs)):
             results.append(await self._job_answer(job, message, options, number))
-            if time.monotonic() > turn_ends_s:
-                if call.remaining_s() <= 0:
-                    raise NodewiseError(
-                        Reason.DEADLINE_EXCEEDED, f"{len(results)} of {len(jobs)} jobs were answered in time"
-                    )
-                await asyncio.sleep(0)
-                turn_ends_s = time.monotonic() + TURN_S
+            await turn.over(f"{len(results)} of {len(jobs)} jobs were answered in time")
         return _batch_reply(results, options)
 
-    def _jobs(self, request: pb.BatchPredictRequest) -> list[_Job]:
+    async def _jobs(self, request: pb.BatchPredictRequest, turn: _Turn) -> list[_Job]:
+        """The jobs as read; stops as soon as they hold more rows than a call takes."""
         shared = None
         if request.HasField("configurations") or request.ranges:
             shared = read_candidates(request.configurations, request.ranges, self._limits)
         shared_objective = read_objective(request.objective) if request.HasField("objective") else None
-        jobs = []
+        jobs: list[_Job] = []
+        rows = 0
         for number, message in enumerate(request.jobs):
+            await turn.over(f"{number} of {len(request.jobs)} jobs were read in time")
             try:
                 configurations = shared
                 if message.HasField("configurations") or message.ranges:
@@ -154,6 +155,10 @@ class Predictions:
                 jobs.append(_Job(configurations, objective))
             except NodewiseError as error:
                 jobs.append(_Job(None, None, prefixed(error, f"jobs[{number}].")))
+                continue
+            rows += len(configurations)
+            if rows > self._limits.rows_per_call:
+                raise too_many("rows of all jobs together", "rows_per_call", self._limits.rows_per_call, rows)
         return jobs
 
     async def _job_answer(
@@ -184,18 +189,25 @@ class Predictions:
     ) -> AsyncIterator[bytes]:
         """Answers in the order of the requests; an error ends its request only."""
         async for request in requests:
-            question = request.WhichOneof("question")
             try:
-                if question == "predict":
-                    yield _on_stream(request.request_id, await self.predict(request.predict, call))
-                elif question == "batch":
-                    batch = await self.batch_predict(request.batch, call)
-                    yield pb.StreamPredictResponse(request_id=request.request_id, batch=batch).SerializeToString()
-                else:
-                    raise NodewiseError.invalid([Violation("question", "must be predict or batch")])
+                reply = await self._stream_reply(request, call)
+                if len(reply) > self._limits.reply_bytes:
+                    raise too_large(len(reply), self._limits.reply_bytes)
             except NodewiseError as error:
-                failed = pb.StreamPredictResponse(request_id=request.request_id, error=status_of(error))
-                yield failed.SerializeToString()
+                reply = _stream_error(request.request_id, error)
+            except Exception as error:  # noqa: BLE001  # ends the request that it befell, not the stream
+                _log.error("call_failed", method="StreamPredict", request_id=call.request_id, exc_info=error)
+                reply = _stream_error(request.request_id, internal_error())
+            yield reply
+
+    async def _stream_reply(self, request: pb.StreamPredictRequest, call: Call) -> bytes:
+        question = request.WhichOneof("question")
+        if question == "predict":
+            return _on_stream(request.request_id, await self.predict(request.predict, call))
+        if question == "batch":
+            batch = await self.batch_predict(request.batch, call)
+            return pb.StreamPredictResponse(request_id=request.request_id, batch=batch).SerializeToString()
+        raise NodewiseError.invalid([Violation("question", "must be predict or batch")])
 
     async def suggest_measurements(
         self, request: pb.SuggestMeasurementsRequest, call: Call
@@ -226,6 +238,27 @@ class Predictions:
             write_problem(problem) for problem in registry.problems if problem.kind in ("estimator", "plugin")
         )
         return response
+
+
+class _Turn:
+    """Lets other calls have the event loop every few milliseconds, and ends a call whose time is over."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._ends_s = time.monotonic() + TURN_S
+
+    async def over(self, done: str) -> None:
+        """Yield if the turn is over; ``done`` says how far the work is."""
+        if time.monotonic() <= self._ends_s:
+            return
+        if self._call.remaining_s() <= 0:
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {done}", {"progress": done})
+        await asyncio.sleep(0)
+        self._ends_s = time.monotonic() + TURN_S
+
+
+def _stream_error(request_id: str, error: NodewiseError) -> bytes:
+    return pb.StreamPredictResponse(request_id=request_id, error=status_of(error)).SerializeToString()
 
 
 def _reply(answer: Answer, options: ReadOptions) -> bytes:
@@ -261,7 +294,14 @@ def _batch_reply(results: Sequence[Answer | NodewiseError], options: ReadOptions
         recommendation: objective_pb2.Recommendation | None = None
         if result.recommendation is not None:
             recommendation = write_recommendation(result.recommendation)
-        outcomes.append(pb.BatchJobOutcome(basis_index=index, recommendation=recommendation))
+        outcomes.append(
+            pb.BatchJobOutcome(
+                basis_index=index,
+                recommendation=recommendation,
+                columns=columns_of(result, options.columns),  # type: ignore[arg-type]  # the same numbers, tested
+                interval_basis=0 if result.interval is None else int(result.interval.basis),  # type: ignore[arg-type]
+            )
+        )
         offsets.append(offsets[-1] + len(result.predictions))
     predictions = write_predictions(answers, options.columns) if answers else prediction_pb2.Predictions()
     return pb.BatchPredictResponse(

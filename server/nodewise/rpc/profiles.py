@@ -16,7 +16,7 @@ from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore, ProfileSummary, SessionStatus
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.paging import page_size
+from nodewise.rpc.paging import next_token, page_after, page_size
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.sources import prefixed
 from nodewise.rpc.wire_profiles import read_batch, read_content, write_profile, write_summary
@@ -70,11 +70,11 @@ class Profiles:
         )
         status: SessionStatus = await run_in(self._executor, self._store.open_session, profile_id, session_id)
         yield _reply(status)
-        waiting: asyncio.Queue[asyncio.Future[SessionStatus] | NodewiseError | None] = asyncio.Queue(PIPELINE)
+        waiting: asyncio.Queue[asyncio.Future[SessionStatus] | Exception | None] = asyncio.Queue(PIPELINE)
         intake = asyncio.create_task(self._take_in(requests, profile_id, session_id, waiting))
         try:
             while (entry := await waiting.get()) is not None:
-                if isinstance(entry, NodewiseError):
+                if isinstance(entry, Exception):
                     raise entry
                 before = status
                 try:
@@ -94,7 +94,7 @@ class Profiles:
         requests: AsyncIterator[pb.IngestProfileRequest],
         profile_id: str,
         session_id: str,
-        waiting: asyncio.Queue[asyncio.Future[SessionStatus] | NodewiseError | None],
+        waiting: asyncio.Queue[asyncio.Future[SessionStatus] | Exception | None],
     ) -> None:
         """Read and submit batches ahead of their acknowledgements; ends with None, or with what was wrong."""
         try:
@@ -104,7 +104,7 @@ class Profiles:
                 batch = read_batch(request.batch, self._limits)
                 future = self._writer.append(profile_id, session_id, (batch,))
                 await waiting.put(asyncio.wrap_future(future))
-        except NodewiseError as error:
+        except Exception as error:  # noqa: BLE001  # raised again by the side that replies
             await waiting.put(error)
         else:
             await waiting.put(None)
@@ -156,12 +156,12 @@ class Profiles:
         """Profiles by name."""
         size = page_size(request.page_size)
         found: tuple[ProfileSummary, ...] = await run_in(
-            self._executor, self._store.list, request.name_prefix, request.page_token, size + 1
+            self._executor, self._store.list, request.name_prefix, page_after(request.page_token), size + 1
         )
         more = len(found) > size
         return pb.ListProfilesResponse(
             profiles=[write_summary(summary) for summary in found[:size]],
-            next_page_token=found[size - 1].profile_id if more else "",
+            next_page_token=next_token(found[size - 1].profile_id) if more else "",
         )
 
     async def delete_profile(self, request: pb.DeleteProfileRequest, call: Call) -> pb.DeleteProfileResponse:

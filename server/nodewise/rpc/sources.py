@@ -63,7 +63,11 @@ class ProfileSources:
                 Reason.REVISION_NOT_REACHED,
                 f"profile {profile.profile_id!r} is at revision {profile.revision}, "
                 f"not yet at {source.minimum_revision}",
-                {"profile_id": profile.profile_id, "revision": str(profile.revision)},
+                {
+                    "profile_id": profile.profile_id,
+                    "revision": str(profile.revision),
+                    "minimum_revision": str(source.minimum_revision),
+                },
             )
         if profile.is_empty:
             raise NodewiseError(
@@ -92,4 +96,4 @@ def prefixed(error: NodewiseError, prefix: str) -> NodewiseError:
     if not error.violations:
         return error
     violations = tuple(replace(violation, field=prefix + violation.field) for violation in error.violations)
-    return NodewiseError.invalid(violations, error.reason)
+    return replace(NodewiseError.invalid(violations, error.reason), metadata=error.metadata)

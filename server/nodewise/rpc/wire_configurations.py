@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.domain.columns import as_ints, constant_ints, freeze
+from nodewise.domain.columns import Floats, as_ints, constant_ints, freeze
 from nodewise.domain.configurations import (
     UNSTATED,
     Configurations,
@@ -83,22 +83,26 @@ def read_candidates(
             break
         parts.append(expanded)
     if total > limits.rows_per_call:
-        raise NodewiseError(
-            Reason.LIMIT_EXCEEDED,
-            f"{path}configurations: {total} rows or more, a call takes rows_per_call = {limits.rows_per_call}; "
-            "split the question, or send the parts over StreamPredict",
-            {
-                "limit": "rows_per_call",
-                "value": str(limits.rows_per_call),
-                "found": str(total),
-                "alternative": "StreamPredict",
-            },
-        )
+        raise _too_many_rows(f"{path}configurations", total, limits)
     if not total:
         reader = Reader()
         reader.wrong(f"{path}configurations", "must hold at least one row, or ranges at least one range")
         reader.finish()
     return Configurations.concatenated(parts)
+
+
+def _too_many_rows(path: str, rows: int, limits: Limits) -> NodewiseError:
+    return NodewiseError(
+        Reason.LIMIT_EXCEEDED,
+        f"{path}: {rows} rows or more, a call takes rows_per_call = {limits.rows_per_call}; "
+        "split the question, or send the parts over StreamPredict",
+        {
+            "limit": "rows_per_call",
+            "value": str(limits.rows_per_call),
+            "found": str(rows),
+            "alternative": "StreamPredict",
+        },
+    )
 
 
 _kept: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_ROWS)
@@ -147,9 +151,7 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
         if values:
             columns[name] = reader.ints(values, f"{path}.{wire}", rows, default=default, least=least, most=most)
     if message.link_bytes_per_second:
-        columns["link_bytes_per_s"] = reader.floats(
-            message.link_bytes_per_second, f"{path}.link_bytes_per_second", rows, default=0.0
-        )
+        columns["link_bytes_per_s"] = _links(message, path, rows, reader)
     if message.hybrid_sync_fractions:
         columns["hybrid_sync_fraction"] = reader.floats(
             message.hybrid_sync_fractions, f"{path}.hybrid_sync_fractions", rows, default=0.0, most=1.0
@@ -159,6 +161,16 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
     if reader.clean:
         _consistent(found, path, reader)
     return found
+
+
+def _links(message: pb.Configurations, path: str, rows: int, reader: Reader) -> Floats:
+    """Rates of links; 0 = the job's own, and nothing between 0 and one byte per second is a link."""
+    rates = reader.floats(message.link_bytes_per_second, f"{path}.link_bytes_per_second", rows, default=0.0)
+    slow = (rates > 0.0) & (rates < 1.0)
+    if slow.any():
+        row = int(slow.argmax())
+        reader.wrong(f"{path}.link_bytes_per_second[{row}]", f"must be 0 or at least 1, found {rates[row]}")
+    return rates
 
 
 def _dictionaries(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
@@ -297,10 +309,10 @@ def _range(data: bytes, path: str, limits: Limits) -> Configurations:
     per_node = reader.whole(message.workers_per_node, f"{path}.workers_per_node", most=1024)
     template = read_template(message.template, f"{path}.template", reader, limits)
     spread = int(message.placement_rule) == PlacementRule.SPREAD
-    if len(counts) > limits.rows_per_call:
-        reader.wrong(f"{path}.{axis}", f"must count at most {limits.rows_per_call} values, found {len(counts)}")
     reader.finish()
     rows = len(counts)
+    if rows > limits.rows_per_call:
+        raise _too_many_rows(f"{path}.{axis}", rows, limits)
     nodes: Sequence[int] | int = 0
     workers: Sequence[int] | int = 0
     if by_nodes:

@@ -31,6 +31,7 @@ from nodewise_protos.v1 import prediction_service_pb2 as service_pb
 
 __all__ = [
     "ReadOptions",
+    "columns_of",
     "read_objective",
     "read_options",
     "too_large",
@@ -41,6 +42,8 @@ __all__ = [
     "write_refusal",
 ]
 
+HIGHEST_COVERAGE: Final = 0.9999
+"""Beyond it nobody has the measurements to tell a bound from another."""
 LARGEST_AMOUNT: Final = 1e18
 """Largest amount of samples, epochs, seconds or money that is taken for one."""
 
@@ -74,7 +77,7 @@ def _options(data: bytes, path: str) -> ReadOptions:
     message = service_pb.PredictOptions.FromString(data)
     reader = Reader()
     coverage = message.interval_coverage or 0.9
-    reader.number(coverage, f"{path}.interval_coverage", above=0.0, below=1.0)
+    reader.number(coverage, f"{path}.interval_coverage", above=0.0, most=HIGHEST_COVERAGE)
     known_freshness = reader.whole(message.freshness, f"{path}.freshness", most=int(max(Freshness)))
     known_fidelity = reader.whole(message.fidelity, f"{path}.fidelity", most=int(max(Fidelity)))
     reader.text(message.estimator, f"{path}.estimator", 63)
@@ -99,7 +102,7 @@ def _objective(data: bytes, path: str) -> Objective:
     rule = _rule(message, path, reader)
     confidence = None
     if message.confidence:
-        confidence = reader.number(message.confidence, f"{path}.confidence", above=0.5, below=1.0)
+        confidence = reader.number(message.confidence, f"{path}.confidence", above=0.5, most=HIGHEST_COVERAGE)
     samples = epochs = None
     amount = message.work.WhichOneof("amount")
     if amount == "samples":
@@ -261,6 +264,23 @@ _OPTIONAL: Final[Mapping[int, Callable[[Sequence[Answer], _Joined], dict[str, An
 )
 _EVERYTHING: Final = frozenset(_OPTIONAL)
 _DEFAULT_OPTIONS: Final = ReadOptions(AUTO, 0.9, Freshness.WAIT, False, _EVERYTHING, Options())  # noqa: FBT003
+
+
+_HAS: Final[Mapping[int, Callable[[Answer], bool]]] = MappingProxyType(
+    {
+        prediction_pb2.PREDICTION_COLUMN_INTERVAL: lambda answer: answer.interval is not None,
+        prediction_pb2.PREDICTION_COLUMN_BREAKDOWN: lambda answer: bool(answer.predictions.breakdown_s),
+        prediction_pb2.PREDICTION_COLUMN_UTILISATION: lambda answer: bool(answer.predictions.utilisation),
+        prediction_pb2.PREDICTION_COLUMN_STALENESS: lambda answer: answer.predictions.staleness_mean is not None,
+        prediction_pb2.PREDICTION_COLUMN_MEMORY: lambda answer: answer.predictions.memory_bytes is not None,
+        prediction_pb2.PREDICTION_COLUMN_WORK: lambda answer: answer.finish_s is not None,
+    }
+)
+
+
+def columns_of(answer: Answer, wanted: frozenset[int]) -> list[int]:
+    """The optional columns that an answer holds."""
+    return [column for column in sorted(wanted) if _HAS[column](answer)]
 
 
 def _named(

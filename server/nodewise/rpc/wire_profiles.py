@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -34,9 +35,11 @@ __all__ = [
     "write_summary",
 ]
 
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 LONGEST_PHASE_S: Final = 1e7
 """Longest phase or step that is taken for a time in seconds and not for a slip of unit (about four months)."""
 FASTEST_STEPS_PER_S: Final = 1e9
+SLOWEST_STEPS_PER_S: Final = 1 / LONGEST_PHASE_S
 LARGEST_VARIATION: Final = 100.0
 LARGEST_BYTES: Final = 1 << 53
 LARGEST_RATE: Final = 1e15
@@ -57,14 +60,7 @@ def read_content(message: pb.ProfileContent, path: str, limits: Limits) -> Profi
         phase_timings=read_phase_timings(message.phase_timings, f"{path}.phase_timings", reader, limits),
         observations=read_observations(message.observations, f"{path}.observations", reader, limits),
         traces=tuple(
-            TraceReference(
-                content_sha256=trace.content_sha256,
-                format=trace.format,
-                rank=trace.rank,
-                world_size=trace.world_size,
-                size_bytes=trace.size_bytes,
-            )
-            for trace in message.traces
+            _reference(trace, f"{path}.traces[{index}]", reader) for index, trace in enumerate(message.traces)
         ),
     )
     reader.finish()
@@ -75,6 +71,18 @@ def read_content(message: pb.ProfileContent, path: str, limits: Limits) -> Profi
         phase_timings=profile.phase_timings,
         observations=profile.observations,
         traces=profile.traces,
+    )
+
+
+def _reference(message: pb.TraceReference, path: str, reader: Reader) -> TraceReference:
+    if not _SHA256.fullmatch(message.content_sha256):
+        reader.wrong(f"{path}.content_sha256", "must be 64 hexadecimal digits in lower case")
+    return TraceReference(
+        content_sha256=message.content_sha256,
+        format=reader.text(message.format, f"{path}.format", 64),
+        rank=reader.whole(message.rank, f"{path}.rank"),
+        world_size=reader.whole(message.world_size, f"{path}.world_size"),
+        size_bytes=reader.whole(message.size_bytes, f"{path}.size_bytes"),
     )
 
 
@@ -151,7 +159,7 @@ def read_network(message: workload_pb2.Network, path: str, reader: Reader) -> Ne
     def rate(name: str) -> float | None:
         if not _has(message, name):
             return None
-        return reader.number(getattr(message, name), f"{path}.{name}", above=0.0, most=LARGEST_RATE)
+        return reader.number(getattr(message, name), f"{path}.{name}", least=1.0, most=LARGEST_RATE)
 
     def duration(name: str) -> float | None:
         if not _has(message, name):
@@ -236,8 +244,6 @@ def read_observations(message: pb.Observations, path: str, reader: Reader, limit
     _capped(rows, path, limits)
     if not rows:
         reader.wrong(f"{path}.configurations", "must have one row per measured run")
-    if message.numbers:
-        reader.wrong(f"{path}.numbers", "must be empty: the server assigns them")
     return Observations(
         configurations=configurations,
         steps_per_s=reader.floats(
@@ -245,7 +251,7 @@ def read_observations(message: pb.Observations, path: str, reader: Reader, limit
             f"{path}.steps_per_second",
             rows,
             default=None,
-            above=0.0,
+            least=SLOWEST_STEPS_PER_S,
             most=FASTEST_STEPS_PER_S,
         ),
         measured_at_s=reader.floats(
@@ -341,7 +347,7 @@ def write_summary(summary: ProfileSummary) -> pb.Profile:
         profile_id=summary.profile_id,
         uid=summary.uid,
         revision=summary.revision,
-        etag=f"{summary.uid}-{summary.revision}",
+        etag=summary.etag,
         digest=summary.digest,
         create_time=timestamp(summary.create_time_s),
         update_time=timestamp(summary.update_time_s),

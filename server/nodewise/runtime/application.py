@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -37,6 +38,8 @@ __all__ = ["Application", "PortInUseError"]
 
 _log = structlog.get_logger(__name__)
 
+THREADS_END_S: Final = 2.0
+"""Patience with threads at the end, after every call in flight has had its grace."""
 RECEIVED_BYTES: Final = 16 * 1024 * 1024
 """Largest message taken from a client: ten thousand observations of every column, or four trace chunks."""
 
@@ -68,7 +71,11 @@ class Application:
     def __init__(self, settings: Settings, registry: Registry, store: ProfileStore) -> None:
         self._settings = settings
         self._store = store
-        self._executor = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise")
+        # Apart, so that a plugin that never returns keeps no profile from being read, and a fit ahead no answer.
+        self._reads = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-reads")
+        self._work = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-work")
+        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="nodewise-ahead")
+        self._waiting_ahead: set[str] = set()
         self._writer = StoreWriter(store)
         self._reader = ProfileReader(store)
         self._engine = Engine(registry)
@@ -116,17 +123,34 @@ class Application:
         await self._announce(health_pb2.HealthCheckResponse.SERVING)
         return port
 
-    async def stop(self) -> None:
-        """Drain: tell health, wait for balancers, let calls in flight finish, write what is queued, close the store."""
+    async def stop(self) -> bool:
+        """Drain: tell health, wait for balancers, let calls in flight finish, write what is queued, close the store.
+
+        Returns whether every thread has ended; one that a plugin holds would keep the process from exiting.
+        """
         await self._health.enter_graceful_shutdown()
         if self._settings.drain_delay_s:
             await asyncio.sleep(self._settings.drain_delay_s)
         if self._server is not None:
             await self._server.stop(self._settings.grace_s)
-        await asyncio.get_running_loop().run_in_executor(None, self._writer.close)
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._writer.close)
+        ended = await loop.run_in_executor(None, self._ended)
         self._store.close()
-        _log.info("stopped")
+        _log.info("stopped", threads_left=not ended)
+        return ended
+
+    def _ended(self) -> bool:
+        """Wait a moment for the pools' threads."""
+
+        def end() -> None:
+            for pool in (self._ahead, self._work, self._reads):
+                pool.shutdown(wait=True, cancel_futures=True)
+
+        ending = threading.Thread(target=end, daemon=True)
+        ending.start()
+        ending.join(THREADS_END_S)
+        return not ending.is_alive()
 
     async def _announce(self, status: Any) -> None:
         for name in ("", *_SERVICES):
@@ -135,11 +159,11 @@ class Application:
             await self._health.set(f"estimator/{name}", status)
 
     def _handlers(self) -> list[grpc.GenericRpcHandler]:
-        sources = ProfileSources(self._reader, self._limits, self._executor)
-        predictions = Predictions(self._engine, sources, self._limits, self._executor)
-        profiles = Profiles(self._store, self._writer, self._reader, self._limits, self._executor, self._fit_ahead)
-        schedules = Schedules(self._engine, sources, self._limits, self._executor, self._settings.default_policy)
-        evaluations = Evaluations(self._engine, self._limits, self._executor)
+        sources = ProfileSources(self._reader, self._limits, self._reads)
+        predictions = Predictions(self._engine, sources, self._limits, self._work)
+        profiles = Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._fit_ahead)
+        schedules = Schedules(self._engine, sources, self._limits, self._work, self._settings.default_policy)
+        evaluations = Evaluations(self._engine, self._limits, self._work)
         method = partial(
             Method, default_deadline_s=self._settings.default_deadline_s, reply_bytes=self._limits.reply_bytes
         )
@@ -198,9 +222,12 @@ class Application:
 
     def _fit_ahead(self, profile_id: str) -> None:
         """Fit a profile that moved, off the request path, so that the next question finds the model."""
-        self._executor.submit(_guarded, partial(self._fit, profile_id))
+        if profile_id not in self._waiting_ahead:  # one fit serves all commits that came before it
+            self._waiting_ahead.add(profile_id)
+            self._ahead.submit(_guarded, partial(self._fit, profile_id))
 
     def _fit(self, profile_id: str) -> None:
+        self._waiting_ahead.discard(profile_id)
         self._engine.fit_ahead(self._reader.get(profile_id))
 
 

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -31,6 +32,8 @@ __all__ = ["application_of", "new_event_loop", "serve"]
 _log = structlog.get_logger(__name__)
 
 QUICK_DEATH_S: Final = 2.0
+POLL_S: Final = 0.2
+"""How often a supervisor looks whether it was told to stop."""
 MAX_QUICK_DEATHS: Final = 5
 """Deaths within QUICK_DEATH_S of their start, one after the other, after which a supervisor gives up."""
 
@@ -96,7 +99,10 @@ def _run(settings: Settings, listen: str, announce: Callable[[str], None], *, sh
         announce(f"{listen.rsplit(':', 1)[0]}:{port}")
         await ended.wait()
         _log.info("draining")
-        await application.stop()
+        if not await application.stop():
+            # A thread that a plugin holds would keep the interpreter from ending; all that must be kept is kept.
+            sys.stdout.flush()
+            os._exit(0)
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(life())
@@ -106,40 +112,76 @@ def _run(settings: Settings, listen: str, announce: Callable[[str], None], *, sh
 def _supervise(settings: Settings, announce: Callable[[str], None]) -> int:
     """Start workers on one port, replace those that die, and pass a stop on to them."""
     reserved, listen = _reserved(settings.listen)
-    context = multiprocessing.get_context("spawn")
-    stopping = False
-
-    def stop(_number: int, _frame: Any) -> None:
-        nonlocal stopping
-        stopping = True
-
+    supervisor = _Supervisor(settings, listen)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    workers: dict[BaseProcess, float] = {}
-    quick_deaths = 0
+        signal.signal(number, supervisor.stop)
     try:
         # One after the other: the first creates the store's tables.
-        for _ in range(settings.workers):
-            worker = _started(context, settings, listen)
-            if worker is None:
-                return 1
-            workers[worker] = time.monotonic()
+        if not all(supervisor.start() for _ in range(settings.workers)):
+            return 0 if supervisor.stopping else 1
         announce(listen)
-        while not stopping:
-            for worker in [worker for worker in workers if not worker.is_alive()]:
-                started_s = workers.pop(worker)
-                quick_deaths = quick_deaths + 1 if time.monotonic() - started_s < QUICK_DEATH_S else 0
-                _log.error("worker_died", pid=worker.pid, exit_code=worker.exitcode, quick_deaths=quick_deaths)
-                if quick_deaths >= MAX_QUICK_DEATHS:
-                    return 1
-                replacement = _started(context, settings, listen)
-                if replacement is not None:
-                    workers[replacement] = time.monotonic()
-            multiprocessing.connection.wait([worker.sentinel for worker in workers], timeout=0.2)
+        return supervisor.watch()
     finally:
-        _stop(list(workers), settings.drain_delay_s + settings.grace_s)
+        supervisor.end()
         reserved.close()
-    return 0
+
+
+class _Supervisor:
+    """Keeps as many workers alive as are wanted; gives up after too many quick deaths in a row."""
+
+    def __init__(self, settings: Settings, listen: str) -> None:
+        self._settings = settings
+        self._listen = listen
+        self._context = multiprocessing.get_context("spawn")
+        self._started_s: dict[BaseProcess, float] = {}
+        self._quick_deaths = 0
+        self.stopping = False
+
+    def stop(self, _number: int, _frame: Any) -> None:
+        """Handle a signal."""
+        self.stopping = True
+
+    def start(self) -> bool:
+        """Start a worker; returns whether it answers calls (it has logged why not)."""
+        receiving, sending = self._context.Pipe(duplex=False)
+        worker = self._context.Process(target=_worker, args=(self._settings.model_dump(), self._listen, sending))
+        worker.start()
+        sending.close()
+        with receiving:
+            while not self.stopping:
+                if not receiving.poll(POLL_S):
+                    continue
+                try:
+                    receiving.recv()
+                except EOFError:
+                    break
+                self._started_s[worker] = time.monotonic()
+                return True
+        worker.terminate()
+        worker.join()
+        return False
+
+    def watch(self) -> int:
+        """Replace workers that die until told to stop; returns the exit status."""
+        while not self.stopping:
+            for worker in [worker for worker in self._started_s if not worker.is_alive()]:
+                lived_s = time.monotonic() - self._started_s.pop(worker)
+                self._died(lived_s)
+                _log.error("worker_died", pid=worker.pid, exit_code=worker.exitcode, quick_deaths=self._quick_deaths)
+            while len(self._started_s) < self._settings.workers and not self.stopping:
+                if self._quick_deaths >= MAX_QUICK_DEATHS:
+                    return 1
+                if not self.start():
+                    self._died(0.0)
+            multiprocessing.connection.wait([worker.sentinel for worker in self._started_s], timeout=POLL_S)
+        return 0
+
+    def _died(self, lived_s: float) -> None:
+        self._quick_deaths = self._quick_deaths + 1 if lived_s < QUICK_DEATH_S else 0
+
+    def end(self) -> None:
+        """Stop every worker, with the patience that they were promised."""
+        _stop(list(self._started_s), self._settings.drain_delay_s + self._settings.grace_s)
 
 
 def _stop(workers: list[BaseProcess], patience_s: float) -> None:
@@ -154,25 +196,12 @@ def _stop(workers: list[BaseProcess], patience_s: float) -> None:
             worker.join()
 
 
-def _started(context: Any, settings: Settings, listen: str) -> BaseProcess | None:
-    """A worker that answers calls, or None if it could not start (it has logged why)."""
-    receiving, sending = context.Pipe(duplex=False)
-    worker: BaseProcess = context.Process(target=_worker, args=(settings.model_dump(), listen, sending))
-    worker.start()
-    sending.close()
-    try:
-        receiving.recv()
-    except EOFError:
-        worker.join()
-        return None
-    finally:
-        receiving.close()
-    return worker
-
-
 def _worker(values: dict[str, Any], listen: str, ready: Connection) -> None:
     settings = Settings(**values)
     configure_logging(settings.log_level)
+    parent = multiprocessing.parent_process()
+    if parent is not None:  # a worker whose supervisor was killed must not hold the port
+        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 
     def announce(address: str) -> None:
         ready.send(address)
@@ -184,6 +213,11 @@ def _worker(values: dict[str, Any], listen: str, ready: Connection) -> None:
         _log.exception("worker_failed")
         status = 1
     sys.exit(status)
+
+
+def _follow(parent: BaseProcess) -> None:
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _reserved(listen: str) -> tuple[socket.socket, str]:

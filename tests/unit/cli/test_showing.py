@@ -115,7 +115,7 @@ def test_errors_about_rows_name_the_line(tmp_path: Path) -> None:
     path.write_text("job,device,nodes,workers,steps_per_s,split\na,K,1,1,2,train\nb,K,1,1,2,train\na,K,2,2,3,train\n")
     table = read_table(path)
     error = InvalidArgumentError("x", violations=[FieldViolation(field="rows.nodes[1]", description="must be less")])
-    assert str(in_table(error, table, [0, 2], "rows")) == f"{path}:4: rows.nodes[1]: must be less"
+    assert str(in_table(error, table, [0, 2], "rows")) == f"{path}:4: column nodes: must be less"
     assert in_table(error, table, [0], "rows") is None
     assert in_table(error, table, [0, 2], "columns") is None
 

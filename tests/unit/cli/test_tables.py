@@ -110,7 +110,7 @@ def test_lines_count_quoted_newlines(tmp_path: Path) -> None:
         ("measured_at", "0", "must be a time after 1970"),
         ("device", "V" * 65, "must be at most 64 characters"),
         ("job", "", "must be given"),
-        ("job", "j" * 129, "must be at most 128 characters"),
+        ("job", "j" * 257, "must be at most 256 characters"),
     ],
 )
 def test_a_wrong_cell_is_named(tmp_path: Path, column: str, value: str, expected: str) -> None:

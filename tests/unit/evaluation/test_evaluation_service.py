@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -53,12 +52,27 @@ class Gated(Proportional):
     """Assesses a job when it is let."""
 
     gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    entered: threading.Event = field(default_factory=threading.Event)
     assessed: int = 0
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
+        self.entered.set()
         self.gate.acquire()
         self.assessed += 1
         return super().assess(profile, query)
+
+
+class Timed:
+    """A call whose time the test ends."""
+
+    request_id = "test"
+    deadline_monotonic_s = None
+
+    def __init__(self) -> None:
+        self.left_s = 1.0
+
+    def remaining_s(self) -> float:
+        return self.left_s
 
 
 async def test_progress_comes_before_the_result(executor: Executor) -> None:
@@ -104,7 +118,7 @@ async def test_a_call_that_is_cancelled_stops_before_the_next_job(executor: Exec
         return [event async for event in service.backtest(request_of(jobs(3), "proportional"), CALL)]
 
     task = asyncio.create_task(consume())
-    await asyncio.sleep(0.2)
+    await asyncio.to_thread(estimator.entered.wait)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -116,9 +130,11 @@ async def test_a_call_that_is_cancelled_stops_before_the_next_job(executor: Exec
 async def test_a_late_call_says_how_far_it_came(executor: Executor) -> None:
     estimator = Gated()
     service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
-    stream = service.backtest(request_of(jobs(3), "proportional"), Call("test", time.monotonic() + 0.3))
+    call = Timed()
+    stream = service.backtest(request_of(jobs(3), "proportional"), call)
     await anext(stream)
-    await asyncio.sleep(0.4)
+    await asyncio.to_thread(estimator.entered.wait)
+    call.left_s = 0.0
     estimator.gate.release(3)
     with pytest.raises(NodewiseError) as caught:
         [event async for event in stream]

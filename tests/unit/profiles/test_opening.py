@@ -18,7 +18,8 @@ from nodewise.profiles.traces import MemoryTraceStore
 
 @pytest.mark.parametrize("form", ["{}", "sqlite:{}", "sqlite://{}", "SQLITE:{}"])
 def test_paths_name_files(tmp_path: Path, form: str) -> None:
-    path = tmp_path / "new directory" / "store.db"
+    path = tmp_path / "a directory" / "store.db"
+    path.parent.mkdir()
     store = open_store(form.format(path))
     store.append("job", "s", [batch(1, 1.0, commit=True)])
     store.close()
@@ -107,12 +108,19 @@ def test_a_file_of_a_newer_release_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(NodewiseError) as caught:
+        open_store(str(tmp_path))
+    assert caught.value.reason == Reason.STORE_UNAVAILABLE
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_a_directory_is_not_made_for_a_slip_of_the_pen(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file" / "store.db", tmp_path):
-        with pytest.raises(NodewiseError) as caught:
-            open_store(str(path))
-        assert caught.value.reason == Reason.STORE_UNAVAILABLE
-        assert str(tmp_path) not in str(caught.value)
+    for parent in (tmp_path / "file", tmp_path / "nowhere"):
+        with pytest.raises(NodewiseError, match="does not exist") as caught:
+            open_store(f"sqlite:{parent}/store.db")
+        assert caught.value.reason == Reason.INVALID_FIELD
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_many_may_create_the_same_file_at_once(tmp_path: Path) -> None:

@@ -105,14 +105,18 @@ class BatchPredictRequest(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[BatchJob, _Mapping]]] = ..., configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., ranges: _Optional[_Iterable[_Union[_configuration_pb2.ConfigurationRange, _Mapping]]] = ..., objective: _Optional[_Union[_objective_pb2.Objective, _Mapping]] = ..., options: _Optional[_Union[PredictOptions, _Mapping]] = ...) -> None: ...
 
 class BatchJobOutcome(_message.Message):
-    __slots__ = ("error", "basis_index", "recommendation")
+    __slots__ = ("error", "basis_index", "columns", "interval_basis", "recommendation")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     BASIS_INDEX_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_BASIS_FIELD_NUMBER: _ClassVar[int]
     RECOMMENDATION_FIELD_NUMBER: _ClassVar[int]
     error: _status_pb2.Status
     basis_index: int
+    columns: _containers.RepeatedScalarFieldContainer[_prediction_pb2.PredictionColumn]
+    interval_basis: _prediction_pb2.IntervalBasis
     recommendation: _objective_pb2.Recommendation
-    def __init__(self, error: _Optional[_Union[_status_pb2.Status, _Mapping]] = ..., basis_index: _Optional[int] = ..., recommendation: _Optional[_Union[_objective_pb2.Recommendation, _Mapping]] = ...) -> None: ...
+    def __init__(self, error: _Optional[_Union[_status_pb2.Status, _Mapping]] = ..., basis_index: _Optional[int] = ..., columns: _Optional[_Iterable[_Union[_prediction_pb2.PredictionColumn, str]]] = ..., interval_basis: _Optional[_Union[_prediction_pb2.IntervalBasis, str]] = ..., recommendation: _Optional[_Union[_objective_pb2.Recommendation, _Mapping]] = ...) -> None: ...
 
 class BatchPredictResponse(_message.Message):
     __slots__ = ("outcomes", "row_offsets", "predictions", "bases")

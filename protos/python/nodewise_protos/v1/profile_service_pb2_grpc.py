@@ -83,7 +83,8 @@ class ProfileServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AppendProfile(self, request, context):
-        """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the same.
+        """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
+        is now.
         Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_CONFLICT, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

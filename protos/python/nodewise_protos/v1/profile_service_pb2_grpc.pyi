@@ -41,7 +41,8 @@ class ProfileServiceStub:
     STORE_UNAVAILABLE.
     """
     AppendProfile: _grpc.UnaryUnaryMultiCallable[_profile_service_pb2.AppendProfileRequest, _profile_service_pb2.AppendProfileResponse]
-    """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the same.
+    """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
+    is now.
     Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_CONFLICT, STORE_UNAVAILABLE.
     """
     RetractObservations: _grpc.UnaryUnaryMultiCallable[_profile_service_pb2.RetractObservationsRequest, _profile_service_pb2.RetractObservationsResponse]
@@ -68,7 +69,8 @@ class ProfileServiceAsyncStub(ProfileServiceStub):
     STORE_UNAVAILABLE.
     """
     AppendProfile: _aio.UnaryUnaryMultiCallable[_profile_service_pb2.AppendProfileRequest, _profile_service_pb2.AppendProfileResponse]  # type: ignore[assignment]
-    """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the same.
+    """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
+    is now.
     Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_CONFLICT, STORE_UNAVAILABLE.
     """
     RetractObservations: _aio.UnaryUnaryMultiCallable[_profile_service_pb2.RetractObservationsRequest, _profile_service_pb2.RetractObservationsResponse]  # type: ignore[assignment]
@@ -104,7 +106,8 @@ class ProfileServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _profile_service_pb2.AppendProfileRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_profile_service_pb2.AppendProfileResponse, _abc.Awaitable[_profile_service_pb2.AppendProfileResponse]]:
-        """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the same.
+        """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
+        is now.
         Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_CONFLICT, STORE_UNAVAILABLE.
         """
 
