@@ -163,7 +163,7 @@ def test_a_row_that_is_too_large_is_named_by_its_line(tmp_path: Path) -> None:
         (["predict", TESTBED, "--job", "a1", "--nodes", "1000000"], "INVALID_FIELD: ranges[0].nodes"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--link", "0"], "--link: must be a finite number above 0"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--estimator", "none"], "ESTIMATOR_NOT_FOUND"),
-        (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--coverage", "1.5"], "--coverage: must be above 0 and below 1"),
+        (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--coverage", "1.5"], "--coverage: must be above 0"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--plot", "curve.txt"], "--plot: must end in"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--plot", "none/x.png"], "--plot: must be a file"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--timeout-s", "0"], "--timeout-s: must be above 0"),
