@@ -12,7 +12,7 @@ RUN python -m venv /build-tools \
     && /build-tools/bin/pip install --require-hashes --requirement requirements/build.txt \
     && python -m venv /opt/nodewise \
     && /opt/nodewise/bin/pip install --require-hashes --requirement requirements/runtime.txt
-COPY LICENSE pyproject.toml ./
+COPY LICENSE README.md pyproject.toml ./
 COPY protos protos
 COPY clients/python clients/python
 COPY server server
