@@ -19,7 +19,6 @@ from nodewise.plugin import (
     Context,
     EstimatorRecord,
     Floats,
-    Ints,
     Options,
     Predictions,
     Profile,
@@ -102,7 +101,7 @@ class AmdahlEstimator:
         return AmdahlModel(observed, seconds, as_floats(np.linalg.inv(terms.T @ terms)), residual)
 
 
-def samples_per_cycle(configurations: Configurations) -> Ints:
+def samples_per_cycle(configurations: Configurations) -> Floats:
     """Samples that all workers handle in one step time; an asynchronous step counts the samples of one worker."""
     asynchronous = configurations.sync_mode == SyncMode.ASYNC
     return configurations.samples_per_step() * np.where(asynchronous, configurations.workers, 1)

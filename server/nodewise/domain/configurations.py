@@ -87,6 +87,11 @@ class Placement:
         """Workers on each node of one row; empty means packed."""
         return tuple(self.workers[self.offsets[row] : self.offsets[row + 1]].tolist())
 
+    def nodes_and_workers(self) -> tuple[Ints, Ints]:
+        """Nodes and workers that each row places; 0 where it is packed."""
+        up_to = np.concatenate(([0], np.cumsum(self.workers, dtype=np.int64)))
+        return freeze(np.diff(self.offsets)), freeze(up_to[self.offsets[1:]] - up_to[self.offsets[:-1]])
+
     def take(self, rows: Ints) -> Placement:
         """The placements of some rows, in their order."""
         parts = [self.workers[self.offsets[row] : self.offsets[row + 1]] for row in rows.tolist()]
@@ -129,7 +134,7 @@ class Configurations:
     precisions, precision_index : tuple of str, int
         Dictionary of number formats; ``""`` = the job's own.
     backup_workers : int
-        Synchronous training: results of a step that are not waited for.
+        Synchronous training: results of a step that are not waited for; its batch is that of the other workers.
     hybrid_sync_fraction : float
         Hybrid training: share of steps run synchronously.
     placement : Placement or None
@@ -240,20 +245,40 @@ class Configurations:
         explicit = () if self.placement is None else self.placement.row(row)
         return explicit or packed_placement(int(self.workers[row]), int(self.nodes[row]))
 
-    def samples_per_step(self) -> Ints:
+    def degree(self) -> Floats:
+        """Workers that hold one copy of the model together: tensor x pipeline x context parallelism.
+
+        A float, as a product of three stated numbers may exceed any integer type.
+        """
+        return self.tensor_parallel.astype(np.float64) * self.pipeline_parallel * self.context_parallel
+
+    def replicas(self) -> Ints:
+        """Data-parallel replicas whose batches count in a step, at least 1.
+
+        The stated degree of data parallelism, else workers over the degrees that split the model; less the backup
+        workers, whose results a synchronous step does not wait for. Needs resolved workers.
+        """
+        derived = np.floor(self.workers / np.maximum(self.degree(), 1.0))
+        replicas = np.where(self.data_parallel > 0, self.data_parallel, derived).astype(np.int64)
+        backup = np.where(self.sync_mode == SyncMode.ASYNC, 0, self.backup_workers)
+        return np.maximum(replicas - backup, 1)
+
+    def samples_per_step(self) -> Floats:
         """Samples of one step, 0 = not known. ASYNC: one worker's mini-batch; else the global batch."""
-        per_worker = self.batch_per_worker * self.accumulation
-        replicas = np.where(
-            self.data_parallel > 0,
-            self.data_parallel,
-            self.workers // (self.tensor_parallel * self.pipeline_parallel * self.context_parallel),
-        )
-        everyone = np.where(self.global_batch > 0, self.global_batch, per_worker * replicas)
+        per_worker = self.batch_per_worker.astype(np.float64) * self.accumulation
+        everyone = np.where(self.global_batch > 0, self.global_batch, per_worker * self.replicas())
         return np.where(self.sync_mode == SyncMode.ASYNC, per_worker, everyone)
 
     def minibatches_per_step(self) -> Ints:
-        """Workers' mini-batches in one step: 1 where ASYNC, else the number of workers."""
-        return np.where(self.sync_mode == SyncMode.ASYNC, 1, self.workers)
+        """Workers' mini-batches in one step: 1 where ASYNC, else the number of workers that are waited for."""
+        return np.where(self.sync_mode == SyncMode.ASYNC, 1, np.maximum(self.workers - self.backup_workers, 1))
+
+    def nodes_held(self) -> Ints:
+        """Nodes that a row occupies: those of its workers, and one for each parameter server.
+
+        The one count that prices and budgets of nodes go by.
+        """
+        return self.nodes + np.maximum(self.parameter_servers, 0)
 
 
 _NAMES: Final = tuple(field.name for field in fields(Configurations))

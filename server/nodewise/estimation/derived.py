@@ -44,7 +44,7 @@ def derived(configurations: Configurations) -> Derived:
     if known is None:
         asynchronous = configurations.sync_mode == SyncMode.ASYNC
         cycles = freeze(asynchronous * (configurations.workers - 1.0) + 1.0)
-        samples = freeze(configurations.samples_per_step().astype(float))
+        samples = freeze(configurations.samples_per_step())
         minibatches = freeze(configurations.minibatches_per_step().astype(float))
         known = Derived(cycles, samples, minibatches, bool((samples > 0).all()))
         _kept.put(configurations, known, len(configurations) or 1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -15,7 +17,7 @@ import structlog
 from nodewise.domain.columns import Floats
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.predictions import Fidelity, Notice, Predictions
+from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.check import checked, is_a, is_sound_error, is_sound_refusal
 from nodewise.estimation.derived import KEPT_ROWS, derived
@@ -23,7 +25,7 @@ from nodewise.estimation.intervals import interval_of
 from nodewise.estimation.objectives import judged
 from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Question
 from nodewise.estimation.registry import Loaded, Registry
-from nodewise.estimation.resolve import Defaults, defaults_of, resolved
+from nodewise.estimation.resolve import MAX_WORKERS, Defaults, defaults_of, resolved
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Model, Prior, Query
 from nodewise.ports.cache import LruCache
 from nodewise.ports.clock import Clock, SystemClock
@@ -70,34 +72,113 @@ class _Context:
     seed: int
     profile: Profile
     engine: Engine
-    query: Query
+    chain: tuple[_ModelKey, ...]
 
     def model(self, estimator: str) -> Model:
-        """Another estimator's model of the same profile."""
-        fitting = _fitting.get()
-        if estimator in fitting:
-            chain = " -> ".join((*fitting, estimator))
-            raise NodewiseError(
-                Reason.ESTIMATOR_FAILED,
-                f"estimators build on each other in a circle: {chain}",
-                {"estimator": estimator},
-            )
-        question = Question(
-            profile=self.profile,
-            configurations=self.query.configurations,
-            estimator=estimator,
-            options=self.query.options,
-        )
-        return self.engine.fitted(question, self.query.configurations).model
+        """Another estimator's model of the same profile.
+
+        That estimator is asked about the profile's own evidence, whatever question came first: a fitted model must not
+        depend on it.
+        """
+        self.engine.estimator(estimator)  # a name, not AUTO: what AUTO finds is the choice of a question
+        if any(key.estimator == estimator for key in self.chain):
+            raise _circle(self.chain, estimator)
+        configurations = evidence_of(self.profile) or Configurations.of(1, nodes=1, workers=1)
+        options = Options(seed=self.seed)
+        question = Question(profile=self.profile, configurations=configurations, estimator=estimator, options=options)
+        # Set here too: a fit may ask from a thread of its own.
+        token = _fitting.set(self.chain)
+        try:
+            return self.engine.fitted(question, self.engine.resolve(self.profile, configurations)).model
+        finally:
+            _fitting.reset(token)
 
 
-_fitting: ContextVar[tuple[str, ...]] = ContextVar("fitting", default=())
-"""Estimators that are being fitted here, each for the one before it."""
+@dataclass(frozen=True, slots=True)
+class _ModelKey:
+    """Everything that a fitted model depends on, besides the engine's catalogue."""
+
+    digest: str
+    estimator: str
+    version: str
+    prior_id: str
+    seed: int
+
+
+_fitting: ContextVar[tuple[_ModelKey, ...]] = ContextVar("fitting", default=())
+"""Models that are being fitted here, each for the one before it."""
+
+
+def evidence_of(profile: Profile) -> Configurations | None:
+    """The configurations that a profile's timings and observations ran in; None without any."""
+    parts = [profile.phase_timings.configurations, profile.observations.configurations]
+    kept = [part for part in parts if len(part)]
+    return Configurations.concatenated(kept) if kept else None
+
+
+def _circle(chain: tuple[_ModelKey, ...], estimator: str) -> NodewiseError:
+    names = " -> ".join((*(key.estimator for key in chain), estimator))
+    return NodewiseError(
+        Reason.ESTIMATOR_FAILED, f"estimators build on each other in a circle: {names}", {"estimator": estimator}
+    )
+
+
+class _Flights:
+    """Fits that are under way: whoever asks for the same model meanwhile waits for it instead of fitting it again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._flights: dict[_ModelKey, Future[Fitted]] = {}
+        self._waiting: dict[_ModelKey, _ModelKey] = {}
+
+    def joined(self, key: _ModelKey, fit: Callable[[], Fitted]) -> Fitted:
+        """What the fit under way returns or raises; ``fit`` is called where there is none.
+
+        Raises
+        ------
+        NodewiseError
+            ESTIMATOR_FAILED where models of two threads would wait for each other, else what the fit raises.
+        """
+        own = _fitting.get()
+        with self._lock:
+            flight = self._flights.get(key)
+            mine = flight is None
+            if flight is None:
+                flight = self._flights[key] = Future()
+            else:
+                ahead: _ModelKey | None = key
+                while ahead is not None:
+                    if ahead in own:
+                        raise _circle(own, key.estimator)
+                    ahead = self._waiting.get(ahead)
+                self._waiting.update(dict.fromkeys(own, key))
+        if mine:
+            return self._flown(key, flight, fit)
+        try:
+            return flight.result()
+        finally:
+            with self._lock:
+                for waiting in own:
+                    self._waiting.pop(waiting, None)
+
+    def _flown(self, key: _ModelKey, flight: Future[Fitted], fit: Callable[[], Fitted]) -> Fitted:
+        try:
+            fitted = fit()
+        except BaseException as error:
+            with self._lock:
+                del self._flights[key]
+            flight.set_exception(error)
+            raise
+        with self._lock:
+            del self._flights[key]
+        flight.set_result(fitted)
+        return fitted
+
 
 INLINE_ROWS: Final = 4096
 INLINE_SCALE: Final = 4096
-"""Rows and scale up to which a question is answered in the caller's thread: exact models are linear in both, and take
-tens of milliseconds there, in which an event loop serves nobody else."""
+"""Rows and resolved scale up to which a question may be answered in the caller's thread: exact models are linear in
+both, and take tens of milliseconds there, in which an event loop serves nobody else."""
 
 
 class Engine:
@@ -114,6 +195,8 @@ class Engine:
         What was learned; empty = nothing.
     capacity : int
         Fitted models, choices and profiles' defaults that are kept, least recently used dropped first.
+    max_workers : int
+        Largest number of workers that is asked of a model, stated or resolved from nodes.
     """
 
     def __init__(
@@ -123,6 +206,7 @@ class Engine:
         catalogue: Catalogue | None = None,
         priors: dict[str, Prior] | None = None,
         capacity: int = 8192,
+        max_workers: int = MAX_WORKERS,
         clock: Clock | None = None,
     ) -> None:
         self.registry = registry
@@ -130,7 +214,10 @@ class Engine:
         self._priors = dict(priors or {})
         self._clock = clock or SystemClock()
         self._all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
-        self._models: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
+        self._max_workers = max_workers
+        self._flights = _Flights()
+        self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted]] = LruCache(capacity)
+        self._models: LruCache[_ModelKey, Fitted] = LruCache(capacity)
         self._statements: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
         self._choices: LruCache[tuple[object, ...], tuple[str, str, bool, Assessment]] = LruCache(KEPT_ROWS)
         self._answers: LruCache[tuple[object, ...], Answer] = LruCache(KEPT_ROWS)
@@ -141,15 +228,33 @@ class Engine:
         """Facts about devices and links."""
         return self._catalogue
 
-    def inline(self, question: Question) -> bool:
-        """Whether every estimator that a question may reach runs in the caller's thread, and is soon done."""
-        asked = question.configurations
-        if len(asked) > INLINE_ROWS or max(asked.nodes.max(initial=0), asked.workers.max(initial=0)) > INLINE_SCALE:
-            return False
+    def ready(self, question: Question) -> Prepared | None:
+        """The prepared question if nothing is left to do but to complete it here and now, else None.
+
+        That is: configurations resolved, estimator chosen and model fitted before; every estimator concerned runs in
+        the caller's thread; at most INLINE_ROWS rows of a resolved scale of at most INLINE_SCALE. Without, the question
+        belongs in a thread: ``answer``.
+
+        Raises
+        ------
+        NodewiseError
+            ESTIMATOR_NOT_FOUND.
+        """
+        if question.estimator != AUTO:
+            self.estimator(question.estimator)
+        known = self._ready.get(_question_key(question))
+        return None if known is None else Prepared(question, *known)
+
+    def _remember(self, prepared: Prepared) -> None:
+        """Keep what was prepared for ``ready``, if it may be completed in the caller's thread."""
+        question, resolved_rows = prepared.question, prepared.configurations
         loaded = self.registry.estimators.get(question.estimator)
-        if loaded is not None and not question.allow_fallback:
-            return loaded.mode == "inline"
-        return self._all_inline
+        alone = loaded is not None and not question.allow_fallback
+        if not (loaded.mode == "inline" if loaded is not None and alone else self._all_inline):
+            return
+        scale = max(resolved_rows.nodes.max(initial=0), resolved_rows.workers.max(initial=0))
+        if question.profile.digest and len(resolved_rows) <= INLINE_ROWS and scale <= INLINE_SCALE:
+            self._ready.put(_question_key(question), (resolved_rows, prepared.fitted))
 
     def estimator(self, name: str) -> Loaded[EstimatorRecord]:
         """A loaded estimator.
@@ -170,13 +275,19 @@ class Engine:
         return loaded
 
     def resolve(self, profile: Profile, configurations: Configurations) -> Configurations:
-        """The configurations with everything filled in that the profile's evidence tells."""
+        """The configurations with everything filled in that the profile's evidence tells.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD where the evidence does not tell, or for more than ``max_workers`` workers.
+        """
         defaults = self._defaults.get(profile.digest)
         if defaults is None:
             defaults = defaults_of(profile)
             if profile.digest:
                 self._defaults.put(profile.digest, defaults)
-        return resolved(configurations, defaults)
+        return resolved(configurations, defaults, self._max_workers)
 
     def answer(self, question: Question) -> Answer:
         """Answer a question.
@@ -191,7 +302,9 @@ class Engine:
     def prepared(self, question: Question) -> Prepared:
         """All that an answer depends on: what is the same here is answered the same."""
         configurations = self.resolve(question.profile, question.configurations)
-        return Prepared(question, configurations, self.fitted(question, configurations))
+        prepared = Prepared(question, configurations, self.fitted(question, configurations))
+        self._remember(prepared)
+        return prepared
 
     def complete(self, prepared: Prepared) -> Answer:
         """The answer to a prepared question; kept for as long as nothing that it depends on changes."""
@@ -206,9 +319,8 @@ class Engine:
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a question about the profile's own configurations would need."""
-        evidence = [profile.phase_timings.configurations, profile.observations.configurations]
-        configurations = Configurations.concatenated([part for part in evidence if len(part)])
-        if len(configurations):
+        configurations = evidence_of(profile)
+        if configurations is not None:
             question = Question(profile=profile, configurations=configurations)
             self.fitted(question, self.resolve(profile, configurations))
 
@@ -218,11 +330,12 @@ class Engine:
         name, choice, fallback, assessment = self._chosen(question, configurations)
         loaded = self.estimator(name)
         prior = self._priors.get(name)
+        prior_id = prior.prior_id if prior else ""
+        key = _ModelKey(profile.digest, name, loaded.record.version, prior_id, question.options.seed)
         if not profile.digest:
             self._refuse_to_wait(question, name)
-            fitted = self._fit(profile, loaded, prior, question, configurations)
+            fitted = self._fit(profile, loaded, prior, key)
             return _stated(fitted, choice, fallback, profile.revision, assessment.evidence)
-        key = (profile.digest, name, loaded.record.version, prior.prior_id if prior else "", question.options.seed)
         # One model serves questions that differ in what their answers say they rest on.
         statement = (key, choice, fallback, profile.revision, assessment.evidence)
         known = self._statements.get(statement)
@@ -230,11 +343,18 @@ class Engine:
             fitted_before = self._models.get(key)
             if fitted_before is None:
                 self._refuse_to_wait(question, name)
-                fitted_before = self._fit(profile, loaded, prior, question, configurations)
-                self._models.put(key, fitted_before)
+                fitted_before = self._flights.joined(key, lambda: self._kept(profile, loaded, prior, key))
             known = _stated(fitted_before, choice, fallback, profile.revision, assessment.evidence)
             self._statements.put(statement, known)
         return known
+
+    def _kept(self, profile: Profile, loaded: Loaded[EstimatorRecord], prior: Prior | None, key: _ModelKey) -> Fitted:
+        """A model that is kept from now on; the one that was put there since the caller looked, if there is one."""
+        fitted = self._models.get(key)
+        if fitted is None:
+            fitted = self._fit(profile, loaded, prior, key)
+            self._models.put(key, fitted)
+        return fitted
 
     def _refuse_to_wait(self, question: Question, name: str) -> None:
         if question.freshness == Freshness.CACHED_ONLY:
@@ -314,13 +434,12 @@ class Engine:
         profile: Profile,
         loaded: Loaded[EstimatorRecord],
         prior: Prior | None,
-        question: Question,
-        configurations: Configurations,
+        key: _ModelKey,
     ) -> Fitted:
-        query = Query(configurations=configurations, options=question.options)
-        context = _Context(prior, self._catalogue, question.options.seed, profile, self, query)
+        chain = (*_fitting.get(), key)
+        context = _Context(prior, self._catalogue, key.seed, profile, self, chain)
         started = time.perf_counter()
-        token = _fitting.set((*_fitting.get(), loaded.record.name))
+        token = _fitting.set(chain)
         try:
             model = loaded.record.estimator.fit(profile, context)
         except NodewiseError as error:
@@ -354,6 +473,19 @@ class Engine:
         except BaseException as error:  # noqa: BLE001  # as above
             raise _failure(self.estimator(name), "predict", error) from None
         return checked(predictions, configurations, name)
+
+
+def _question_key(question: Question) -> tuple[object, ...]:
+    """What the preparation of a question depends on; the configurations by identity."""
+    profile = question.profile
+    return (
+        profile.digest,
+        profile.revision,
+        question.configurations,
+        question.estimator,
+        question.options,
+        question.allow_fallback,
+    )
 
 
 def _stated(fitted: Fitted, choice: str, fallback: bool, revision: int, evidence: tuple[str, ...]) -> Fitted:  # noqa: FBT001  # as in the basis

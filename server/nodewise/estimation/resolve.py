@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from nodewise.domain.columns import Ints, constant_ints, freeze
 from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
-from nodewise.domain.errors import NodewiseError, Violation
+from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.profile import Profile
 from nodewise.estimation.derived import KEPT_ROWS
 from nodewise.ports.cache import LruCache
 
-__all__ = ["Defaults", "defaults_of", "resolved"]
+__all__ = ["MAX_WORKERS", "Defaults", "defaults_of", "resolved"]
+
+MAX_WORKERS: Final = 131_072
+"""Largest number of workers that is asked of a model unless an engine says otherwise: exact models cost in proportion
+to it, and a number of nodes alone does not show it."""
+
+_SPLITTING: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel")
+"""Degrees whose product is the number of workers, or less where some stand by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +34,7 @@ class Defaults:
         Distinct values in the evidence, ascending. One value is a default; several have to be told apart by the asker
         (a batch stays unknown instead).
     workers_per_node : int
-        Largest number seen on one node; 1 without evidence.
+        Largest number seen on one node, so that nodes alone mean full nodes; 1 without evidence.
     link_bytes_per_s : float
         0 = not known.
     """
@@ -67,10 +75,10 @@ def defaults_of(profile: Profile) -> Defaults:
     )
 
 
-_kept: LruCache[tuple[Configurations, Defaults], Configurations] = LruCache(KEPT_ROWS)
+_kept: LruCache[tuple[Configurations, Defaults, int], Configurations] = LruCache(KEPT_ROWS)
 
 
-def resolved(configurations: Configurations, defaults: Defaults) -> Configurations:
+def resolved(configurations: Configurations, defaults: Defaults, max_workers: int = MAX_WORKERS) -> Configurations:
     """The same rows with nothing left open that the evidence can tell.
 
     Remembered by the identity of the configurations: the wire hands out one object per distinct question.
@@ -78,17 +86,18 @@ def resolved(configurations: Configurations, defaults: Defaults) -> Configuratio
     Raises
     ------
     NodewiseError
-        INVALID_FIELD where the evidence holds several values and the question does not choose.
+        INVALID_FIELD where the evidence holds several values and the question does not choose, or where a row comes to
+        more than ``max_workers``; CONTRADICTORY_FACTS where degrees, placement or backup workers do not fit.
     """
-    key = (configurations, defaults)
+    key = (configurations, defaults, max_workers)
     known = _kept.get(key)
     if known is None:
-        known = _resolve(configurations, defaults)
+        known = _resolve(configurations, defaults, max_workers)
         _kept.put(key, known, len(configurations) or 1)
     return known
 
 
-def _resolve(configurations: Configurations, defaults: Defaults) -> Configurations:
+def _resolve(configurations: Configurations, defaults: Defaults, max_workers: int) -> Configurations:
     changes: dict[str, object] = {}
 
     sync_mode = configurations.sync_mode
@@ -107,41 +116,104 @@ def _resolve(configurations: Configurations, defaults: Defaults) -> Configuratio
             device = _only(defaults.devices, "configurations.device_names", "")
             changes["devices"] = tuple(device if name == "" else name for name in configurations.devices)
 
-    workers, nodes = configurations.workers, configurations.nodes
-    per_node = defaults.workers_per_node
-    if (workers == 0).any():
-        workers = freeze(np.where(workers == 0, nodes * per_node, workers))
-        changes["workers"] = workers
-    if (nodes == 0).any():
-        nodes = freeze(np.where(nodes == 0, -(-workers // per_node), nodes))
+    nodes, workers = _scale(configurations, defaults, max_workers)
+    if nodes is not configurations.nodes:
         changes["nodes"] = nodes
+    if workers is not configurations.workers:
+        changes["workers"] = workers
 
     servers = configurations.parameter_servers
     if (servers == UNSTATED).any():
-        seen = defaults.parameter_servers[0] if len(defaults.parameter_servers) == 1 else 1
-        wanted = np.where(sync_mode == SyncMode.ALLREDUCE, 0, seen)
-        changes["parameter_servers"] = freeze(np.where(servers == UNSTATED, wanted, servers))
-
-    batch = configurations.batch_per_worker
-    if (batch == 0).any():
-        changes["batch_per_worker"] = _batch(configurations, workers, defaults)
+        changes["parameter_servers"] = _servers(servers, sync_mode, defaults)
 
     if defaults.link_bytes_per_s and (configurations.link_bytes_per_s == 0.0).any():
         link = configurations.link_bytes_per_s
         changes["link_bytes_per_s"] = freeze(np.where(link == 0.0, defaults.link_bytes_per_s, link))
-    return configurations.replaced(**changes) if changes else configurations
+    found = configurations.replaced(**changes) if changes else configurations
+    _agree(found)
+    if (found.batch_per_worker == 0).any():
+        found = found.replaced(batch_per_worker=_batch(found, defaults))
+    return found
 
 
-def _batch(configurations: Configurations, workers: Ints, defaults: Defaults) -> Ints:
+def _scale(configurations: Configurations, defaults: Defaults, max_workers: int) -> tuple[Ints, Ints]:
+    """Nodes and workers: stated, else as placed, else by the workers per node that the evidence shows."""
+    nodes, workers = configurations.nodes, configurations.workers
+    if configurations.placement is not None:
+        placed_nodes, placed = configurations.placement.nodes_and_workers()
+        for name, stated, follows in (("nodes", nodes, placed_nodes), ("workers", workers, placed)):
+            wrong = (placed > 0) & (stated > 0) & (stated != follows)
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise _contradiction(
+                    [(f"configurations.{name}[{row}]", f"is {stated[row]}, but the row's placement has {follows[row]}")]
+                )
+        nodes = freeze(np.where(nodes == 0, placed_nodes, nodes)) if (nodes == 0).any() else nodes
+        workers = freeze(np.where(workers == 0, placed, workers)) if (workers == 0).any() else workers
+    per_node = defaults.workers_per_node
+    # As floats: the product of two large integers may leave the integers.
+    most = np.where(workers == 0, nodes * float(per_node), workers)
+    if most.max(initial=0.0) > max_workers:
+        row = int(most.argmax())
+        how = f" ({nodes[row]} nodes with {per_node} each)" if workers[row] == 0 else ""
+        raise NodewiseError.invalid(
+            [
+                Violation(
+                    "configurations.workers", f"must be at most {max_workers}, found {most[row]:.0f}{how} in row {row}"
+                )
+            ]
+        )
+    if (workers == 0).any():
+        workers = freeze(np.where(workers == 0, nodes * per_node, workers))
+    if (nodes == 0).any():
+        nodes = freeze(np.where(nodes == 0, -(-workers // per_node), nodes))
+    return nodes, workers
+
+
+def _servers(servers: Ints, sync_mode: Ints, defaults: Defaults) -> Ints:
+    """Parameter servers: none where all-reduce, else stated, else the only number in evidence, 1 without any."""
+    open_rows = (servers == UNSTATED) & (sync_mode != SyncMode.ALLREDUCE)
+    seen = "1"
+    if open_rows.any():
+        seen = _only([str(count) for count in defaults.parameter_servers], "configurations.parameter_servers", "1")
+    wanted = np.where(sync_mode == SyncMode.ALLREDUCE, 0, int(seen))
+    return freeze(np.where(servers == UNSTATED, wanted, servers))
+
+
+def _agree(found: Configurations) -> None:
+    """Refuse resolved rows whose degrees or backup workers their workers cannot fill."""
+    workers = found.workers
+    if all(getattr(found, name).max(initial=0) <= 1 for name in _SPLITTING) and not found.backup_workers.any():
+        return
+    needed = found.degree() * np.maximum(found.data_parallel, 1)
+    wrong = needed > workers
+    if wrong.any():
+        row = int(wrong.argmax())
+        text = (
+            f"the product of a row's degrees must be at most its workers: {needed[row]:.0f} for {workers[row]} workers"
+        )
+        named = [name for name in _SPLITTING if getattr(found, name)[row] > 1]
+        raise _contradiction([(f"configurations.{name}_degrees[{row}]", text) for name in named])
+    replicas = np.where(found.data_parallel > 0, found.data_parallel, np.floor(workers / found.degree()))
+    wrong = (found.sync_mode != SyncMode.ASYNC) & (found.backup_workers > 0) & (found.backup_workers >= replicas)
+    if wrong.any():
+        row = int(wrong.argmax())
+        text = f"is {found.backup_workers[row]} of {replicas[row]:.0f} workers: a step needs the result of at least one"
+        raise _contradiction([(f"configurations.backup_workers[{row}]", text)])
+
+
+def _contradiction(found: list[tuple[str, str]]) -> NodewiseError:
+    return NodewiseError.invalid([Violation(*each) for each in found], Reason.CONTRADICTORY_FACTS)
+
+
+def _batch(configurations: Configurations, defaults: Defaults) -> Ints:
     """Batch per worker: stated, else the share of a stated global batch (rounded up), else the only one in evidence."""
-    degrees = configurations.tensor_parallel * configurations.pipeline_parallel * configurations.context_parallel
-    replicas = np.where(
-        configurations.data_parallel > 0, configurations.data_parallel, np.maximum(workers // degrees, 1)
-    )
-    shares = -(-configurations.global_batch // (replicas * configurations.accumulation))
+    whole = configurations.replicas() * configurations.accumulation.astype(np.float64)
+    shares = np.ceil(configurations.global_batch / whole)
     seen = defaults.batches_per_worker[0] if len(defaults.batches_per_worker) == 1 else 0
     derived = np.where(configurations.global_batch > 0, shares, seen)
-    return freeze(np.where(configurations.batch_per_worker == 0, derived, configurations.batch_per_worker))
+    known = configurations.batch_per_worker
+    return freeze(np.where(known == 0, derived, known).astype(np.int64))
 
 
 def _filled(column: Ints, where: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], value: int) -> Ints:

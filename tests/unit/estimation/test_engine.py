@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from estimators import Fake, asked, predictions_of, profile_of, record_of, refusing, registry_of
 
-from nodewise.domain.columns import as_floats
+from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import HighestThroughput, LeastCost, LeastTime, Objective, Prices
 from nodewise.domain.predictions import Notice, Options
-from nodewise.domain.profile import Profile
+from nodewise.domain.profile import Observations, Profile
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import AUTO, Answer, Freshness, Question
 from nodewise.estimation.registry import Loaded, Registry
@@ -381,7 +381,7 @@ def test_an_estimator_that_builds_on_itself_fails_alone() -> None:
     assert error_of(engine, estimator="loop").reason == Reason.ESTIMATOR_FAILED
 
 
-def test_only_questions_that_reach_shipped_estimators_alone_run_inline() -> None:
+def test_only_what_is_prepared_and_shipped_is_ready() -> None:
     registry = Registry(
         estimators={
             "own": Loaded(record_of("own", Fake()), "nodewise 1", "inline"),
@@ -393,14 +393,133 @@ def test_only_questions_that_reach_shipped_estimators_alone_run_inline() -> None
     )
     engine = Engine(registry)
 
-    def inline(**question: Any) -> bool:
-        return engine.inline(Question(profile=profile_of(), configurations=ROWS, **question))
+    def ready(engine: Engine = engine, **question: Any) -> bool:
+        asking = Question(**({"profile": profile_of(), "configurations": ROWS} | question))
+        assert engine.ready(asking) is None or "digest" not in question
+        answered = engine.answer(asking)
+        prepared = engine.ready(asking)
+        assert prepared is None or engine.complete(prepared) is answered
+        return prepared is not None
 
-    assert inline(estimator="own")
-    assert not inline(estimator="theirs")
-    assert not inline()
-    assert not inline(estimator="own", allow_fallback=True)
-    assert engine_of(one=Fake()).inline(Question(profile=profile_of(), configurations=ROWS))
+    assert ready(estimator="own")
+    assert not ready(estimator="theirs")
+    assert not ready()
+    assert not ready(estimator="own", allow_fallback=True)
+    assert ready(engine_of(one=Fake()))
+    assert not ready(engine_of(one=Fake()), profile=profile_of(""))
+    many = Configurations.of(4097, nodes=as_ints(range(1, 4098)), workers=1)
+    assert not ready(engine_of(one=Fake()), configurations=many.replaced(workers=many.nodes))
+    assert ready(engine_of(one=Fake()), configurations=Configurations.of(1, nodes=512))
+    eight_a_node = Observations.of(Configurations.of(1, nodes=1, workers=8, batch_per_worker=1), as_floats([1.0]))
+    profile = Profile(digest="eight", observations=eight_a_node)
+    assert ready(engine_of(one=Fake()), profile=profile, configurations=Configurations.of(1, nodes=512))
+    assert not ready(engine_of(one=Fake()), profile=profile, configurations=Configurations.of(1, nodes=513))
+
+
+def test_what_is_ready_belongs_to_the_revision_that_asks() -> None:
+    engine = engine_of(one=Fake())
+    first = Question(profile=replace(profile_of(), revision=1), configurations=ROWS)
+    engine.answer(first)
+    assert engine.ready(first) is not None
+    assert engine.ready(replace(first, profile=replace(profile_of(), revision=2))) is None
+
+
+def test_an_unknown_name_is_told_at_once() -> None:
+    with pytest.raises(NodewiseError) as caught:
+        engine_of(one=Fake()).ready(Question(profile=profile_of(), configurations=ROWS, estimator="two"))
+    assert caught.value.reason == Reason.ESTIMATOR_NOT_FOUND
+
+
+def test_more_workers_than_stated_are_refused_however_they_come_about() -> None:
+    engine = Engine(registry_of({"one": Fake()}), max_workers=8)
+    assert answer(engine, configurations=Configurations.of(1, nodes=8)).predictions.all_answered
+    for configurations in (Configurations.of(1, nodes=9), asked(9), Configurations.of(1, nodes=2**62)):
+        error = error_of(engine, configurations=configurations)
+        assert (error.reason, error.violations[0].field) == (Reason.INVALID_FIELD, "configurations.workers")
+
+
+class Gate:
+    """A fit that waits until it may go on, and counts."""
+
+    def __init__(self, result: Any) -> None:
+        self.entered, self.go, self.fits, self._result = threading.Event(), threading.Event(), 0, result
+
+    def __call__(self, profile: Profile, context: Any) -> Any:
+        self.fits += 1
+        self.entered.set()
+        assert self.go.wait(10)
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+
+def together(engine: Engine, gate: Gate, askers: int = 4) -> list[Any]:
+    """What concurrent askers get; all of them ask before the first fit ends."""
+    asking = threading.Barrier(askers)
+
+    def ask() -> Any:
+        asking.wait(10)
+        try:
+            return answer(engine).predictions.step_s.tolist()
+        except NodewiseError as error:
+            return error
+
+    with ThreadPoolExecutor(askers) as pool:
+        found = [pool.submit(ask) for _ in range(askers)]
+        assert gate.entered.wait(10)
+        gate.go.set()
+        return [each.result(10) for each in found]
+
+
+def test_concurrent_askers_fit_once() -> None:
+    gate = Gate(Fake())
+    assert together(engine_of(one=Fake(fit=gate)), gate) == [[1.0, 0.5, 0.25]] * 4
+    assert gate.fits == 1
+
+
+def test_concurrent_askers_get_the_error_of_the_fit_that_they_waited_for() -> None:
+    gate = Gate(NodewiseError.refused(Refusal(Reason.EVIDENCE_MISSING, "looked closer")))
+    engine = engine_of(one=Fake(fit=gate))
+    found = together(engine, gate)
+    assert {error.message for error in found} == {"looked closer"}
+    assert error_of(engine).message == "looked closer"  # an error is not kept: the next one fits again
+
+
+def test_models_that_wait_for_each_other_in_two_threads_fail() -> None:
+    both = threading.Barrier(2)
+
+    def on(other: str) -> Any:
+        def fit(_: Profile, context: Any) -> Any:
+            both.wait(10)
+            return context.model(other)
+
+        return fit
+
+    engine = engine_of(a=Fake(fit=on("b")), b=Fake(fit=on("a")))
+    with ThreadPoolExecutor(2) as pool:
+        found = [pool.submit(error_of, engine, estimator=name) for name in ("a", "b")]
+        assert {each.result(10).reason for each in found} == {Reason.ESTIMATOR_FAILED}
+
+
+def test_what_a_model_is_built_on_does_not_depend_on_the_question() -> None:
+    seen: list[list[int]] = []
+
+    def assess(_: Profile, query: Any) -> Assessment:
+        seen.append(query.configurations.workers.tolist())
+        return Assessment(strength=0.1)
+
+    def fit(profile: Profile, context: Any) -> Any:
+        return context.model("under")
+
+    engine = engine_of(under=Fake(assess=assess), over=Fake(fit=fit))
+    answer(engine, estimator="over", configurations=asked(64))
+    answer(engine, estimator="over", configurations=asked(64), profile=Profile(digest="no evidence"))
+    assert seen == [[1, 2], [1]]
+
+
+def test_a_model_is_built_on_a_name() -> None:
+    engine = engine_of(under=Fake(), over=Fake(fit=lambda _, context: context.model("auto")))
+    assert error_of(engine, estimator="over").reason == Reason.ESTIMATOR_NOT_FOUND
 
 
 def test_threads_share_an_engine() -> None:

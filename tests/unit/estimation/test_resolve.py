@@ -7,7 +7,7 @@ import pytest
 from estimators import profile_of
 
 from nodewise.domain.columns import as_floats, as_ints, constant_floats
-from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
+from nodewise.domain.configurations import UNSTATED, Configurations, Placement, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Network
@@ -118,12 +118,9 @@ def test_all_reduce_has_no_parameter_server_whatever_the_evidence_has() -> None:
     assert filled.parameter_servers.tolist() == [0, 4]
 
 
-@pytest.mark.parametrize("servers", [(), (1, 2)])
-def test_one_server_where_the_evidence_does_not_tell(servers: tuple[int, ...]) -> None:
-    filled = resolved(
-        Configurations.of(1, workers=2, sync_mode=SyncMode.ASYNC, parameter_servers=UNSTATED),
-        defaults(parameter_servers=servers),
-    )
+def test_one_server_where_the_evidence_does_not_tell() -> None:
+    rows = Configurations.of(1, workers=2, sync_mode=SyncMode.ASYNC, parameter_servers=UNSTATED)
+    filled = resolved(rows, defaults())
     assert filled.parameter_servers.tolist() == [1]
 
 
@@ -132,6 +129,7 @@ def test_one_server_where_the_evidence_does_not_tell(servers: tuple[int, ...]) -
     [
         (defaults(sync_modes=(1, 3)), "configurations.sync_modes"),
         (defaults(devices=("K80", "V100")), "configurations.device_names"),
+        (defaults(sync_modes=(1,), parameter_servers=(1, 2)), "configurations.parameter_servers"),
     ],
 )
 def test_several_values_in_the_evidence_have_to_be_told_apart(known: Defaults, field: str) -> None:
@@ -170,3 +168,64 @@ def test_resolved_columns_are_read_only() -> None:
     for name in ("nodes", "workers", "parameter_servers", "batch_per_worker", "sync_mode", "link_bytes_per_s"):
         with pytest.raises(ValueError, match="read-only"):
             np.asarray(getattr(filled, name))[0] = 1
+
+
+def test_all_reduce_does_not_ask_which_number_of_servers() -> None:
+    filled = resolved(Configurations.of(1, workers=2, sync_mode=SyncMode.ALLREDUCE), defaults(parameter_servers=(1, 2)))
+    assert filled.parameter_servers.tolist() == [0]
+
+
+def contradictions(rows: Configurations) -> list[str]:
+    with pytest.raises(NodewiseError) as caught:
+        resolved(rows, defaults())
+    assert caught.value.reason == Reason.CONTRADICTORY_FACTS
+    return [violation.field for violation in caught.value.violations]
+
+
+def test_degrees_that_the_workers_cannot_fill_are_named() -> None:
+    rows = Configurations.of(2, workers=8)
+    two, four = as_ints([1, 2]), as_ints([1, 4])
+    assert resolved(rows.replaced(tensor_parallel=two, pipeline_parallel=four), defaults()).replicas().tolist() == [
+        8,
+        1,
+    ]
+    assert contradictions(rows.replaced(tensor_parallel=two, pipeline_parallel=four, data_parallel=two)) == [
+        "configurations.tensor_parallel_degrees[1]",
+        "configurations.pipeline_parallel_degrees[1]",
+        "configurations.data_parallel_degrees[1]",
+    ]
+    huge = as_ints([1, 1 << 40])
+    assert contradictions(rows.replaced(tensor_parallel=huge, context_parallel=huge)) == [
+        "configurations.tensor_parallel_degrees[1]",
+        "configurations.context_parallel_degrees[1]",
+    ]
+
+
+def test_backup_workers_leave_one_to_wait_for() -> None:
+    rows = Configurations.of(1, workers=4, sync_mode=SyncMode.SYNC)
+    filled = resolved(rows.replaced(backup_workers=as_ints([1]), global_batch=as_ints([33])), defaults())
+    assert (filled.replicas().tolist(), filled.batch_per_worker.tolist()) == ([3], [11])
+    assert contradictions(rows.replaced(backup_workers=as_ints([4]))) == ["configurations.backup_workers[0]"]
+
+
+def test_a_step_counts_the_batches_that_are_waited_for() -> None:
+    modes = as_ints([SyncMode.SYNC, SyncMode.ASYNC])
+    rows = Configurations.of(2, workers=4, batch_per_worker=8).replaced(sync_mode=modes, backup_workers=as_ints([1, 1]))
+    assert rows.samples_per_step().tolist() == [24.0, 8.0]
+    assert rows.minibatches_per_step().tolist() == [3, 1]
+
+
+def test_samples_of_a_step_exceed_any_integer() -> None:
+    most = 2**31 - 1
+    rows = Configurations.of(1, workers=131_072, batch_per_worker=most).replaced(accumulation=as_ints([1 << 20]))
+    assert rows.samples_per_step()[0] == pytest.approx(most * 2.0**20 * 131_072)
+
+
+def test_a_placement_says_how_many_nodes_and_workers() -> None:
+    rows = Configurations.of(3, workers=[0, 5, 0], nodes=[0, 0, 2]).replaced(
+        placement=Placement.of([(4, 2), (), (1, 1)])
+    )
+    filled = resolved(rows, defaults(workers_per_node=4))
+    assert (filled.nodes.tolist(), filled.workers.tolist()) == ([2, 2, 2], [6, 5, 2])
+    wrong = Configurations.of(1, workers=7).replaced(placement=Placement.of([(4, 2)]))
+    assert contradictions(wrong) == ["configurations.workers[0]"]
