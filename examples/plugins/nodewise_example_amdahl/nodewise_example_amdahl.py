@@ -26,7 +26,6 @@ from nodewise.plugin import (
     Reason,
     Refusal,
     RowRefusal,
-    RowStatus,
     SyncMode,
     as_floats,
     hookimpl,
@@ -54,23 +53,20 @@ class AmdahlModel:
     residual: float  # standard deviation of the relative error
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002  # the protocol's
-        """Predict every row; rows that the law does not hold for are refused and stay 0."""
+        """Predict every row; rows that the law does not hold for are refused."""
         n, samples = configurations.workers, samples_per_cycle(configurations)
         alike = (samples > 0) & (kinds(configurations) == kinds(self.observed)[0])
-        serial, parallel = samples * self.seconds[0] * alike, samples * self.seconds[1] / n * alike
+        serial, parallel = samples * self.seconds[0], samples * self.seconds[1] / n
         # The further a row lies from the observations, the less they say about it: variance plus leverage.
         point = np.stack([np.ones(len(n)), 1.0 / n]) / (self.seconds[0] + self.seconds[1] / n)
         leverage = np.einsum("ir,ij,jr->r", point, self.covariance, point)
         scale = np.maximum(n / self.observed.workers.max(), self.observed.workers.min() / n)
         refused = tuple(np.flatnonzero(~alike).tolist())
-        return Predictions(
-            status=np.where(alike, RowStatus.ANSWERED, RowStatus.REFUSED),
-            step_s=serial + parallel,
-            log_spread=self.residual * np.sqrt(1.0 + leverage) * alike,
+        return Predictions.of(
+            serial + parallel,
+            log_spread=self.residual * np.sqrt(1.0 + leverage),
             breakdown_s={"serial": serial, "parallel": parallel},  # adds up to step_s
-            bottlenecks=("serial", "parallel"),
-            bottleneck_index=np.where(alike, np.where(parallel > serial, 1, 0), -1),
-            extrapolation=np.maximum(scale, 1.0) * alike,
+            extrapolation=np.maximum(scale, 1.0),
             refusals=(RowRefusal(refused, OTHER_ROW),) if refused else (),
         )
 

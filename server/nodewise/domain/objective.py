@@ -22,7 +22,11 @@ class Knee:
 
 @dataclass(frozen=True, slots=True)
 class LeastTime:
-    """Least time to finish within a budget; None = no limit. ``max_cost`` is in the prices' currency."""
+    """Least time to finish within a budget; None = no limit.
+
+    ``max_nodes`` counts nodes as prices do: those of the workers and one for each parameter server. ``max_cost`` is in
+    the prices' currency.
+    """
 
     max_nodes: int | None = None
     max_cost: float | None = None
@@ -55,7 +59,8 @@ class Objective:
     rule : Rule
         How rows are compared.
     confidence : float or None
-        Judge by the bound that holds with this probability (above 0.5) instead of the point.
+        Judge by the bound that holds with this probability (above 0.5) instead of the point. Rows without a spread are
+        not recommended then; if no row has one, all are judged by the point.
     remaining_samples, remaining_epochs : float or None
         Work left; epochs need the workload's samples per epoch.
     prices : Prices or None

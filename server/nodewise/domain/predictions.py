@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints
+from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.errors import Refusal
 
 __all__ = ["Fidelity", "Notice", "Options", "Predictions", "RowRefusal", "RowStatus"]
@@ -89,7 +89,7 @@ class Predictions:
     staleness_mean, staleness_p95 : float or None
         Updates by others between a worker's download and its upload.
     extrapolation : float
-        1 = within the evidence, 2 = twice the largest scale that was measured.
+        1 = within what the evidence identifies, 2 = twice the largest scale that it identifies.
     memory_bytes, excess_memory_bytes : float or None
         Memory per device, and how much of it is missing.
     simulated : bool
@@ -126,6 +126,43 @@ class Predictions:
     def all_answered(self) -> bool:
         """Whether every row is answered."""
         return bool(np.logical_and.reduce(np.equal(self.status, _ANSWERED)))
+
+    @staticmethod
+    def of(
+        step_s: Floats,
+        *,
+        log_spread: Floats | float = 0.0,
+        extrapolation: Floats | float = 1.0,
+        breakdown_s: Mapping[str, Floats] | None = None,
+        refusals: tuple[RowRefusal, ...] = (),
+        notices: tuple[Notice, ...] = (),
+    ) -> Predictions:
+        """Predictions of a model that says little more than seconds per step.
+
+        Every row is answered but those of ``refusals``, which hold 0 in every column whatever is given for them.
+        Without a breakdown the step is one part, ``step``; the bottleneck is the largest part of each row.
+        """
+        rows = len(step_s)
+        refused = np.zeros(rows, dtype=bool)
+        for refusal in refusals:
+            refused[list(refusal.rows)] = True
+
+        def column(values: Floats | float) -> Floats:
+            return freeze(np.where(refused, 0.0, values))
+
+        parts = {name: column(part) for name, part in (breakdown_s or {"step": step_s}).items()}
+        largest = np.argmax(np.stack(list(parts.values())), axis=0) if rows else np.zeros(0, dtype=np.int64)
+        return Predictions(
+            status=freeze(np.where(refused, int(RowStatus.REFUSED), _ANSWERED)),
+            step_s=column(step_s),
+            log_spread=column(log_spread),
+            breakdown_s=parts,
+            bottlenecks=tuple(parts),
+            bottleneck_index=freeze(np.where(refused, -1, largest)),
+            extrapolation=column(extrapolation),
+            refusals=refusals,
+            notices=notices,
+        )
 
     @staticmethod
     def refused(rows: int, refusal: Refusal) -> Predictions:

@@ -24,7 +24,7 @@ MOST_STEP_S: Final = 1e9
 MOST_LOG_SPREAD: Final = 10.0
 """Deviation of ln(step time): a factor of e^10 = 22,000 either way is no prediction any more."""
 MOST_NAME: Final = 64
-MOST_TEXT: Final = 4096
+MOST_TEXT: Final = 16_384
 """Characters of a name (of a part, a station, a reason) and of a text for people."""
 
 _MEMORY: Final = ("memory_bytes", "excess_memory_bytes")

@@ -527,6 +527,7 @@ def _assembled(question: Question, configurations: Configurations, predictions: 
             question.objective, configurations, predictions, samples_per_s, minibatches_per_s, question.profile.workload
         )
         finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
+        notices = (*notices, *verdict.remarks)
         if verdict.notice is not None:
             notices = (*notices, verdict.notice)
     _require_finite(

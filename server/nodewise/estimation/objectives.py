@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.configurations import Configurations
@@ -23,19 +24,24 @@ KNEE_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Verdict:
-    """Time and cost columns (None = not asked about), the recommendation, and a notice when there is none."""
+    """Time and cost columns (None = not asked about), the recommendation, and a notice when there is none.
+
+    ``remarks`` hold with or without a recommendation.
+    """
 
     finish_s: Floats | None
     costs: Floats | None
     recommendation: Recommendation | None
     notice: Notice | None
+    remarks: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Rows:
-    """The answered rows of a question, as the rules compare them."""
+    """The answered rows of a question, as the rules compare them. ``held``: nodes with those of parameter servers."""
 
     nodes: Ints
+    held: Ints
     scale: Ints
     scale_name: str
     rate: Floats
@@ -66,8 +72,13 @@ def judged(
     everything = predictions.all_answered
     known = derived(configurations).batch_known if everything else bool((samples_per_s[answered] > 0).all())
     rate, rate_name = (samples_per_s, "samples/s") if known else (minibatches_per_s, "mini-batches/s")
-    if objective.confidence is not None:
-        rate = one_sided_rate(predictions, rate, objective.confidence)
+    judging = answered
+    remarks: tuple[Notice, ...] = ()
+    confidence = objective.confidence
+    if confidence is not None:
+        rate = one_sided_rate(predictions, rate, confidence)
+        judging, confidence, remarks = _with_spread(predictions, answered, confidence)
+        everything = everything and judging is answered
     work = _work(objective, workload)
     finish_s = None
     if work is not None:
@@ -78,11 +89,12 @@ def judged(
             )
         finish_s = np.divide(work, rate, out=np.zeros(len(rate)), where=rate > 0)
     costs = _costs(objective, configurations, finish_s)
-    index: slice | Ints = slice(None) if everything else np.flatnonzero(answered)
+    index: slice | Ints = slice(None) if everything else np.flatnonzero(judging)
     nodes = configurations.nodes[index]
     varied = len(nodes) < 2 or bool(np.logical_or.reduce(nodes != nodes[0]))
     rows = _Rows(
         nodes=nodes,
+        held=configurations.nodes_held()[index],
         scale=nodes if varied else configurations.workers[index],
         scale_name="nodes" if varied else "workers",
         rate=rate[index],
@@ -94,10 +106,12 @@ def judged(
     chosen, rule, why, numbers = _apply(objective, rows) if len(nodes) else (None, "", "no row was answered", {})
     if chosen is None:
         notice = Notice(Reason.OBJECTIVE_UNREACHABLE, why)
-        return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice)
+        return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice, remarks=remarks)
     row = chosen if isinstance(index, slice) else int(index[chosen])
-    if objective.confidence is not None:
-        why += f", judged by what is reached with probability {objective.confidence:g}"
+    if confidence is not None:
+        why += f", judged by what is reached with probability {confidence:g}"
+    elif objective.confidence is not None:
+        why += ", judged by the point: the model states no spread"
     recommendation = Recommendation(
         row=row,
         nodes=int(configurations.nodes[row]),
@@ -106,7 +120,23 @@ def judged(
         why=why,
         numbers=numbers,
     )
-    return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None)
+    return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=remarks)
+
+
+def _with_spread(
+    predictions: Predictions, answered: NDArray[np.bool_], confidence: float
+) -> tuple[NDArray[np.bool_], float | None, tuple[Notice, ...]]:
+    """Rows to judge at a confidence, that confidence (None = by the point), and what the reader should know of it."""
+    spread = answered & (predictions.log_spread > 0)
+    without = answered & ~spread
+    if not without.any():
+        return answered, confidence, ()
+    if not spread.any():
+        message = "no row has a spread: the objective's confidence cannot be kept, rows are judged by their points"
+        return answered, None, (Notice("NO_SPREAD", message),)
+    rows = tuple(np.flatnonzero(without).tolist())
+    message = f"{len(rows)} rows have no spread and are not recommended: the objective asks for a confidence"
+    return spread, confidence, (Notice("NO_SPREAD", message, rows),)
 
 
 _Choice = tuple[int | None, str, str, dict[str, float]]
@@ -166,7 +196,7 @@ def _least_time(rows: _Rows, rule: LeastTime) -> _Choice:
     allowed = np.ones(len(rows.rate), dtype=bool)
     limits = []
     if rule.max_nodes is not None:
-        allowed &= rows.nodes <= rule.max_nodes
+        allowed &= rows.held <= rule.max_nodes
         limits.append(f"{rule.max_nodes} nodes")
     if rule.max_cost is not None:
         assert rows.costs is not None  # _costs refuses a budget without prices and work
@@ -175,7 +205,7 @@ def _least_time(rows: _Rows, rule: LeastTime) -> _Choice:
     within = " and ".join(limits) or "no limit"
     if not allowed.any():
         least = f"; the cheapest row costs {rows.costs.min():.4g}" if rows.costs is not None else ""
-        return None, "", f"no row stays within {within}: the smallest has {rows.nodes.min()} nodes{least}", {}
+        return None, "", f"no row stays within {within}: the smallest has {rows.held.min()} nodes{least}", {}
     candidates = np.flatnonzero(allowed)
     best = int(candidates[_first(-rows.rate[candidates], rows.nodes[candidates])])
     numbers = {_rate_key(rows): float(rows.rate[best])}
@@ -270,4 +300,4 @@ def _costs(objective: Objective, configurations: Configurations, finish_s: Float
         )
     per_device = np.array([prices.get(name, prices.get("", 0.0)) for name in configurations.devices])
     per_node_s = per_device[configurations.device_index] / 3600.0
-    return finish_s * per_node_s * (configurations.nodes + configurations.parameter_servers)
+    return finish_s * per_node_s * configurations.nodes_held()

@@ -114,7 +114,7 @@ def test_rows_may_be_refused_or_infeasible() -> None:
         (predictions_of([1, 2, 3], notices=(Notice("X", "x", (3,)),)), "notices names a row that is not there"),
         (predictions_of([1, 2, 3], notices=(Notice("X", "x", (-1,)),)), "notices names a row that is not there"),
         (predictions_of([1, 2, 3], notices=(Notice("X", "x", (0.5,)),)), "notices names a row that is not there"),
-        (predictions_of([1, 2, 3], notices=(Notice("X", "x" * 5000),)), "notices holds one whose reason is no name"),
+        (predictions_of([1, 2, 3], notices=(Notice("X", "x" * 20_000),)), "notices holds one whose reason is no name"),
         (predictions_of([1, 2, 3], notices=(Notice("X", "\ud800"),)), "notices holds one whose reason is no name"),
         (predictions_of([1, 2, 3], notices=(Notice(7, "x"),)), "notices holds one whose reason is no name"),
         (predictions_of([1, 2, 3], bottlenecks=(7,)), "bottlenecks has a name that is no printable text"),

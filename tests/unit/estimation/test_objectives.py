@@ -301,3 +301,30 @@ def test_prices_without_work_cost_nothing_that_could_be_told() -> None:
 def test_no_rows_are_no_recommendation() -> None:
     found = verdict(Objective(rule=HighestThroughput()), [], [], status=constant_ints(0, 1))
     assert found.recommendation is None
+
+
+# --- confidence without spread, nodes that servers hold
+
+
+def test_a_row_without_a_spread_is_not_recommended_at_a_confidence() -> None:
+    safe = Objective(rule=HighestThroughput(), confidence=0.95)
+    found = verdict(safe, [1, 2, 4], [5.0, 6.0, 9.0], log_spread=as_floats([0.1, 0.1, 0.0]))
+    assert found.recommendation is not None
+    assert found.recommendation.row == 1
+    assert [(notice.reason, notice.rows) for notice in found.remarks] == [("NO_SPREAD", (2,))]
+
+
+def test_without_any_spread_the_point_judges_and_says_so() -> None:
+    safe = Objective(rule=HighestThroughput(), confidence=0.95)
+    found = verdict(safe, [1, 2], [5.0, 6.0], log_spread=as_floats([0.0, 0.0]))
+    assert found.recommendation is not None
+    assert found.recommendation.row == 1
+    assert found.recommendation.why.endswith("judged by the point: the model states no spread")
+    assert [(notice.reason, notice.rows) for notice in found.remarks] == [("NO_SPREAD", ())]
+
+
+def test_a_limit_of_nodes_counts_those_of_parameter_servers() -> None:
+    assert chosen(Objective(rule=LeastTime(max_nodes=4)), [1, 2, 3, 4], [1.0, 2.0, 3.0, 4.0], servers=2) == 1
+    found = verdict(Objective(rule=LeastTime(max_nodes=2)), [1, 2], [1.0, 2.0], servers=2)
+    assert found.notice is not None
+    assert "the smallest has 3 nodes" in found.notice.message
