@@ -48,6 +48,7 @@ from nodewise.domain.trace import Bottleneck, Diagnosis, Strategy, Trace
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
 
 __all__ = [
+    "BASIC_COLUMNS",
     "DEGREES",
     "ENTRY_POINT_GROUP",
     "PLUGIN_API_VERSION",
@@ -123,6 +124,22 @@ ENTRY_POINT_GROUP: Final = "nodewise.plugins"
 
 PLUGIN_API_RANGE: Final = ">=1.0,<2"
 """Range of a record that does not state one."""
+
+BASIC_COLUMNS: Final = frozenset(
+    {
+        "nodes",
+        "workers",
+        "parameter_servers",
+        "devices",
+        "sync_mode",
+        "batch_per_worker",
+        "accumulation",
+        "global_batch",
+        "link_bytes_per_s",
+        "placement",
+    }
+)
+"""Columns of Configurations that an estimator takes into account, or refuses row by row, unless it says more."""
 
 _PROJECT: Final = "nodewise"
 hookimpl = pluggy.HookimplMarker(_PROJECT)
@@ -327,13 +344,18 @@ class Diagnoser(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatorRecord:
-    """An estimator as registered. ``name``: lower case letters, digits and dashes; unique over all plugins."""
+    """An estimator as registered. ``name``: lower case letters, digits and dashes; unique over all plugins.
+
+    ``columns`` are the fields of Configurations that it takes into account. Rows that state another one are refused
+    before it sees them: an answer that ignores what was asked would be wrong without anyone noticing.
+    """
 
     name: str
     version: str
     description: str
     estimator: Estimator
     capabilities: frozenset[str] = frozenset()
+    columns: frozenset[str] = BASIC_COLUMNS
     plugin_api: str = PLUGIN_API_RANGE
 
 

@@ -21,6 +21,7 @@ from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.check import checked, is_a, is_sound_error, is_sound_refusal
 from nodewise.estimation.derived import KEPT_ROWS, derived
+from nodewise.estimation.ignored import Shown, merged, shown_to
 from nodewise.estimation.intervals import interval_of
 from nodewise.estimation.objectives import judged
 from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Question
@@ -375,10 +376,10 @@ class Engine:
         return known
 
     def _choose(self, question: Question, configurations: Configurations) -> tuple[str, str, bool, Assessment]:
-        query = Query(configurations=configurations, options=question.options)
+        asked = (question.profile, configurations, question.options)
         refusal: Refusal | None = None
         if question.estimator != AUTO:
-            assessment = self._assess(self.estimator(question.estimator), question.profile, query)
+            assessment = self._assess(self.estimator(question.estimator), *asked)
             if assessment.refusal is None:
                 return question.estimator, "asked for by name", False, assessment
             refusal = assessment.refusal
@@ -390,7 +391,7 @@ class Engine:
             if name == question.estimator:
                 continue
             try:
-                assessment = self._assess(loaded, question.profile, query)
+                assessment = self._assess(loaded, *asked)
             except NodewiseError as error:
                 # One broken estimator must not cost the others their answers.
                 assessment = Assessment(refusal=Refusal(error.reason, error.message))
@@ -407,7 +408,13 @@ class Engine:
             why = f"{question.estimator} refused ({refusal.reason}); {why}"
         return name, why, refusal is not None, assessment
 
-    def _assess(self, loaded: Loaded[EstimatorRecord], profile: Profile, query: Query) -> Assessment:
+    def _assess(
+        self, loaded: Loaded[EstimatorRecord], profile: Profile, configurations: Configurations, options: Options
+    ) -> Assessment:
+        shown = _shown(loaded, profile, configurations)
+        if shown.refusals and not len(shown.configurations):
+            return Assessment(refusal=shown.refusals[0].refusal)
+        query = Query(configurations=shown.configurations, options=options)
         try:
             assessment: Any = loaded.record.estimator.assess(profile, query)
         except NodewiseError as error:
@@ -464,15 +471,22 @@ class Engine:
 
     def _predicted(self, fitted: Fitted, configurations: Configurations, question: Question) -> Predictions:
         name = fitted.basis.estimator
+        loaded = self.estimator(name)
+        shown = _shown(loaded, question.profile, configurations)
         try:
-            predictions = fitted.model.predict(configurations, question.options)
+            predictions = fitted.model.predict(shown.configurations, question.options)
         except NodewiseError as error:
-            raise _told(self.estimator(name), "predict", error) from None
+            raise _told(loaded, "predict", error) from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  # as above
-            raise _failure(self.estimator(name), "predict", error) from None
-        return checked(predictions, configurations, name)
+            raise _failure(loaded, "predict", error) from None
+        return merged(checked(predictions, shown.configurations, name), shown, len(configurations))
+
+
+def _shown(loaded: Loaded[EstimatorRecord], profile: Profile, configurations: Configurations) -> Shown:
+    """The rows of which an estimator takes every stated column into account."""
+    return shown_to(loaded.record.columns, configurations, profile.workload.precision or "")
 
 
 def _question_key(question: Question) -> tuple[object, ...]:

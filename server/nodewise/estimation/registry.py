@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import metadata
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 from nodewise.plugin import (
     ENTRY_POINT_GROUP,
     PLUGIN_API_VERSION,
+    Configurations,
     Diagnoser,
     DiagnoserRecord,
     Estimator,
@@ -36,6 +37,9 @@ RecordT = TypeVar("RecordT", EstimatorRecord, PolicyRecord, TraceReaderRecord, D
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
 RESERVED_NAMES: Final = frozenset({"auto", "all"})
+
+_COLUMNS: Final = {field.name for field in fields(Configurations)} | {"precision"}
+"""Names that ``EstimatorRecord.columns`` may hold; ``precision`` stands for its dictionary and index."""
 
 SHIPPED_DISTRIBUTION: Final = "nodewise"
 """Plugins of this distribution run in the server's workers; everyone else's run in threads of their own."""
@@ -203,6 +207,9 @@ def _wrong_with(record: Any, hook: _Hook) -> tuple[str, str] | None:
         return "PLUGIN_INVALID", f"{hook.attribute} is the class {answering.__name__}; register an instance of it"
     if not isinstance(answering, hook.protocol):
         return "PLUGIN_INVALID", f"{hook.attribute} does not have the methods of {hook.protocol.__name__}"
+    unknown = _unknown_columns(record)
+    if unknown:
+        return "PLUGIN_INVALID", f"columns names {unknown}, which is no set of columns of Configurations"
     try:
         supported = SpecifierSet(record.plugin_api)
     except (InvalidSpecifier, TypeError, AttributeError):
@@ -210,6 +217,16 @@ def _wrong_with(record: Any, hook: _Hook) -> tuple[str, str] | None:
     if PLUGIN_API_VERSION not in supported:
         return "PLUGIN_API_MISMATCH", f"supports plugin API {record.plugin_api}, this server has {PLUGIN_API_VERSION}"
     return None
+
+
+def _unknown_columns(record: Any) -> str:
+    """What an estimator's ``columns`` hold that is no column; empty = nothing."""
+    if not isinstance(record, EstimatorRecord):
+        return ""
+    columns: Any = record.columns
+    if not isinstance(columns, frozenset):
+        return f"a {type(columns).__name__}"
+    return ", ".join(sorted(str(name) for name in columns - _COLUMNS))
 
 
 def _register(known: dict[str, Loaded[Any]], hook: _Hook, loaded: Loaded[Any]) -> None:
