@@ -89,7 +89,7 @@ class QueueingModel:
         if isinstance(device, Refusal):
             return device
         model = self._phases.get(device) or self._fits[device, key.mode]
-        own = self._support.notices(device)
+        own = self._support.notices(device, key.device)
 
         def build(population: int) -> Table:
             table = model.table(key.mode, key.setting, population)

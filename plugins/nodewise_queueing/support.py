@@ -13,6 +13,7 @@ __all__ = ["OTHER_WORKERS", "PHASES", "Support"]
 
 PHASES = "phase_timings"
 OTHER_WORKERS = "observations at another number of workers"
+LINK = "network.link_bytes_per_second"
 """What a refusal names as missing."""
 
 
@@ -51,6 +52,12 @@ class Support:
         return device if refusal is None else refusal
 
     def _refusal(self, evidence: DeviceEvidence, key: CurveKey) -> Refusal | None:
+        if key.setting.link_bytes_per_s > 0.0 and not _link_known(evidence, key):
+            return Refusal(
+                Reason.EVIDENCE_MISSING,
+                "a link is asked about, but not known of what was measured: transfers cannot be scaled to it",
+                (LINK,),
+            )
         if evidence.phases is not None:
             return None
         runs = evidence.runs.get(key.mode)
@@ -70,11 +77,22 @@ class Support:
             known += f"; phases timed with {counted} workers hold waiting, and one worker's are needed"
         return Refusal(Reason.EVIDENCE_MISSING, known, (PHASES, OTHER_WORKERS))
 
-    def notices(self, device: str) -> tuple[Notice, ...]:
-        """What the reader should know of a device's evidence."""
+    def notices(self, device: str, asked: str) -> tuple[Notice, ...]:
+        """What the reader should know of the evidence of a device that answers for the one that was asked about."""
         evidence = self.devices[device]
+        taken: tuple[Notice, ...] = ()
+        if asked and not device:
+            taken = (Notice("DEVICE_ASSUMED", f"the evidence does not say its device: it is taken as that of {asked}"),)
         if not evidence.queued_timings:
-            return ()
+            return taken
         counted = ", ".join(str(count) for count in evidence.queued_timings)
         message = f"phases timed with {counted} workers are not used: they hold waiting; one worker's do not"
-        return (Notice("TIMINGS_NOT_USED", message),)
+        return (*taken, Notice("TIMINGS_NOT_USED", message))
+
+
+def _link_known(evidence: DeviceEvidence, key: CurveKey) -> bool:
+    """Whether the link is known of the evidence that a curve starts from."""
+    if evidence.phases is not None:
+        return evidence.phases.setting.link_bytes_per_s > 0.0
+    runs = evidence.runs.get(key.mode)
+    return runs is None or any(setting.link_bytes_per_s > 0.0 for setting in runs.settings)

@@ -79,6 +79,21 @@ def test_another_device_needs_its_own_evidence() -> None:
     assert assessed(profile(PHASES), rows([2], device="P100")).refusal is None
 
 
+def test_evidence_of_an_unstated_device_answers_with_a_notice() -> None:
+    answer = predicted(profile(PHASES), rows([2], device="P100"))
+    assert answer.answered.all()
+    assert [notice.reason for notice in answer.notices if "P100" in notice.message] == ["DEVICE_ASSUMED"]
+    assert "DEVICE_ASSUMED" not in {notice.reason for notice in predicted(profile(PHASES), rows([2])).notices}
+
+
+@pytest.mark.parametrize("job", [profile(PHASES), profile(measured=observations({1: 1.0, 8: 4.0}))])
+def test_a_link_cannot_be_scaled_from_one_that_is_not_known(job) -> None:
+    asked = Configurations.concatenated([rows([2]), rows([2], link_bytes_per_s=1e9)])
+    answer = predicted(job, asked)
+    assert answer.status.tolist() == [RowStatus.ANSWERED, RowStatus.REFUSED]
+    assert answer.refusals[0].refusal.missing_fields == ("network.link_bytes_per_second",)
+
+
 def test_devices_are_told_apart() -> None:
     slow, fast = timings((0.1, 0.9, 0.1, 0.0), device="K80"), timings((0.1, 0.3, 0.1, 0.0), device="P100")
     job = profile(type(slow).concatenated([slow, fast]))
