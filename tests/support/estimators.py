@@ -34,10 +34,12 @@ def predictions_of(step_s: Sequence[float], **changes: Any) -> Predictions:
 
 
 def profile_of(digest: str = "d1", workers: Sequence[int] = (1, 2), **stated: Any) -> Profile:
-    """A profile with observations on one worker per node; all-reduce, 10 samples per worker, 10 steps/s each."""
+    """Observations on one worker per node, as ``Fake`` predicts them; all-reduce and 10 samples per worker."""
     values: dict[str, Any] = {"sync_mode": SyncMode.ALLREDUCE, "batch_per_worker": 10, "device": "V100"} | stated
     configurations = Configurations.of(len(workers), nodes=workers, workers=workers, **values)
-    return Profile(digest=digest, observations=Observations.of(configurations, constant_floats(len(workers), 10.0)))
+    cycles = workers if values["sync_mode"] == SyncMode.ASYNC else [1] * len(workers)
+    steps_per_s = as_floats([count * each for count, each in zip(workers, cycles, strict=True)])
+    return Profile(digest=digest, observations=Observations.of(configurations, steps_per_s))
 
 
 class Fake:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeGuard
 import numpy as np
 import structlog
 
-from nodewise.domain.columns import Floats
+from nodewise.domain.columns import Floats, as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions
@@ -35,6 +35,12 @@ __all__ = ["Engine", "Fitted", "Prepared"]
 
 _log = structlog.get_logger(__name__)
 
+DISAGREEMENT: Final = 1.5
+"""Factor between a measured and a predicted rate of the profile's own evidence from which an answer warns: repeated
+one-worker campaigns of the same job differ by up to 24 % (the field note of the queueing model)."""
+COMPARED_OBSERVATIONS: Final = 4096
+"""Observations, the newest ones, that a model is compared with when it was fitted."""
+
 FAR_EXTRAPOLATION = 2.0
 """Scale relative to the evidence from which an answer warns: beyond twice the largest scale in evidence even the right
 model's saturation rests on assumption (the field note of the queueing model asks for this warning)."""
@@ -47,6 +53,7 @@ class Fitted:
     model: Model
     basis: Basis
     fit_s: float
+    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -314,7 +321,7 @@ class Engine:
         if known is None:
             question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
             predictions = self._predicted(fitted, configurations, question)
-            known = assembled(question, configurations, predictions, fitted.basis)
+            known = assembled(question, configurations, predictions, fitted)
             self._answers.put(key, known, len(configurations) or 1)
         return known
 
@@ -467,7 +474,46 @@ class Engine:
             catalogue_digest=self._catalogue.digest,
             fit_time_s=self._clock.now_s(),
         )
-        return Fitted(model=model, basis=basis, fit_s=time.perf_counter() - started)
+        fit_s = time.perf_counter() - started
+        fitted = Fitted(model=model, basis=basis, fit_s=fit_s)
+        return replace(fitted, notices=self._disagreement(fitted, profile, Options(seed=key.seed)))
+
+    def _disagreement(self, fitted: Fitted, profile: Profile, options: Options) -> tuple[Notice, ...]:
+        """A notice where the model does not predict what its own evidence measured.
+
+        A comparison beside the way of an answer: whatever fails in it is left out, and comes up again where it is asked
+        for.
+        """
+        observations = profile.observations
+        if not len(observations):
+            return ()
+        try:
+            newest = np.lexsort((observations.number, observations.measured_at_s))[-COMPARED_OBSERVATIONS:]
+            compared = observations.take(as_ints(np.sort(newest)))
+            configurations = self.resolve(profile, compared.configurations)
+            shown = _shown(self.estimator(fitted.basis.estimator), profile, configurations)
+            raw = fitted.model.predict(shown.configurations, options)
+            predictions = checked(raw, shown.configurations, fitted.basis.estimator)
+            measured = compared if shown.rows is None else compared.take(shown.rows)
+            rows = np.flatnonzero(predictions.answered & (measured.steps_per_s > 0))
+            rate = derived(shown.configurations).cycles_per_step[rows] / predictions.step_s[rows]
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001  # a plugin's SystemExit must not end the server
+            return ()
+        log_ratio = np.abs(np.log(rate / measured.steps_per_s[rows]))
+        apart = int((log_ratio > np.log(DISAGREEMENT)).sum())
+        if not apart:
+            return ()
+        at = int(log_ratio.argmax())
+        worst = int(rows[at])
+        number = int(measured.number[worst])
+        named = f"number {number}" if number else f"the one with {shown.configurations.workers[worst]} workers"
+        message = (
+            f"{apart} of {len(rows)} observations differ from the model by more than a factor of {DISAGREEMENT:g}; the "
+            f"worst is {named}: measured {measured.steps_per_s[worst]:.4g} steps/s, predicted {rate[at]:.4g}"
+        )
+        return (Notice("EVIDENCE_DISAGREES", message),)
 
     def _predicted(self, fitted: Fitted, configurations: Configurations, question: Question) -> Predictions:
         name = fitted.basis.estimator
@@ -508,13 +554,14 @@ def _stated(fitted: Fitted, choice: str, fallback: bool, revision: int, evidence
     return replace(fitted, basis=basis)
 
 
-def assembled(question: Question, configurations: Configurations, predictions: Predictions, basis: Basis) -> Answer:
+def assembled(question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Answer:
     """Everything that follows from the predictions: rates, interval, objective, warnings."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return _assembled(question, configurations, predictions, basis)
+        return _assembled(question, configurations, predictions, fitted)
 
 
-def _assembled(question: Question, configurations: Configurations, predictions: Predictions, basis: Basis) -> Answer:
+def _assembled(question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Answer:
+    basis = fitted.basis
     rates = derived(configurations)
     step_s = predictions.step_s
     if predictions.all_answered:
@@ -525,7 +572,7 @@ def _assembled(question: Question, configurations: Configurations, predictions: 
     interval = interval_of(predictions, steps_per_s, question.coverage)
     samples_per_s = steps_per_s * rates.samples_per_step
     minibatches_per_s = steps_per_s * rates.minibatches_per_step
-    notices = predictions.notices
+    notices = (*predictions.notices, *fitted.notices)
     if question.options.fidelity == Fidelity.SIMULATE and not predictions.simulated:
         message = f"estimator {basis.estimator!r} has no simulation: answered by its model"
         notices = (*notices, Notice("NOT_SIMULATED", message))

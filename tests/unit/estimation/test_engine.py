@@ -87,6 +87,28 @@ def test_a_column_that_is_not_finite_is_named() -> None:
     assert error.metadata == {"estimator": "one", "problem": "finish_s is not finite"}
 
 
+def test_evidence_that_disagrees_is_named_in_every_answer() -> None:
+    known = profile_of(workers=(1, 2, 4))
+    measured = replace(known.observations, steps_per_s=as_floats([1.4, 1.3, 16.0]), number=as_ints([5, 6, 7]))
+    engine = engine_of(one=Fake())
+    for rows in (ROWS, asked(8)):
+        (notice,) = answer(engine, profile=replace(known, observations=measured), configurations=rows).notices
+        assert (notice.reason, notice.rows) == ("EVIDENCE_DISAGREES", ())
+        assert notice.message == (
+            "2 of 3 observations differ from the model by more than a factor of 1.5; the worst is number 7: "
+            "measured 16 steps/s, predicted 4"
+        )
+
+
+def test_what_fails_in_the_comparison_with_evidence_costs_no_answer() -> None:
+    def only_four(rows: Configurations, _: Options) -> Any:
+        if rows.workers.tolist() != [4]:
+            raise SystemExit
+        return predictions_of(1.0 / rows.workers)
+
+    assert answer(engine_of(one=Fake(only_four)), configurations=asked(4)).notices == ()
+
+
 def test_an_objective_recommends_or_says_why_not() -> None:
     found = answer(engine_of(one=Fake()), objective=Objective(rule=HighestThroughput()))
     assert found.recommendation is not None
@@ -550,4 +572,4 @@ def test_what_is_open_is_resolved_before_the_estimator_sees_it() -> None:
         return predictions_of(1.0 / configurations.workers)
 
     answer(engine_of(one=Fake(look)), configurations=Configurations.of(1, nodes=3))
-    assert (seen[0].workers.tolist(), seen[0].device_names()) == ([3], ["V100"])
+    assert (seen[-1].workers.tolist(), seen[-1].device_names()) == ([3], ["V100"])
