@@ -275,3 +275,10 @@ def test_profile_content_of_every_kind_comes_back(stubs: Stubs) -> None:
     assert list(found.observations.configurations.device_names) == ["V100", "P100"]
     assert list(found.observations.exposed_sync_seconds) == [0.1, -1]
     assert list(found.phase_timings.compute_seconds) == [0.29659]
+
+
+def test_a_placement_alone_says_how_many_nodes_and_workers(stubs: Stubs) -> None:
+    placed = configurations.Configurations(placement_offsets=[0, 2, 5], placement_workers=[2, 1, 1, 1, 1])
+    reply = stubs.prediction.Predict(predictions.PredictRequest(profile=inline(), configurations=placed))
+    assert list(reply.predictions.nodes) == [2, 3]
+    assert list(reply.predictions.workers) == [3, 3]

@@ -43,12 +43,7 @@ def batches_of(configurations: Configurations) -> tuple[Ints, Ints]:
     The global batch is the stated one, else replicas x batch per worker x accumulation. A step is one worker's
     mini-batch where ASYNC (its share of a stated global batch, rounded up), else the global batch.
     """
-    degrees = configurations.tensor_parallel * configurations.pipeline_parallel * configurations.context_parallel
-    replicas = np.where(
-        configurations.data_parallel > 0,
-        configurations.data_parallel,
-        np.maximum(configurations.workers // degrees, 1),
-    )
+    replicas = configurations.replicas()
     accumulation = configurations.accumulation
     stated = configurations.global_batch
     shares = -(-stated // (replicas * accumulation))

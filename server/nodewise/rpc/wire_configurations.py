@@ -123,8 +123,11 @@ def _remembered(
 def _explicit(data: bytes, path: str, limits: Limits) -> Configurations:
     reader = Reader()
     found = read_configurations(pb.Configurations.FromString(data), path, reader, limits)
-    if reader.clean and len(found) and not (found.nodes + found.workers > 0).all():
-        reader.wrong(f"{path}.workers", "must be given unless nodes is")
+    stated = found.nodes + found.workers > 0
+    if found.placement is not None:
+        stated |= np.diff(found.placement.offsets) > 0
+    if reader.clean and not stated.all():
+        reader.wrong(f"{path}.workers[{int(stated.argmin())}]", "must be given unless nodes or a placement is")
     reader.finish()
     return found
 
@@ -250,9 +253,8 @@ def _consistent(found: Configurations, path: str, reader: Reader) -> None:
                 )
     given = (found.global_batch > 0) & (found.batch_per_worker > 0) & (found.workers > 0)
     if given.any():
-        degrees = found.tensor_parallel * found.pipeline_parallel * found.context_parallel
-        replicas = np.where(found.data_parallel > 0, found.data_parallel, found.workers // degrees)
-        product = replicas * found.batch_per_worker * found.accumulation
+        replicas = found.replicas()
+        product = replicas.astype(np.float64) * found.batch_per_worker * found.accumulation
         # A pipeline's micro-batches are accumulation steps that need not be stated.
         wrong = given & (product != found.global_batch) & (found.accumulation > 1)
         wrong |= given & (product > found.global_batch + replicas * found.accumulation)
@@ -261,7 +263,7 @@ def _consistent(found: Configurations, path: str, reader: Reader) -> None:
             reader.contradicts(
                 f"{path}.global_batch_samples[{row}]",
                 f"is {found.global_batch[row]}, but {replicas[row]} replicas x {found.batch_per_worker[row]} samples x "
-                f"{found.accumulation[row]} accumulation steps are {product[row]}",
+                f"{found.accumulation[row]} accumulation steps are {product[row]:.0f}",
             )
 
 

@@ -78,8 +78,8 @@ class Application:
         self._waiting_ahead: set[str] = set()
         self._writer = StoreWriter(store)
         self._reader = ProfileReader(store)
-        self._engine = Engine(registry)
         self._limits = settings.limits.limits()
+        self._engine = Engine(registry, max_workers=self._limits.max_workers)
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
 
