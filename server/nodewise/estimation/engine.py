@@ -239,29 +239,47 @@ class Engine:
     def ready(self, question: Question) -> Prepared | None:
         """The prepared question if nothing is left to do but to complete it here and now, else None.
 
-        That is: configurations resolved, estimator chosen and model fitted before; every estimator concerned runs in
-        the caller's thread; at most INLINE_ROWS rows of a resolved scale of at most INLINE_SCALE. Without, the question
-        belongs in a thread: ``answer``.
+        That is: the model was fitted before; every estimator concerned runs in the caller's thread; at most INLINE_ROWS
+        rows of a resolved scale of at most INLINE_SCALE. Without, the question belongs in a thread: ``answer``.
 
         Raises
         ------
         NodewiseError
-            ESTIMATOR_NOT_FOUND.
+            Whatever stands in the way of every row and shows before a fit.
         """
         if question.estimator != AUTO:
             self.estimator(question.estimator)
         known = self._ready.get(_question_key(question))
-        return None if known is None else Prepared(question, *known)
+        if known is not None:
+            return Prepared(question, *known)
+        if not question.profile.digest or len(question.configurations) > INLINE_ROWS or not self._inline(question):
+            return None
+        # Resolving and assessing are cheap; a fit is what must not happen here.
+        configurations = self.resolve(question.profile, question.configurations)
+        if _scale(configurations) > INLINE_SCALE:
+            return None
+        name = self._chosen(question, configurations)[0]
+        if self._models.get(self._model_key(question, name)) is None:
+            return None
+        return self.prepared(question)
+
+    def _inline(self, question: Question) -> bool:
+        """Whether every estimator that a question may reach runs in the caller's thread."""
+        loaded = self.registry.estimators.get(question.estimator)
+        return self._all_inline if loaded is None or question.allow_fallback else loaded.mode == "inline"
+
+    def _model_key(self, question: Question, name: str) -> _ModelKey:
+        prior = self._priors.get(name)
+        version = self.estimator(name).record.version
+        prior_id = prior.prior_id if prior else ""
+        return _ModelKey(question.profile.digest, name, version, prior_id, question.options.seed)
 
     def _remember(self, prepared: Prepared) -> None:
         """Keep what was prepared for ``ready``, if it may be completed in the caller's thread."""
         question, resolved_rows = prepared.question, prepared.configurations
-        loaded = self.registry.estimators.get(question.estimator)
-        alone = loaded is not None and not question.allow_fallback
-        if not (loaded.mode == "inline" if loaded is not None and alone else self._all_inline):
+        if not self._inline(question) or not question.profile.digest or len(resolved_rows) > INLINE_ROWS:
             return
-        scale = max(resolved_rows.nodes.max(initial=0), resolved_rows.workers.max(initial=0))
-        if question.profile.digest and len(resolved_rows) <= INLINE_ROWS and scale <= INLINE_SCALE:
+        if _scale(resolved_rows) <= INLINE_SCALE:
             self._ready.put(_question_key(question), (resolved_rows, prepared.fitted))
 
     def estimator(self, name: str) -> Loaded[EstimatorRecord]:
@@ -338,8 +356,7 @@ class Engine:
         name, choice, fallback, assessment = self._chosen(question, configurations)
         loaded = self.estimator(name)
         prior = self._priors.get(name)
-        prior_id = prior.prior_id if prior else ""
-        key = _ModelKey(profile.digest, name, loaded.record.version, prior_id, question.options.seed)
+        key = self._model_key(question, name)
         if not profile.digest:
             self._refuse_to_wait(question, name)
             fitted = self._fit(profile, loaded, prior, key)
@@ -546,6 +563,11 @@ def _question_key(question: Question) -> tuple[object, ...]:
         question.options,
         question.allow_fallback,
     )
+
+
+def _scale(configurations: Configurations) -> int:
+    """The largest number of nodes or workers."""
+    return int(max(configurations.nodes.max(initial=0), configurations.workers.max(initial=0)))
 
 
 def _stated(fitted: Fitted, choice: str, fallback: bool, revision: int, evidence: tuple[str, ...]) -> Fitted:  # noqa: FBT001  # as in the basis

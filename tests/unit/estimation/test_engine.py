@@ -443,7 +443,20 @@ def test_what_is_ready_belongs_to_the_revision_that_asks() -> None:
     first = Question(profile=replace(profile_of(), revision=1), configurations=ROWS)
     engine.answer(first)
     assert engine.ready(first) is not None
-    assert engine.ready(replace(first, profile=replace(profile_of(), revision=2))) is None
+    # The same content has the same model; the answer still names the revision that it was asked about.
+    second = engine.ready(replace(first, profile=replace(profile_of(), revision=2)))
+    assert second is not None
+    assert engine.complete(second).basis.profile_revision == 2
+
+
+def test_a_new_question_about_a_fitted_model_is_ready_and_one_about_another_profile_is_not() -> None:
+    estimator = Fake()
+    engine = engine_of(one=estimator)
+    engine.answer(Question(profile=profile_of(), configurations=ROWS))
+    other_rows = Configurations.of(2, nodes=(3, 5), workers=(3, 5))
+    assert engine.ready(Question(profile=profile_of(), configurations=other_rows)) is not None
+    assert engine.ready(Question(profile=profile_of("d2"), configurations=other_rows)) is None
+    assert estimator.fitted == 1
 
 
 def test_an_unknown_name_is_told_at_once() -> None:
