@@ -228,6 +228,7 @@ class Engine:
         self._models: LruCache[_ModelKey, Fitted] = LruCache(capacity)
         self._statements: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
         self._choices: LruCache[tuple[object, ...], tuple[str, str, bool, Assessment]] = LruCache(KEPT_ROWS)
+        self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(KEPT_ROWS)
         self._answers: LruCache[tuple[object, ...], Answer] = LruCache(KEPT_ROWS)
         self._defaults: LruCache[str, Defaults] = LruCache(capacity)
 
@@ -338,7 +339,12 @@ class Engine:
         known = self._answers.get(key)
         if known is None:
             question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
-            predictions = self._predicted(fitted, configurations, question)
+            # A model is pure: another objective or coverage needs no other predictions.
+            rows = (fitted, configurations, question.options)
+            predictions = self._predictions.get(rows)
+            if predictions is None:
+                predictions = self._predicted(fitted, configurations, question)
+                self._predictions.put(rows, predictions, len(configurations) or 1)
             known = assembled(question, configurations, predictions, fitted)
             self._answers.put(key, known, len(configurations) or 1)
         return known

@@ -69,7 +69,7 @@ class PredictionServiceServicer(object):
     def Predict(self, request, context):
         """Predicts one job on many configurations and recommends one.
         Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, REVISION_NOT_REACHED,
-        ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, OBJECTIVE_UNREACHABLE, ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
+        ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

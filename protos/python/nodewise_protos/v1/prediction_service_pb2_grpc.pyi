@@ -36,7 +36,7 @@ class PredictionServiceStub:
     Predict: _grpc.UnaryUnaryMultiCallable[_prediction_service_pb2.PredictRequest, _prediction_service_pb2.PredictResponse]
     """Predicts one job on many configurations and recommends one.
     Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, REVISION_NOT_REACHED,
-    ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, OBJECTIVE_UNREACHABLE, ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
+    ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
     """
     BatchPredict: _grpc.UnaryUnaryMultiCallable[_prediction_service_pb2.BatchPredictRequest, _prediction_service_pb2.BatchPredictResponse]
     """Predicts many jobs. A job that cannot be answered carries its error; the others are answered.
@@ -61,7 +61,7 @@ class PredictionServiceAsyncStub(PredictionServiceStub):
     Predict: _aio.UnaryUnaryMultiCallable[_prediction_service_pb2.PredictRequest, _prediction_service_pb2.PredictResponse]  # type: ignore[assignment]
     """Predicts one job on many configurations and recommends one.
     Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, REVISION_NOT_REACHED,
-    ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, OBJECTIVE_UNREACHABLE, ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
+    ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
     """
     BatchPredict: _aio.UnaryUnaryMultiCallable[_prediction_service_pb2.BatchPredictRequest, _prediction_service_pb2.BatchPredictResponse]  # type: ignore[assignment]
     """Predicts many jobs. A job that cannot be answered carries its error; the others are answered.
@@ -89,7 +89,7 @@ class PredictionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_prediction_service_pb2.PredictResponse, _abc.Awaitable[_prediction_service_pb2.PredictResponse]]:
         """Predicts one job on many configurations and recommends one.
         Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, REVISION_NOT_REACHED,
-        ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, OBJECTIVE_UNREACHABLE, ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
+        ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
         """
 
     @_abc_1.abstractmethod
