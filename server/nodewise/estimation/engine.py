@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from math import isfinite
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import numpy as np
 import structlog
 
-from nodewise.domain.columns import Floats, as_ints
+from nodewise.domain.columns import as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions
+from nodewise.domain.predictions import Notice, Options, Predictions
 from nodewise.domain.profile import Profile
-from nodewise.estimation.check import checked, is_a, is_sound_error, is_sound_refusal
+from nodewise.estimation.answers import assembled
+from nodewise.estimation.check import checked
 from nodewise.estimation.derived import KEPT_ROWS, derived
+from nodewise.estimation.faults import failure, is_sound_assessment, told
 from nodewise.estimation.ignored import Shown, merged, shown_to
-from nodewise.estimation.intervals import interval_of
-from nodewise.estimation.objectives import judged
+from nodewise.estimation.models import Fitted, Flights, ModelKey, circle, fitting, stated
 from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Question
 from nodewise.estimation.registry import Loaded, Registry
 from nodewise.estimation.resolve import MAX_WORKERS, Defaults, defaults_of, resolved
@@ -37,23 +33,9 @@ _log = structlog.get_logger(__name__)
 
 DISAGREEMENT: Final = 1.5
 """Factor between a measured and a predicted rate of the profile's own evidence from which an answer warns: repeated
-one-worker campaigns of the same job differ by up to 24 % (the field note of the queueing model)."""
+one-worker campaigns of the same job differ by up to 24 % (docs/estimators/queueing.md)."""
 COMPARED_OBSERVATIONS: Final = 4096
 """Observations, the newest ones, that a model is compared with when it was fitted."""
-
-FAR_EXTRAPOLATION = 2.0
-"""Scale relative to the evidence from which an answer warns: beyond twice the largest scale in evidence even the right
-model's saturation rests on assumption (the field note of the queueing model asks for this warning)."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Fitted:
-    """A model fitted to a profile, with what its answers rest on."""
-
-    model: Model
-    basis: Basis
-    fit_s: float
-    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +62,7 @@ class _Context:
     seed: int
     profile: Profile
     engine: Engine
-    chain: tuple[_ModelKey, ...]
+    chain: tuple[ModelKey, ...]
 
     def model(self, estimator: str) -> Model:
         """Another estimator's model of the same profile.
@@ -90,31 +72,16 @@ class _Context:
         """
         self.engine.estimator(estimator)  # a name, not AUTO: what AUTO finds is the choice of a question
         if any(key.estimator == estimator for key in self.chain):
-            raise _circle(self.chain, estimator)
+            raise circle(self.chain, estimator)
         configurations = evidence_of(self.profile) or Configurations.of(1, nodes=1, workers=1)
         options = Options(seed=self.seed)
         question = Question(profile=self.profile, configurations=configurations, estimator=estimator, options=options)
         # Set here too: a fit may ask from a thread of its own.
-        token = _fitting.set(self.chain)
+        token = fitting.set(self.chain)
         try:
             return self.engine.fitted(question, self.engine.resolve(self.profile, configurations)).model
         finally:
-            _fitting.reset(token)
-
-
-@dataclass(frozen=True, slots=True)
-class _ModelKey:
-    """Everything that a fitted model depends on, besides the engine's catalogue."""
-
-    digest: str
-    estimator: str
-    version: str
-    prior_id: str
-    seed: int
-
-
-_fitting: ContextVar[tuple[_ModelKey, ...]] = ContextVar("fitting", default=())
-"""Models that are being fitted here, each for the one before it."""
+            fitting.reset(token)
 
 
 def evidence_of(profile: Profile) -> Configurations | None:
@@ -122,65 +89,6 @@ def evidence_of(profile: Profile) -> Configurations | None:
     parts = [profile.phase_timings.configurations, profile.observations.configurations]
     kept = [part for part in parts if len(part)]
     return Configurations.concatenated(kept) if kept else None
-
-
-def _circle(chain: tuple[_ModelKey, ...], estimator: str) -> NodewiseError:
-    names = " -> ".join((*(key.estimator for key in chain), estimator))
-    return NodewiseError(
-        Reason.ESTIMATOR_FAILED, f"estimators build on each other in a circle: {names}", {"estimator": estimator}
-    )
-
-
-class _Flights:
-    """Fits that are under way: whoever asks for the same model meanwhile waits for it instead of fitting it again."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._flights: dict[_ModelKey, Future[Fitted]] = {}
-        self._waiting: dict[_ModelKey, _ModelKey] = {}
-
-    def joined(self, key: _ModelKey, fit: Callable[[], Fitted]) -> Fitted:
-        """What the fit under way returns or raises; ``fit`` is called where there is none.
-
-        Raises
-        ------
-        NodewiseError
-            ESTIMATOR_FAILED where models of two threads would wait for each other, else what the fit raises.
-        """
-        own = _fitting.get()
-        with self._lock:
-            flight = self._flights.get(key)
-            mine = flight is None
-            if flight is None:
-                flight = self._flights[key] = Future()
-            else:
-                ahead: _ModelKey | None = key
-                while ahead is not None:
-                    if ahead in own:
-                        raise _circle(own, key.estimator)
-                    ahead = self._waiting.get(ahead)
-                self._waiting.update(dict.fromkeys(own, key))
-        if mine:
-            return self._flown(key, flight, fit)
-        try:
-            return flight.result()
-        finally:
-            with self._lock:
-                for waiting in own:
-                    self._waiting.pop(waiting, None)
-
-    def _flown(self, key: _ModelKey, flight: Future[Fitted], fit: Callable[[], Fitted]) -> Fitted:
-        try:
-            fitted = fit()
-        except BaseException as error:
-            with self._lock:
-                del self._flights[key]
-            flight.set_exception(error)
-            raise
-        with self._lock:
-            del self._flights[key]
-        flight.set_result(fitted)
-        return fitted
 
 
 INLINE_ROWS: Final = 4096
@@ -223,9 +131,9 @@ class Engine:
         self._clock = clock or SystemClock()
         self._all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
         self._max_workers = max_workers
-        self._flights = _Flights()
+        self._flights = Flights()
         self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted]] = LruCache(capacity)
-        self._models: LruCache[_ModelKey, Fitted] = LruCache(capacity)
+        self._models: LruCache[ModelKey, Fitted] = LruCache(capacity)
         self._statements: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
         self._choices: LruCache[tuple[object, ...], tuple[str, str, bool, Assessment]] = LruCache(KEPT_ROWS)
         self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(KEPT_ROWS)
@@ -269,11 +177,11 @@ class Engine:
         loaded = self.registry.estimators.get(question.estimator)
         return self._all_inline if loaded is None or question.allow_fallback else loaded.mode == "inline"
 
-    def _model_key(self, question: Question, name: str) -> _ModelKey:
+    def _model_key(self, question: Question, name: str) -> ModelKey:
         prior = self._priors.get(name)
         version = self.estimator(name).record.version
         prior_id = prior.prior_id if prior else ""
-        return _ModelKey(question.profile.digest, name, version, prior_id, question.options.seed)
+        return ModelKey(question.profile.digest, name, version, prior_id, question.options.seed)
 
     def _remember(self, prepared: Prepared) -> None:
         """Keep what was prepared for ``ready``, if it may be completed in the caller's thread."""
@@ -366,7 +274,7 @@ class Engine:
         if not profile.digest:
             self._refuse_to_wait(question, name)
             fitted = self._fit(profile, loaded, prior, key)
-            return _stated(fitted, choice, fallback, profile.revision, assessment.evidence)
+            return stated(fitted, choice, fallback, profile.revision, assessment.evidence)
         # One model serves questions that differ in what their answers say they rest on.
         statement = (key, choice, fallback, profile.revision, assessment.evidence)
         known = self._statements.get(statement)
@@ -375,11 +283,11 @@ class Engine:
             if fitted_before is None:
                 self._refuse_to_wait(question, name)
                 fitted_before = self._flights.joined(key, lambda: self._kept(profile, loaded, prior, key))
-            known = _stated(fitted_before, choice, fallback, profile.revision, assessment.evidence)
+            known = stated(fitted_before, choice, fallback, profile.revision, assessment.evidence)
             self._statements.put(statement, known)
         return known
 
-    def _kept(self, profile: Profile, loaded: Loaded[EstimatorRecord], prior: Prior | None, key: _ModelKey) -> Fitted:
+    def _kept(self, profile: Profile, loaded: Loaded[EstimatorRecord], prior: Prior | None, key: ModelKey) -> Fitted:
         """A model that is kept from now on; the one that was put there since the caller looked, if there is one."""
         fitted = self._models.get(key)
         if fitted is None:
@@ -448,16 +356,16 @@ class Engine:
         try:
             assessment: Any = loaded.record.estimator.assess(profile, query)
         except NodewiseError as error:
-            told = _told(loaded, "assess", error)
-            if told is not error:
-                raise told from None
+            sayable = told(loaded, "assess", error)
+            if sayable is not error:
+                raise sayable from None
             missing = tuple(filter(None, error.metadata.get("missing_fields", "").split(",")))
             return Assessment(refusal=Refusal(error.reason, error.message, missing))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-            raise _failure(loaded, "assess", error) from None
-        if not _is_sound(assessment):
+            raise failure(loaded, "assess", error) from None
+        if not is_sound_assessment(assessment):
             raise NodewiseError(
                 Reason.ESTIMATOR_INVALID_RESULT,
                 f"estimator {loaded.record.name!r} must assess with an Assessment of strength 0 to 1, whose "
@@ -471,22 +379,22 @@ class Engine:
         profile: Profile,
         loaded: Loaded[EstimatorRecord],
         prior: Prior | None,
-        key: _ModelKey,
+        key: ModelKey,
     ) -> Fitted:
-        chain = (*_fitting.get(), key)
+        chain = (*fitting.get(), key)
         context = _Context(prior, self._catalogue, key.seed, profile, self, chain)
         started = time.perf_counter()
-        token = _fitting.set(chain)
+        token = fitting.set(chain)
         try:
             model = loaded.record.estimator.fit(profile, context)
         except NodewiseError as error:
-            raise _told(loaded, "fit", error) from None
+            raise told(loaded, "fit", error) from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-            raise _failure(loaded, "fit", error) from None
+            raise failure(loaded, "fit", error) from None
         finally:
-            _fitting.reset(token)
+            fitting.reset(token)
         basis = Basis(
             estimator=loaded.record.name,
             estimator_version=loaded.record.version,
@@ -545,11 +453,11 @@ class Engine:
         try:
             predictions = fitted.model.predict(shown.configurations, question.options)
         except NodewiseError as error:
-            raise _told(loaded, "predict", error) from None
+            raise told(loaded, "predict", error) from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  # as above
-            raise _failure(loaded, "predict", error) from None
+            raise failure(loaded, "predict", error) from None
         return merged(checked(predictions, shown.configurations, name), shown, len(configurations))
 
 
@@ -576,96 +484,6 @@ def _scale(configurations: Configurations) -> int:
     return int(max(configurations.nodes.max(initial=0), configurations.workers.max(initial=0)))
 
 
-def _stated(fitted: Fitted, choice: str, fallback: bool, revision: int, evidence: tuple[str, ...]) -> Fitted:  # noqa: FBT001  # as in the basis
-    """The same model, with what answers to one question say of it."""
-    basis = replace(fitted.basis, choice=choice, fallback=fallback, profile_revision=revision, evidence=evidence)
-    return replace(fitted, basis=basis)
-
-
-def assembled(question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Answer:
-    """Everything that follows from the predictions: rates, interval, objective, warnings."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _assembled(question, configurations, predictions, fitted)
-
-
-def _assembled(question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Answer:
-    basis = fitted.basis
-    rates = derived(configurations)
-    step_s = predictions.step_s
-    if predictions.all_answered:
-        steps_per_s = rates.cycles_per_step / step_s
-    else:
-        answered = predictions.answered
-        steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=answered)
-    interval = interval_of(predictions, steps_per_s, question.coverage)
-    samples_per_s = steps_per_s * rates.samples_per_step
-    minibatches_per_s = steps_per_s * rates.minibatches_per_step
-    notices = (*predictions.notices, *fitted.notices)
-    if question.options.fidelity == Fidelity.SIMULATE and not predictions.simulated:
-        message = f"estimator {basis.estimator!r} has no simulation: answered by its model"
-        notices = (*notices, Notice("NOT_SIMULATED", message))
-    furthest = np.maximum.reduce(predictions.extrapolation, initial=0.0)
-    if furthest > FAR_EXTRAPOLATION:
-        far = np.flatnonzero(predictions.extrapolation > FAR_EXTRAPOLATION)
-        beyond = "beyond twice the scale that the evidence identifies"
-        message = f"{len(far)} rows lie {beyond} (the furthest {furthest:.3g} times)"
-        notices = (*notices, Notice("EXTRAPOLATES", message, tuple(far.tolist())))
-    finish_s = costs = recommendation = None
-    if question.objective is not None:
-        verdict = judged(
-            question.objective, configurations, predictions, samples_per_s, minibatches_per_s, question.profile.workload
-        )
-        finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
-        notices = (*notices, *verdict.remarks)
-        if verdict.notice is not None:
-            notices = (*notices, verdict.notice)
-    _require_finite(
-        basis.estimator,
-        {
-            "steps_per_s": steps_per_s,
-            "samples_per_s": samples_per_s,
-            "minibatches_per_s": minibatches_per_s,
-            "lower_steps_per_s": None if interval is None else interval.lower_steps_per_s,
-            "upper_steps_per_s": None if interval is None else interval.upper_steps_per_s,
-            "finish_s": finish_s,
-            "costs": costs,
-        },
-    )
-    return Answer(
-        configurations=configurations,
-        predictions=predictions,
-        steps_per_s=steps_per_s,
-        samples_per_s=samples_per_s,
-        minibatches_per_s=minibatches_per_s,
-        interval=interval,
-        finish_s=finish_s,
-        costs=costs,
-        recommendation=recommendation,
-        notices=notices,
-        basis=basis,
-        samples_per_step=rates.samples_per_step,
-    )
-
-
-def _require_finite(estimator: str, columns: Mapping[str, Floats | None]) -> None:
-    """Refuse an answer of which a column is not finite.
-
-    Raises
-    ------
-    NodewiseError
-        ESTIMATOR_INVALID_RESULT, naming the column.
-    """
-    for name, column in columns.items():
-        # A NaN or an infinity survives the sum; finite numbers that overflow it are told apart below.
-        if column is not None and not isfinite(np.add.reduce(column)) and not np.isfinite(column).all():
-            problem = f"{name} is not finite"
-            raise NodewiseError(
-                Reason.ESTIMATOR_INVALID_RESULT,
-                f"the answer of estimator {estimator!r} cannot be told: {problem}",
-                {"estimator": estimator, "problem": problem},
-            )
-
-
 def _joint_refusal(refusals: list[tuple[str, Refusal]]) -> Refusal:
     """What every estimator misses, in one refusal."""
     if not refusals:
@@ -675,31 +493,3 @@ def _joint_refusal(refusals: list[tuple[str, Refusal]]) -> Refusal:
     fields = tuple(dict.fromkeys(field for _, refusal in refusals for field in refusal.missing_fields))
     text = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals)
     return Refusal(Reason.EVIDENCE_MISSING, f"no estimator can answer ({text})", fields)
-
-
-def _is_sound(assessment: Any) -> TypeGuard[Assessment]:
-    """Whether a plugin's assessment can be used and told."""
-    return (
-        isinstance(assessment, Assessment)
-        and (is_a(assessment.strength, float) or is_a(assessment.strength, int))
-        and 0.0 <= assessment.strength <= 1.0
-        and (assessment.refusal is None or is_sound_refusal(assessment.refusal))
-        and is_a(assessment.evidence, tuple)
-        and all(is_a(text, str) for text in assessment.evidence)
-    )
-
-
-def _told(loaded: Loaded[EstimatorRecord], method: str, error: NodewiseError) -> NodewiseError:
-    """An error that a plugin raised, if it can be told to a caller as it is; else that the plugin failed."""
-    return error if is_sound_error(error) else _failure(loaded, method, error)
-
-
-def _failure(loaded: Loaded[EstimatorRecord], method: str, error: BaseException) -> NodewiseError:
-    """An error that names the plugin and keeps the exception's text in the log."""
-    record = loaded.record
-    _log.error("estimator_failed", estimator=record.name, version=record.version, method=method, exc_info=error)
-    return NodewiseError(
-        Reason.ESTIMATOR_FAILED,
-        f"estimator {record.name!r} {record.version} of {loaded.distribution} failed in {method}",
-        {"estimator": record.name, "version": record.version, "distribution": loaded.distribution, "method": method},
-    )

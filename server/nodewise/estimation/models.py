@@ -1,0 +1,107 @@
+"""Fitted models, what they are kept under, and fits that are under way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.predictions import Notice
+from nodewise.estimation.question import Basis
+from nodewise.plugin import Model
+
+__all__ = ["Fitted", "Flights", "ModelKey", "circle", "fitting", "stated"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Fitted:
+    """A model fitted to a profile, with what its answers rest on."""
+
+    model: Model
+    basis: Basis
+    fit_s: float
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelKey:
+    """Everything that a fitted model depends on, besides the engine's catalogue."""
+
+    digest: str
+    estimator: str
+    version: str
+    prior_id: str
+    seed: int
+
+
+fitting: ContextVar[tuple[ModelKey, ...]] = ContextVar("fitting", default=())
+"""Models that are being fitted here, each for the one before it."""
+
+
+def circle(chain: tuple[ModelKey, ...], estimator: str) -> NodewiseError:
+    """Estimators that build on each other without end."""
+    names = " -> ".join((*(key.estimator for key in chain), estimator))
+    return NodewiseError(
+        Reason.ESTIMATOR_FAILED, f"estimators build on each other in a circle: {names}", {"estimator": estimator}
+    )
+
+
+class Flights:
+    """Fits that are under way: whoever asks for the same model meanwhile waits for it instead of fitting it again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._flights: dict[ModelKey, Future[Fitted]] = {}
+        self._waiting: dict[ModelKey, ModelKey] = {}
+
+    def joined(self, key: ModelKey, fit: Callable[[], Fitted]) -> Fitted:
+        """What the fit under way returns or raises; ``fit`` is called where there is none.
+
+        Raises
+        ------
+        NodewiseError
+            ESTIMATOR_FAILED where models of two threads would wait for each other, else what the fit raises.
+        """
+        own = fitting.get()
+        with self._lock:
+            flight = self._flights.get(key)
+            mine = flight is None
+            if flight is None:
+                flight = self._flights[key] = Future()
+            else:
+                ahead: ModelKey | None = key
+                while ahead is not None:
+                    if ahead in own:
+                        raise circle(own, key.estimator)
+                    ahead = self._waiting.get(ahead)
+                self._waiting.update(dict.fromkeys(own, key))
+        if mine:
+            return self._flown(key, flight, fit)
+        try:
+            return flight.result()
+        finally:
+            with self._lock:
+                for waiting in own:
+                    self._waiting.pop(waiting, None)
+
+    def _flown(self, key: ModelKey, flight: Future[Fitted], fit: Callable[[], Fitted]) -> Fitted:
+        try:
+            fitted = fit()
+        except BaseException as error:
+            with self._lock:
+                del self._flights[key]
+            flight.set_exception(error)
+            raise
+        with self._lock:
+            del self._flights[key]
+        flight.set_result(fitted)
+        return fitted
+
+
+def stated(fitted: Fitted, choice: str, fallback: bool, revision: int, evidence: tuple[str, ...]) -> Fitted:  # noqa: FBT001  # as in the basis
+    """The same model, with what answers to one question say of it."""
+    basis = replace(fitted.basis, choice=choice, fallback=fallback, profile_revision=revision, evidence=evidence)
+    return replace(fitted, basis=basis)
