@@ -155,7 +155,7 @@ def expected_maximum(cdf: Callable[[float], float], workers: npt.ArrayLike, *, s
         not a distribution function).
     """
     # Importing it costs every process a tenth of a second, and only this function needs it.
-    from scipy import integrate  # noqa: PLC0415
+    from scipy import integrate  # noqa: PLC0415  # only arbitrary laws need it, and it is slow to import
 
     number = counts("workers", workers, minimum=1, maximum=MAX_WORKERS)
     if not (math.isfinite(scale_s) and scale_s > 0.0):
