@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, Notice, SyncMode, as_floats
-from nodewise_queueing.evidence import CAMPAIGN_LOG_SPREAD, Runs
+from nodewise_queueing.evidence import Runs, run_log_spread
 from nodewise_queueing.hypotheses import Hypotheses, Shape, hypotheses_of, shape_of
 from nodewise_queueing.rows import Setting
 from nodewise_queueing.scaling import Factors, factors_between
@@ -55,7 +55,7 @@ class CurveModel:
 
     @staticmethod
     def fitted(mode: SyncMode, runs: Runs) -> CurveModel:
-        """Weigh every hypothesis: Jeffreys' prior, normal noise of ln(rate), the cycle's scale fitted for each."""
+        """Weigh every hypothesis: its prior, normal noise of ln(rate), the cycle's scale fitted for each."""
         # The setting of most runs; among equals the largest, so that nothing depends on their order.
         setting = max(set(runs.settings), key=lambda each: (runs.settings.count(each), each))
         hypotheses = hypotheses_of(mode)
@@ -87,23 +87,24 @@ class CurveModel:
         )
 
     def table(self, mode: SyncMode, setting: Setting, population: int) -> Table:
-        """The curve of one setting: mean and deviation of ln(step time) over the weighted hypotheses."""
+        """The curve of one setting: median of the step over the weighted hypotheses, which errs least on average.
+
+        The deviation of ln(step) is taken about the median, with what another run of that many machines adds.
+        """
         factors = factors_between(self.setting, setting, bytes_known=False)
         nodes = _nodes(population)
         shape = _shape(self.hypotheses, nodes, factors)
         log_step = np.log(shape.step) + self.log_cycle[:, np.newaxis]
-        mean = _sum(self.weight, log_step)
-        variance = _sum(self.weight, (log_step - mean) ** 2)
-        bracket = _sum(self.weight, shape.bracket)
-        step = np.exp(mean)
+        median = _median(self.weight, log_step)
+        variance = _sum(self.weight, (log_step - median) ** 2)
+        step = np.exp(median)
         weighted = self.weight * np.exp(self.log_cycle)
         compute, barrier, total = (_sum(weighted, part) for part in (shape.compute, shape.barrier, shape.step))
         compute, barrier = step * compute / total, step * barrier / total
         exchange = np.maximum(step - compute - barrier, 0.0)
         spread = np.sqrt(
             variance
-            + bracket**2
-            + CAMPAIGN_LOG_SPREAD**2
+            + run_log_spread(mode, nodes) ** 2
             + (exchange / step * factors.demand_log_spread) ** 2
             + ((compute + barrier) / step * factors.compute_log_spread) ** 2
         )
@@ -151,6 +152,20 @@ def _shape(hypotheses: Hypotheses, workers: Ints, factors: Factors) -> Shape:
 def _sum(weight: Floats, rows: Floats) -> Floats:
     """Weighted sum of rows. Not a matrix product: that rounds a column differently when there are more columns."""
     return np.asarray((weight[:, np.newaxis] * rows).sum(axis=0))
+
+
+def _median(weight: Floats, rows: Floats) -> Floats:
+    """Weighted median of each column, read between the middles of the sorted weights."""
+    order = np.argsort(rows, axis=0, kind="stable")
+    values, weights = np.take_along_axis(rows, order, axis=0), weight[order]
+    below = np.cumsum(weights, axis=0) - 0.5 * weights
+    at = np.clip((below < 0.5).sum(axis=0), 1, len(weight) - 1) if len(weight) > 1 else np.zeros(rows.shape[1], int)
+    if len(weight) == 1:
+        return np.asarray(values[0])
+    columns = np.arange(rows.shape[1])
+    low, high = below[at - 1, columns], below[at, columns]
+    part = np.clip((0.5 - low) / (high - low), 0.0, 1.0)
+    return np.asarray(values[at - 1, columns] * (1.0 - part) + values[at, columns] * part)
 
 
 def _nodes(population: int) -> Ints:

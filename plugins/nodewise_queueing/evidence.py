@@ -12,11 +12,15 @@ import numpy as np
 from nodewise.plugin import Configurations, Floats, Ints, Profile, SyncMode
 from nodewise_queueing.rows import Setting, setting_of
 
-__all__ = ["CAMPAIGN_LOG_SPREAD", "DeviceEvidence", "Facts", "Phases", "Runs", "evidence_of"]
+__all__ = ["CAMPAIGN_LOG_SPREAD", "DeviceEvidence", "Facts", "Phases", "Runs", "evidence_of", "facts_of", "run_log_spread"]
 
 CAMPAIGN_LOG_SPREAD: Final = 0.047 * math.sqrt(math.pi) / 2.0
 """Standard deviation of ln(rate) when the same run is measured again: two campaigns on the project's testbed differed
 by 4.7 % on average, and two normal variables of deviation σ differ by 2σ/√π on average. Gives 4.2 %."""
+
+MACHINE_LOG_SPREAD: Final = 0.068
+"""Standard deviation of ln(speed) among machines of one kind. One-worker runs of the same job on rented machines differ
+by up to 15 % between campaigns (CM-DARE): 0.08 in all, 0.042 of it as above. The mean of n machines varies by it / √n."""
 
 PARAMETER_SERVER_MODES: Final = (SyncMode.ASYNC, SyncMode.SYNC)
 
@@ -260,8 +264,10 @@ def _runs(profile: Profile, link: float) -> dict[tuple[str, int], Runs]:
         mode, rate = int(configurations.sync_mode[row]), float(observations.steps_per_s[row])
         if mode not in PARAMETER_SERVER_MODES or not rate > 0.0 or not _plain(configurations, row):
             continue
-        noise = _log_noise(int(observations.steps[row]), float(observations.step_variation[row]))
-        entry = (int(configurations.workers[row]), setting_of(configurations, row, link), math.log(rate), noise)
+        workers = int(configurations.workers[row])
+        counted = _count_log_noise(int(observations.steps[row]), float(observations.step_variation[row]))
+        noise = math.hypot(counted, float(run_log_spread(SyncMode(mode), np.array(workers))))
+        entry = (workers, setting_of(configurations, row, link), math.log(rate), noise)
         found.setdefault((device, mode), []).append(entry)
     return {
         key: Runs(
@@ -274,11 +280,20 @@ def _runs(profile: Profile, link: float) -> dict[tuple[str, int], Runs]:
     }
 
 
-def _log_noise(steps: int, step_variation: float) -> float:
-    """Noise of a measured ln(rate): another campaign, the mean of varying steps, and the step at the window's edge."""
+def run_log_spread(mode: SyncMode, workers: Ints) -> Floats:
+    """Standard deviation of ln(rate) when a job is run again on other machines.
+
+    Asynchronous workers add up their own speeds. A synchronous round is its slowest machine's, whose excess over the mean
+    the variation of compute stands for.
+    """
+    machines = MACHINE_LOG_SPREAD**2 / workers if mode == SyncMode.ASYNC else np.zeros(np.shape(workers))
+    return np.asarray(np.sqrt(CAMPAIGN_LOG_SPREAD**2 + machines))
+
+
+def _count_log_noise(steps: int, step_variation: float) -> float:
+    """Noise of a counted ln(rate): the mean of varying steps, and the step at the window's edge; 0 = not known."""
     if steps <= 0:
-        return CAMPAIGN_LOG_SPREAD
+        return 0.0
     varying = max(step_variation, 0.0) / math.sqrt(steps)
     # A window that begins and ends anywhere within a step miscounts by the difference of two uniform variables.
-    counting = 1.0 / (steps * math.sqrt(6.0))
-    return math.sqrt(CAMPAIGN_LOG_SPREAD**2 + varying**2 + counting**2)
+    return math.hypot(varying, 1.0 / (steps * math.sqrt(6.0)))

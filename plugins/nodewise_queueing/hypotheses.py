@@ -20,6 +20,11 @@ SMALLEST_SHARE: Final = 1e-4
 
 _SHARES: Final = {SyncMode.ASYNC: 121, SyncMode.SYNC: 41}
 
+ORDERS: Final = (np.arange(5) + 0.5) / 5.0
+"""Where between processor sharing (0) and the asymptotic bound (1) an asynchronous job may lie: the middles of five
+equal cells. First come, first served with regular times is next to the bound, irregular times or fair sharing at 0, and
+throughputs do not tell which a server is."""
+
 VARIATIONS: Final = np.geomspace(0.01, 0.5, 17)
 """Coefficients of variation of compute that a synchronous job may have: from a machine's jitter to the widest that the
 project's testbed ran; evenly in the logarithm, for nothing tells its scale."""
@@ -36,12 +41,14 @@ class Hypotheses:
     Attributes
     ----------
     share : (h,) part of one worker's cycle that is spent at the servers.
+    order : (h,) place between processor sharing and the asymptotic bound; 0 where the mode does not ask.
     variation : (h,) coefficient of variation of compute; 0 where the mode does not ask.
     log_prior : (h,) ln of the weight before any measurement.
     """
 
     mode: SyncMode
     share: Floats
+    order: Floats
     variation: Floats
     log_prior: Floats
 
@@ -53,6 +60,7 @@ class Hypotheses:
         return Hypotheses(
             mode=self.mode,
             share=self.share[rows],
+            order=self.order[rows],
             variation=self.variation[rows],
             log_prior=self.log_prior[rows],
         )
@@ -65,32 +73,38 @@ class Shape:
     Attributes
     ----------
     step, compute, barrier : a step, its compute, and its wait for the slowest worker.
-    bracket : half the logarithm of (step / least step that the asymptotic bound allows).
     """
 
     step: Floats
     compute: Floats
     barrier: Floats
-    bracket: Floats
 
 
 def hypotheses_of(mode: SyncMode) -> Hypotheses:
     """All hypotheses of a mode.
 
-    ASYNC: the share is a proportion, with Jeffreys' prior p(s) ~ s^(-1/2) (1 - s)^(-1/2) (H. Jeffreys, Proc. R. Soc. A
-    186, 1946). It leans towards no contention, which a noisy drop of a few percent must not overturn. SYNC: the share
-    and the variation of compute explain the same growth of a round and must start alike; both are scales, p(s) ~ 1 / s.
+    ASYNC: the share is a proportion and the order a place between two limits; nothing is known of either, so both are
+    even (T. Bayes and P. S. de Laplace). SYNC: the share and the variation of compute explain the same growth of a round
+    and must start alike; both are scales, p(s) ~ 1 / s.
     """
-    # The grid stops short of 1, where compute would take no time and the prior no end.
+    # The grid stops short of 1, where compute would take no time.
     share = np.geomspace(SMALLEST_SHARE, 1.0, _SHARES[mode] + 1)[:-1]
     if mode == SyncMode.ASYNC:
-        # On a logarithmic grid a density p(s) weighs s p(s).
-        log_prior = 0.5 * np.log(share) - 0.5 * np.log1p(-share)
-        return Hypotheses(mode=mode, share=share, variation=np.zeros_like(share), log_prior=log_prior)
+        orders = len(ORDERS)
+        shares = np.repeat(share, orders)
+        return Hypotheses(
+            mode=mode,
+            share=shares,
+            order=np.tile(ORDERS, len(share)),
+            variation=np.zeros_like(shares),
+            # On a logarithmic grid an even density weighs s.
+            log_prior=np.log(shares),
+        )
     variations = len(VARIATIONS)
     return Hypotheses(
         mode=mode,
         share=np.repeat(share, variations),
+        order=np.zeros(variations * len(share)),
         variation=np.tile(VARIATIONS, len(share)),
         log_prior=np.zeros(variations * len(share)),
     )
@@ -101,21 +115,21 @@ def shape_of(hypotheses: Hypotheses, workers: Ints, *, demand_factor: float, com
 
     ::
 
-        async   step = W / X(W), exact mean value analysis of one station s and think time 1 - s
+        async   step = W / (X_ps^(1-o) X_bound^o),   X_ps exact mean value analysis of one station s and think time 1 - s
         sync    step = W s + (1 - s) E_W,   E_W expected maximum of W gamma times of mean 1
     """
-    demand = hypotheses.share * demand_factor
     think = (1.0 - hypotheses.share) * compute_factor
     if hypotheses.mode == SyncMode.ASYNC:
-        step, bracket = _asynchronous(demand, think, workers)
+        step = _asynchronous(hypotheses, workers, demand_factor, compute_factor)
         compute = np.broadcast_to(think[:, np.newaxis], step.shape)
-        return Shape(step=step, compute=compute, barrier=np.zeros_like(step), bracket=bracket)
+        return Shape(step=step, compute=compute, barrier=np.zeros_like(step))
+    demand = hypotheses.share * demand_factor
     variations, index = np.unique(hypotheses.variation, return_inverse=True)
     slowest = _maxima(variations, workers)[index]
     compute = np.broadcast_to(think[:, np.newaxis], slowest.shape)
     barrier = think[:, np.newaxis] * np.maximum(slowest - 1.0, 0.0)
     step = demand[:, np.newaxis] * workers + compute + barrier
-    return Shape(step=step, compute=compute, barrier=barrier, bracket=np.zeros_like(step))
+    return Shape(step=step, compute=compute, barrier=barrier)
 
 
 def _maxima(variations: Floats, workers: Ints) -> Floats:
@@ -126,8 +140,10 @@ def _maxima(variations: Floats, workers: Ints) -> Floats:
     return np.asarray(np.where(workers == 1, 1.0, maxima))
 
 
-def _asynchronous(demand: Floats, think: Floats, workers: Ints) -> tuple[Floats, Floats]:
-    """Steps, and half the logarithmic distance to the asymptotic bound."""
+def _asynchronous(hypotheses: Hypotheses, workers: Ints, demand_factor: float, compute_factor: float) -> Floats:
+    """Steps; exact curves are shared by the hypotheses that differ in the order alone."""
+    share, index = np.unique(hypotheses.share, return_inverse=True)
+    demand, think = share * demand_factor, (1.0 - share) * compute_factor
     population = min(int(workers.max()), EXACT_POPULATION)
     exact = exact_mva_many(demand[:, np.newaxis], think, population).throughput_per_s
 
@@ -136,4 +152,5 @@ def _asynchronous(demand: Floats, think: Floats, workers: Ints) -> tuple[Floats,
 
     within = np.minimum(workers, population)
     log_gap = np.maximum(np.log(bound(within) / exact[:, within - 1]), 0.0)
-    return workers / (bound(workers) * np.exp(-log_gap)), 0.5 * log_gap
+    shortest = workers / bound(workers)
+    return np.asarray(shortest[index] * np.exp((1.0 - hypotheses.order)[:, np.newaxis] * log_gap[index]))
