@@ -1,0 +1,158 @@
+"""Loops compiled to machine code by numba, at their first call and not before.
+
+A function marked with `compiled` is written in the subset of Python that numba knows: numbers, arrays, named tuples of
+arrays, and other functions marked so. It runs as plain Python where ``NUMBA_DISABLE_JIT=1`` says so, with the same
+result: no ``fastmath``, the statements are executed as they stand.
+
+numba is imported at the first call: the import alone takes about 0.2 s, which commands that need no kernel do not pay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, Generic, ParamSpec, TypeVar
+
+__all__ = ["Kernel", "compiled"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_DIGEST_DIGITS: Final = 12
+"""Hexadecimal digits that tell versions of one function apart: 48 bits, ample for the versions that one disk sees."""
+
+
+def compiled(function: Callable[P, R]) -> Kernel[P, R]:
+    """Mark a function as one that numba compiles at its first call.
+
+    Parameters
+    ----------
+    function : callable
+        Of positional arguments whose types are the same in every call: numbers, NumPy arrays, generators, tuples.
+
+    Returns
+    -------
+    Kernel
+        Called like the function; callable from other kernels.
+    """
+    return Kernel(function)
+
+
+class Kernel(Generic[P, R]):
+    """A function and, from its first call on, its machine code.
+
+    The machine code is kept on disk where a directory can be written (beside the source, else the user's cache
+    directory) and read by later processes. A kept entry that cannot be read is thrown away and made anew; where nothing
+    can be written, every process compiles for itself. Neither changes an answer.
+    """
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self._call: Callable[P, R] | None = None
+        self._called: Any = None
+        self._lock = threading.Lock()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the kernel; the first call of a process loads or compiles it for the types of its arguments.
+
+        Raises
+        ------
+        TypeError
+            The arguments' types are not those of the first call.
+        """
+        call = self._call
+        if call is None:
+            call = self._loaded(args)
+        return call(*args, **kwargs)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a call costs no loading."""
+        return self._call is not None
+
+    @property
+    def version(self) -> str:
+        """Digest of everything of ours that the machine code depends on: statements, constants and kernels called."""
+        state = hashlib.sha256()
+        for function in _functions(self, []):
+            code = function.__code__
+            state.update(repr((code.co_code, code.co_consts, code.co_names, code.co_varnames)).encode())
+            constants = {name: function.__globals__.get(name) for name in code.co_names}
+            plain = {n: v for n, v in constants.items() if isinstance(v, int | float | str | tuple)}
+            state.update(repr(sorted(plain.items(), key=lambda item: item[0])).encode())
+        return state.hexdigest()[:_DIGEST_DIGITS]
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba takes this object for when another kernel calls it: a function, compiled into its caller."""
+        if self._called is None:
+            self._called = self._dispatcher(keep=False)  # numba remembers it weakly
+        return self._called._numba_type_
+
+    def _loaded(self, arguments: tuple[Any, ...]) -> Callable[P, R]:
+        import numba  # noqa: PLC0415 - slow, and most processes need none
+
+        with self._lock:
+            if self._call is None:
+                if numba.config.DISABLE_JIT:
+                    self._call = self.__wrapped__
+                else:
+                    self._call = self._compiled(tuple(numba.typeof(argument) for argument in arguments))
+            return self._call
+
+    def _compiled(self, signature: tuple[Any, ...]) -> Callable[P, R]:
+        """Machine code for arguments of the signature's types: from disk, else compiled and kept, else compiled."""
+        dispatcher = None
+        for _ in range(2):
+            try:
+                dispatcher = self._dispatcher(keep=True)
+            except RuntimeError:  # no directory can be written
+                break
+            try:
+                dispatcher.compile(signature)
+            except Exception:  # noqa: BLE001 - whatever a damaged file may raise; the last attempt reads none
+                self._forget(dispatcher)
+                dispatcher = None
+            else:
+                break
+        if dispatcher is None:
+            dispatcher = self._dispatcher(keep=False)
+            dispatcher.compile(signature)
+        # Another signature would be compiled silently, for seconds: it is a mistake of the caller.
+        dispatcher.disable_compile()
+        call: Callable[P, R] = dispatcher
+        return call
+
+    def _dispatcher(self, *, keep: bool) -> Any:
+        """Return numba's handle of the function, its version in its name, after which numba names its files."""
+        import numba  # noqa: PLC0415 - as above
+
+        source = self.__wrapped__
+        assert isinstance(source, types.FunctionType)
+        named = types.FunctionType(source.__code__, source.__globals__, source.__name__, source.__defaults__)
+        named.__qualname__ = f"{source.__qualname__}_{self.version}"
+        named.__module__ = source.__module__
+        return numba.njit(cache=keep, nogil=True)(named)
+
+    def _forget(self, dispatcher: Any) -> None:
+        """Throw away what is kept of this version."""
+        with contextlib.suppress(OSError):
+            for path in Path(dispatcher.stats.cache_path).glob(f"*{dispatcher.__qualname__}-*.nb[ic]"):
+                path.unlink()
+
+
+def _functions(kernel: Kernel[Any, Any], seen: list[Kernel[Any, Any]]) -> Iterator[types.FunctionType]:
+    """Yield the functions of a kernel and of all kernels that it calls, each once."""
+    seen.append(kernel)
+    function = kernel.__wrapped__
+    assert isinstance(function, types.FunctionType)
+    yield function
+    for name in function.__code__.co_names:
+        called = function.__globals__.get(name)
+        if isinstance(called, Kernel) and called not in seen:
+            yield from _functions(called, seen)
