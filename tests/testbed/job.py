@@ -45,6 +45,8 @@ class Job:
         Whether the receiver acknowledges each message before the next is sent.
     congestion_control
         Linux's name of the algorithm.
+    slow_start_after_idle
+        Whether a connection begins anew, with a small window, after idling for a retransmission timeout (the default).
     segmentation_offload
         Whether the virtual links carry segments larger than a frame, as they do by default.
     batch_per_worker
@@ -71,6 +73,7 @@ class Job:
     tensors: int = 1
     tensor_acknowledgements: bool = False
     congestion_control: str = "cubic"
+    slow_start_after_idle: bool = True
     segmentation_offload: bool = True
     batch_per_worker: int | None = None
     seed: int = 1

@@ -7,6 +7,8 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import threading
+import time
 from typing import IO, Any
 
 from job import Job
@@ -85,8 +87,8 @@ class Run:
     tcp: dict[str, int]
 
 
-def measure_run(job: Job, workers: int, timing: Timing) -> Run:
-    """Measure a job with one number of workers, in a network of its own."""
+def measure_run(job: Job, workers: int, timing: Timing, stop: threading.Event) -> Run:
+    """Measure a job with one number of workers, in a network of its own; InterruptedError soon after `stop` is set."""
     with Network(job, workers) as network:
         servers: list[subprocess.Popen[str]] = []
         hosts: list[subprocess.Popen[str]] = []
@@ -100,9 +102,9 @@ def measure_run(job: Job, workers: int, timing: Timing) -> Run:
                 arguments = ["--numbers", *map(str, numbers), "--addresses", *(a for _, a in network.servers)]
                 arguments += ["--warm-up", str(timing.warm_up_s), "--window", str(timing.window_s)]
                 hosts.append(_start(namespace, "worker.py", job, arguments, timing))
-            limit_s = timing.warm_up_s + timing.window_s + _SLACK_S
-            results = [json.loads(host.communicate(timeout=limit_s)[0]) for host in hosts]
-            counters = [json.loads(server.communicate(timeout=_SLACK_S)[0]) for server in servers]
+            deadline_s = time.monotonic() + timing.warm_up_s + timing.window_s + _SLACK_S
+            results = [json.loads(_output(host, deadline_s, stop)) for host in hosts]
+            counters = [json.loads(_output(server, deadline_s, stop)) for server in servers]
             drops = network.drops()
         finally:
             for process in servers + hosts:
@@ -118,9 +120,22 @@ def _start(namespace: str, script: str, job: Job, arguments: list[str], timing: 
     words = ["ip", "netns", "exec", namespace, sys.executable, str(HERE / script), job.to_json(), *arguments]
     # Tracing by a coverage tool would be measured with the rest; several BLAS threads would take each other's cores.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COVERAGE")} | {"OPENBLAS_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        words + ["--real-time"] * timing.real_time, stdout=subprocess.PIPE, text=True, env=environment
-    )
+    words += ["--real-time"] * timing.real_time
+    # A session of its own: an interrupt from the keyboard is for the process that cleans up.
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+
+
+def _output(process: subprocess.Popen[str], deadline_s: float, stop: threading.Event) -> str:
+    """Wait for a process, not beyond a time of the monotonic clock, and return what it printed."""
+    while not stop.is_set():
+        try:
+            printed, _ = process.communicate(timeout=0.2)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() > deadline_s:
+                raise
+        else:
+            return printed
+    raise InterruptedError
 
 
 def _line(process: subprocess.Popen[str]) -> str:

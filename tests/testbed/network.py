@@ -103,6 +103,8 @@ class Network:
         self._in(namespace, "ip", "link", "set", "lo", "up")
         # What one run learnt of a path must not reach into the next.
         self._in(namespace, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1")
+        idle = f"net.ipv4.tcp_slow_start_after_idle={int(self._job.slow_start_after_idle)}"
+        self._in(namespace, "sysctl", "-qw", idle)
 
     def _add_link(self, namespace: str, address: str, port: str, hub_address: str | None) -> None:
         """Join a namespace to the hub; the hub's end has an address of its own or is a port of the bridge."""
@@ -116,7 +118,7 @@ class Network:
             self._in(self._hub, "ip", "link", "set", port, "master", "bridge")
         for where, device in ((namespace, "eth0"), (self._hub, port)):
             if not self._job.segmentation_offload:
-                self._in(where, sys.executable, "-IS", __file__, "--whole-frames", device)
+                self._in(where, sys.executable, "-S", __file__, "--whole-frames", device)
             self._in(where, "ip", "link", "set", device, "up")
 
     def _limit(self, namespace: str, device: str, bytes_per_s: float) -> None:

@@ -25,48 +25,109 @@ def runs(jobs: list[Job], repeat: int) -> Iterator[tuple[Job, int]]:
                 yield again, workers
 
 
-def main() -> None:
-    """Measure what the command line says."""
+class Report:
+    """The table, and beside it the details, written as the runs end.
+
+    Parameters
+    ----------
+    table
+        CSV with `measure.COLUMNS`.
+    details
+        One JSON object on a line for each run. None: none.
+    append
+        Whether rows are added to a table that is there.
+    """
+
+    def __init__(self, table: pathlib.Path, details: pathlib.Path | None, *, append: bool) -> None:
+        self._table = table
+        self._details = details
+        self._lock = threading.Lock()
+        if not (append and table.exists()):
+            self._write(table, "w", ",".join(measure.COLUMNS))
+
+    def begun(self, job: Job, workers: int) -> None:
+        """Say that a run has begun."""
+        with self._lock:
+            print(f"{job.job}: {workers} workers, begun", flush=True)
+
+    def ended(self, job: Job, run: measure.Run) -> None:
+        """Write what a run has measured."""
+        details = {name: value for name, value in dataclasses.asdict(run).items() if name != "row"}
+        with self._lock:
+            with self._table.open("a", newline="") as file:
+                csv.DictWriter(file, measure.COLUMNS, lineterminator="\n").writerow(run.row)
+            if self._details is not None:
+                identity = {"workers": int(run.row["workers"]), "job": dataclasses.asdict(job)}
+                self._write(self._details, "a", json.dumps(identity | details))
+            print(f"{job.job}: {run.row['workers']} workers, {run.steps_per_s:.4f} steps/s", flush=True)
+
+    @staticmethod
+    def _write(path: pathlib.Path, mode: str, line: str) -> None:
+        with path.open(mode) as file:
+            file.write(line + "\n")
+
+
+def arguments_of_command_line() -> argparse.Namespace:
+    """What is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("jobs", type=pathlib.Path, help="JSON: a list of objects with the fields of job.Job")
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="table, CSV; written row by row")
+    parser.add_argument("jobs", type=pathlib.Path, nargs="?", help="JSON: a list of objects with the fields of job.Job")
+    parser.add_argument("--out", type=pathlib.Path, metavar="TABLE.csv", help="written row by row")
     parser.add_argument("--append", action="store_true", help="add to the table instead of writing a new one")
-    parser.add_argument("--details", type=pathlib.Path, help="one JSON object for each run: TCP's counters, phases")
+    parser.add_argument("--details", type=pathlib.Path, metavar="FILE.jsonl", help="every step and TCP's counters")
     parser.add_argument("--window", type=float, default=30.0, metavar="SECONDS", help="default: 30")
     parser.add_argument("--warm-up", type=float, default=4.0, metavar="SECONDS", help="default: 4")
-    parser.add_argument("--repeat", type=int, default=1, help="measure each job so often, as jobs of their own")
-    parser.add_argument("--parallel", type=int, default=1, help="runs at once; too many falsify")
+    parser.add_argument("--repeat", type=int, default=1, metavar="K", help="measure each job so often")
+    parser.add_argument("--parallel", type=int, default=1, metavar="P", help="runs at once; too many falsify")
     parser.add_argument("--no-real-time", action="store_true", help="no real-time priority, even where allowed")
+    parser.add_argument("--verbose", action="store_true", help="say when a run begins")
+    parser.add_argument("--check", action="store_true", help="only say whether this machine can be a testbed")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if not arguments.check and not (arguments.jobs and arguments.out):
+        parser.error("name a file of jobs and --out TABLE.csv")
+    return arguments
+
+
+def event_of_signals(*signals: signal.Signals) -> threading.Event:
+    """Return what the first of these signals sets, for the runs to end by way of their clean-up; more do nothing."""
+    event = threading.Event()
+
+    def stop(number: int, _: object) -> None:
+        for other in signals:
+            signal.signal(other, signal.SIG_IGN)
+        event.set()
+        sys.exit(128 + number)
+
+    for number in signals:
+        signal.signal(number, stop)
+    return event
+
+
+def main() -> None:
+    """Measure what the command line says."""
+    arguments = arguments_of_command_line()
     reason = why_impossible()
-    if reason:
+    if reason or arguments.check:
         sys.exit(reason)
+    stop = event_of_signals(signal.SIGINT, signal.SIGTERM)
     timing = measure.Timing(
         warm_up_s=arguments.warm_up, window_s=arguments.window, real_time=not arguments.no_real_time
     )
-    todo = list(runs(read_jobs(arguments.jobs), arguments.repeat))
-    lock = threading.Lock()
-    fresh = not (arguments.append and arguments.out.exists())
-    with arguments.out.open("w" if fresh else "a", newline="") as file:
-        writer = csv.DictWriter(file, measure.COLUMNS, lineterminator="\n")
-        if fresh:
-            writer.writeheader()
+    report = Report(arguments.out, arguments.details, append=arguments.append)
 
-        def one(what: tuple[Job, int]) -> None:
-            job, workers = what
-            run = measure.measure_run(job, workers, timing)
-            details = {"workers": workers, "phases_s": run.phases_s, "steps_per_s": run.steps_per_s, "tcp": run.tcp}
-            with lock:
-                writer.writerow(run.row)
-                file.flush()
-                print(f"{job.job}: {workers} workers, {run.steps_per_s:.4f} steps/s", flush=True)
-                if arguments.details:
-                    with arguments.details.open("a") as out:
-                        out.write(json.dumps({**dataclasses.asdict(job), **details}) + "\n")
+    def one(what: tuple[Job, int]) -> None:
+        if arguments.verbose:
+            report.begun(*what)
+        report.ended(what[0], measure.measure_run(*what, timing, stop))
 
-        with concurrent.futures.ThreadPoolExecutor(arguments.parallel) as pool:
-            list(pool.map(one, todo))
+    with concurrent.futures.ThreadPoolExecutor(arguments.parallel) as pool:
+        pending = [pool.submit(one, what) for what in runs(read_jobs(arguments.jobs), arguments.repeat)]
+        try:
+            for future in concurrent.futures.as_completed(pending):
+                future.result()
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
 
 
 if __name__ == "__main__":
