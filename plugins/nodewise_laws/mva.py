@@ -164,18 +164,25 @@ def exact_mva(demands_s: npt.ArrayLike, think_s: float, population: SupportsInde
 
 
 def overlapped_mva(
-    demands_s: npt.ArrayLike, saved_s: npt.ArrayLike, think_s: float, population: SupportsIndex
+    demands_s: npt.ArrayLike,
+    saved_s: npt.ArrayLike,
+    think_s: float,
+    population: SupportsIndex,
+    *,
+    residual_share: npt.ArrayLike | None = None,
 ) -> OverlappedMva:
     """Solve a network in which part of each residence costs the cycle no time, for populations 1 to `population`.
 
     Transfers that run while the worker computes are hidden, yet the link has to carry their bytes: they keep their
-    demand and shorten only the cycle. Without anything saved this is `exact_mva`; else it is a heuristic, for the
-    network has no product form.
+    demand and shorten only the cycle. A station that serves in order of arrival makes a newcomer wait for the rest of
+    the service under way, which is less than a whole one where services hardly vary (M. Reiser, "A queueing network
+    analysis of computer communication networks with window flow control", IEEE Trans. Comm. 27(8), 1979). Without
+    either this is `exact_mva`; else it is a heuristic, for the network has no product form.
 
     ::
 
-        R_k(n) = D_k (1 + L_k(n-1));  E_k(n) = max(0, R_k(n) - h_k)
-        X(n) = n / max(Z + sum_k E_k(n), n D*);  L_k(n) = min(X(n) R_k(n), n)
+        R_k(n) = D_k (1 + L_k(n-1) - (1 - r_k) U_k(n-1));  E_k(n) = max(0, R_k(n) - h_k)
+        X(n) = n / max(Z + sum_k E_k(n), n D*);  L_k(n) = min(X(n) R_k(n), n);  U_k(n) = X(n) D_k
         D* = min(max_k D_k, Z + sum_k max(0, D_k - h_k))
 
     Two limits keep it physical: the busiest station serves no more than 1 / D_max, unless one worker alone is quicker
@@ -188,6 +195,9 @@ def overlapped_mva(
         is no queueing.
     think_s : seconds per cycle without queueing, at least 0.
     population : largest number of customers, at least 1.
+    residual_share : (K,) mean rest of the service that an arrival finds under way over a whole service, 0 to 1:
+        (1 + cv^2) / 2 where service is in order of arrival and varies by cv <= 1; 1 (the default) where it is shared or
+        exponential.
 
     Returns
     -------
@@ -206,7 +216,14 @@ def overlapped_mva(
         raise ValueError(message)
     think = non_negative_scalar("think_s", think_s)
     customers = count("population", population, minimum=1)
-    if not saved.any():
+    residual = np.ones(demands.shape)
+    if residual_share is not None:
+        residual = float_array("residual_share", residual_share, ndim=1)
+        if residual.shape != demands.shape or not np.all((residual >= 0.0) & (residual <= 1.0)):
+            shape = f"of the shape of demands_s, {demands.shape}"
+            message = f"residual_share must be from 0 to 1 and {shape}, got {residual_share!r}"
+            raise ValueError(message)
+    if not saved.any() and np.all(residual == 1.0):
         exact = exact_mva(demands, think, customers)
         return OverlappedMva(
             throughput_per_s=exact.throughput_per_s, residence_s=exact.residence_s, exposed_s=exact.residence_s
@@ -220,10 +237,11 @@ def overlapped_mva(
     rates, spent_s, exposed_s = np.empty(customers), np.empty((customers, stations)), np.empty((customers, stations))
     if spent_s.size > PLAIN_CELLS:
         cells = spent_s.reshape(-1), exposed_s.reshape(-1)
-        _overlapped_recursion(demands, saved, think, shortest_s, busiest, rates, *cells)
+        _overlapped_recursion(demands, saved, residual, think, shortest_s, busiest, rates, *cells)
     else:
         throughput, residence, exposed = [0.0] * customers, [0.0] * spent_s.size, [0.0] * spent_s.size
-        plain = demands.tolist(), saved.tolist(), think, shortest_s, busiest, throughput, residence, exposed
+        network = demands.tolist(), saved.tolist(), residual.tolist()
+        plain = *network, think, shortest_s, busiest, throughput, residence, exposed
         _overlapped_recursion.__wrapped__(*plain)
         rates[:] = throughput
         spent_s.reshape(-1)[:] = residence
@@ -308,6 +326,7 @@ def _exact_recursion(demands_s: Values, think_s: float, throughput_per_s: Values
 def _overlapped_recursion(
     demands_s: Values,
     saved_s: Values,
+    residual_share: Values,
     think_s: float,
     shortest_s: float,
     busiest: int,
@@ -321,8 +340,11 @@ def _overlapped_recursion(
     for index in range(len(throughput_per_s)):
         cycle = think_s
         for station in range(stations):
-            queue = min(rate * residence_s[before + station], float(index)) if index > 0 else 0.0
-            spent = demands_s[station] * (1.0 + queue)
+            queue = 0.0
+            if index > 0:
+                queue = min(rate * residence_s[before + station], float(index))
+                queue -= (1.0 - residual_share[station]) * rate * demands_s[station]
+            spent = demands_s[station] * (1.0 + max(queue, 0.0))
             residence_s[now + station] = spent
             exposed = max(0.0, spent - saved_s[station])
             exposed_s[now + station] = exposed

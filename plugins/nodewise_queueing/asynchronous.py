@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, as_floats
-from nodewise_queueing.overlap import Stations, cycles_of, optimistic_rate
+from nodewise_laws import OverlappedMva
+from nodewise_queueing.network import Network
+from nodewise_queueing.regularity import ORDER_NOISE, between, coherence_of, expected_order, order_swing
 from nodewise_queueing.situation import Situation, combined_spread, extrapolation_of, swing
 from nodewise_queueing.tables import Table, tabulated
 
-__all__ = ["asynchronous_table", "bracket_of", "stations_of"]
+__all__ = ["Rates", "asynchronous_table", "coherence_in", "network_of", "rates_of"]
 
 _PARTS = ("download", "compute", "upload", "update")
 
+UPDATE_RESIDUAL: Final = 0.5
+"""An update is served in order of arrival, under a lock, and is the same arithmetic on the same bytes every time: a
+worker that finds the lock taken waits for half an update more on average (uniform residual of a constant)."""
 
-def stations_of(situation: Situation, log_load: float) -> Stations:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """Logarithms of the rates of 1 to n workers: the answer, and the three curves that it lies between."""
+
+    answer: Floats
+    in_step: Floats
+    shared: Floats
+    orderly: Floats
+    solved: OverlappedMva
+
+
+def network_of(situation: Situation, log_load: float) -> Network:
     """The closed network: downlink, uplink and the server's update, compute as think time.
 
     A full-duplex link is two stations, a half-duplex one a single station. What a transfer costs under load beyond its
@@ -31,35 +49,57 @@ def stations_of(situation: Situation, log_load: float) -> Stations:
     saved_download = download - phases.download_s + phases.hidden_s * share
     saved_upload = upload - phases.upload_s + phases.hidden_s * (1.0 - share if transfers > 0.0 else 0.0)
     if situation.facts.half_duplex:
-        demands: tuple[float, ...] = (download + upload, phases.update_s)
-        saved: tuple[float, ...] = (saved_download + saved_upload, 0.0)
-    else:
-        demands = (download, upload, phases.update_s)
-        saved = (saved_download, saved_upload, 0.0)
-    return Stations(think_s=phases.compute_s, demands_s=demands, saved_s=saved)
+        return Network(
+            think_s=phases.compute_s,
+            demands_s=(download + upload, phases.update_s),
+            saved_s=(saved_download + saved_upload, 0.0),
+            residual_share=(1.0, UPDATE_RESIDUAL),
+        )
+    return Network(
+        think_s=phases.compute_s,
+        demands_s=(download, upload, phases.update_s),
+        saved_s=(saved_download, saved_upload, 0.0),
+        residual_share=(1.0, 1.0, UPDATE_RESIDUAL),
+    )
+
+
+def rates_of(situation: Situation, network: Network, population: int) -> Rates:
+    """Rates of 1 to `population` workers."""
+    solved = network.shared(population)
+    shared = np.log(solved.throughput_per_s)
+    orderly, in_step = np.log(network.orderly_rate(population)), np.log(network.in_step_rate(population))
+    order = expected_order(network, coherence_in(situation, network), population) + situation.load.order_shift
+    return Rates(between(in_step, shared, orderly, order), in_step, shared, orderly, solved)
+
+
+def coherence_in(situation: Situation, network: Network) -> float:
+    """Coherence of the workers; 0 where the link is not known: its stations may then be anything that is shared."""
+    if situation.floor_s == 0.0:
+        return 0.0
+    transfers = sum(network.demands_s[:-1])
+    return coherence_of(network, 0.5 * transfers, situation.compute_cv * situation.phases.compute_s)
 
 
 def asynchronous_table(situation: Situation, population: int) -> Table:
     """Step times for 1 to `population` workers."""
     load = situation.load
-    network = stations_of(situation, load.log_factor)
-    cycles = cycles_of(network, population)
-    rate = cycles.rate_per_s
+    network = network_of(situation, load.log_factor)
+    rates = rates_of(situation, network, population)
     workers = np.arange(1, population + 1)
 
-    def log_step(changed: Stations) -> Floats:
-        return np.asarray(-np.log(cycles_of(changed, population).rate_per_s))
+    def log_step(changed: Network) -> Floats:
+        return -rates_of(situation, changed, population).answer
 
-    bracket = bracket_of(network, rate)
     spread = combined_spread(
         situation.measured_variance,
-        bracket,
-        swing(lambda by: log_step(stations_of(situation, load.log_factor + by)), load.log_spread),
-        swing(lambda by: log_step(_dearer(network, math.exp(by))), situation.demand_log_spread),
-        swing(lambda by: log_step(_slower(network, math.exp(by))), situation.compute_log_spread),
+        order_swing(rates.in_step, rates.orderly, math.hypot(load.order_spread, ORDER_NOISE)),
+        swing(lambda by: log_step(network_of(situation, load.log_factor + by)), load.log_spread),
+        swing(lambda by: log_step(network.dearer(math.exp(by))), situation.demand_log_spread),
+        swing(lambda by: log_step(network.slower(math.exp(by))), situation.compute_log_spread),
     )
-    parts = _parts(situation, network, cycles.exposed_s)
-    busy = np.minimum(rate[:, np.newaxis] * np.array(network.demands_s), 1.0)
+    step_s = workers / np.exp(rates.answer)
+    parts = _parts(situation, network, rates.solved.exposed_s, step_s)
+    busy = np.minimum((workers / step_s)[:, np.newaxis] * np.array(network.demands_s), 1.0)
     names = ("link", "update") if situation.facts.half_duplex else ("downlink", "uplink", "update")
     return tabulated(
         step_s=np.sum(list(parts.values()), axis=0),
@@ -73,28 +113,27 @@ def asynchronous_table(situation: Situation, population: int) -> Table:
     )
 
 
-def bracket_of(network: Stations, rate: Floats) -> Floats:
-    """Half the logarithmic width from mean value analysis, at populations 1..n, to the asymptotic bound: one deviation.
+def _parts(situation: Situation, network: Network, exposed_s: Floats, step_s: Floats) -> dict[str, Floats]:
+    """The cycle by phase: what is no compute, in the proportions of fair sharing.
 
-    Real systems lie between: the more regular the phases and the more orderly the service, the nearer to the bound.
+    The residence at a half-duplex link is shared in proportion to the two transfers.
     """
-    return np.asarray(0.5 * np.maximum(np.log(optimistic_rate(network, len(rate)) / rate), 0.0))
-
-
-def _parts(situation: Situation, network: Stations, exposed_s: Floats) -> dict[str, Floats]:
-    """The cycle by phase; the residence at a half-duplex link is shared in proportion to the two transfers."""
+    total = exposed_s.sum(axis=1)
+    exchange = np.maximum(step_s - network.think_s, 0.0)
+    shares = np.divide(exposed_s, total[:, np.newaxis], out=np.zeros_like(exposed_s), where=total[:, np.newaxis] > 0.0)
+    parts = shares * exchange[:, np.newaxis]
     if situation.facts.half_duplex:
         phases = situation.phases
         both = phases.download_s + phases.upload_s
         share = phases.download_s / both if both > 0.0 else 0.0
-        download, upload, update = exposed_s[:, 0] * share, exposed_s[:, 0] * (1.0 - share), exposed_s[:, 1]
+        download, upload, update = parts[:, 0] * share, parts[:, 0] * (1.0 - share), parts[:, 1]
     else:
-        download, upload, update = exposed_s.T
-    compute = np.full(len(exposed_s), network.think_s)
+        download, upload, update = parts.T
+    compute = np.full(len(step_s), network.think_s)
     return dict(zip(_PARTS, (download, compute, upload, update), strict=True))
 
 
-def _bottleneck(situation: Situation, network: Stations, workers: Ints) -> Ints:
+def _bottleneck(situation: Situation, network: Network, workers: Ints) -> Ints:
     """Index of the phase that limits: from the knee on the busiest station's, before it one worker's longest."""
     phases = situation.phases
     download, upload = situation.under_load_s(situation.load.log_factor)
@@ -105,17 +144,3 @@ def _bottleneck(situation: Situation, network: Stations, workers: Ints) -> Ints:
     else:
         busiest = max((0, 2, 3), key=(download, 0.0, upload, phases.update_s).__getitem__)
     return np.where(workers >= network.knee, busiest, longest)
-
-
-def _dearer(network: Stations, factor: float) -> Stations:
-    """All demands multiplied, alone as under load."""
-    return replace(
-        network,
-        demands_s=tuple(demand * factor for demand in network.demands_s),
-        saved_s=tuple(saved * factor for saved in network.saved_s),
-    )
-
-
-def _slower(network: Stations, factor: float) -> Stations:
-    """Compute multiplied."""
-    return replace(network, think_s=network.think_s * factor)

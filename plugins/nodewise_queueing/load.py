@@ -1,4 +1,4 @@
-"""How much dearer transfers are under load than alone: what nothing but a run of several workers tells."""
+"""What nothing but a run of several workers tells: how dear transfers are under load, and how workers order themselves."""
 
 from __future__ import annotations
 
@@ -11,56 +11,83 @@ import numpy as np
 
 from nodewise.plugin import Floats
 from nodewise_queueing.evidence import Runs
+from nodewise_queueing.regularity import ORDER_SPREAD
 
 __all__ = ["Load", "fitted_load"]
 
-LOG_LOSS_SPREAD: Final = math.log(0.89 / 0.59) / 2.0
-"""Half the logarithmic range of saturated goodput over link rate, 0.59 to 0.89, that five asynchronous jobs showed on
-the project's testbed: losses, acknowledgements and idle gaps when several flows share a link. 0.21."""
+LOG_LOSS_SPREAD: Final = 0.1
+"""Standard deviation of ln of what transfers cost under load over what their bytes need: what transport loses when several
+flows share a link."""
 
 LARGEST_LOG_LOAD: Final = 1.0
 """Search limit; a link that delivers less than 1 / e of its rate is not explained by sharing."""
 
-_STEPS: Final = 51
+_LOADS: Final = 26
+_SHIFTS: Final = 33
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """ln of the factor on transfers when several workers share the link: most likely value, and standard deviation."""
+    """What several workers do to each other: most likely values, and standard deviations.
+
+    Attributes
+    ----------
+    log_factor, log_spread : float
+        ln of the factor on transfers when several workers share the link.
+    order_shift, order_spread : float
+        How far the workers' place between in step (-1) and orderly (1) lies from the expected one.
+    """
 
     log_factor: float
     log_spread: float
+    order_shift: float
+    order_spread: float
 
     @staticmethod
     def unmeasured() -> Load:
-        """Without a run of several workers: no factor, and a saturated link's usual loss as doubt."""
-        return Load(0.0, LOG_LOSS_SPREAD)
+        """Without a run of several workers: nothing beyond what is expected, and its usual doubt."""
+        return Load(0.0, LOG_LOSS_SPREAD, 0.0, ORDER_SPREAD)
 
 
-def fitted_load(runs: Runs, log_rates: Callable[[float], Floats], log_doubt: Floats) -> Load:
-    """The most likely factor, at least 1, given runs; nothing but runs of two or more workers tells.
+def fitted_load(runs: Runs, log_rates: Callable[[float, Floats], Floats], log_doubt: Floats, *, ordered: bool) -> Load:
+    """The most likely factor, at least 1, and order, given runs; nothing but runs of two or more workers tells.
 
-    Half-normal prior of deviation LOG_LOSS_SPREAD, normal noise of each ln(rate). One parameter, found on a grid: the
-    rates need not be smooth in it. A run faster than predicted leaves the factor at 1: waiting less than mean value
-    analysis says is a matter of the order of service, and inside the spread already.
+    Half-normal prior of deviation LOG_LOSS_SPREAD for the factor's logarithm, normal prior of deviation ORDER_SPREAD for
+    the order, normal noise of each ln(rate). Two parameters, on a grid: the rates need not be smooth in them.
 
     Parameters
     ----------
     runs : Runs
         Measured.
     log_rates : callable
-        Predicted ln(rate) of each run for a given ln(factor).
+        Predicted ln(rate), (shifts, runs), for a given ln(factor) and (shifts,) shifts of the order.
     log_doubt : (runs,) float
-        Deviation of each prediction from causes other than load: near the knee a run tells less than in saturation.
+        Deviation of each prediction from causes other than these.
+    ordered : bool
+        Whether the mode has an order; a barrier leaves none.
     """
     several = runs.workers >= 2
     if not several.any():
         return Load.unmeasured()
-    grid = np.linspace(0.0, LARGEST_LOG_LOAD, _STEPS)
+    factors = np.linspace(0.0, LARGEST_LOG_LOAD, _LOADS)
+    shifts = np.linspace(-1.0, 1.0, _SHIFTS) if ordered else np.zeros(1)
     noise = np.hypot(runs.log_noise, log_doubt)
-    misfit = np.array([((log_rates(float(load)) - runs.log_rate) / noise)[several] for load in grid])
-    cost = 0.5 * (misfit**2).sum(axis=1) + 0.5 * (grid / LOG_LOSS_SPREAD) ** 2
-    best = int(cost.argmin())
-    weight = np.exp(cost[best] - cost)
-    spread = math.sqrt(float((weight * (grid - grid[best]) ** 2).sum() / weight.sum()))
-    return Load(float(grid[best]), spread)
+    cost = np.empty((len(factors), len(shifts)))
+    for row, factor in enumerate(factors.tolist()):
+        misfit = ((log_rates(factor, shifts) - runs.log_rate) / noise)[:, several]
+        cost[row] = 0.5 * (misfit**2).sum(axis=1) + 0.5 * (factor / LOG_LOSS_SPREAD) ** 2
+    cost += 0.5 * (shifts / ORDER_SPREAD) ** 2
+    weight = np.exp(cost.min() - cost)
+    weight /= weight.sum()
+    row, column = np.unravel_index(int(cost.argmin()), cost.shape)
+    factor, shift = float(factors[row]), float(shifts[column])
+    return Load(
+        log_factor=factor,
+        log_spread=_spread(weight.sum(axis=1), factors, factor),
+        order_shift=shift,
+        order_spread=_spread(weight.sum(axis=0), shifts, shift),
+    )
+
+
+def _spread(weight: Floats, values: Floats, centre: float) -> float:
+    return math.sqrt(float((weight * (values - centre) ** 2).sum()))

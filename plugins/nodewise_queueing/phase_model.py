@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, SyncMode
-from nodewise_queueing.asynchronous import asynchronous_table, bracket_of, stations_of
+from nodewise_queueing.asynchronous import asynchronous_table, coherence_in, network_of
 from nodewise_queueing.evidence import Facts, Phases, Runs
 from nodewise_queueing.load import Load, fitted_load
-from nodewise_queueing.overlap import cycles_of
+from nodewise_queueing.regularity import ORDER_NOISE, between, expected_order, order_swing
 from nodewise_queueing.rows import Setting
 from nodewise_queueing.scaling import factors_between, link_floor_s, scaled_phases
 from nodewise_queueing.situation import Situation
@@ -52,7 +52,8 @@ class PhaseModel:
             if measured.worker_counts[-1] >= 2:
                 groups = _by_setting(model, SyncMode(mode), measured)
                 doubt = _doubt(SyncMode(mode), measured, groups)
-                loads[mode] = fitted_load(measured, _rates_by_load(SyncMode(mode), measured, groups), doubt)
+                rates = _rates_by_load(SyncMode(mode), measured, groups)
+                loads[mode] = fitted_load(measured, rates, doubt, ordered=mode == SyncMode.ASYNC)
         return replace(model, loads=loads)
 
     def situation(self, mode: SyncMode, setting: Setting) -> Situation:
@@ -73,7 +74,7 @@ class PhaseModel:
 
     def knee(self, mode: SyncMode, setting: Setting) -> float:
         """Workers at which the busiest station would be full if nobody waited."""
-        return stations_of(self.situation(mode, setting), 0.0).knee
+        return network_of(self.situation(mode, setting), 0.0).knee
 
     def table(self, mode: SyncMode, setting: Setting, population: int) -> Table:
         """The curve of one setting."""
@@ -94,31 +95,36 @@ def _by_setting(model: PhaseModel, mode: SyncMode, runs: Runs) -> _Groups:
 
 
 def _doubt(mode: SyncMode, runs: Runs, groups: _Groups) -> Floats:
-    """Deviation of each predicted ln(rate) from everything but load and campaign."""
+    """Deviation of each predicted ln(rate) from everything but load, order and campaign."""
     doubt = np.empty(len(runs))
     for situation, rows in groups:
         workers = runs.workers[rows]
-        if mode == SyncMode.ASYNC:
-            network = stations_of(situation, 0.0)
-            own = bracket_of(network, cycles_of(network, int(workers.max())).rate_per_s)[workers - 1]
+        if mode == SyncMode.SYNC:
+            own = barrier_doubt(situation, 0.0, workers)
         else:
-            own = np.asarray(barrier_doubt(situation, 0.0, workers))
-        doubt[rows] = np.sqrt(own**2 + situation.demand_log_spread**2 + situation.compute_log_spread**2)
+            network, population = network_of(situation, 0.0), int(workers.max())
+            in_step, orderly = np.log(network.in_step_rate(population)), np.log(network.orderly_rate(population))
+            own = order_swing(in_step, orderly, ORDER_NOISE)[workers - 1]
+        doubt[rows] = np.sqrt(np.square(own) + situation.demand_log_spread**2 + situation.compute_log_spread**2)
     return doubt
 
 
-def _rates_by_load(mode: SyncMode, runs: Runs, groups: _Groups) -> Callable[[float], Floats]:
-    """Logarithm of the rate that each run should have had, as a function of ln(load)."""
+def _rates_by_load(mode: SyncMode, runs: Runs, groups: _Groups) -> Callable[[float, Floats], Floats]:
+    """Logarithm of the rate that each run should have had, by ln(load) and the shift of the order."""
 
-    def log_rates(log_load: float) -> Floats:
-        expected = np.empty(len(runs))
+    def log_rates(log_load: float, shifts: Floats) -> Floats:
+        expected = np.empty((len(shifts), len(runs)))
         for situation, rows in groups:
             workers = runs.workers[rows]
-            if mode == SyncMode.ASYNC:
-                rates = cycles_of(stations_of(situation, log_load), int(workers.max())).rate_per_s
-                expected[rows] = np.log(rates[workers - 1])
-            else:
-                expected[rows] = -np.log(rounds_of(situation, log_load, workers).round_s)
+            if mode == SyncMode.SYNC:
+                expected[:, rows] = -np.log(rounds_of(situation, log_load, workers).round_s)
+                continue
+            network, population = network_of(situation, log_load), int(workers.max())
+            shared = np.log(network.shared(population).throughput_per_s)[workers - 1]
+            orderly = np.log(network.orderly_rate(population))[workers - 1]
+            in_step = np.log(network.in_step_rate(population))[workers - 1]
+            usual = expected_order(network, coherence_in(situation, network), population)[workers - 1]
+            expected[:, rows] = between(in_step, shared, orderly, usual + shifts[:, np.newaxis])
         return expected
 
     return log_rates

@@ -16,9 +16,11 @@ from nodewise_queueing.rows import Setting
 
 __all__ = ["Factors", "factors_between", "link_floor_s", "scaled_phases"]
 
-WIRE_BYTES_PER_BYTE: Final = 1514.0 / 1448.0
+WIRE_BYTES_PER_BYTE: Final = (1514.0 + 66.0 / 2.0) / 1448.0
 """Bytes on an Ethernet link per byte of payload at an MTU of 1500: headers of Ethernet (14), IP (20) and TCP with
-timestamps (32). What a loaded link has to carry; a lone transfer may hide it in a token bucket's burst."""
+timestamps (32) around 1448, and for the payload of the other direction an acknowledgement (66) of every second segment
+(RFC 5681). What a link has to carry that is loaded both ways; a lone transfer has the acknowledgements out of its way,
+and may hide the headers in a token bucket's burst."""
 
 SERVER_EXPONENT: Final = 0.5
 """P servers divide the demand by P ** 0.5, the geometric mean of two limits: by P (every byte and message spread

@@ -10,7 +10,7 @@ import numpy as np
 
 from nodewise.plugin import Floats, Ints, Notice
 from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, barrier_round_queued
-from nodewise_queueing.asynchronous import stations_of
+from nodewise_queueing.asynchronous import network_of
 from nodewise_queueing.situation import DEFAULT_COMPUTE_CV, Situation, combined_spread, extrapolation_of, swing
 from nodewise_queueing.tables import Table, tabulated
 
@@ -125,7 +125,7 @@ def synchronous_table(situation: Situation, population: int) -> Table:
             "how long workers wait for the slowest depends on it"
         )
         notices = (*notices, Notice("COMPUTE_VARIATION_ASSUMED", message))
-    network = stations_of(situation, load.log_factor)
+    network = network_of(situation, load.log_factor)
     phases = situation.phases
     download, upload = situation.under_load_s(load.log_factor)
     busy = {"downlink": workers * download, "uplink": workers * upload, "update": workers * phases.update_s}
