@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Final, Protocol, runtime_checkable
 
 import pluggy
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import (
     DEGREES,
@@ -29,6 +30,8 @@ from nodewise.domain.configurations import (
     PlacementRule,
     Recomputation,
     SyncMode,
+    WorkerGroup,
+    WorkerGroups,
 )
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions, RowRefusal, RowStatus
@@ -108,6 +111,8 @@ __all__ = [
     "TraceReaderRecord",
     "TraceReference",
     "Transformer",
+    "WorkerGroup",
+    "WorkerGroups",
     "Workload",
     "as_floats",
     "as_ints",
@@ -294,20 +299,15 @@ class PlanningModel(Model, Protocol):
 # --- what a policy, a trace reader and a diagnoser meet
 
 
-class Budget(Protocol):
-    """Time that is left for a decision."""
-
-    def remaining_s(self) -> float:
-        """Seconds left; 0 or less = return the best feasible decision now."""
-        ...
-
-
 @runtime_checkable
 class Policy(Protocol):
     """Shares a cluster among jobs."""
 
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation | Shares:
-        """Decide. Pure and deterministic; keeps nothing between calls but ``memory``."""
+        """Decide. Pure and deterministic; keeps nothing between calls but ``memory``.
+
+        When the budget has nothing left: return the best feasible decision so far.
+        """
         ...
 
 
@@ -346,8 +346,9 @@ class Diagnoser(Protocol):
 class EstimatorRecord:
     """An estimator as registered. ``name``: lower case letters, digits and dashes; unique over all plugins.
 
-    ``columns`` are the fields of Configurations that it takes into account. Rows that state another one are refused
-    before it sees them: an answer that ignores what was asked would be wrong without anyone noticing.
+    ``columns`` are the fields of Configurations that it takes into account (``groups`` for workers that differ). Rows
+    that state another one are refused before it sees them: an answer that ignores what was asked would be wrong without
+    anyone noticing.
     """
 
     name: str

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nodewise.domain.configurations import Configurations, Placement, SyncMode
+from nodewise.domain.configurations import Configurations, Placement, SyncMode, WorkerGroup, WorkerGroups
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
 from nodewise.profiles.batches import Batch
@@ -65,11 +65,21 @@ def varied_configurations(rows: int, seed: int) -> Configurations:
     random = np.random.default_rng(seed)
     columns: dict[str, Any] = {}
     for f in fields(Configurations):
-        if f.name not in {"devices", "precisions", "placement"}:
-            is_float = f.name in {"link_bytes_per_s", "hybrid_sync_fraction"}
+        if f.name not in {"devices", "precisions", "placement", "worker_groups"}:
+            is_float = f.name in {"link_bytes_per_s", "hybrid_sync_fraction", "hybrid_switch_s"}
             columns[f.name] = random.random(rows) if is_float else random.integers(0, 3, rows)
     placement = Placement.of([[int(count) for count in random.integers(1, 9, row % 3)] for row in range(rows)])
-    return Configurations(devices=("a", "b", "c"), precisions=("", "fp16", "fp8"), placement=placement, **columns)
+    devices = ("a", "b", "c", "only in groups")
+    groups = WorkerGroups.of(
+        (
+            [WorkerGroup(devices[-1 - row // 2 % 3], row + 1, 1.0 + each / 8) for each in range(row % 2)]
+            for row in range(rows)
+        ),
+        devices,
+    )
+    return Configurations(
+        devices=devices, precisions=("", "fp16", "fp8"), placement=placement, worker_groups=groups, **columns
+    )
 
 
 def varied_observations(rows: int, seed: int) -> Observations:
@@ -109,12 +119,14 @@ def rows_of(runs: PhaseTimings | Observations) -> list[tuple[Any, ...]]:
     configurations = runs.configurations
     plain = [f.name for f in fields(runs) if f.name != "configurations"]
     columns = [getattr(runs, name).tolist() for name in plain]
-    shared = {"devices", "device_index", "precisions", "precision_index", "placement"}
+    shared = {"devices", "device_index", "precisions", "precision_index", "placement", "worker_groups"}
     columns += [getattr(configurations, f.name).tolist() for f in fields(configurations) if f.name not in shared]
     columns.append(configurations.device_names())
     columns.append([configurations.precisions[index] for index in configurations.precision_index.tolist()])
     placement = configurations.placement
     columns.append([() if placement is None else placement.row(row) for row in range(len(runs))])
+    groups, devices = configurations.worker_groups, configurations.devices
+    columns.append([() if groups is None else groups.row(row, devices) for row in range(len(runs))])
     return list(zip(*columns))
 
 

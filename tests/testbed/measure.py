@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging
 import os
 import pathlib
 import statistics
@@ -14,6 +15,7 @@ from typing import IO, Any
 from job import Job
 from network import Network
 
+_log = logging.getLogger(__name__)
 HERE = pathlib.Path(__file__).parent
 COLUMNS = (
     "job",
@@ -89,6 +91,8 @@ class Run:
 
 def measure_run(job: Job, workers: int, timing: Timing, stop: threading.Event) -> Run:
     """Measure a job with one number of workers, in a network of its own; InterruptedError soon after `stop` is set."""
+    if stop.is_set():
+        raise InterruptedError
     with Network(job, workers) as network:
         servers: list[subprocess.Popen[str]] = []
         hosts: list[subprocess.Popen[str]] = []
@@ -98,6 +102,7 @@ def measure_run(job: Job, workers: int, timing: Timing, stop: threading.Event) -
                 servers.append(_start(namespace, "server.py", job, arguments, timing))
             for server in servers:
                 _line(server)
+            _log.info("%s: %d workers, begun", job.job, workers)
             for namespace, numbers in network.hosts:
                 arguments = ["--numbers", *map(str, numbers), "--addresses", *(a for _, a in network.servers)]
                 arguments += ["--warm-up", str(timing.warm_up_s), "--window", str(timing.window_s)]
@@ -143,7 +148,7 @@ def _line(process: subprocess.Popen[str]) -> str:
     assert stdout is not None
     line = stdout.readline()
     if not line:
-        raise RuntimeError(f"a server ended before it listened: {process.args}")
+        raise RuntimeError("a server ended before it listened; what it complained of stands above")
     return line
 
 

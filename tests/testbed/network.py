@@ -138,7 +138,8 @@ class Network:
 
 def command(*words: str) -> str:
     """Run a command to its end and return what it printed; CalledProcessError, with its complaint, when it fails."""
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    # A group of its own: an interrupt from the keyboard is for the process that cleans up.
+    done = subprocess.run(words, capture_output=True, text=True, check=False, process_group=0)
     if done.returncode:
         complaint = subprocess.CalledProcessError(done.returncode, words, done.stdout, done.stderr)
         complaint.add_note(done.stderr.strip())

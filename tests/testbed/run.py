@@ -5,6 +5,7 @@ import concurrent.futures
 import csv
 import dataclasses
 import json
+import logging
 import pathlib
 import signal
 import sys
@@ -45,11 +46,6 @@ class Report:
         if not (append and table.exists()):
             self._write(table, "w", ",".join(measure.COLUMNS))
 
-    def begun(self, job: Job, workers: int) -> None:
-        """Say that a run has begun."""
-        with self._lock:
-            print(f"{job.job}: {workers} workers, begun", flush=True)
-
     def ended(self, job: Job, run: measure.Run) -> None:
         """Write what a run has measured."""
         details = {name: value for name, value in dataclasses.asdict(run).items() if name != "row"}
@@ -88,17 +84,10 @@ def arguments_of_command_line() -> argparse.Namespace:
 
 
 def event_of_signals(*signals: signal.Signals) -> threading.Event:
-    """Return what the first of these signals sets, for the runs to end by way of their clean-up; more do nothing."""
+    """Return what these signals set. The runs then clean up and end; a handler that raised could hit that."""
     event = threading.Event()
-
-    def stop(number: int, _: object) -> None:
-        for other in signals:
-            signal.signal(other, signal.SIG_IGN)
-        event.set()
-        sys.exit(128 + number)
-
     for number in signals:
-        signal.signal(number, stop)
+        signal.signal(number, lambda *_: event.set())
     return event
 
 
@@ -108,6 +97,7 @@ def main() -> None:
     reason = why_impossible()
     if reason or arguments.check:
         sys.exit(reason)
+    logging.basicConfig(format="%(message)s", level=logging.INFO if arguments.verbose else logging.WARNING)
     stop = event_of_signals(signal.SIGINT, signal.SIGTERM)
     timing = measure.Timing(
         warm_up_s=arguments.warm_up, window_s=arguments.window, real_time=not arguments.no_real_time
@@ -115,19 +105,21 @@ def main() -> None:
     report = Report(arguments.out, arguments.details, append=arguments.append)
 
     def one(what: tuple[Job, int]) -> None:
-        if arguments.verbose:
-            report.begun(*what)
         report.ended(what[0], measure.measure_run(*what, timing, stop))
 
     with concurrent.futures.ThreadPoolExecutor(arguments.parallel) as pool:
-        pending = [pool.submit(one, what) for what in runs(read_jobs(arguments.jobs), arguments.repeat)]
+        pending = {pool.submit(one, what) for what in runs(read_jobs(arguments.jobs), arguments.repeat)}
         try:
-            for future in concurrent.futures.as_completed(pending):
-                future.result()
-        except BaseException:
+            # In slices: a signal that another thread is given reaches its handler when this one wakes.
+            while pending:
+                done, pending = concurrent.futures.wait(pending, 0.2, concurrent.futures.FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+        except InterruptedError:
+            sys.exit("interrupted")
+        finally:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
-            raise
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import pathlib
 import signal
 import subprocess
@@ -113,13 +112,14 @@ def test_nothing_is_left_behind(table: tuple[pathlib.Path, int]) -> None:
 def test_nothing_is_left_behind_by_an_interrupted_run(tmp_path: pathlib.Path, number: signal.Signals) -> None:
     (tmp_path / "jobs.json").write_text(json.dumps(JOBS[:1]))
     command = [sys.executable, HERE / "run.py", tmp_path / "jobs.json", "--out", tmp_path / "table.csv"]
-    with subprocess.Popen(
-        [*command, "--verbose"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "async: 1 workers, begun\n"
-        assert namespaces_of(process.pid)
-        os.kill(process.pid, number)
+    command += ["--verbose"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        begun = process.stderr.readline()
+        left = namespaces_of(process.pid)
+        process.send_signal(number)
         process.communicate(timeout=30)
-    assert process.returncode != 0
+    assert begun == "async: 1 workers, begun\n"
+    assert left
+    assert process.returncode == 1
     assert namespaces_of(process.pid) == []

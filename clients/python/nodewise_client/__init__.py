@@ -11,7 +11,13 @@ from nodewise_client._backtests import (
     RowPrediction,
 )
 from nodewise_client._client import Client
-from nodewise_client._configurations import Configurations, NodeRange, WorkerRange, configurations_from_wire
+from nodewise_client._configurations import (
+    Configurations,
+    NodeRange,
+    WorkerGroup,
+    WorkerRange,
+    configurations_from_wire,
+)
 from nodewise_client._enums import (
     Fidelity,
     Freshness,
@@ -179,6 +185,7 @@ __all__ = [
     "UnavailableError",
     "UnimplementedError",
     "Work",
+    "WorkerGroup",
     "WorkerRange",
     "Workload",
     "configurations_from_wire",

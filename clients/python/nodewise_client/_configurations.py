@@ -43,8 +43,20 @@ PLAIN_COLUMNS: Final = {
     "precision": "precisions",
     "backup_workers": "backup_workers",
     "hybrid_sync_fraction": "hybrid_sync_fractions",
+    "hybrid_switch_s": "hybrid_switch_seconds",
 }
-COLUMNS: Final = (*PLAIN_COLUMNS, "device", "sync", "recompute", "placement")
+COLUMNS: Final = (*PLAIN_COLUMNS, "device", "sync", "recompute", "placement", "groups")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerGroup:
+    """Workers of a configuration that are alike: `WorkerGroup(workers=2, compute_factor=1.5)` are two stragglers."""
+
+    workers: int
+    device: str | None = None
+    """Their accelerator; None = the row's. Either every group of some configurations names one, or none does."""
+    compute_factor: float = 1.0
+    """Their compute time relative to what the evidence says of their device; above 1 = slower."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +101,17 @@ class Configurations:
     backup_workers: int | Iterable[int] = ()
     """Synchronous training: workers of each step whose result is not waited for."""
     hybrid_sync_fraction: float | Iterable[float] = ()
-    """Hybrid training: share of the steps run synchronously."""
+    """Hybrid training: share of each worker's mini-batches run synchronously."""
+    hybrid_switch_s: float | Iterable[float] = ()
+    """Hybrid training: seconds lost once at the switch."""
+    groups: Iterable[Sequence[WorkerGroup]] = ()
+    """Workers that are not alike, one sequence of groups per row; an empty one means that all are alike."""
 
     def __post_init__(self) -> None:
         for name in COLUMNS:
             object.__setattr__(self, name, frozen(getattr(self, name)))
         object.__setattr__(self, "placement", tuple(tuple(row) for row in self.placement))
+        object.__setattr__(self, "groups", tuple(tuple(row) for row in self.groups))
 
     def __len__(self) -> int:
         return max(len(getattr(self, name)) for name in COLUMNS)
@@ -152,10 +169,14 @@ def columns_to_wire(columns: Mapping[str, Sequence[Any]]) -> configuration_pb2.C
         if columns.get(name):
             getattr(message, field).extend(columns[name])
     devices = columns.get("device", ())
-    if devices:
-        names = {name: index for index, name in enumerate(dict.fromkeys(devices))}
+    groups = [group for row in columns.get("groups", ()) for group in row]
+    of_groups = [group.device for group in groups if group.device is not None]
+    if of_groups and len(of_groups) < len(groups):
+        raise ValueError("either every group names its device, or none does")
+    names = {name: index for index, name in enumerate(dict.fromkeys((*devices, *of_groups)))}
+    if names:
         message.device_names.extend(names)
-        if len(devices) > 1:
+        if len(devices) > 1 or (devices and of_groups):
             message.device_indexes.extend(names[name] for name in devices)
     message.sync_modes.extend(
         configuration_pb2.SYNC_MODE_UNSPECIFIED if word is None else to_number(SYNC_MODES, word)
@@ -171,21 +192,49 @@ def columns_to_wire(columns: Mapping[str, Sequence[Any]]) -> configuration_pb2.C
         for placement in placements:
             message.placement_workers.extend(placement)
             message.placement_offsets.append(len(message.placement_workers))
+    if groups:
+        message.group_offsets.append(0)
+        for row in columns["groups"]:
+            message.group_workers.extend(group.workers for group in row)
+            message.group_offsets.append(len(message.group_workers))
+        message.group_device_indexes.extend(names[name] for name in of_groups)
+        if any(group.compute_factor != 1 for group in groups):
+            message.group_compute_factors.extend(group.compute_factor for group in groups)
     return message
 
 
 def configurations_from_wire(message: configuration_pb2.Configurations) -> Configurations:
     """The configurations that a message holds."""
     columns: dict[str, Any] = {name: getattr(message, field) for name, field in PLAIN_COLUMNS.items()}
-    names = message.device_names
     offsets = message.placement_offsets
     return Configurations(
         **columns,
-        device=[names[index] for index in message.device_indexes] if message.device_indexes else names[:1],
+        device=_devices_from_wire(message),
         sync=[to_word(SYNC_MODES, number) for number in message.sync_modes],
         recompute=[to_word(RECOMPUTATIONS, number) for number in message.recomputations],
         placement=[message.placement_workers[begin:end] for begin, end in pairwise(offsets)],
+        groups=_groups_from_wire(message),
     )
+
+
+def _devices_from_wire(message: configuration_pb2.Configurations) -> Sequence[str]:
+    names = message.device_names
+    if message.device_indexes:
+        return [names[index] for index in message.device_indexes]
+    return () if message.group_device_indexes else names[:1]
+
+
+def _groups_from_wire(message: configuration_pb2.Configurations) -> list[list[WorkerGroup]]:
+    factors = message.group_compute_factors
+    groups = [
+        WorkerGroup(
+            workers=workers,
+            device=message.device_names[message.group_device_indexes[at]] if message.group_device_indexes else None,
+            compute_factor=(factors[at] if len(factors) > 1 else factors[0]) if factors else 1.0,
+        )
+        for at, workers in enumerate(message.group_workers)
+    ]
+    return [groups[begin:end] for begin, end in pairwise(message.group_offsets)]
 
 
 def ranges_to_wire(ranges: Iterable[NodeRange | WorkerRange]) -> list[configuration_pb2.ConfigurationRange]:

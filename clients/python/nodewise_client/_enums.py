@@ -56,6 +56,7 @@ class PredictionColumn(StrEnum):
     STALENESS = "staleness"
     MEMORY = "memory"
     WORK = "work"
+    EXTRA = "extra"
     NONE = "none"
 
 
@@ -100,7 +101,9 @@ PlacementRuleWord: TypeAlias = Literal["packed", "spread"]
 RecomputationWord: TypeAlias = Literal["none", "selective", "full"]
 FreshnessWord: TypeAlias = Literal["cached_only", "allow_stale", "wait"]
 FidelityWord: TypeAlias = Literal["model", "simulate"]
-PredictionColumnWord: TypeAlias = Literal["interval", "breakdown", "utilisation", "staleness", "memory", "work", "none"]
+PredictionColumnWord: TypeAlias = Literal[
+    "interval", "breakdown", "utilisation", "staleness", "memory", "work", "extra", "none"
+]
 
 SYNC_MODES: Final = {
     SyncMode.ASYNC: configuration_pb2.SYNC_MODE_ASYNC,
@@ -133,6 +136,7 @@ COLUMNS: Final = {
     PredictionColumn.STALENESS: prediction_pb2.PREDICTION_COLUMN_STALENESS,
     PredictionColumn.MEMORY: prediction_pb2.PREDICTION_COLUMN_MEMORY,
     PredictionColumn.WORK: prediction_pb2.PREDICTION_COLUMN_WORK,
+    PredictionColumn.EXTRA: prediction_pb2.PREDICTION_COLUMN_EXTRA,
     PredictionColumn.NONE: prediction_pb2.PREDICTION_COLUMN_NONE,
 }
 ROW_STATUSES: Final = {

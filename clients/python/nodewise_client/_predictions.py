@@ -88,10 +88,14 @@ class Prediction:
     excess_memory_bytes: float | None
     """Memory missing per device."""
     finish_s: float | None
-    """Seconds to do the work asked about."""
+    """Seconds to do the work asked about, else all of the workload's epochs where they are known."""
     cost: float | None
-    """Cost of the work asked about, in the currency of the prices."""
+    """Cost of that work, in the currency of the prices."""
     refusal: Refusal | None
+    once_s: float | None = None
+    """Seconds spent once besides the steps, e.g. at a hybrid's switch; part of `finish_s`. None = none."""
+    extra: dict[str, float] = field(default_factory=dict)
+    """What else the estimator has to say, by names that carry units."""
 
     @property
     def answered(self) -> bool:
@@ -338,6 +342,8 @@ def _rows(columns: prediction_pb2.Predictions) -> tuple[Prediction, ...]:
     p95_staleness = column(columns.staleness_p95_steps)
     breakdowns = _named(columns.breakdown_seconds, answered)
     utilisations = _named(columns.utilisation, answered)
+    once = positive(columns.once_seconds)
+    extras = _named(columns.extra, answered)
     bottlenecks = [
         columns.bottleneck_names[index] if 0 <= index < len(columns.bottleneck_names) else None
         for index in columns.bottleneck_indexes
@@ -367,6 +373,8 @@ def _rows(columns: prediction_pb2.Predictions) -> tuple[Prediction, ...]:
             finish_s=finish[row],
             cost=cost[row],
             refusal=refusals[row],
+            once_s=once[row],
+            extra=extras[row],
         )
         for row in range(count)
     )

@@ -48,6 +48,8 @@ class PredictOptions:
     """Model or simulation; None = model."""
     seed: int = 0
     """Seed of whatever is random."""
+    simulated_steps: int = 0
+    """Steps that a simulation counts in each row after warming up; 0 = as many as the estimator thinks right."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -117,6 +119,7 @@ def options_to_wire(options: PredictOptions | None) -> wire.PredictOptions | Non
         allow_fallback=options.allow_fallback,
         columns=[to_number(COLUMNS, column) for column in options.columns],
         seed=options.seed,
+        simulated_steps_count=options.simulated_steps,
     )
     if options.freshness is not None:
         message.freshness = to_number(FRESHNESS, options.freshness)

@@ -7,13 +7,24 @@ from typing import Any, Final
 
 from nodewise.cli.cells import CellParser, choice, flag, moment, number, placement, text, whole
 
-__all__ = ["COLUMNS", "FACTS", "PARAMETER_SERVER_MODES", "PHASES", "REQUIRED", "TRANSFORMER", "Column"]
+__all__ = [
+    "BY_WORKER_MODES",
+    "COLUMNS",
+    "FACTS",
+    "PARAMETER_SERVER_MODES",
+    "PHASES",
+    "REQUIRED",
+    "TRANSFORMER",
+    "Column",
+]
 
 LONGEST_NAME: Final = 256
 LONGEST_DEVICE: Final = 64
 LARGEST_BYTES: Final = 1 << 53
 
 PARAMETER_SERVER_MODES: Final = frozenset({"async", "sync", "hybrid"})
+BY_WORKER_MODES: Final = frozenset({"async", "hybrid"})
+"""Modes of which a step is one worker's mini-batch."""
 PHASES: Final = ("compute_s", "download_s", "upload_s", "update_s")
 TRANSFORMER: Final = ("layers", "hidden_size", "attention_heads", "sequence_length", "vocabulary_size")
 FACTS: Final = ("parameter_bytes", "tensors", "framework", *TRANSFORMER)

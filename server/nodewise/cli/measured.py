@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nodewise.cli.columns import PARAMETER_SERVER_MODES
+from nodewise.cli.columns import BY_WORKER_MODES, PARAMETER_SERVER_MODES
 from nodewise.cli.questions import AskedJob
 from nodewise.cli.tables import Table
 from nodewise_client import Prediction
@@ -80,7 +80,7 @@ class _Batches:
         workers = table.columns["workers"][row]
         if workers in self._by_workers:
             return per_step == round(self._by_workers[workers])
-        if table.columns["sync"][row] == "async" or self._strong is not None:
+        if table.columns["sync"][row] in BY_WORKER_MODES or self._strong is not None:
             return per_step in set(map(round, self._by_workers.values()))
         return round(per_step / workers, 6) in self._shares
 
@@ -124,7 +124,7 @@ def _samples_per_step(table: Table, row: int) -> int | None:
     if batch is None:
         return None
     share = batch * (value("accumulation") or 1)
-    if table.columns["sync"][row] == "async":
+    if table.columns["sync"][row] in BY_WORKER_MODES:
         return share
     degrees = 1
     for name in ("tensor_parallel", "pipeline_parallel", "context_parallel"):

@@ -19,7 +19,7 @@ from nodewise.cli.questions import AskedJob, asked_job, asked_ranges
 from nodewise.cli.service import connected
 from nodewise.cli.table_content import timed_rows, train_rows
 from nodewise.cli.waiting import waiting
-from nodewise_client import NodewiseError, PlacementRule, PredictOptions, RowStatus, SyncMode
+from nodewise_client import Fidelity, NodewiseError, PlacementRule, PredictOptions, RowStatus, SyncMode
 
 __all__ = ["predict"]
 
@@ -44,11 +44,28 @@ def predict(
     batch_per_worker: Annotated[int | None, typer.Option(min=1, help="Samples per worker (weak scaling).")] = None,
     global_batch: Annotated[int | None, typer.Option(min=1, help="Samples per step (strong scaling).")] = None,
     device: Annotated[str | None, typer.Option(help="Accelerator. Default: as in the evidence.")] = None,
+    backup_workers: Annotated[
+        int | None, typer.Option(min=0, help="sync: workers of each step whose result is not waited for.")
+    ] = None,
+    hybrid_sync_fraction: Annotated[
+        float | None, typer.Option(min=0, max=1, help="hybrid: share of mini-batches run synchronously.")
+    ] = None,
+    hybrid_switch_s: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0, help="hybrid: time lost once at the switch.")
+    ] = None,
     link: Annotated[
         float | None, typer.Option(metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own.")
     ] = None,
     estimator: Annotated[str, typer.Option(help="Estimator's name, or auto.")] = "auto",
     coverage: Annotated[float | None, typer.Option(help="Coverage of the interval. Default 0.9.")] = None,
+    fidelity: Annotated[
+        Fidelity, typer.Option(help="By the estimator's model, or by its simulation if it has one.")
+    ] = Fidelity.MODEL,
+    seed: Annotated[int, typer.Option(help="Of whatever is random.")] = 0,
+    simulated_steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="simulate: steps to count in each row. Default: as the estimator thinks right."),
+    ] = None,
     objective: Annotated[Rule, typer.Option(help="What is best.")] = Rule.KNEE,
     share: Annotated[
         float | None, typer.Option(help="knee: share of the first node's throughput that each further must bring.")
@@ -99,19 +116,30 @@ def predict(
         "batch_per_worker": batch_per_worker,
         "global_batch": global_batch,
         "link_bytes_per_s": link,
+        "backup_workers": backup_workers,
+        "hybrid_sync_fraction": hybrid_sync_fraction,
+        "hybrid_switch_s": hybrid_switch_s,
     }
     ranges = asked_ranges(
         asked, nodes=nodes, workers=workers, workers_per_node=workers_per_node, placement=placement, template=template
     )
     if coverage is not None and not 0 < coverage < 1:
         raise InputError(f"--coverage: must be above 0 and below 1, found {coverage:g}")
+    if simulated_steps is not None and fidelity is not Fidelity.SIMULATE:
+        raise InputError(f"--simulated-steps: must come with --fidelity simulate, found {fidelity}")
     with connected(server, timeout_s) as client, waiting("predicting"):
         try:
             result = client.predict(
                 asked.profile,
                 ranges=ranges,
                 objective=goal,
-                options=PredictOptions(estimator=estimator, coverage=coverage),
+                options=PredictOptions(
+                    estimator=estimator,
+                    coverage=coverage,
+                    fidelity=fidelity,
+                    seed=seed,
+                    simulated_steps=simulated_steps or 0,
+                ),
             )
         except NodewiseError as error:
             raise _located(error, asked) or error from None

@@ -106,10 +106,13 @@ def _row(found: Prediction) -> dict[str, Any]:
         "status": found.status,
         "utilisation": found.utilisation,
         "staleness_mean_steps": None if found.staleness is None else found.staleness.mean_steps,
+        "staleness_p95_steps": None if found.staleness is None else found.staleness.p95_steps,
         "memory_bytes": found.memory_bytes,
         "excess_memory_bytes": found.excess_memory_bytes,
         "finish_s": found.finish_s,
+        "once_s": found.once_s,
         "cost": found.cost,
+        "extra": found.extra,
         "refusal": None
         if found.refusal is None
         else {

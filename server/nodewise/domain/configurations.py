@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import SHARED_ROWS, Floats, Ints, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.groups import WorkerGroup, WorkerGroups
 
 __all__ = [
     "DEGREES",
@@ -21,6 +22,8 @@ __all__ = [
     "PlacementRule",
     "Recomputation",
     "SyncMode",
+    "WorkerGroup",
+    "WorkerGroups",
     "packed_nodes",
 ]
 
@@ -29,7 +32,11 @@ UNSTATED: Final = -1
 
 
 class SyncMode(IntEnum):
-    """How workers exchange gradients. ``step`` means one worker's mini-batch if ASYNC, else one global batch."""
+    """How workers exchange gradients. ``step`` means one worker's mini-batch if ASYNC or HYBRID, else one global batch.
+
+    HYBRID: the mini-batches of each worker first synchronously (BSP), then asynchronously (ASP); a step time is the
+    cycle of one worker, averaged over both.
+    """
 
     UNSPECIFIED = 0
     ASYNC = 1
@@ -135,10 +142,13 @@ class Configurations:
         Dictionary of number formats; ``""`` = the job's own.
     backup_workers : int
         Synchronous training: results of a step that are not waited for; its batch is that of the other workers.
-    hybrid_sync_fraction : float
-        Hybrid training: share of steps run synchronously.
+    hybrid_sync_fraction, hybrid_switch_s : float
+        Hybrid training: share of each worker's mini-batches run synchronously; seconds lost once at the switch.
     placement : Placement or None
         Explicit placement; None = every row is packed.
+    worker_groups : WorkerGroups or None
+        Workers that are not alike; None = those of every row are. Read them with :meth:`groups`. Estimators that take
+        them into account list ``groups`` among their columns.
     """
 
     nodes: Ints
@@ -164,7 +174,9 @@ class Configurations:
     precision_index: Ints
     backup_workers: Ints
     hybrid_sync_fraction: Floats
+    hybrid_switch_s: Floats
     placement: Placement | None = None
+    worker_groups: WorkerGroups | None = None
 
     def __len__(self) -> int:
         return len(self.workers)
@@ -209,7 +221,8 @@ class Configurations:
         """Some rows, in the given order."""
         columns = {name: freeze(getattr(self, name)[rows]) for name in _ARRAYS}
         placement = None if self.placement is None else self.placement.take(rows)
-        return self.replaced(**columns, placement=placement)
+        groups = None if self.worker_groups is None else self.worker_groups.take(rows)
+        return self.replaced(**columns, placement=placement, worker_groups=groups)
 
     @staticmethod
     def concatenated(parts: Sequence[Configurations]) -> Configurations:
@@ -221,12 +234,16 @@ class Configurations:
         columns: dict[str, object] = {
             name: freeze(np.concatenate([getattr(part, name) for part in parts])) for name in _ARRAYS
         }
+        grouped = any(part.worker_groups is not None for part in parts)
+        groups = []
         for names, index in (("devices", "device_index"), ("precisions", "precision_index")):
             dictionary: dict[str, int] = {}
             recoded = []
             for part in parts:
-                codes = [dictionary.setdefault(name, len(dictionary)) for name in getattr(part, names)]
-                recoded.append(np.asarray(codes, dtype=np.int64)[getattr(part, index)])
+                codes = np.array([dictionary.setdefault(name, len(dictionary)) for name in getattr(part, names)])
+                recoded.append(codes[getattr(part, index)])
+                if grouped and names == "devices":
+                    groups.append((part.worker_groups or WorkerGroups.none(len(part))).recoded(codes))
             columns[names] = tuple(dictionary)
             columns[index] = freeze(np.concatenate(recoded))
         placement = None
@@ -234,7 +251,8 @@ class Configurations:
             placement = Placement.of(
                 () if part.placement is None else part.placement.row(row) for part in parts for row in range(len(part))
             )
-        return parts[0].replaced(**columns, placement=placement)
+        worker_groups = WorkerGroups.concatenated(groups) if grouped else None
+        return parts[0].replaced(**columns, placement=placement, worker_groups=worker_groups)
 
     def device_names(self) -> list[str]:
         """The accelerator of each row."""
@@ -244,6 +262,33 @@ class Configurations:
         """Workers on each node of a resolved row."""
         explicit = () if self.placement is None else self.placement.row(row)
         return explicit or packed_placement(int(self.workers[row]), int(self.nodes[row]))
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the workers of any row may differ."""
+        return self.worker_groups is not None
+
+    def groups(self, row: int) -> tuple[WorkerGroup, ...]:
+        """Groups of alike workers of a resolved row, at least one: as stated, else all workers on the row's device."""
+        stated = () if self.worker_groups is None else self.worker_groups.row(row, self.devices)
+        return stated or (WorkerGroup(self.devices[self.device_index[row]], int(self.workers[row])),)
+
+    def grouped(self) -> NDArray[np.bool_]:
+        """Rows that state groups which say more than the row: another device, or another compute time."""
+        found = np.zeros(len(self), dtype=bool)
+        if self.worker_groups is not None:
+            groups, rows = self.worker_groups, self.worker_groups.row_of_group()
+            found[rows[(groups.compute_factor != 1.0) | (groups.device_index != self.device_index[rows])]] = True
+        return found
+
+    def cycles_per_step(self) -> Floats:
+        """Steps in a step time: ASYNC and HYBRID, one of each worker; else one."""
+        return np.where(self.steps_by_worker(), self.workers, 1.0)
+
+    def steps_by_worker(self) -> NDArray[np.bool_]:
+        """Rows whose step is one worker's mini-batch: ASYNC and HYBRID."""
+        found: NDArray[np.bool_] = (self.sync_mode == SyncMode.ASYNC) | (self.sync_mode == SyncMode.HYBRID)
+        return found
 
     def degree(self) -> Floats:
         """Workers that hold one copy of the model together: tensor x pipeline x context parallelism.
@@ -264,14 +309,14 @@ class Configurations:
         return np.maximum(replicas - backup, 1)
 
     def samples_per_step(self) -> Floats:
-        """Samples of one step, 0 = not known. ASYNC: one worker's mini-batch; else the global batch."""
+        """Samples of one step, 0 = not known. ASYNC, HYBRID: one worker's mini-batch; else the global batch."""
         per_worker = self.batch_per_worker.astype(np.float64) * self.accumulation
         everyone = np.where(self.global_batch > 0, self.global_batch, per_worker * self.replicas())
-        return np.where(self.sync_mode == SyncMode.ASYNC, per_worker, everyone)
+        return np.where(self.steps_by_worker(), per_worker, everyone)
 
     def minibatches_per_step(self) -> Ints:
-        """Workers' mini-batches in one step: 1 where ASYNC, else the number of workers that are waited for."""
-        return np.where(self.sync_mode == SyncMode.ASYNC, 1, np.maximum(self.workers - self.backup_workers, 1))
+        """Workers' mini-batches in one step: 1 where ASYNC or HYBRID, else the number of workers waited for."""
+        return np.where(self.steps_by_worker(), 1, np.maximum(self.workers - self.backup_workers, 1))
 
     def nodes_held(self) -> Ints:
         """Nodes that a row occupies: those of its workers, and one for each parameter server.
@@ -282,7 +327,7 @@ class Configurations:
 
 
 _NAMES: Final = tuple(field.name for field in fields(Configurations))
-_ARRAYS: Final = tuple(name for name in _NAMES if name not in ("devices", "precisions", "placement"))
+_ARRAYS: Final = tuple(name for name in _NAMES if name not in ("devices", "precisions", "placement", "worker_groups"))
 
 
 def _defaults(rows: int) -> Configurations:
@@ -315,6 +360,7 @@ def _new_defaults(rows: int) -> Configurations:
         precision_index=zeros,
         backup_workers=zeros,
         hybrid_sync_fraction=constant_floats(rows, 0.0),
+        hybrid_switch_s=constant_floats(rows, 0.0),
     )
 
 

@@ -62,7 +62,7 @@ class Objective:
         Judge by the bound that holds with this probability (above 0.5) instead of the point. Rows without a spread are
         not recommended then; if no row has one, all are judged by the point.
     remaining_samples, remaining_epochs : float or None
-        Work left; epochs need the workload's samples per epoch.
+        Work left; epochs need the workload's samples per epoch. Neither = all of the workload's epochs, where known.
     prices : Prices or None
         What nodes cost.
     """

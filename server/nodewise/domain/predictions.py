@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.errors import Refusal
 
@@ -45,10 +46,18 @@ class Options:
         By the model, or by simulation where there is one.
     seed : int
         Seed of whatever is random.
+    simulated_steps : int
+        SIMULATE: steps to count in each row after warming up, workers' cycles where a step is one worker's mini-batch,
+        else rounds; 0 = as many as the model thinks right.
+    budget : Budget or None
+        Time left for the call, None = as much as it takes. No part of the question: an answer must not depend on it. A
+        simulation that it would cut short raises DEADLINE_EXCEEDED.
     """
 
     fidelity: Fidelity = Fidelity.MODEL
     seed: int = 0
+    simulated_steps: int = 0
+    budget: Budget | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +86,7 @@ class Predictions:
     status : int
         Values of :class:`RowStatus`.
     step_s : float
-        Seconds of a step: ASYNC, the cycle of one worker; else one global batch.
+        Seconds of a step: ASYNC and HYBRID, the cycle of one worker; else one global batch.
     log_spread : float
         The model's own standard deviation of ln(step time); ``estimation`` alone makes an interval of it.
     breakdown_s : mapping of name to float column
@@ -92,6 +101,10 @@ class Predictions:
         1 = within what the evidence identifies, 2 = twice the largest scale that it identifies.
     memory_bytes, excess_memory_bytes : float or None
         Memory per device, and how much of it is missing.
+    once_s : float or None
+        Seconds spent once besides the steps, such as at a hybrid's switch; they count in the time to finish.
+    extra : mapping of name to float column
+        What else the model has to say; names carry units (``sync_step_s``, ``lower_bound_steps_per_s``).
     simulated : bool
         Whether the rows were simulated, and ``log_spread`` is that of the simulation.
     refusals, notices : tuple
@@ -110,6 +123,8 @@ class Predictions:
     staleness_p95: Floats | None = None
     memory_bytes: Floats | None = None
     excess_memory_bytes: Floats | None = None
+    once_s: Floats | None = None
+    extra: Mapping[str, Floats] = field(default_factory=lambda: MappingProxyType({}))
     simulated: bool = False
     refusals: tuple[RowRefusal, ...] = ()
     notices: tuple[Notice, ...] = ()
@@ -134,6 +149,8 @@ class Predictions:
         log_spread: Floats | float = 0.0,
         extrapolation: Floats | float = 1.0,
         breakdown_s: Mapping[str, Floats] | None = None,
+        once_s: Floats | float = 0.0,
+        extra: Mapping[str, Floats] | None = None,
         refusals: tuple[RowRefusal, ...] = (),
         notices: tuple[Notice, ...] = (),
     ) -> Predictions:
@@ -160,6 +177,8 @@ class Predictions:
             bottlenecks=tuple(parts),
             bottleneck_index=freeze(np.where(refused, -1, largest)),
             extrapolation=column(extrapolation),
+            once_s=column(once_s) if np.any(once_s) else None,
+            extra={name: column(values) for name, values in (extra or {}).items()},
             refusals=refusals,
             notices=notices,
         )

@@ -15,7 +15,7 @@ from nodewise.domain.predictions import Fidelity, Notice, Predictions
 from nodewise.estimation.derived import derived
 from nodewise.estimation.intervals import interval_of
 from nodewise.estimation.models import Fitted
-from nodewise.estimation.objectives import judged
+from nodewise.estimation.objectives import judged, whole_finish_s
 from nodewise.estimation.question import Answer, Question
 
 __all__ = ["assembled"]
@@ -54,10 +54,11 @@ def _assembled(question: Question, configurations: Configurations, predictions: 
         message = f"{len(far)} rows lie {beyond} (the furthest {furthest:.3g} times)"
         notices = (*notices, Notice("EXTRAPOLATES", message, tuple(far.tolist())))
     finish_s = costs = recommendation = None
-    if question.objective is not None:
-        verdict = judged(
-            question.objective, configurations, predictions, samples_per_s, minibatches_per_s, question.profile.workload
-        )
+    workload = question.profile.workload
+    if question.objective is None:
+        finish_s = whole_finish_s(configurations, predictions, samples_per_s, workload)
+    else:
+        verdict = judged(question.objective, configurations, predictions, samples_per_s, minibatches_per_s, workload)
         finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
         notices = (*notices, *verdict.remarks)
         if verdict.notice is not None:

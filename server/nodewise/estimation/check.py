@@ -28,7 +28,7 @@ MOST_TEXT: Final = 16_384
 """Characters of a name (of a part, a station, a reason) and of a text for people."""
 
 _MEMORY: Final = ("memory_bytes", "excess_memory_bytes")
-_OPTIONAL: Final = ("staleness_mean", "staleness_p95", *_MEMORY)
+_OPTIONAL: Final = ("staleness_mean", "staleness_p95", "once_s", *_MEMORY)
 _STATUSES: Final = tuple(int(status) for status in RowStatus)
 _FIXED: Final = 3
 """Columns of numbers before those of the breakdown."""
@@ -125,6 +125,9 @@ def _wrong_with(predictions: Predictions, rows: int) -> str | None:
         column = getattr(predictions, name)
         if column is not None:
             columns[name] = column
+    # Last, because they alone may be below 0.
+    for name, column in predictions.extra.items():
+        columns[f"extra[{name}]"] = column
     wrong = _wrong_shape(columns, predictions, rows) or _wrong_texts(predictions, rows)
     if wrong is not None or not rows:
         return wrong
@@ -136,6 +139,7 @@ def _wrong_names(predictions: Predictions) -> str | None:
     named: tuple[tuple[str, Iterable[Any]], ...] = (
         ("breakdown_s", predictions.breakdown_s.keys()),
         ("utilisation", predictions.utilisation.keys()),
+        ("extra", predictions.extra.keys()),
         ("bottlenecks", predictions.bottlenecks),
     )
     if not is_a(predictions.bottlenecks, tuple):
@@ -215,7 +219,7 @@ def _wrong_values(columns: Columns, stacked: NDArray[Any], predictions: Predicti
             (f"{name} is not finite" for name, column in columns.items() if not np.isfinite(column).all()),
             "its values are too large to add up",
         )
-    if np.minimum.reduce(stacked, axis=None) < 0.0:
+    if np.minimum.reduce(stacked[: len(stacked) - len(predictions.extra)], axis=None) < 0.0:
         return next(f"{name} is negative" for name, column in columns.items() if column.min() < 0.0)
     if np.maximum.reduce(stacked[1]) > MOST_LOG_SPREAD:
         return f"log_spread is above {MOST_LOG_SPREAD:g}, a factor of e^{MOST_LOG_SPREAD:g}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodewise.domain.columns import Floats, freeze
-from nodewise.domain.configurations import Configurations, SyncMode
+from nodewise.domain.configurations import Configurations
 from nodewise.ports.cache import LruCache
 
 __all__ = ["KEPT_ROWS", "Derived", "derived"]
@@ -22,7 +22,7 @@ class Derived:
     Attributes
     ----------
     cycles_per_step : float
-        Steps per step time: workers where ASYNC, else 1.
+        Steps per step time: workers where ASYNC or HYBRID, else 1.
     samples_per_step, minibatches_per_step : float
         Samples (0 = not known) and workers' mini-batches in one step.
     batch_known : bool
@@ -42,8 +42,7 @@ def derived(configurations: Configurations) -> Derived:
     """The derived columns; remembered by the identity of the configurations."""
     known = _kept.get(configurations)
     if known is None:
-        asynchronous = configurations.sync_mode == SyncMode.ASYNC
-        cycles = freeze(asynchronous * (configurations.workers - 1.0) + 1.0)
+        cycles = freeze(configurations.cycles_per_step())
         samples = freeze(configurations.samples_per_step())
         minibatches = freeze(configurations.minibatches_per_step().astype(float))
         known = Derived(cycles, samples, minibatches, bool((samples > 0).all()))

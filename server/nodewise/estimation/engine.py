@@ -12,7 +12,7 @@ import structlog
 from nodewise.domain.columns import as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.predictions import Notice, Options, Predictions
+from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answers import assembled
 from nodewise.estimation.check import checked
@@ -149,7 +149,8 @@ class Engine:
         """The prepared question if nothing is left to do but to complete it here and now, else None.
 
         That is: the model was fitted before; every estimator concerned runs in the caller's thread; at most INLINE_ROWS
-        rows of a resolved scale of at most INLINE_SCALE. Without, the question belongs in a thread: ``answer``.
+        rows of a resolved scale of at most INLINE_SCALE; no simulation. Without, the question belongs in a thread:
+        ``answer``.
 
         Raises
         ------
@@ -158,6 +159,8 @@ class Engine:
         """
         if question.estimator != AUTO:
             self.estimator(question.estimator)
+        if question.options.fidelity == Fidelity.SIMULATE:
+            return None
         known = self._ready.get(_question_key(question))
         if known is not None:
             return Prepared(question, *known)
@@ -187,6 +190,8 @@ class Engine:
         """Keep what was prepared for ``ready``, if it may be completed in the caller's thread."""
         question, resolved_rows = prepared.question, prepared.configurations
         if not self._inline(question) or not question.profile.digest or len(resolved_rows) > INLINE_ROWS:
+            return
+        if question.options.fidelity == Fidelity.SIMULATE:
             return
         if _scale(resolved_rows) <= INLINE_SCALE:
             self._ready.put(_question_key(question), (resolved_rows, prepared.fitted))

@@ -31,6 +31,7 @@ _DEFAULTS: Final[Mapping[str, int]] = {
     "backup_workers": 0,
 }
 """Columns of whole numbers that an estimator may not know, and the value that states nothing."""
+_HYBRID: Final = ("hybrid_sync_fraction", "hybrid_switch_s")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,9 +94,12 @@ def _stated(
             # Every worker a replica is what an unstated degree means as well.
             stated &= configurations.data_parallel != configurations.workers
         found.append((name, stated))
-    share = configurations.hybrid_sync_fraction
-    if "hybrid_sync_fraction" not in columns and share is not constant_floats(rows, 0.0):
-        found.append(("hybrid_sync_fraction", share != 0.0))
+    for name in _HYBRID:
+        values = getattr(configurations, name)
+        if name not in columns and values is not constant_floats(rows, 0.0):
+            found.append((name, values != 0.0))
+    if configurations.has_groups and "groups" not in columns:
+        found.append(("groups", configurations.grouped()))
     if "precision" not in columns and configurations.precisions != ("",):
         new = np.array([name not in ("", precision) for name in configurations.precisions], dtype=bool)
         found.append(("precision", new[configurations.precision_index]))
@@ -132,6 +136,8 @@ def merged(predictions: Predictions, shown: Shown, rows: int) -> Predictions:
         breakdown_s={name: column(part) for name, part in predictions.breakdown_s.items()},
         utilisation={name: column(part) for name, part in predictions.utilisation.items()},
         bottleneck_index=freeze(bottleneck),
+        once_s=optional(predictions.once_s),
+        extra={name: column(values) for name, values in predictions.extra.items()},
         staleness_mean=optional(predictions.staleness_mean),
         staleness_p95=optional(predictions.staleness_p95),
         memory_bytes=optional(predictions.memory_bytes),

@@ -16,7 +16,7 @@ from nodewise.domain.workload import Workload
 from nodewise.estimation.derived import derived
 from nodewise.estimation.intervals import one_sided_rate
 
-__all__ = ["Verdict", "judged"]
+__all__ = ["Verdict", "judged", "whole_finish_s"]
 
 KNEE_TOLERANCE = 1e-9
 """Relative slack of the knee's comparison: exactly linear scaling must not fail at share 1 by one bit of rounding."""
@@ -24,7 +24,7 @@ KNEE_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Verdict:
-    """Time and cost columns (None = not asked about), the recommendation, and a notice when there is none.
+    """Time and cost columns (None = no work is known), the recommendation, and a notice when there is none.
 
     ``remarks`` hold with or without a recommendation.
     """
@@ -70,7 +70,7 @@ def judged(
     """
     answered = predictions.answered
     everything = predictions.all_answered
-    known = derived(configurations).batch_known if everything else bool((samples_per_s[answered] > 0).all())
+    known = _batch_known(configurations, predictions, samples_per_s)
     rate, rate_name = (samples_per_s, "samples/s") if known else (minibatches_per_s, "mini-batches/s")
     judging = answered
     remarks: tuple[Notice, ...] = ()
@@ -79,7 +79,7 @@ def judged(
         rate = one_sided_rate(predictions, rate, confidence)
         judging, confidence, remarks = _with_spread(predictions, answered, confidence)
         everything = everything and judging is answered
-    work = _work(objective, workload)
+    work = _work(objective, workload, known=known)
     finish_s = None
     if work is not None:
         if not known:
@@ -87,7 +87,7 @@ def judged(
             raise NodewiseError.invalid(
                 [Violation(path, "must be known, here or from the profile's evidence: the work is counted in samples")]
             )
-        finish_s = np.divide(work, rate, out=np.zeros(len(rate)), where=rate > 0)
+        finish_s = _finish_s(work, rate, predictions)
     costs = _costs(objective, configurations, finish_s)
     index: slice | Ints = slice(None) if everything else np.flatnonzero(judging)
     nodes = configurations.nodes[index]
@@ -121,6 +121,28 @@ def judged(
         numbers=numbers,
     )
     return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=remarks)
+
+
+def whole_finish_s(
+    configurations: Configurations, predictions: Predictions, samples_per_s: Floats, workload: Workload
+) -> Floats | None:
+    """Seconds to train all of the workload's epochs, by the point; None where they or the batch are not known."""
+    work = _whole(workload)
+    if work is None or not _batch_known(configurations, predictions, samples_per_s):
+        return None
+    return _finish_s(work, samples_per_s, predictions)
+
+
+def _batch_known(configurations: Configurations, predictions: Predictions, samples_per_s: Floats) -> bool:
+    if predictions.all_answered:
+        return derived(configurations).batch_known
+    return bool((samples_per_s[predictions.answered] > 0).all())
+
+
+def _finish_s(work: float, rate: Floats, predictions: Predictions) -> Floats:
+    """Seconds for so many samples, with what is spent once; 0 in rows that are not answered."""
+    steps_s = np.divide(work, rate, out=np.zeros(len(rate)), where=rate > 0)
+    return steps_s if predictions.once_s is None else steps_s + predictions.once_s
 
 
 def _with_spread(
@@ -207,7 +229,9 @@ def _least_time(rows: _Rows, rule: LeastTime) -> _Choice:
         least = f"; the cheapest row costs {rows.costs.min():.4g}" if rows.costs is not None else ""
         return None, "", f"no row stays within {within}: the smallest has {rows.held.min()} nodes{least}", {}
     candidates = np.flatnonzero(allowed)
-    best = int(candidates[_first(-rows.rate[candidates], rows.nodes[candidates])])
+    # What is spent once may turn the order of rates.
+    slowness = -rows.rate if rows.finish_s is None else rows.finish_s
+    best = int(candidates[_first(slowness[candidates], rows.nodes[candidates])])
     numbers = {_rate_key(rows): float(rows.rate[best])}
     time = f"{rows.rate[best]:.4g} {rows.rate_name}"
     if rows.finish_s is not None:
@@ -251,8 +275,18 @@ def _rate_key(rows: _Rows) -> str:
     return "samples_per_s" if rows.rate_name == "samples/s" else "minibatches_per_s"
 
 
-def _work(objective: Objective, workload: Workload) -> float | None:
-    """Samples left, or None; refuses rules that need them without."""
+def _whole(workload: Workload) -> float | None:
+    """Samples of all epochs, where the profile says how many there are and of how many samples."""
+    if workload.epochs is None or workload.samples_per_epoch is None:
+        return None
+    return workload.epochs * workload.samples_per_epoch
+
+
+def _work(objective: Objective, workload: Workload, *, known: bool) -> float | None:
+    """Samples left: as the objective says, else all of the workload's; refuses rules that need them without.
+
+    Without a known batch the workload's epochs are work only for a rule that needs some.
+    """
     if objective.remaining_samples is not None:
         return objective.remaining_samples
     if objective.remaining_epochs is not None:
@@ -268,13 +302,20 @@ def _work(objective: Objective, workload: Workload) -> float | None:
         return objective.remaining_epochs * workload.samples_per_epoch
     rule = objective.rule
     needs = (isinstance(rule, LeastTime) and rule.max_cost is not None) or (
-        isinstance(rule, LeastCost) and rule.deadline_s is not None
+        isinstance(rule, LeastCost) and (rule.deadline_s is not None or objective.prices is not None)
     )
-    if needs:
+    whole = _whole(workload)
+    if needs and whole is None:
         raise NodewiseError.invalid(
-            [Violation("objective.work", "must be given: the rule compares with a time or a cost")]
+            [
+                Violation(
+                    "objective.work",
+                    "must be given, or the profile's workload.epochs_count and workload.samples_per_epoch: the rule "
+                    "compares with a time or a cost",
+                )
+            ]
         )
-    return None
+    return whole if known or needs else None
 
 
 def _costs(objective: Objective, configurations: Configurations, finish_s: Floats | None) -> Floats | None:
@@ -289,7 +330,10 @@ def _costs(objective: Objective, configurations: Configurations, finish_s: Float
             raise NodewiseError.invalid([Violation("objective.work", "must be given: the rule compares costs")])
         return None
     prices = objective.prices.per_node_hour
-    missing = sorted({name for name in configurations.device_names() if name not in prices and "" not in prices})
+    used = set(configurations.device_names())
+    if configurations.worker_groups is not None:
+        used |= {configurations.devices[index] for index in configurations.worker_groups.device_index.tolist()}
+    missing = sorted(name for name in used if name not in prices and "" not in prices)
     if missing:
         raise NodewiseError.invalid(
             [
@@ -300,4 +344,18 @@ def _costs(objective: Objective, configurations: Configurations, finish_s: Float
         )
     per_device = np.array([prices.get(name, prices.get("", 0.0)) for name in configurations.devices])
     per_node_s = per_device[configurations.device_index] / 3600.0
-    return finish_s * per_node_s * configurations.nodes_held()
+    if configurations.worker_groups is None:
+        return finish_s * per_node_s * configurations.nodes_held()
+    shared_s = _group_price(configurations, per_device / 3600.0, per_node_s)
+    servers = np.maximum(configurations.parameter_servers, 0)
+    return finish_s * (shared_s * configurations.nodes + per_node_s * servers)
+
+
+def _group_price(configurations: Configurations, per_device_s: Floats, per_node_s: Floats) -> Floats:
+    """Price of a second of one of a row's nodes, in proportion to the workers on each device."""
+    groups = configurations.worker_groups
+    assert groups is not None
+    rows = groups.row_of_group()
+    workers = groups.row_workers()
+    paid = np.bincount(rows, weights=groups.workers * per_device_s[groups.device_index], minlength=len(configurations))
+    return np.where(workers > 0, paid / np.maximum(workers, 1), per_node_s)

@@ -108,7 +108,7 @@ class Answer:
     interval : Interval or None
         None = the model has no spread.
     finish_s, costs : float or None
-        Time and cost to do the objective's work.
+        Time and cost to do the objective's work, else all of the workload's epochs; None = neither is known.
     recommendation : Recommendation or None
         None without an objective, or when no row meets it (a notice says why).
     notices : tuple of Notice

@@ -87,7 +87,8 @@ def resolved(configurations: Configurations, defaults: Defaults, max_workers: in
     ------
     NodewiseError
         INVALID_FIELD where the evidence holds several values and the question does not choose, or where a row comes to
-        more than ``max_workers``; CONTRADICTORY_FACTS where degrees, placement or backup workers do not fit.
+        more than ``max_workers``; CONTRADICTORY_FACTS where degrees, placement, groups or backup workers do not fit, or
+        where a row that is not hybrid states how a hybrid runs.
     """
     key = (configurations, defaults, max_workers)
     known = _kept.get(key)
@@ -112,7 +113,8 @@ def _resolve(configurations: Configurations, defaults: Defaults, max_workers: in
 
     if "" in configurations.devices and defaults.devices:
         index = configurations.devices.index("")
-        if (configurations.device_index == index).any():
+        groups = configurations.worker_groups
+        if (configurations.device_index == index).any() or (groups and (groups.device_index == index).any()):
             device = _only(defaults.devices, "configurations.device_names", "")
             changes["devices"] = tuple(device if name == "" else name for name in configurations.devices)
 
@@ -137,19 +139,14 @@ def _resolve(configurations: Configurations, defaults: Defaults, max_workers: in
 
 
 def _scale(configurations: Configurations, defaults: Defaults, max_workers: int) -> tuple[Ints, Ints]:
-    """Nodes and workers: stated, else as placed, else by the workers per node that the evidence shows."""
+    """Nodes and workers: stated, else as placed or grouped, else by the workers per node that the evidence shows."""
     nodes, workers = configurations.nodes, configurations.workers
     if configurations.placement is not None:
         placed_nodes, placed = configurations.placement.nodes_and_workers()
-        for name, stated, follows in (("nodes", nodes, placed_nodes), ("workers", workers, placed)):
-            wrong = (placed > 0) & (stated > 0) & (stated != follows)
-            if wrong.any():
-                row = int(wrong.argmax())
-                raise _contradiction(
-                    [(f"configurations.{name}[{row}]", f"is {stated[row]}, but the row's placement has {follows[row]}")]
-                )
-        nodes = freeze(np.where(nodes == 0, placed_nodes, nodes)) if (nodes == 0).any() else nodes
-        workers = freeze(np.where(workers == 0, placed, workers)) if (workers == 0).any() else workers
+        nodes = _followed("nodes", nodes, placed_nodes, "placement")
+        workers = _followed("workers", workers, placed, "placement")
+    if configurations.worker_groups is not None:
+        workers = _followed("workers", workers, configurations.worker_groups.row_workers(), "groups")
     per_node = defaults.workers_per_node
     # As floats: the product of two large integers may leave the integers.
     most = np.where(workers == 0, nodes * float(per_node), workers)
@@ -170,6 +167,17 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
     return nodes, workers
 
 
+def _followed(name: str, stated: Ints, follows: Ints, what: str) -> Ints:
+    """A stated column, filled with what follows from another; refused where the two disagree. 0 = not said."""
+    wrong = (follows > 0) & (stated > 0) & (stated != follows)
+    if wrong.any():
+        row = int(wrong.argmax())
+        verb = "have" if what.endswith("s") else "has"
+        text = f"is {stated[row]}, but the row's {what} {verb} {follows[row]}"
+        raise _contradiction([(f"configurations.{name}[{row}]", text)])
+    return freeze(np.where(stated == 0, follows, stated)) if (stated == 0).any() else stated
+
+
 def _servers(servers: Ints, sync_mode: Ints, defaults: Defaults) -> Ints:
     """Parameter servers: none where all-reduce, else stated, else the only number in evidence, 1 without any."""
     open_rows = (servers == UNSTATED) & (sync_mode != SyncMode.ALLREDUCE)
@@ -181,7 +189,16 @@ def _servers(servers: Ints, sync_mode: Ints, defaults: Defaults) -> Ints:
 
 
 def _agree(found: Configurations) -> None:
-    """Refuse resolved rows whose degrees or backup workers their workers cannot fill."""
+    """Refuse resolved rows whose degrees or backup workers their workers cannot fill, and hybrids that are none."""
+    for name, field in (
+        ("hybrid_sync_fraction", "hybrid_sync_fractions"),
+        ("hybrid_switch_s", "hybrid_switch_seconds"),
+    ):
+        wrong = (getattr(found, name) > 0.0) & (found.sync_mode != SyncMode.HYBRID)
+        if wrong.any():
+            row = int(wrong.argmax())
+            mode = SyncMode(int(found.sync_mode[row])).name
+            raise _contradiction([(f"configurations.{field}[{row}]", f"must be 0 where sync_modes is {mode}")])
     workers = found.workers
     if all(getattr(found, name).max(initial=0) <= 1 for name in _SPLITTING) and not found.backup_workers.any():
         return

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, Ints
-from nodewise.domain.configurations import Configurations, SyncMode
+from nodewise.domain.configurations import Configurations
 from nodewise.evaluation import segments
 
 __all__ = ["Decisions", "batches_of", "decisions_of"]
@@ -41,7 +41,7 @@ def batches_of(configurations: Configurations) -> tuple[Ints, Ints]:
     """Global batch and samples per step of each row; 0 = not known.
 
     The global batch is the stated one, else replicas x batch per worker x accumulation. A step is one worker's
-    mini-batch where ASYNC (its share of a stated global batch, rounded up), else the global batch.
+    mini-batch where ASYNC or HYBRID (its share of a stated global batch, rounded up), else the global batch.
     """
     replicas = configurations.replicas()
     accumulation = configurations.accumulation
@@ -49,7 +49,7 @@ def batches_of(configurations: Configurations) -> tuple[Ints, Ints]:
     shares = -(-stated // (replicas * accumulation))
     per_worker = np.where(configurations.batch_per_worker > 0, configurations.batch_per_worker, shares) * accumulation
     everyone = np.where(stated > 0, stated, replicas * per_worker)
-    return everyone, np.where(configurations.sync_mode == SyncMode.ASYNC, per_worker, everyone)
+    return everyone, np.where(configurations.steps_by_worker(), per_worker, everyone)
 
 
 def decisions_of(

@@ -21,7 +21,7 @@ _DICTIONARIES: Final = {"devices": "device_index", "precisions": "precision_inde
 _PLAIN: Final = tuple(
     field.name
     for field in fields(Configurations)
-    if field.name not in {"placement", *_DICTIONARIES, *_DICTIONARIES.values()}
+    if field.name not in {"placement", "worker_groups", *_DICTIONARIES, *_DICTIONARIES.values()}
 )
 _PHASES: Final = tuple(field.name for field in fields(PhaseTimings) if field.name != "configurations")
 
@@ -29,7 +29,7 @@ _PHASES: Final = tuple(field.name for field in fields(PhaseTimings) if field.nam
 def configuration_ranks(configurations: Configurations) -> Ints:
     """One number per row, ascending by content: equal numbers, equal configurations.
 
-    An explicit placement that is the packed one equals none.
+    An explicit placement that is the packed one equals none, and so do groups that say no more than their row.
     """
     columns: list[NDArray[Any]] = [getattr(configurations, name) for name in _PLAIN]
     for names, index in _DICTIONARIES.items():
@@ -43,19 +43,28 @@ def configuration_ranks(configurations: Configurations) -> Ints:
             for row, layout in enumerate(explicit)
         ]
         columns.append(_by_value(layouts))
+    if configurations.has_groups:
+        columns.append(_by_value(_groups(configurations)))
     return _dense_ranks(columns, len(configurations))
 
 
 def compact(configurations: Configurations) -> Configurations:
-    """The same rows without what they do not use: dictionaries hold their own names, in order; no empty placement."""
+    """The same rows without what they do not use: dictionaries hold their own names, in order; no empty columns."""
     changes: dict[str, object] = {}
+    groups = configurations.worker_groups
+    if groups is not None and not len(groups.workers):
+        groups = changes["worker_groups"] = None
     for names, index in _DICTIONARIES.items():
         dictionary, column = getattr(configurations, names), getattr(configurations, index)
-        used = tuple(sorted({dictionary[code] for code in np.unique(column).tolist()})) or ("",)
+        in_groups = groups.device_index if groups is not None and names == "devices" else column[:0]
+        in_use = np.unique(np.concatenate((column, in_groups)))
+        used = tuple(sorted({dictionary[code] for code in in_use.tolist()})) or ("",)
         if used != dictionary:
             number = {name: code for code, name in enumerate(used)}
             codes = np.array([number.get(name, 0) for name in dictionary], dtype=np.int64)
             changes[names], changes[index] = used, freeze(codes[column])
+            if groups is not None and names == "devices":
+                changes["worker_groups"] = groups.recoded(codes)
     if configurations.placement is not None and not len(configurations.placement.workers):
         changes["placement"] = None
     return configurations.replaced(**changes) if changes else configurations
@@ -76,6 +85,8 @@ def canonical_order(table: MeasurementTable) -> Ints:
     ]
     if table.configurations.placement is not None:
         columns.append(_by_value(_layouts(table.configurations.placement)))
+    if table.configurations.worker_groups is not None:
+        columns.append(_by_value(_groups(table.configurations)))
     if len(table.phase_rows):
         for name in _PHASES:
             column = np.full(len(table), -np.inf)
@@ -94,7 +105,18 @@ def _layouts(placement: Placement) -> list[tuple[int, ...]]:
     return [tuple(workers[first:last]) for first, last in itertools.pairwise(offsets)]
 
 
-def _by_value(values: Sequence[tuple[int, ...]]) -> Ints:
+def _groups(configurations: Configurations) -> list[tuple[Any, ...]]:
+    """What the groups of each row say; nothing where they say no more than their row."""
+    stated = configurations.grouped().tolist()
+    return [
+        tuple((group.device, group.workers, group.compute_factor) for group in configurations.groups(row))
+        if stated[row]
+        else ()
+        for row in range(len(configurations))
+    ]
+
+
+def _by_value(values: Sequence[tuple[Any, ...]]) -> Ints:
     number = {value: rank for rank, value in enumerate(sorted(set(values)))}
     return np.array([number[value] for value in values], dtype=np.int64)
 

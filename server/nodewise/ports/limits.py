@@ -24,6 +24,8 @@ class Limits:
         Rows of a table.
     max_nodes, max_workers : int
         Largest configuration that is taken for a question and not for a slip; exact models are linear in it.
+    simulated_steps_per_call : int
+        Steps that a call's simulations count, of all rows together: minutes of computing.
     reply_bytes : int
         Largest reply: gRPC's default for what a client takes.
     """
@@ -34,4 +36,5 @@ class Limits:
     backtest_rows: int = 100_000
     max_nodes: int = 16_384
     max_workers: int = 131_072
+    simulated_steps_per_call: int = 10_000_000
     reply_bytes: int = 4 * 1024 * 1024

@@ -17,8 +17,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
-from nodewise.domain.configurations import Configurations, Placement
+from nodewise.domain.columns import Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.configurations import Configurations, Placement, WorkerGroups
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.profile import UNKNOWN, Observations, PhaseTimings
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
@@ -54,6 +54,7 @@ CONFIGURATION_COLUMNS: Final[Mapping[str, int | float]] = {
     "recomputation": 0,
     "backup_workers": 0,
     "hybrid_sync_fraction": 0.0,
+    "hybrid_switch_s": 0.0,
 }
 DICTIONARIES: Final[Mapping[str, str]] = {"devices": "device_index", "precisions": "precision_index"}
 PHASE_COLUMNS: Final[Mapping[str, int | float]] = {
@@ -176,6 +177,18 @@ def _configurations_to_json(configurations: Configurations, path: str) -> dict[s
             "counts": np.diff(placement.offsets).tolist(),
             "workers": placement.workers[placement.offsets[0] : placement.offsets[-1]].tolist(),
         }
+    groups = configurations.worker_groups
+    if groups is not None and len(groups.workers):
+        entries = slice(groups.offsets[0], groups.offsets[-1])
+        factors = groups.compute_factor[entries]
+        if not np.isfinite(factors).all():
+            raise invalid_field(f"{path}.groups", "must have finite compute factors")
+        found["groups"] = {
+            "counts": np.diff(groups.offsets).tolist(),
+            "workers": groups.workers[entries].tolist(),
+            "devices": [configurations.devices[index] for index in groups.device_index[entries].tolist()],
+            "compute_factors": factors.tolist(),
+        }
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -252,12 +265,36 @@ def _placement_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> Plac
     return Placement(freeze(offsets), freeze(np.array(workers, dtype=np.int64)))
 
 
+def _groups_from_json(
+    parts: Sequence[tuple[int, Mapping[str, Any]]], devices: tuple[str, ...]
+) -> tuple[tuple[str, ...], WorkerGroups]:
+    """The rows' devices with those of groups after them, and the groups."""
+    order = {name: code for code, name in enumerate(devices)}
+    counts: list[int] = []
+    workers: list[int] = []
+    index: list[int] = []
+    factors: list[float] = []
+    for rows, part in parts:
+        given = part.get("groups")
+        if given is None:
+            counts += [0] * rows
+            continue
+        counts += given["counts"]
+        workers += given["workers"]
+        index += [order.setdefault(name, len(order)) for name in given["devices"]]
+        factors += given["compute_factors"]
+    offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+    return tuple(order), WorkerGroups(freeze(offsets), as_ints(workers), as_ints(index), as_floats(factors))
+
+
 def _configurations_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> Configurations:
     columns: dict[str, Any] = {
         name: _column_from_json(parts, name, default) for name, default in CONFIGURATION_COLUMNS.items()
     }
     for names, index in DICTIONARIES.items():
         columns[names], columns[index] = _dictionary_from_json(parts, names)
+    if any("groups" in part for _, part in parts):
+        columns["devices"], columns["worker_groups"] = _groups_from_json(parts, columns["devices"])
     return Configurations(**columns, placement=_placement_from_json(parts))
 
 

@@ -16,13 +16,13 @@ from nodewise.domain.workload import Network, Workload
 
 __all__ = ["DIGEST_VERSION", "content_digest"]
 
-DIGEST_VERSION: Final = 1
+DIGEST_VERSION: Final = 2
 """Changes whenever the same content would get another digest; stored digests of other versions are not used."""
 
 _CONFIGURATIONS: Final = tuple(
     f.name
     for f in fields(Configurations)
-    if f.name not in {"devices", "device_index", "precisions", "precision_index", "placement"}
+    if f.name not in {"devices", "device_index", "precisions", "precision_index", "placement", "worker_groups"}
 )
 _PHASES: Final = tuple(f.name for f in fields(PhaseTimings) if f.name != "configurations")
 _OBSERVATIONS: Final = tuple(f.name for f in fields(Observations) if f.name != "configurations")
@@ -70,12 +70,17 @@ def _add(parts: list[Any], runs: PhaseTimings | Observations, names: Sequence[st
     placement = configurations.placement
     packed = placement is None or not len(placement.workers)
     placed = 0 if placement is None or packed else len(placement.workers)
-    parts.append(f"|{rows}|{devices}|{precisions}|{placed}|".encode())
+    groups = configurations.worker_groups
+    grouped = 0 if groups is None else len(groups.workers)
+    parts.append(f"|{rows}|{devices}|{precisions}|{placed}|{grouped}|".encode())
     parts += (device_index, precision_index)
     parts += [getattr(configurations, name) for name in _CONFIGURATIONS]
     parts += [getattr(runs, name) for name in names]
     if placement is not None and not packed:
         parts += (placement.offsets, placement.workers)
+    if groups is not None and grouped:
+        in_groups, index = _in_order_of_use(configurations.devices, groups.device_index)
+        parts += (repr(in_groups).encode(), groups.offsets, groups.workers, index, groups.compute_factor)
 
 
 def _in_order_of_use(names: tuple[str, ...], index: Ints) -> tuple[tuple[str, ...], Ints]:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
@@ -14,10 +14,12 @@ import structlog
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.objective import Objective
+from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import AUTO, Answer, Question
 from nodewise.ports.cache import LruCache
 from nodewise.ports.limits import Limits
+from nodewise.rpc.budgets import CallBudget
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.errors import internal_error, status_of
 from nodewise.rpc.paging import page
@@ -31,6 +33,7 @@ from nodewise.rpc.wire_predictions import (
     read_objective,
     read_options,
     too_large,
+    too_long,
     too_many,
     write_basis,
     write_predictions,
@@ -70,13 +73,23 @@ class Predictions:
         Finds profiles.
     executor : Executor
         Threads for fits, large questions and estimators that do not run inline.
+    simulations : Executor or None
+        Threads for simulations, which take long; None = the same.
     """
 
-    def __init__(self, engine: Engine, sources: ProfileSources, limits: Limits, executor: Executor) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        sources: ProfileSources,
+        limits: Limits,
+        executor: Executor,
+        simulations: Executor | None = None,
+    ) -> None:
         self._engine = engine
         self._sources = sources
         self._limits = limits
         self._executor = executor
+        self._simulations = simulations or executor
         self._replies: LruCache[tuple[object, ...], bytes] = LruCache(REPLIES_BYTES)
 
     async def predict(self, request: pb.PredictRequest, call: Call) -> bytes:
@@ -86,6 +99,8 @@ class Predictions:
         """
         options = read_options(request.options)
         configurations = read_candidates(request.configurations, request.ranges, self._limits)
+        if options.options.simulated_steps:
+            self._check_steps(len(configurations), options)
         objective = read_objective(request.objective) if request.HasField("objective") else None
         profile = await self._sources.profile(request.profile)
         question = Question(
@@ -100,7 +115,7 @@ class Predictions:
         )
         prepared = self._engine.ready(question)
         if prepared is None:
-            return _reply(await run_in(self._executor, self._engine.answer, question), options)
+            return _reply(await self._slowly(question, call), options)
         key = (prepared.key, options.columns)
         reply = self._replies.get(key)
         if reply is None:
@@ -108,13 +123,26 @@ class Predictions:
             self._replies.put(key, reply, len(reply))
         return reply
 
-    async def answer(self, question: Question) -> Answer:
+    async def answer(self, question: Question, call: Call) -> Answer:
         """Here and now where that takes no longer than a look at a fitted model, else in a thread."""
         prepared = self._engine.ready(question)
-        if prepared is not None:
-            return self._engine.complete(prepared)
-        answered: Answer = await run_in(self._executor, self._engine.answer, question)
+        return await self._slowly(question, call) if prepared is None else self._engine.complete(prepared)
+
+    async def _slowly(self, question: Question, call: Call) -> Answer:
+        """In a thread, which learns how long the call still waits."""
+        budget = CallBudget(call)
+        asked = replace(question, options=replace(question.options, budget=budget))
+        executor = self._simulations if question.options.fidelity == Fidelity.SIMULATE else self._executor
+        try:
+            answered: Answer = await run_in(executor, self._engine.answer, asked)
+        finally:
+            budget.end()
         return answered
+
+    def _check_steps(self, rows: int, options: ReadOptions) -> None:
+        refused = too_long(rows, options.options, self._limits)
+        if refused is not None:
+            raise refused
 
     async def batch_predict(self, request: pb.BatchPredictRequest, call: Call) -> pb.BatchPredictResponse:
         """Many jobs; each fails alone."""
@@ -127,9 +155,12 @@ class Predictions:
             self._engine.estimator(options.estimator)
         turn = _Turn(call)
         jobs = await self._jobs(request, turn)
+        if options.options.simulated_steps:
+            rows = sum(len(job.configurations) for job in jobs if job.configurations is not None)
+            self._check_steps(rows, options)
         results: list[Answer | NodewiseError] = []
         for number, (job, message) in enumerate(zip(jobs, request.jobs)):
-            results.append(await self._job_answer(job, message, options, number))
+            results.append(await self._job_answer(job, message, options, number, call))
             await turn.over(f"{len(results)} of {len(jobs)} jobs were answered in time")
         return _batch_reply(results, options)
 
@@ -162,7 +193,7 @@ class Predictions:
         return jobs
 
     async def _job_answer(
-        self, job: _Job, message: pb.BatchJob, options: ReadOptions, number: int
+        self, job: _Job, message: pb.BatchJob, options: ReadOptions, number: int, call: Call
     ) -> Answer | NodewiseError:
         if job.error is not None or job.configurations is None:
             assert job.error is not None
@@ -179,7 +210,8 @@ class Predictions:
                     coverage=options.coverage,
                     freshness=options.freshness,
                     allow_fallback=options.allow_fallback,
-                )
+                ),
+                call,
             )
         except NodewiseError as error:
             return prefixed(error, f"jobs[{number}].")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.estimation.engine import Engine
+from nodewise.estimation.question import Answer, Question
 from nodewise.estimation.registry import Loaded
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
@@ -16,7 +18,7 @@ from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.paging import page
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_plugins import write_problem
-from nodewise.rpc.wire_predictions import read_options
+from nodewise.rpc.wire_predictions import read_options, too_long
 from nodewise.rpc.wire_schedules import read_job, read_pools, read_quotas, read_time, write_decision
 from nodewise.scheduling.budget import Until
 from nodewise.scheduling.decide import decide
@@ -75,6 +77,7 @@ class Schedules:
             except NodewiseError as error:
                 profile = error
             jobs.append(read_job(message, profile, f"jobs[{number}]", self._limits))
+        budget = Until(call.remaining_s() * REPLY_SHARE)
         question = ScheduleQuestion(
             now_s=read_time(request.now),
             pools=read_pools(request.cluster.pools),
@@ -83,22 +86,27 @@ class Schedules:
             memory=request.policy_state,
             quotas=read_quotas(request.quotas),
             estimator=options.estimator,
-            options=options.options,
+            options=replace(options.options, budget=budget),
             coverage=options.coverage,
             freshness=options.freshness,
             allow_fallback=options.allow_fallback,
         )
-        budget = Until(call.remaining_s() * REPLY_SHARE)
         decision: Decision = await run_in(
             self._executor,
             decide,
             question,
             loaded.record,
-            self._engine.answer,
+            self._answer,
             budget,
             ScheduleLimits(jobs=self._limits.jobs_per_call),
         )
         return write_decision(decision, time.perf_counter() - started)
+
+    def _answer(self, question: Question) -> Answer:
+        refused = too_long(len(question.configurations), question.options, self._limits)
+        if refused is not None:
+            raise refused
+        return self._engine.answer(question)
 
     def _policy(self, name: str) -> Loaded[PolicyRecord]:
         loaded = self._engine.registry.policies.get(name)

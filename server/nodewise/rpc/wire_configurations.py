@@ -21,6 +21,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.ports.cache import LruCache
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader
+from nodewise.rpc.wire_groups import grouped_workers, read_groups, write_groups
 from nodewise_protos.v1 import configuration_pb2 as pb
 
 __all__ = ["read_candidates", "read_configurations", "read_evidence", "read_template", "write_configurations"]
@@ -43,6 +44,8 @@ _INTS: Final = (
     ("recomputations", "recomputation", 0, 0, int(max(Recomputation))),
     ("backup_workers", "backup_workers", 0, 0, 1 << 20),
 )
+LONGEST_SWITCH_S: Final = 1e7
+"""Longest switch of a hybrid that is taken for a time in seconds and not for a slip of unit."""
 KEPT_ROWS: Final = 1 << 17
 """Rows of questions that are remembered as they were read, together."""
 
@@ -54,8 +57,12 @@ _COLUMNS: Final = (
     "precisions",
     "link_bytes_per_second",
     "hybrid_sync_fractions",
+    "hybrid_switch_seconds",
+    "group_offsets",
     *(wire for wire, *_ in _INTS),
 )
+_OFFSETS: Final = frozenset({"placement_offsets", "group_offsets"})
+"""Columns with one entry more than there are rows."""
 
 
 def read_candidates(
@@ -126,8 +133,10 @@ def _explicit(data: bytes, path: str, limits: Limits) -> Configurations:
     stated = found.nodes + found.workers > 0
     if found.placement is not None:
         stated |= np.diff(found.placement.offsets) > 0
+    if found.worker_groups is not None:
+        stated |= found.worker_groups.counts() > 0
     if reader.clean and not stated.all():
-        reader.wrong(f"{path}.workers[{int(stated.argmin())}]", "must be given unless nodes or a placement is")
+        reader.wrong(f"{path}.workers[{int(stated.argmin())}]", "must be given unless nodes, a placement or groups are")
     reader.finish()
     return found
 
@@ -138,7 +147,7 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
     for name in _COLUMNS:
         values = getattr(message, name)
         if values:
-            rows = max(rows, len(values) - (name == "placement_offsets"))
+            rows = max(rows, len(values) - (name in _OFFSETS))
     if rows > limits.rows_per_call and rows > limits.rows_per_batch and rows > limits.backtest_rows:
         raise NodewiseError(
             Reason.LIMIT_EXCEEDED,
@@ -158,6 +167,10 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
     if message.hybrid_sync_fractions:
         columns["hybrid_sync_fraction"] = reader.floats(
             message.hybrid_sync_fractions, f"{path}.hybrid_sync_fractions", rows, default=0.0, most=1.0
+        )
+    if message.hybrid_switch_seconds:
+        columns["hybrid_switch_s"] = reader.floats(
+            message.hybrid_switch_seconds, f"{path}.hybrid_switch_seconds", rows, default=0.0, most=LONGEST_SWITCH_S
         )
     columns.update(_dictionaries(message, path, rows, reader))
     found = Configurations.of(rows).replaced(**columns)
@@ -187,6 +200,8 @@ def _dictionaries(message: pb.Configurations, path: str, rows: int, reader: Read
         columns.update(_precisions(message, path, rows, reader))
     if message.placement_workers or message.placement_offsets:
         columns["placement"] = _placement(message, path, rows, reader)
+    if message.group_offsets or message.group_workers or message.group_device_indexes or message.group_compute_factors:
+        columns.update(read_groups(message, path, rows, reader))
     return columns
 
 
@@ -195,7 +210,7 @@ def _devices(message: pb.Configurations, path: str, rows: int, reader: Reader) -
         reader.text(name, f"{path}.device_names[{number}]", 64)
     most = len(message.device_names) - 1
     index = reader.ints(message.device_indexes, f"{path}.device_indexes", rows, default=0, most=most)
-    if len(message.device_names) > 1 and not message.device_indexes:
+    if len(message.device_names) > 1 and not message.device_indexes and not message.group_device_indexes:
         reader.wrong(f"{path}.device_indexes", "must be given when there is more than one device name")
     return {"devices": tuple(message.device_names), "device_index": index}
 
@@ -231,20 +246,23 @@ def _placement(message: pb.Configurations, path: str, rows: int, reader: Reader)
 
 def _consistent(found: Configurations, path: str, reader: Reader) -> None:
     """Columns that are right one by one must agree with each other."""
-    both = (found.nodes > 0) & (found.workers > 0)
-    short = both & (found.workers < found.nodes)
+    everyone = found.workers
+    if found.worker_groups is not None:
+        everyone = grouped_workers(everyone, found.worker_groups, path, reader)
+    both = (found.nodes > 0) & (everyone > 0)
+    short = both & (everyone < found.nodes)
     if short.any():
         row = int(short.argmax())
         reader.contradicts(
             f"{path}.workers[{row}]",
-            f"{found.workers[row]} workers cannot fill {found.nodes[row]} nodes: every node runs at least one",
+            f"{everyone[row]} workers cannot fill {found.nodes[row]} nodes: every node runs at least one",
         )
     if found.placement is not None:
         for row in range(len(found)):
             layout = found.placement.row(row)
             if not layout:
                 continue
-            nodes, workers = int(found.nodes[row]), int(found.workers[row])
+            nodes, workers = int(found.nodes[row]), int(everyone[row])
             if (workers and sum(layout) != workers) or (nodes and len(layout) != nodes):
                 reader.contradicts(
                     f"{path}.placement_workers",
@@ -272,6 +290,8 @@ def read_evidence(message: pb.Configurations, path: str, reader: Reader, limits:
     found = read_configurations(message, path, reader, limits)
     if not len(found):
         return found
+    if found.worker_groups is not None:
+        found = found.replaced(workers=grouped_workers(found.workers, found.worker_groups, path, reader))
     for name, column in (("nodes", found.nodes), ("workers", found.workers)):
         if (column == 0).any():
             reader.wrong(f"{path}.{name}", "must be given: evidence says what really ran")
@@ -286,8 +306,8 @@ def read_evidence(message: pb.Configurations, path: str, reader: Reader, limits:
 
 def read_template(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
     """One row that says how a job runs, without its scale."""
-    if message.nodes or message.workers or message.placement_workers:
-        reader.wrong(path, "must leave nodes, workers and placement empty: they are what varies")
+    if message.nodes or message.workers or message.placement_workers or message.group_workers:
+        reader.wrong(path, "must leave nodes, workers, placement and groups empty: they are what varies")
     found = read_configurations(message, path, reader, limits)
     if len(found) > 1:
         reader.wrong(path, f"must have one row, found {len(found)}")
@@ -360,6 +380,10 @@ def write_configurations(configurations: Configurations) -> pb.Configurations:
         message.link_bytes_per_second.extend(configurations.link_bytes_per_s.tolist())
     if configurations.hybrid_sync_fraction.any():
         message.hybrid_sync_fractions.extend(configurations.hybrid_sync_fraction.tolist())
+    if configurations.hybrid_switch_s.any():
+        message.hybrid_switch_seconds.extend(configurations.hybrid_switch_s.tolist())
+    if configurations.worker_groups is not None:
+        write_groups(configurations, message)
     if configurations.devices != ("",):
         message.device_names.extend(configurations.devices)
         message.device_indexes.extend(configurations.device_index.tolist())

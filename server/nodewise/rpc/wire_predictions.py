@@ -24,6 +24,7 @@ from nodewise.domain.objective import (
 )
 from nodewise.domain.predictions import Fidelity, Options
 from nodewise.estimation.question import AUTO, Answer, Basis, Freshness
+from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_profiles import timestamp
 from nodewise_protos.v1 import objective_pb2, prediction_pb2
@@ -35,6 +36,7 @@ __all__ = [
     "read_objective",
     "read_options",
     "too_large",
+    "too_long",
     "too_many",
     "write_basis",
     "write_predictions",
@@ -81,6 +83,9 @@ def _options(data: bytes, path: str) -> ReadOptions:
     known_freshness = reader.whole(message.freshness, f"{path}.freshness", most=int(max(Freshness)))
     known_fidelity = reader.whole(message.fidelity, f"{path}.fidelity", most=int(max(Fidelity)))
     reader.text(message.estimator, f"{path}.estimator", 63)
+    steps = reader.whole(message.simulated_steps_count, f"{path}.simulated_steps_count", most=2**31 - 1)
+    if steps and known_fidelity != Fidelity.SIMULATE:
+        reader.wrong(f"{path}.simulated_steps_count", "must be 0 unless fidelity is FIDELITY_SIMULATE")
     columns = frozenset(int(column) for column in message.columns)
     for column in columns - _EVERYTHING - {prediction_pb2.PREDICTION_COLUMN_NONE}:
         reader.wrong(f"{path}.columns", f"must name columns of PredictionColumn, found {column}")
@@ -91,7 +96,7 @@ def _options(data: bytes, path: str) -> ReadOptions:
         freshness=Freshness(known_freshness or Freshness.WAIT),
         allow_fallback=message.allow_fallback,
         columns=columns & _EVERYTHING if columns else _EVERYTHING,
-        options=Options(fidelity=Fidelity(known_fidelity or Fidelity.MODEL), seed=message.seed),
+        options=Options(fidelity=Fidelity(known_fidelity or Fidelity.MODEL), seed=message.seed, simulated_steps=steps),
     )
 
 
@@ -178,6 +183,7 @@ def write_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> pre
     }
     if any(np.logical_or.reduce(answer.samples_per_s) for answer in answers):
         fields["samples_per_second"] = joined(lambda answer: answer.samples_per_s)
+    fields["once_seconds"] = joined(lambda answer: answer.predictions.once_s)
     for column in columns:
         fields.update(_OPTIONAL[column](answers, joined))
     fields.update(_bottlenecks(answers))
@@ -238,6 +244,10 @@ def _staleness(_: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
     }
 
 
+def _extra(answers: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
+    return {"extra": _named(answers, joined, lambda answer: answer.predictions.extra)}
+
+
 def _memory(_: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
     return {
         "memory_bytes": joined(lambda answer: answer.predictions.memory_bytes),
@@ -260,6 +270,7 @@ _OPTIONAL: Final[Mapping[int, Callable[[Sequence[Answer], _Joined], dict[str, An
         prediction_pb2.PREDICTION_COLUMN_STALENESS: _staleness,
         prediction_pb2.PREDICTION_COLUMN_MEMORY: _memory,
         prediction_pb2.PREDICTION_COLUMN_WORK: _work,
+        prediction_pb2.PREDICTION_COLUMN_EXTRA: _extra,
     }
 )
 _EVERYTHING: Final = frozenset(_OPTIONAL)
@@ -274,6 +285,7 @@ _HAS: Final[Mapping[int, Callable[[Answer], bool]]] = MappingProxyType(
         prediction_pb2.PREDICTION_COLUMN_STALENESS: lambda answer: answer.predictions.staleness_mean is not None,
         prediction_pb2.PREDICTION_COLUMN_MEMORY: lambda answer: answer.predictions.memory_bytes is not None,
         prediction_pb2.PREDICTION_COLUMN_WORK: lambda answer: answer.finish_s is not None,
+        prediction_pb2.PREDICTION_COLUMN_EXTRA: lambda answer: bool(answer.predictions.extra),
     }
 )
 
@@ -374,6 +386,24 @@ def too_large(found_bytes: int, limit_bytes: int) -> NodewiseError:
             "limit": "reply_bytes",
             "value": str(limit_bytes),
             "found": str(found_bytes),
+            "alternative": "StreamPredict",
+        },
+    )
+
+
+def too_long(rows: int, options: Options, limits: Limits) -> NodewiseError | None:
+    """What stands against a simulation of more steps than a call takes; None = nothing."""
+    found, most = rows * options.simulated_steps, limits.simulated_steps_per_call
+    if found <= most:
+        return None
+    return NodewiseError(
+        Reason.LIMIT_EXCEEDED,
+        f"options.simulated_steps_count: {rows} rows of {options.simulated_steps} simulated steps are {found}, a call "
+        f"takes simulated_steps_per_call = {most}; ask for fewer steps or rows, or send the parts over StreamPredict",
+        {
+            "limit": "simulated_steps_per_call",
+            "value": str(most),
+            "found": str(found),
             "alternative": "StreamPredict",
         },
     )

@@ -71,9 +71,11 @@ class Application:
     def __init__(self, settings: Settings, registry: Registry, store: ProfileStore) -> None:
         self._settings = settings
         self._store = store
-        # Apart, so that a plugin that never returns keeps no profile from being read, and a fit ahead no answer.
+        # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, and a
+        # simulation no model's.
         self._reads = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-reads")
         self._work = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-work")
+        self._simulations = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-simulations")
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="nodewise-ahead")
         self._waiting_ahead: set[str] = set()
         self._writer = StoreWriter(store)
@@ -144,7 +146,7 @@ class Application:
         """Wait a moment for the pools' threads."""
 
         def end() -> None:
-            for pool in (self._ahead, self._work, self._reads):
+            for pool in (self._ahead, self._simulations, self._work, self._reads):
                 pool.shutdown(wait=True, cancel_futures=True)
 
         ending = threading.Thread(target=end, daemon=True)
@@ -160,7 +162,7 @@ class Application:
 
     def _handlers(self) -> list[grpc.GenericRpcHandler]:
         sources = ProfileSources(self._reader, self._limits, self._reads)
-        predictions = Predictions(self._engine, sources, self._limits, self._work)
+        predictions = Predictions(self._engine, sources, self._limits, self._work, self._simulations)
         profiles = Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._fit_ahead)
         schedules = Schedules(self._engine, sources, self._limits, self._work, self._settings.default_policy)
         evaluations = Evaluations(self._engine, self._limits, self._work)

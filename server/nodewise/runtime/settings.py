@@ -36,6 +36,7 @@ class LimitSettings(BaseModel):
     backtest_rows: int = Field(Limits().backtest_rows, ge=1)
     max_nodes: int = Field(Limits().max_nodes, ge=1, le=1 << 20)
     max_workers: int = Field(Limits().max_workers, ge=1, le=1 << 20)
+    simulated_steps_per_call: int = Field(Limits().simulated_steps_per_call, ge=1)
     reply_bytes: int = Field(Limits().reply_bytes, ge=1024)
 
     def limits(self) -> Limits:

@@ -27,7 +27,9 @@ _Part = tuple[int, str, bytes, float, int]
 MAX_SHARED_ROWS: Final = 4_096
 """Rows of candidates that are kept between calls; 256 sets of that size take some 50 MB."""
 _ARRAYS: Final = tuple(
-    each.name for each in fields(Configurations) if each.name not in ("devices", "precisions", "placement")
+    each.name
+    for each in fields(Configurations)
+    if each.name not in ("devices", "precisions", "placement", "worker_groups")
 )
 
 

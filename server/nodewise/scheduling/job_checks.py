@@ -84,6 +84,7 @@ class JobReader:
             "workers": bool(template.workers[0]),
             "device_names": bool(template.device_names()[0]),
             "placement_workers": template.placement is not None and bool(template.placement.row(0)),
+            "group_workers": template.worker_groups is not None and bool(template.worker_groups.counts()[0]),
         }
         for name, stated in filled_in.items():
             if stated:

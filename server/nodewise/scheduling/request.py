@@ -58,7 +58,8 @@ class JobQuestion:
     weight : float
         0 = 1.
     template : Configurations or None
-        One row: sync mode, servers, batch. Nodes, workers, devices and placement are filled in and must not be stated.
+        One row: sync mode, servers, batch. Nodes, workers, devices, placement and groups are the scheduler's and must
+        not be stated.
     submit_time_s, deadline_s : float
         Seconds since 1970.
     restart_cost_s, minimum_run_s, attained_service_device_s : float

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profile_batches import rows_of
 
-from nodewise.domain.configurations import Configurations, Placement
+from nodewise.domain.configurations import Configurations, Placement, WorkerGroup, WorkerGroups
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Layer, Network, Workload
 from nodewise.profiles.batches import Batch, content_hash, encode_batch
@@ -53,7 +53,10 @@ def configurations(draw: st.DrawFn, rows: int) -> Configurations:
         found[index] = np.array(draw(st.lists(codes, min_size=rows, max_size=rows)), dtype=np.int64)
     placements = st.lists(st.lists(st.integers(1, 8), max_size=2), min_size=rows, max_size=rows)
     placement = draw(st.none() | placements.map(Placement.of))
-    return Configurations(**found, placement=placement)
+    group = st.builds(WorkerGroup, st.sampled_from(found["devices"]), st.integers(1, 8), FLOATS)
+    rows_groups = st.lists(st.lists(group, max_size=2), min_size=rows, max_size=rows)
+    groups = draw(st.none() | rows_groups.map(lambda listed: WorkerGroups.of(listed, found["devices"])))
+    return Configurations(**found, placement=placement, worker_groups=groups)
 
 
 @st.composite

@@ -23,6 +23,7 @@ from nodewise_client import (
     TraceReference,
     Transformer,
     Work,
+    WorkerGroup,
     Workload,
     _columns,
     _enums,
@@ -40,8 +41,11 @@ values = {
     "sequence_parallel": st.booleans(),
     "link_bytes_per_s": st.floats(1, 1e12),
     "hybrid_sync_fraction": st.floats(0, 1),
+    "hybrid_switch_s": st.floats(0, 1e6),
     "placement": st.lists(counts, max_size=4).map(tuple),
 }
+groups = st.builds(WorkerGroup, workers=counts, device=st.sampled_from(["V100", "K80"]), compute_factor=st.floats(1, 9))
+values["groups"] = st.lists(groups, min_size=1, max_size=3).map(tuple)
 
 
 @st.composite
@@ -58,6 +62,17 @@ def configurations(draw):
 def test_configurations_survive_the_wire(given_configurations):
     message = configurations_to_wire(given_configurations)
     assert configurations_from_wire(type(message).FromString(message.SerializeToString())) == given_configurations
+
+
+def test_groups_name_their_devices_together_or_not_at_all():
+    row = [WorkerGroup(workers=3), WorkerGroup(workers=1, compute_factor=2.0)]
+    configurations = Configurations(device="V100", groups=[row])
+    message = configurations_to_wire(configurations)
+    assert (list(message.group_workers), list(message.group_compute_factors)) == ([3, 1], [1.0, 2.0])
+    assert not message.group_device_indexes
+    assert configurations_from_wire(message) == configurations
+    with pytest.raises(ValueError, match="every group names its device, or none does"):
+        configurations_to_wire(Configurations(groups=[[WorkerGroup(workers=1), WorkerGroup(workers=1, device="K80")]]))
 
 
 def test_a_value_stands_for_a_column_and_iterators_are_read_once():

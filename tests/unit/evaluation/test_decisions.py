@@ -88,7 +88,7 @@ def test_rows_of_unknown_batch_are_nobodys_alternative() -> None:
         pytest.param(Row(workers=4, batch=8, accumulation=2, sync=SyncMode.ASYNC), (64, 16), id="async, accumulated"),
         pytest.param(Row(workers=4, global_batch=30, sync=SyncMode.ASYNC), (30, 8), id="async, share rounded up"),
         pytest.param(Row(workers=4, batch=8, sync=SyncMode.SYNC), (32, 32), id="sync"),
-        pytest.param(Row(workers=4, batch=8, sync=SyncMode.HYBRID), (32, 32), id="hybrid"),
+        pytest.param(Row(workers=4, batch=8, sync=SyncMode.HYBRID), (32, 8), id="hybrid: as async"),
     ],
 )
 def test_batches(row: Row, expected: tuple[int, int]) -> None:

@@ -22,7 +22,9 @@ PROFILE = Profile(
     observations=varied_observations(4, 2),
     traces=(TRACE,),
 )
-COLUMNS = [f.name for f in fields(Configurations) if f.name not in {"devices", "precisions", "placement"}]
+COLUMNS = [
+    f.name for f in fields(Configurations) if f.name not in {"devices", "precisions", "placement", "worker_groups"}
+]
 
 
 def changed(column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -42,6 +44,7 @@ def test_every_column_matters(part: str) -> None:
     for name in COLUMNS:
         other = runs.configurations.replaced(**{name: changed(getattr(runs.configurations, name))})
         digests.add(content_digest(replace(PROFILE, **{part: replace(runs, configurations=other)})))
+    groups = runs.configurations.worker_groups
     used = {runs.configurations.devices[int(index)] for index in runs.configurations.device_index}
     renamed = tuple(f"other {name}" if name in used else name for name in runs.configurations.devices)
     others: list[dict[str, Any]] = [
@@ -49,6 +52,11 @@ def test_every_column_matters(part: str) -> None:
         {"precisions": ("x", "y", "z")},
         {"placement": None},
         {"placement": Placement.of([[9]] * len(runs))},
+        {"worker_groups": None},
+        {"worker_groups": replace(groups, workers=groups.workers + 1)},
+        {"worker_groups": replace(groups, compute_factor=groups.compute_factor + 1.0)},
+        {"worker_groups": replace(groups, offsets=np.array([0] * len(runs) + [len(groups.workers)]))},
+        {"devices": (*runs.configurations.devices[:-1], "another in groups")},
     ]
     for other_columns in others:
         other = runs.configurations.replaced(**other_columns)
@@ -87,7 +95,9 @@ def test_how_the_same_rows_are_held_does_not_matter() -> None:
     configurations = rows.configurations
     index = configurations.device_index
     again = configurations.replaced(
-        devices=("unused", "c", "b", "a", "a"), device_index=np.choose(index, [3, 2, 1]).astype(np.int64)
+        devices=("unused", "c", "b", "a", "only in groups", "a"),
+        device_index=np.choose(index, [3, 2, 1]).astype(np.int64),
+        worker_groups=configurations.worker_groups.recoded(np.array([5, 2, 1, 4])),
     )
     assert content_digest(Profile(observations=replace(rows, configurations=again))) == digest
     wide = np.repeat(rows.steps_per_s, 2)[::2]
@@ -103,4 +113,4 @@ def test_how_the_same_rows_are_held_does_not_matter() -> None:
 def test_is_the_digest_of_the_first_release() -> None:
     """A change of it must come with another DIGEST_VERSION, because files remember digests."""
     profile = Profile(workload=Workload(parameter_bytes=8), observations=observations(1.5, 2.5), traces=(TRACE,))
-    assert content_digest(profile) == "81da1d4783743b231416358eec085e6994228291306b8fa932db14f0893d2c63"
+    assert content_digest(profile) == "1afd79b3fef81b273631f116f954742b78890d18a720e1f6f1b3052ea1f51f9b"

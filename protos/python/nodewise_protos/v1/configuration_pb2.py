@@ -24,23 +24,23 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fnodewise/v1/configuration.proto\x12\x0bnodewise.v1\"\xc6\x05\n\x0e\x43onfigurations\x12\r\n\x05nodes\x18\x01 \x03(\x05\x12\x0f\n\x07workers\x18\x02 \x03(\x05\x12\x19\n\x11parameter_servers\x18\x03 \x03(\x05\x12\x14\n\x0c\x64\x65vice_names\x18\x04 \x03(\t\x12\x16\n\x0e\x64\x65vice_indexes\x18\x05 \x03(\x05\x12)\n\nsync_modes\x18\x06 \x03(\x0e\x32\x15.nodewise.v1.SyncMode\x12\x19\n\x11placement_offsets\x18\x07 \x03(\x05\x12\x19\n\x11placement_workers\x18\x08 \x03(\x05\x12 \n\x18\x62\x61tch_per_worker_samples\x18\t \x03(\x05\x12\x1a\n\x12\x61\x63\x63umulation_steps\x18\n \x03(\x05\x12\x1c\n\x14global_batch_samples\x18\x0b \x03(\x05\x12\x1d\n\x15link_bytes_per_second\x18\x0c \x03(\x01\x12\x1f\n\x17tensor_parallel_degrees\x18\r \x03(\x05\x12!\n\x19pipeline_parallel_degrees\x18\x0e \x03(\x05\x12\x1d\n\x15\x64\x61ta_parallel_degrees\x18\x0f \x03(\x05\x12\x1f\n\x17\x65xpert_parallel_degrees\x18\x10 \x03(\x05\x12 \n\x18\x63ontext_parallel_degrees\x18\x11 \x03(\x05\x12\x19\n\x11sequence_parallel\x18\x12 \x03(\x08\x12\x1a\n\x12interleave_degrees\x18\x13 \x03(\x05\x12\x13\n\x0bzero_stages\x18\x14 \x03(\x05\x12\x32\n\x0erecomputations\x18\x15 \x03(\x0e\x32\x1a.nodewise.v1.Recomputation\x12\x12\n\nprecisions\x18\x16 \x03(\t\x12\x16\n\x0e\x62\x61\x63kup_workers\x18\x17 \x03(\x05\x12\x1d\n\x15hybrid_sync_fractions\x18\x18 \x03(\x01\"N\n\nCountRange\x12\r\n\x05\x66irst\x18\x01 \x01(\x05\x12\x0c\n\x04last\x18\x02 \x01(\x05\x12\x0c\n\x04step\x18\x03 \x01(\x05\x12\x15\n\rpowers_of_two\x18\x04 \x01(\x08\"\xef\x01\n\x12\x43onfigurationRange\x12(\n\x05nodes\x18\x01 \x01(\x0b\x32\x17.nodewise.v1.CountRangeH\x00\x12*\n\x07workers\x18\x02 \x01(\x0b\x32\x17.nodewise.v1.CountRangeH\x00\x12\x18\n\x10workers_per_node\x18\x03 \x01(\x05\x12\x32\n\x0eplacement_rule\x18\x04 \x01(\x0e\x32\x1a.nodewise.v1.PlacementRule\x12-\n\x08template\x18\x05 \x01(\x0b\x32\x1b.nodewise.v1.ConfigurationsB\x06\n\x04\x61xis*}\n\x08SyncMode\x12\x19\n\x15SYNC_MODE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSYNC_MODE_ASYNC\x10\x01\x12\x12\n\x0eSYNC_MODE_SYNC\x10\x02\x12\x17\n\x13SYNC_MODE_ALLREDUCE\x10\x03\x12\x14\n\x10SYNC_MODE_HYBRID\x10\x04*e\n\rPlacementRule\x12\x1e\n\x1aPLACEMENT_RULE_UNSPECIFIED\x10\x00\x12\x19\n\x15PLACEMENT_RULE_PACKED\x10\x01\x12\x19\n\x15PLACEMENT_RULE_SPREAD\x10\x02*{\n\rRecomputation\x12\x1d\n\x19RECOMPUTATION_UNSPECIFIED\x10\x00\x12\x16\n\x12RECOMPUTATION_NONE\x10\x01\x12\x1b\n\x17RECOMPUTATION_SELECTIVE\x10\x02\x12\x16\n\x12RECOMPUTATION_FULL\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fnodewise/v1/configuration.proto\x12\x0bnodewise.v1\"\xd0\x06\n\x0e\x43onfigurations\x12\r\n\x05nodes\x18\x01 \x03(\x05\x12\x0f\n\x07workers\x18\x02 \x03(\x05\x12\x19\n\x11parameter_servers\x18\x03 \x03(\x05\x12\x14\n\x0c\x64\x65vice_names\x18\x04 \x03(\t\x12\x16\n\x0e\x64\x65vice_indexes\x18\x05 \x03(\x05\x12)\n\nsync_modes\x18\x06 \x03(\x0e\x32\x15.nodewise.v1.SyncMode\x12\x19\n\x11placement_offsets\x18\x07 \x03(\x05\x12\x19\n\x11placement_workers\x18\x08 \x03(\x05\x12 \n\x18\x62\x61tch_per_worker_samples\x18\t \x03(\x05\x12\x1a\n\x12\x61\x63\x63umulation_steps\x18\n \x03(\x05\x12\x1c\n\x14global_batch_samples\x18\x0b \x03(\x05\x12\x1d\n\x15link_bytes_per_second\x18\x0c \x03(\x01\x12\x1f\n\x17tensor_parallel_degrees\x18\r \x03(\x05\x12!\n\x19pipeline_parallel_degrees\x18\x0e \x03(\x05\x12\x1d\n\x15\x64\x61ta_parallel_degrees\x18\x0f \x03(\x05\x12\x1f\n\x17\x65xpert_parallel_degrees\x18\x10 \x03(\x05\x12 \n\x18\x63ontext_parallel_degrees\x18\x11 \x03(\x05\x12\x19\n\x11sequence_parallel\x18\x12 \x03(\x08\x12\x1a\n\x12interleave_degrees\x18\x13 \x03(\x05\x12\x13\n\x0bzero_stages\x18\x14 \x03(\x05\x12\x32\n\x0erecomputations\x18\x15 \x03(\x0e\x32\x1a.nodewise.v1.Recomputation\x12\x12\n\nprecisions\x18\x16 \x03(\t\x12\x16\n\x0e\x62\x61\x63kup_workers\x18\x17 \x03(\x05\x12\x1d\n\x15hybrid_sync_fractions\x18\x18 \x03(\x01\x12\x1d\n\x15hybrid_switch_seconds\x18\x19 \x03(\x01\x12\x15\n\rgroup_offsets\x18\x1a \x03(\x05\x12\x15\n\rgroup_workers\x18\x1b \x03(\x05\x12\x1c\n\x14group_device_indexes\x18\x1c \x03(\x05\x12\x1d\n\x15group_compute_factors\x18\x1d \x03(\x01\"N\n\nCountRange\x12\r\n\x05\x66irst\x18\x01 \x01(\x05\x12\x0c\n\x04last\x18\x02 \x01(\x05\x12\x0c\n\x04step\x18\x03 \x01(\x05\x12\x15\n\rpowers_of_two\x18\x04 \x01(\x08\"\xef\x01\n\x12\x43onfigurationRange\x12(\n\x05nodes\x18\x01 \x01(\x0b\x32\x17.nodewise.v1.CountRangeH\x00\x12*\n\x07workers\x18\x02 \x01(\x0b\x32\x17.nodewise.v1.CountRangeH\x00\x12\x18\n\x10workers_per_node\x18\x03 \x01(\x05\x12\x32\n\x0eplacement_rule\x18\x04 \x01(\x0e\x32\x1a.nodewise.v1.PlacementRule\x12-\n\x08template\x18\x05 \x01(\x0b\x32\x1b.nodewise.v1.ConfigurationsB\x06\n\x04\x61xis*}\n\x08SyncMode\x12\x19\n\x15SYNC_MODE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSYNC_MODE_ASYNC\x10\x01\x12\x12\n\x0eSYNC_MODE_SYNC\x10\x02\x12\x17\n\x13SYNC_MODE_ALLREDUCE\x10\x03\x12\x14\n\x10SYNC_MODE_HYBRID\x10\x04*e\n\rPlacementRule\x12\x1e\n\x1aPLACEMENT_RULE_UNSPECIFIED\x10\x00\x12\x19\n\x15PLACEMENT_RULE_PACKED\x10\x01\x12\x19\n\x15PLACEMENT_RULE_SPREAD\x10\x02*{\n\rRecomputation\x12\x1d\n\x19RECOMPUTATION_UNSPECIFIED\x10\x00\x12\x16\n\x12RECOMPUTATION_NONE\x10\x01\x12\x1b\n\x17RECOMPUTATION_SELECTIVE\x10\x02\x12\x16\n\x12RECOMPUTATION_FULL\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.v1.configuration_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SYNCMODE']._serialized_start=1083
-  _globals['_SYNCMODE']._serialized_end=1208
-  _globals['_PLACEMENTRULE']._serialized_start=1210
-  _globals['_PLACEMENTRULE']._serialized_end=1311
-  _globals['_RECOMPUTATION']._serialized_start=1313
-  _globals['_RECOMPUTATION']._serialized_end=1436
+  _globals['_SYNCMODE']._serialized_start=1221
+  _globals['_SYNCMODE']._serialized_end=1346
+  _globals['_PLACEMENTRULE']._serialized_start=1348
+  _globals['_PLACEMENTRULE']._serialized_end=1449
+  _globals['_RECOMPUTATION']._serialized_start=1451
+  _globals['_RECOMPUTATION']._serialized_end=1574
   _globals['_CONFIGURATIONS']._serialized_start=49
-  _globals['_CONFIGURATIONS']._serialized_end=759
-  _globals['_COUNTRANGE']._serialized_start=761
-  _globals['_COUNTRANGE']._serialized_end=839
-  _globals['_CONFIGURATIONRANGE']._serialized_start=842
-  _globals['_CONFIGURATIONRANGE']._serialized_end=1081
+  _globals['_CONFIGURATIONS']._serialized_end=897
+  _globals['_COUNTRANGE']._serialized_start=899
+  _globals['_COUNTRANGE']._serialized_end=977
+  _globals['_CONFIGURATIONRANGE']._serialized_start=980
+  _globals['_CONFIGURATIONRANGE']._serialized_end=1219
 # @@protoc_insertion_point(module_scope)

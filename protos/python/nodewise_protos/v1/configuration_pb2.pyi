@@ -41,7 +41,7 @@ RECOMPUTATION_SELECTIVE: Recomputation
 RECOMPUTATION_FULL: Recomputation
 
 class Configurations(_message.Message):
-    __slots__ = ("nodes", "workers", "parameter_servers", "device_names", "device_indexes", "sync_modes", "placement_offsets", "placement_workers", "batch_per_worker_samples", "accumulation_steps", "global_batch_samples", "link_bytes_per_second", "tensor_parallel_degrees", "pipeline_parallel_degrees", "data_parallel_degrees", "expert_parallel_degrees", "context_parallel_degrees", "sequence_parallel", "interleave_degrees", "zero_stages", "recomputations", "precisions", "backup_workers", "hybrid_sync_fractions")
+    __slots__ = ("nodes", "workers", "parameter_servers", "device_names", "device_indexes", "sync_modes", "placement_offsets", "placement_workers", "batch_per_worker_samples", "accumulation_steps", "global_batch_samples", "link_bytes_per_second", "tensor_parallel_degrees", "pipeline_parallel_degrees", "data_parallel_degrees", "expert_parallel_degrees", "context_parallel_degrees", "sequence_parallel", "interleave_degrees", "zero_stages", "recomputations", "precisions", "backup_workers", "hybrid_sync_fractions", "hybrid_switch_seconds", "group_offsets", "group_workers", "group_device_indexes", "group_compute_factors")
     NODES_FIELD_NUMBER: _ClassVar[int]
     WORKERS_FIELD_NUMBER: _ClassVar[int]
     PARAMETER_SERVERS_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +66,11 @@ class Configurations(_message.Message):
     PRECISIONS_FIELD_NUMBER: _ClassVar[int]
     BACKUP_WORKERS_FIELD_NUMBER: _ClassVar[int]
     HYBRID_SYNC_FRACTIONS_FIELD_NUMBER: _ClassVar[int]
+    HYBRID_SWITCH_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    GROUP_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    GROUP_WORKERS_FIELD_NUMBER: _ClassVar[int]
+    GROUP_DEVICE_INDEXES_FIELD_NUMBER: _ClassVar[int]
+    GROUP_COMPUTE_FACTORS_FIELD_NUMBER: _ClassVar[int]
     nodes: _containers.RepeatedScalarFieldContainer[int]
     workers: _containers.RepeatedScalarFieldContainer[int]
     parameter_servers: _containers.RepeatedScalarFieldContainer[int]
@@ -90,7 +95,12 @@ class Configurations(_message.Message):
     precisions: _containers.RepeatedScalarFieldContainer[str]
     backup_workers: _containers.RepeatedScalarFieldContainer[int]
     hybrid_sync_fractions: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, nodes: _Optional[_Iterable[int]] = ..., workers: _Optional[_Iterable[int]] = ..., parameter_servers: _Optional[_Iterable[int]] = ..., device_names: _Optional[_Iterable[str]] = ..., device_indexes: _Optional[_Iterable[int]] = ..., sync_modes: _Optional[_Iterable[_Union[SyncMode, str]]] = ..., placement_offsets: _Optional[_Iterable[int]] = ..., placement_workers: _Optional[_Iterable[int]] = ..., batch_per_worker_samples: _Optional[_Iterable[int]] = ..., accumulation_steps: _Optional[_Iterable[int]] = ..., global_batch_samples: _Optional[_Iterable[int]] = ..., link_bytes_per_second: _Optional[_Iterable[float]] = ..., tensor_parallel_degrees: _Optional[_Iterable[int]] = ..., pipeline_parallel_degrees: _Optional[_Iterable[int]] = ..., data_parallel_degrees: _Optional[_Iterable[int]] = ..., expert_parallel_degrees: _Optional[_Iterable[int]] = ..., context_parallel_degrees: _Optional[_Iterable[int]] = ..., sequence_parallel: _Optional[_Iterable[bool]] = ..., interleave_degrees: _Optional[_Iterable[int]] = ..., zero_stages: _Optional[_Iterable[int]] = ..., recomputations: _Optional[_Iterable[_Union[Recomputation, str]]] = ..., precisions: _Optional[_Iterable[str]] = ..., backup_workers: _Optional[_Iterable[int]] = ..., hybrid_sync_fractions: _Optional[_Iterable[float]] = ...) -> None: ...
+    hybrid_switch_seconds: _containers.RepeatedScalarFieldContainer[float]
+    group_offsets: _containers.RepeatedScalarFieldContainer[int]
+    group_workers: _containers.RepeatedScalarFieldContainer[int]
+    group_device_indexes: _containers.RepeatedScalarFieldContainer[int]
+    group_compute_factors: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, nodes: _Optional[_Iterable[int]] = ..., workers: _Optional[_Iterable[int]] = ..., parameter_servers: _Optional[_Iterable[int]] = ..., device_names: _Optional[_Iterable[str]] = ..., device_indexes: _Optional[_Iterable[int]] = ..., sync_modes: _Optional[_Iterable[_Union[SyncMode, str]]] = ..., placement_offsets: _Optional[_Iterable[int]] = ..., placement_workers: _Optional[_Iterable[int]] = ..., batch_per_worker_samples: _Optional[_Iterable[int]] = ..., accumulation_steps: _Optional[_Iterable[int]] = ..., global_batch_samples: _Optional[_Iterable[int]] = ..., link_bytes_per_second: _Optional[_Iterable[float]] = ..., tensor_parallel_degrees: _Optional[_Iterable[int]] = ..., pipeline_parallel_degrees: _Optional[_Iterable[int]] = ..., data_parallel_degrees: _Optional[_Iterable[int]] = ..., expert_parallel_degrees: _Optional[_Iterable[int]] = ..., context_parallel_degrees: _Optional[_Iterable[int]] = ..., sequence_parallel: _Optional[_Iterable[bool]] = ..., interleave_degrees: _Optional[_Iterable[int]] = ..., zero_stages: _Optional[_Iterable[int]] = ..., recomputations: _Optional[_Iterable[_Union[Recomputation, str]]] = ..., precisions: _Optional[_Iterable[str]] = ..., backup_workers: _Optional[_Iterable[int]] = ..., hybrid_sync_fractions: _Optional[_Iterable[float]] = ..., hybrid_switch_seconds: _Optional[_Iterable[float]] = ..., group_offsets: _Optional[_Iterable[int]] = ..., group_workers: _Optional[_Iterable[int]] = ..., group_device_indexes: _Optional[_Iterable[int]] = ..., group_compute_factors: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class CountRange(_message.Message):
     __slots__ = ("first", "last", "step", "powers_of_two")

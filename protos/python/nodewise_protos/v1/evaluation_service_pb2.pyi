@@ -12,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class MeasurementTable(_message.Message):
-    __slots__ = ("job_names", "job_indexes", "configurations", "steps_per_second", "train", "measured_at_unix_seconds", "exposed_sync_seconds", "phase_timings", "phase_rows", "workloads", "networks")
+    __slots__ = ("job_names", "job_indexes", "configurations", "steps_per_second", "train", "measured_at_unix_seconds", "exposed_sync_seconds", "phase_timings", "phase_rows", "workloads", "networks", "steps_counts", "step_variation")
     JOB_NAMES_FIELD_NUMBER: _ClassVar[int]
     JOB_INDEXES_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATIONS_FIELD_NUMBER: _ClassVar[int]
@@ -24,6 +24,8 @@ class MeasurementTable(_message.Message):
     PHASE_ROWS_FIELD_NUMBER: _ClassVar[int]
     WORKLOADS_FIELD_NUMBER: _ClassVar[int]
     NETWORKS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    STEP_VARIATION_FIELD_NUMBER: _ClassVar[int]
     job_names: _containers.RepeatedScalarFieldContainer[str]
     job_indexes: _containers.RepeatedScalarFieldContainer[int]
     configurations: _configuration_pb2.Configurations
@@ -35,7 +37,9 @@ class MeasurementTable(_message.Message):
     phase_rows: _containers.RepeatedScalarFieldContainer[int]
     workloads: _containers.RepeatedCompositeFieldContainer[_workload_pb2.Workload]
     networks: _containers.RepeatedCompositeFieldContainer[_workload_pb2.Network]
-    def __init__(self, job_names: _Optional[_Iterable[str]] = ..., job_indexes: _Optional[_Iterable[int]] = ..., configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., train: _Optional[_Iterable[bool]] = ..., measured_at_unix_seconds: _Optional[_Iterable[float]] = ..., exposed_sync_seconds: _Optional[_Iterable[float]] = ..., phase_timings: _Optional[_Union[_profile_pb2.PhaseTimings, _Mapping]] = ..., phase_rows: _Optional[_Iterable[int]] = ..., workloads: _Optional[_Iterable[_Union[_workload_pb2.Workload, _Mapping]]] = ..., networks: _Optional[_Iterable[_Union[_workload_pb2.Network, _Mapping]]] = ...) -> None: ...
+    steps_counts: _containers.RepeatedScalarFieldContainer[int]
+    step_variation: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, job_names: _Optional[_Iterable[str]] = ..., job_indexes: _Optional[_Iterable[int]] = ..., configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., train: _Optional[_Iterable[bool]] = ..., measured_at_unix_seconds: _Optional[_Iterable[float]] = ..., exposed_sync_seconds: _Optional[_Iterable[float]] = ..., phase_timings: _Optional[_Union[_profile_pb2.PhaseTimings, _Mapping]] = ..., phase_rows: _Optional[_Iterable[int]] = ..., workloads: _Optional[_Iterable[_Union[_workload_pb2.Workload, _Mapping]]] = ..., networks: _Optional[_Iterable[_Union[_workload_pb2.Network, _Mapping]]] = ..., steps_counts: _Optional[_Iterable[int]] = ..., step_variation: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class BacktestRequest(_message.Message):
     __slots__ = ("table", "estimators", "calibration")

@@ -34,6 +34,7 @@ class PredictionColumn(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PREDICTION_COLUMN_MEMORY: _ClassVar[PredictionColumn]
     PREDICTION_COLUMN_WORK: _ClassVar[PredictionColumn]
     PREDICTION_COLUMN_NONE: _ClassVar[PredictionColumn]
+    PREDICTION_COLUMN_EXTRA: _ClassVar[PredictionColumn]
 ROW_STATUS_UNSPECIFIED: RowStatus
 ROW_STATUS_ANSWERED: RowStatus
 ROW_STATUS_REFUSED: RowStatus
@@ -50,9 +51,10 @@ PREDICTION_COLUMN_STALENESS: PredictionColumn
 PREDICTION_COLUMN_MEMORY: PredictionColumn
 PREDICTION_COLUMN_WORK: PredictionColumn
 PREDICTION_COLUMN_NONE: PredictionColumn
+PREDICTION_COLUMN_EXTRA: PredictionColumn
 
 class Predictions(_message.Message):
-    __slots__ = ("rows_count", "statuses", "refusals", "step_seconds", "steps_per_second", "samples_per_second", "lower_steps_per_second", "upper_steps_per_second", "interval_coverage", "interval_basis", "breakdown_seconds", "bottleneck_names", "bottleneck_indexes", "utilisation", "staleness_mean_steps", "staleness_p95_steps", "extrapolation_ratios", "memory_bytes", "excess_memory_bytes", "finish_seconds", "costs", "warnings", "nodes", "workers", "extra")
+    __slots__ = ("rows_count", "statuses", "refusals", "step_seconds", "steps_per_second", "samples_per_second", "lower_steps_per_second", "upper_steps_per_second", "interval_coverage", "interval_basis", "breakdown_seconds", "bottleneck_names", "bottleneck_indexes", "utilisation", "staleness_mean_steps", "staleness_p95_steps", "extrapolation_ratios", "memory_bytes", "excess_memory_bytes", "finish_seconds", "costs", "warnings", "nodes", "workers", "extra", "once_seconds")
     ROWS_COUNT_FIELD_NUMBER: _ClassVar[int]
     STATUSES_FIELD_NUMBER: _ClassVar[int]
     REFUSALS_FIELD_NUMBER: _ClassVar[int]
@@ -78,6 +80,7 @@ class Predictions(_message.Message):
     NODES_FIELD_NUMBER: _ClassVar[int]
     WORKERS_FIELD_NUMBER: _ClassVar[int]
     EXTRA_FIELD_NUMBER: _ClassVar[int]
+    ONCE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     rows_count: int
     statuses: _containers.RepeatedScalarFieldContainer[RowStatus]
     refusals: _containers.RepeatedCompositeFieldContainer[RowRefusal]
@@ -103,7 +106,8 @@ class Predictions(_message.Message):
     nodes: _containers.RepeatedScalarFieldContainer[int]
     workers: _containers.RepeatedScalarFieldContainer[int]
     extra: _containers.RepeatedCompositeFieldContainer[NamedColumn]
-    def __init__(self, rows_count: _Optional[int] = ..., statuses: _Optional[_Iterable[_Union[RowStatus, str]]] = ..., refusals: _Optional[_Iterable[_Union[RowRefusal, _Mapping]]] = ..., step_seconds: _Optional[_Iterable[float]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., samples_per_second: _Optional[_Iterable[float]] = ..., lower_steps_per_second: _Optional[_Iterable[float]] = ..., upper_steps_per_second: _Optional[_Iterable[float]] = ..., interval_coverage: _Optional[float] = ..., interval_basis: _Optional[_Union[IntervalBasis, str]] = ..., breakdown_seconds: _Optional[_Iterable[_Union[NamedColumn, _Mapping]]] = ..., bottleneck_names: _Optional[_Iterable[str]] = ..., bottleneck_indexes: _Optional[_Iterable[int]] = ..., utilisation: _Optional[_Iterable[_Union[NamedColumn, _Mapping]]] = ..., staleness_mean_steps: _Optional[_Iterable[float]] = ..., staleness_p95_steps: _Optional[_Iterable[float]] = ..., extrapolation_ratios: _Optional[_Iterable[float]] = ..., memory_bytes: _Optional[_Iterable[float]] = ..., excess_memory_bytes: _Optional[_Iterable[float]] = ..., finish_seconds: _Optional[_Iterable[float]] = ..., costs: _Optional[_Iterable[float]] = ..., warnings: _Optional[_Iterable[_Union[Notice, _Mapping]]] = ..., nodes: _Optional[_Iterable[int]] = ..., workers: _Optional[_Iterable[int]] = ..., extra: _Optional[_Iterable[_Union[NamedColumn, _Mapping]]] = ...) -> None: ...
+    once_seconds: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, rows_count: _Optional[int] = ..., statuses: _Optional[_Iterable[_Union[RowStatus, str]]] = ..., refusals: _Optional[_Iterable[_Union[RowRefusal, _Mapping]]] = ..., step_seconds: _Optional[_Iterable[float]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., samples_per_second: _Optional[_Iterable[float]] = ..., lower_steps_per_second: _Optional[_Iterable[float]] = ..., upper_steps_per_second: _Optional[_Iterable[float]] = ..., interval_coverage: _Optional[float] = ..., interval_basis: _Optional[_Union[IntervalBasis, str]] = ..., breakdown_seconds: _Optional[_Iterable[_Union[NamedColumn, _Mapping]]] = ..., bottleneck_names: _Optional[_Iterable[str]] = ..., bottleneck_indexes: _Optional[_Iterable[int]] = ..., utilisation: _Optional[_Iterable[_Union[NamedColumn, _Mapping]]] = ..., staleness_mean_steps: _Optional[_Iterable[float]] = ..., staleness_p95_steps: _Optional[_Iterable[float]] = ..., extrapolation_ratios: _Optional[_Iterable[float]] = ..., memory_bytes: _Optional[_Iterable[float]] = ..., excess_memory_bytes: _Optional[_Iterable[float]] = ..., finish_seconds: _Optional[_Iterable[float]] = ..., costs: _Optional[_Iterable[float]] = ..., warnings: _Optional[_Iterable[_Union[Notice, _Mapping]]] = ..., nodes: _Optional[_Iterable[int]] = ..., workers: _Optional[_Iterable[int]] = ..., extra: _Optional[_Iterable[_Union[NamedColumn, _Mapping]]] = ..., once_seconds: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class NamedColumn(_message.Message):
     __slots__ = ("name", "values")

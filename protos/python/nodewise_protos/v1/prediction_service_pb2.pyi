@@ -37,7 +37,7 @@ FIDELITY_MODEL: Fidelity
 FIDELITY_SIMULATE: Fidelity
 
 class PredictOptions(_message.Message):
-    __slots__ = ("estimator", "interval_coverage", "freshness", "allow_fallback", "columns", "fidelity", "seed")
+    __slots__ = ("estimator", "interval_coverage", "freshness", "allow_fallback", "columns", "fidelity", "seed", "simulated_steps_count")
     ESTIMATOR_FIELD_NUMBER: _ClassVar[int]
     INTERVAL_COVERAGE_FIELD_NUMBER: _ClassVar[int]
     FRESHNESS_FIELD_NUMBER: _ClassVar[int]
@@ -45,6 +45,7 @@ class PredictOptions(_message.Message):
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     FIDELITY_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
+    SIMULATED_STEPS_COUNT_FIELD_NUMBER: _ClassVar[int]
     estimator: str
     interval_coverage: float
     freshness: Freshness
@@ -52,7 +53,8 @@ class PredictOptions(_message.Message):
     columns: _containers.RepeatedScalarFieldContainer[_prediction_pb2.PredictionColumn]
     fidelity: Fidelity
     seed: int
-    def __init__(self, estimator: _Optional[str] = ..., interval_coverage: _Optional[float] = ..., freshness: _Optional[_Union[Freshness, str]] = ..., allow_fallback: bool = ..., columns: _Optional[_Iterable[_Union[_prediction_pb2.PredictionColumn, str]]] = ..., fidelity: _Optional[_Union[Fidelity, str]] = ..., seed: _Optional[int] = ...) -> None: ...
+    simulated_steps_count: int
+    def __init__(self, estimator: _Optional[str] = ..., interval_coverage: _Optional[float] = ..., freshness: _Optional[_Union[Freshness, str]] = ..., allow_fallback: bool = ..., columns: _Optional[_Iterable[_Union[_prediction_pb2.PredictionColumn, str]]] = ..., fidelity: _Optional[_Union[Fidelity, str]] = ..., seed: _Optional[int] = ..., simulated_steps_count: _Optional[int] = ...) -> None: ...
 
 class PredictRequest(_message.Message):
     __slots__ = ("profile", "configurations", "ranges", "objective", "options")

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Workload(_message.Message):
-    __slots__ = ("model_name", "parameter_bytes", "tensors_count", "flops_per_sample", "samples_per_epoch", "epochs_count", "transformer", "layers", "framework", "optimizer", "precision")
+    __slots__ = ("model_name", "parameter_bytes", "tensors_count", "flops_per_sample", "samples_per_epoch", "epochs_count", "transformer", "layers", "framework", "optimizer", "precision", "shard_bytes", "shard_tensors_counts")
     MODEL_NAME_FIELD_NUMBER: _ClassVar[int]
     PARAMETER_BYTES_FIELD_NUMBER: _ClassVar[int]
     TENSORS_COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -19,6 +19,8 @@ class Workload(_message.Message):
     FRAMEWORK_FIELD_NUMBER: _ClassVar[int]
     OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
     PRECISION_FIELD_NUMBER: _ClassVar[int]
+    SHARD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SHARD_TENSORS_COUNTS_FIELD_NUMBER: _ClassVar[int]
     model_name: str
     parameter_bytes: int
     tensors_count: int
@@ -30,7 +32,9 @@ class Workload(_message.Message):
     framework: str
     optimizer: str
     precision: str
-    def __init__(self, model_name: _Optional[str] = ..., parameter_bytes: _Optional[int] = ..., tensors_count: _Optional[int] = ..., flops_per_sample: _Optional[float] = ..., samples_per_epoch: _Optional[int] = ..., epochs_count: _Optional[float] = ..., transformer: _Optional[_Union[Transformer, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[Layer, _Mapping]]] = ..., framework: _Optional[str] = ..., optimizer: _Optional[str] = ..., precision: _Optional[str] = ...) -> None: ...
+    shard_bytes: _containers.RepeatedScalarFieldContainer[int]
+    shard_tensors_counts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, model_name: _Optional[str] = ..., parameter_bytes: _Optional[int] = ..., tensors_count: _Optional[int] = ..., flops_per_sample: _Optional[float] = ..., samples_per_epoch: _Optional[int] = ..., epochs_count: _Optional[float] = ..., transformer: _Optional[_Union[Transformer, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[Layer, _Mapping]]] = ..., framework: _Optional[str] = ..., optimizer: _Optional[str] = ..., precision: _Optional[str] = ..., shard_bytes: _Optional[_Iterable[int]] = ..., shard_tensors_counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Transformer(_message.Message):
     __slots__ = ("layers_count", "hidden_size", "attention_heads_count", "sequence_length_tokens", "vocabulary_size", "key_value_heads_count", "feed_forward_size", "experts_count", "experts_per_token_count")
