@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, as_floats
-from nodewise_laws import OverlappedMva
-from nodewise_queueing.network import Network
+from nodewise_queueing.network import Network, Solved
 from nodewise_queueing.regularity import ORDER_NOISE, between, coherence_of, expected_order, order_swing
 from nodewise_queueing.situation import Situation, combined_spread, extrapolation_of, swing
 from nodewise_queueing.tables import Table, tabulated
@@ -32,7 +31,7 @@ class Rates:
     in_step: Floats
     shared: Floats
     orderly: Floats
-    solved: OverlappedMva
+    solved: Solved
 
 
 def network_of(situation: Situation, log_load: float) -> Network:
@@ -43,22 +42,26 @@ def network_of(situation: Situation, log_load: float) -> Network:
     always, download and upload in proportion.
     """
     phases = situation.phases
-    download, upload = situation.under_load_s(log_load)
+    download, upload = situation.transfers(log_load)
     transfers = phases.download_s + phases.upload_s
     share = phases.download_s / transfers if transfers > 0.0 else 0.0
-    saved_download = download - phases.download_s + phases.hidden_s * share
-    saved_upload = upload - phases.upload_s + phases.hidden_s * (1.0 - share if transfers > 0.0 else 0.0)
+    saved_download = download.saved_s + phases.hidden_s * share
+    saved_upload = upload.saved_s + phases.hidden_s * (1.0 - share if transfers > 0.0 else 0.0)
     if situation.facts.half_duplex:
+        both = download.demand_s + upload.demand_s
+        alone = download.demand_s * download.flows + upload.demand_s * upload.flows
         return Network(
             think_s=phases.compute_s,
-            demands_s=(download + upload, phases.update_s),
+            demands_s=(both, phases.update_s),
             saved_s=(saved_download + saved_upload, 0.0),
+            flows=(alone / both if both > 0.0 else 1.0, 1.0),
             residual_share=(1.0, UPDATE_RESIDUAL),
         )
     return Network(
         think_s=phases.compute_s,
-        demands_s=(download, upload, phases.update_s),
+        demands_s=(download.demand_s, upload.demand_s, phases.update_s),
         saved_s=(saved_download, saved_upload, 0.0),
+        flows=(download.flows, upload.flows, 1.0),
         residual_share=(1.0, 1.0, UPDATE_RESIDUAL),
     )
 
@@ -66,7 +69,7 @@ def network_of(situation: Situation, log_load: float) -> Network:
 def rates_of(situation: Situation, network: Network, population: int) -> Rates:
     """Rates of 1 to `population` workers."""
     solved = network.shared(population)
-    shared = np.log(solved.throughput_per_s)
+    shared = np.log(solved.rate_per_s)
     orderly, in_step = np.log(network.orderly_rate(population)), np.log(network.in_step_rate(population))
     order = expected_order(network, coherence_in(situation, network), population) + situation.load.order_shift
     return Rates(between(in_step, shared, orderly, order), in_step, shared, orderly, solved)
@@ -136,7 +139,7 @@ def _parts(situation: Situation, network: Network, exposed_s: Floats, step_s: Fl
 def _bottleneck(situation: Situation, network: Network, workers: Ints) -> Ints:
     """Index of the phase that limits: from the knee on the busiest station's, before it one worker's longest."""
     phases = situation.phases
-    download, upload = situation.under_load_s(situation.load.log_factor)
+    download, upload = (transfer.demand_s for transfer in situation.transfers(situation.load.log_factor))
     alone = (phases.download_s, phases.compute_s, phases.upload_s, phases.update_s)
     longest = max(range(4), key=alone.__getitem__)
     if situation.facts.half_duplex and download + upload >= phases.update_s:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, Notice, SyncMode, as_floats
-from nodewise_queueing.evidence import Runs, run_log_spread
+from nodewise_queueing.evidence import Facts, Runs, run_log_spread
 from nodewise_queueing.hypotheses import Hypotheses, Shape, hypotheses_of, shape_of
 from nodewise_queueing.rows import Setting
 from nodewise_queueing.scaling import Factors, factors_between
@@ -43,6 +43,8 @@ class CurveModel:
         ln of one worker's cycle in seconds that fits best under each.
     setting : Setting
         Of the runs; other settings are scaled from it.
+    facts : Facts
+        What the servers hold each.
     largest_workers : int
         Largest number of workers measured.
     """
@@ -51,10 +53,11 @@ class CurveModel:
     weight: Floats
     log_cycle: Floats
     setting: Setting
+    facts: Facts
     largest_workers: int
 
     @staticmethod
-    def fitted(mode: SyncMode, runs: Runs) -> CurveModel:
+    def fitted(mode: SyncMode, runs: Runs, facts: Facts) -> CurveModel:
         """Weigh every hypothesis: its prior, normal noise of ln(rate), the cycle's scale fitted for each."""
         # The setting of most runs; among equals the largest, so that nothing depends on their order.
         setting = max(set(runs.settings), key=lambda each: (runs.settings.count(each), each))
@@ -63,7 +66,7 @@ class CurveModel:
         noise = runs.log_noise.copy()
         for other in sorted(set(runs.settings)):
             rows = np.array([row for row, each in enumerate(runs.settings) if each == other])
-            factors = factors_between(setting, other, bytes_known=False)
+            factors = factors_between(setting, other, facts, phases_known=False)
             shape = _shape(hypotheses, runs.workers[rows], factors)
             measured = -runs.log_rate[rows]
             if mode == SyncMode.ASYNC:
@@ -83,6 +86,7 @@ class CurveModel:
             weight=weight[kept] / weight[kept].sum(),
             log_cycle=log_cycle[kept],
             setting=setting,
+            facts=facts,
             largest_workers=runs.worker_counts[-1],
         )
 
@@ -91,7 +95,7 @@ class CurveModel:
 
         The deviation of ln(step) is taken about the median, with what another run of that many machines adds.
         """
-        factors = factors_between(self.setting, setting, bytes_known=False)
+        factors = factors_between(self.setting, setting, self.facts, phases_known=False)
         nodes = _nodes(population)
         shape = _shape(self.hypotheses, nodes, factors)
         log_step = np.log(shape.step) + self.log_cycle[:, np.newaxis]

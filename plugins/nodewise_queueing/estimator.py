@@ -70,7 +70,7 @@ class QueueingEstimator:
                 continue
             for mode, runs in found.runs.items():
                 if len(runs.worker_counts) >= 2:
-                    curves[device, mode] = CurveModel.fitted(SyncMode(mode), runs)
+                    curves[device, mode] = CurveModel.fitted(SyncMode(mode), runs, facts)
         model = QueueingModel(Support(evidence), phases=phases, curves=curves)
         # The curves that will be asked for first are made here, off the path of a request.
         for device, found in evidence.items():

@@ -35,10 +35,36 @@ class Facts:
         Bytes per step and direction; 0 = not known.
     half_duplex : bool
         Both directions of the server's link share one rate.
+    worker_link_bytes_per_s : float
+        Highest rate of one worker's link; 0 = not known, as fast as the server's.
+    messages_s : float
+        Seconds of one transfer that its messages cost beside their bytes; 0 = not known.
+    round_trip_s : float
+        Seconds of one transfer that are a round trip, which loads no link; 0 = not known.
+    shard_bytes, shard_tensors : tuple of float
+        What each server holds of the parameters; empty = not known, taken as even.
     """
 
-    parameter_bytes: float
-    half_duplex: bool
+    parameter_bytes: float = 0.0
+    half_duplex: bool = False
+    worker_link_bytes_per_s: float = 0.0
+    messages_s: float = 0.0
+    round_trip_s: float = 0.0
+    shard_bytes: tuple[float, ...] = ()
+    shard_tensors: tuple[float, ...] = ()
+
+    def byte_share(self, servers: int) -> float:
+        """Share of the bytes at the server that holds most."""
+        return _largest_share(self.shard_bytes, servers)
+
+    def message_share(self, servers: int) -> float:
+        """Share of the messages at the server that gets most."""
+        return _largest_share(self.shard_tensors, servers)
+
+
+def _largest_share(shards: tuple[float, ...], servers: int) -> float:
+    """Largest shard over all of them, if there is one for each server; else even ones."""
+    return max(shards) / sum(shards) if len(shards) == servers and sum(shards) > 0.0 else 1.0 / servers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,9 +198,15 @@ def _gathered(profile: Profile) -> dict[str, DeviceEvidence]:
 
 def facts_of(profile: Profile) -> Facts:
     """The facts of a profile."""
+    workload, network = profile.workload, profile.network
     return Facts(
-        parameter_bytes=float(profile.workload.parameter_bytes or 0),
-        half_duplex=bool(profile.network.half_duplex),
+        parameter_bytes=float(workload.parameter_bytes or 0),
+        half_duplex=bool(network.half_duplex),
+        worker_link_bytes_per_s=float(network.worker_link_bytes_per_s or 0.0),
+        messages_s=float(workload.tensors or 0) * float(network.per_message_s or 0.0),
+        round_trip_s=float(network.round_trip_s or 0.0),
+        shard_bytes=tuple(float(size) for size in getattr(workload, "shard_bytes", None) or ()),
+        shard_tensors=tuple(float(count) for count in getattr(workload, "shard_tensors", None) or ()),
     )
 
 

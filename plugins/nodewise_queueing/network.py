@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_laws import OverlappedMva, overlapped_mva
+from nodewise_laws import flow_capped_rates, load_dependent, overlapped_mva
 
-__all__ = ["Network"]
+__all__ = ["Network", "Solved"]
+
+CONVOLVED: Final = 512
+"""Workers up to which load-dependent stations are solved exactly: the cost grows with the square."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """Rates of 1 to n workers together, per second, and (n, K) seconds of a cycle spent at each station, not saved."""
+
+    rate_per_s: Floats
+    exposed_s: Floats
+
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +38,12 @@ class Network:
     think_s : float
         Seconds per cycle without queueing: compute, and delays that load no station.
     demands_s : tuple of float
-        Seconds of service that a cycle asks of each station under load.
+        Seconds of service that a cycle asks of each station when it is full.
     saved_s : tuple of float
         Seconds of the residence at each station that do not lengthen the cycle.
+    flows : tuple of float
+        Workers that a station serves at once before they slow each other down: its rate over the most that one worker's
+        own link takes; at least 1, need not be whole. A lone worker spends `flows` times the demand there.
     residual_share : tuple of float
         What an arrival finds left of the service under way: 1 where stations are shared, less where they serve in order
         of arrival and their service hardly varies.
@@ -36,12 +52,14 @@ class Network:
     think_s: float
     demands_s: tuple[float, ...]
     saved_s: tuple[float, ...]
+    flows: tuple[float, ...]
     residual_share: tuple[float, ...]
 
     @property
     def alone_s(self) -> float:
         """Seconds of a cycle of one worker."""
-        return self.think_s + sum(max(0.0, d - s) for d, s in zip(self.demands_s, self.saved_s, strict=True))
+        stations = zip(self.demands_s, self.flows, self.saved_s, strict=True)
+        return self.think_s + sum(max(0.0, demand * flows - saved) for demand, flows, saved in stations)
 
     @property
     def knee(self) -> float:
@@ -49,11 +67,39 @@ class Network:
         largest = max(self.demands_s)
         return self.alone_s / largest if largest > 0.0 else float("inf")
 
-    def shared(self, population: int) -> OverlappedMva:
+    def shared(self, population: int) -> Solved:
         """Stations shared fairly by workers out of step, for 1 to `population`: mean value analysis."""
-        return overlapped_mva(
-            self.demands_s, self.saved_s, self.think_s, population, residual_share=self.residual_share
-        )
+        if all(flows == 1.0 for flows in self.flows):
+            plain = overlapped_mva(
+                self.demands_s, self.saved_s, self.think_s, population, residual_share=self.residual_share
+            )
+            return Solved(plain.throughput_per_s, plain.exposed_s)
+        return self._capped(population)
+
+    def _capped(self, population: int) -> Solved:
+        """The same where workers' links are the slower ones: stations whose rate grows with the workers present.
+
+        Exact (convolution) for a network whose think time is shorter by what is saved, up to CONVOLVED workers; beyond,
+        the distance from the asymptotic bound stays, where it no longer changes.
+        """
+        exact = min(population, CONVOLVED)
+        rates = np.stack([flow_capped_rates(exact, flows) for flows in self.flows])
+        alone = np.array(self.demands_s) * np.array(self.flows)
+        saved = np.minimum(self.saved_s, alone)
+        think = max(self.think_s - float(saved.sum()), 0.0)
+        curve = load_dependent(alone, rates, think, exact)
+        orderly = self.orderly_rate(population)
+        rate = orderly.copy()
+        rate[:exact] = np.minimum(curve.throughput_per_s, orderly[:exact])
+        rate[exact:] *= rate[exact - 1] / orderly[exact - 1]
+        exposed = np.empty((population, len(alone)))
+        exposed[:exact] = np.maximum(curve.residence_s - saved, 0.0)
+        exposed[exact:] = exposed[exact - 1]
+        # What a cycle lacks is waited for where most is.
+        cycle = np.arange(1, population + 1) / rate
+        busiest = int(np.argmax(self.demands_s))
+        exposed[:, busiest] = np.maximum(exposed[:, busiest] + cycle - self.think_s - exposed.sum(axis=1), 0.0)
+        return Solved(rate, exposed)
 
     def orderly_rate(self, population: int) -> Floats:
         """(n,) the asymptotic bound min(W / cycle alone, 1 / D_max): nobody waits until a station is full."""
@@ -65,7 +111,7 @@ class Network:
         """(n,) the other asymptotic bound W / (Z + W D): all workers are at the same station at the same time."""
         workers = np.arange(1, population + 1)
         demand = sum(self.demands_s)
-        return np.asarray(workers / (self.alone_s + (workers - 1) * demand))
+        return np.minimum(workers / (self.alone_s + (workers - 1) * demand), self.orderly_rate(population))
 
     def dearer(self, factor: float) -> Network:
         """All demands multiplied, alone as under load."""

@@ -58,7 +58,7 @@ class PhaseModel:
 
     def situation(self, mode: SyncMode, setting: Setting) -> Situation:
         """What a curve of one setting is computed from."""
-        factors = factors_between(self.phases.setting, setting, bytes_known=self.facts.parameter_bytes > 0.0)
+        factors = factors_between(self.phases.setting, setting, self.facts, phases_known=True)
         phases = scaled_phases(self.phases, setting, self.facts, factors)
         runs = self.runs.get(mode)
         return Situation(
@@ -120,7 +120,7 @@ def _rates_by_load(mode: SyncMode, runs: Runs, groups: _Groups) -> Callable[[flo
                 expected[:, rows] = -np.log(rounds_of(situation, log_load, workers).round_s)
                 continue
             network, population = network_of(situation, log_load), int(workers.max())
-            shared = np.log(network.shared(population).throughput_per_s)[workers - 1]
+            shared = np.log(network.shared(population).rate_per_s)[workers - 1]
             orderly = np.log(network.orderly_rate(population))[workers - 1]
             in_step = np.log(network.in_step_rate(population))[workers - 1]
             usual = expected_order(network, coherence_in(situation, network), population)[workers - 1]

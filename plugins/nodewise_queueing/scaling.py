@@ -23,9 +23,10 @@ timestamps (32) around 1448, and for the payload of the other direction an ackno
 and may hide the headers in a token bucket's burst."""
 
 SERVER_EXPONENT: Final = 0.5
-"""P servers divide the demand by P ** 0.5, the geometric mean of two limits: by P (every byte and message spread
-evenly, one station of demand D / P) and by 1 (what is slow is not at the servers, or one holds the large variables).
-Two servers brought a factor of 1.10 to 1.59 in CM-DARE's measurements (ICDCS'20); this says 1.41."""
+"""The demand goes with the largest server's share of the bytes to the power of 0.5, the geometric mean of two limits: in
+proportion to it (the links of the servers are what is slow, used in parallel) and not at all (something else is, or the
+servers are used one after another). Two even servers bring a factor of 1.41 so; they brought 1.10 to 1.59 in CM-DARE's
+measurements (ICDCS'20)."""
 
 LARGEST_BURST: Final = 2.0
 """A lone transfer that took less than 1 / 2 of what its bytes need on the link never crossed that link (a server on the
@@ -40,9 +41,10 @@ class Factors:
 
     Attributes
     ----------
-    link, servers, compute : float
-        What multiplies transfer demands because of the link's rate, all demands at the servers because of their number,
-        and compute because of the samples per exchange.
+    link, servers, messages, compute : float
+        What multiplies transfers because of the link's rate, transfers and updates because of the servers' shares of the
+        bytes, the messages' part of a transfer because of their shares of the messages, and compute because of the
+        samples per exchange.
     demand_log_spread, compute_log_spread : float
         Standard deviation of ln of the demands and of compute that this adds.
     notices : tuple of Notice
@@ -51,15 +53,17 @@ class Factors:
 
     link: float
     servers: float
+    messages: float
     compute: float
     demand_log_spread: float
     compute_log_spread: float
     notices: tuple[Notice, ...]
 
 
-def factors_between(measured: Setting, asked: Setting, *, bytes_known: bool) -> Factors:
+def factors_between(measured: Setting, asked: Setting, facts: Facts, *, phases_known: bool) -> Factors:
     """What changes between two settings. A link or batch that is not known on either side is taken as unchanged."""
     notices = []
+    bytes_known = phases_known and facts.parameter_bytes > 0.0
     link, link_spread = 1.0, 0.0
     if measured.link_bytes_per_s > 0.0 and asked.link_bytes_per_s > 0.0:
         link = measured.link_bytes_per_s / asked.link_bytes_per_s
@@ -68,8 +72,8 @@ def factors_between(measured: Setting, asked: Setting, *, bytes_known: bool) -> 
     if link != 1.0:
         rates = f"{measured.link_bytes_per_s:.4g} bytes/s, asked about {asked.link_bytes_per_s:.4g}"
         notices.append(Notice("LINK_SCALED", f"measured on a link of {rates}: transfers are scaled by its rate"))
-    ratio = measured.servers / asked.servers
-    if ratio != 1.0:
+    ratio = facts.byte_share(asked.servers) / facts.byte_share(measured.servers)
+    if asked.servers != measured.servers:
         notices.append(
             Notice(
                 "SERVERS_SCALED",
@@ -87,6 +91,7 @@ def factors_between(measured: Setting, asked: Setting, *, bytes_known: bool) -> 
     return Factors(
         link=link,
         servers=ratio**SERVER_EXPONENT,
+        messages=facts.message_share(asked.servers) / facts.message_share(measured.servers),
         compute=compute,
         demand_log_spread=math.hypot(abs(math.log(ratio)) / _UNIFORM, link_spread),
         compute_log_spread=abs(math.log(compute)) / _UNIFORM,
@@ -97,20 +102,24 @@ def factors_between(measured: Setting, asked: Setting, *, bytes_known: bool) -> 
 def scaled_phases(phases: Phases, asked: Setting, facts: Facts, factors: Factors) -> Phases:
     """Phases of one worker in another setting.
 
-    A transfer is split into what its bytes need on the measured link, which scales with the rate, and the rest
-    (messages, round trips), which does not; without known bytes all of it scales.
+    A transfer is split into its round trip, which nothing here changes, what its messages cost, which follows the
+    servers' shares of them, and its bytes; these into what they need on the measured link, which scales with the rate,
+    and the rest, which does not. Without known bytes all of them scale.
     """
     if asked.link_bytes_per_s == 0.0:
         asked = replace(asked, link_bytes_per_s=phases.setting.link_bytes_per_s)
-    if factors.link == factors.servers == factors.compute == 1.0:
+    if factors.link == factors.servers == factors.messages == factors.compute == 1.0:
         return replace(phases, setting=asked)
     bytes_s = float("inf")
     if facts.parameter_bytes > 0.0 and phases.setting.link_bytes_per_s > 0.0:
         bytes_s = facts.parameter_bytes / phases.setting.link_bytes_per_s
 
     def transfer(seconds: float) -> float:
-        on_link = min(seconds, bytes_s)
-        return (on_link * factors.link + (seconds - on_link)) * factors.servers
+        waiting = min(seconds, facts.round_trip_s)
+        messages = min(seconds - waiting, facts.messages_s * facts.message_share(phases.setting.servers))
+        on_link = min(seconds - waiting - messages, bytes_s)
+        rest = seconds - waiting - messages - on_link
+        return waiting + messages * factors.messages + (on_link * factors.link + rest) * factors.servers
 
     download, upload = transfer(phases.download_s), transfer(phases.upload_s)
     compute = phases.compute_s * factors.compute
@@ -135,5 +144,6 @@ def link_floor_s(phases: Phases, facts: Facts) -> float:
     setting = phases.setting
     if not facts.parameter_bytes > 0.0 or not setting.link_bytes_per_s > 0.0:
         return 0.0
-    floor = facts.parameter_bytes * WIRE_BYTES_PER_BYTE / (setting.link_bytes_per_s * setting.servers)
+    share = facts.byte_share(setting.servers)
+    floor = facts.parameter_bytes * share * WIRE_BYTES_PER_BYTE / setting.link_bytes_per_s
     return floor if floor <= LARGEST_BURST * min(phases.download_s, phases.upload_s) else 0.0

@@ -13,11 +13,35 @@ from nodewise.plugin import Floats, Ints, Notice
 from nodewise_queueing.evidence import CAMPAIGN_LOG_SPREAD, Facts, Phases
 from nodewise_queueing.load import Load
 
-__all__ = ["DEFAULT_COMPUTE_CV", "Situation", "combined_spread", "extrapolation_of", "swing"]
+__all__ = ["DEFAULT_COMPUTE_CV", "Situation", "Transfer", "combined_spread", "extrapolation_of", "swing"]
 
 DEFAULT_COMPUTE_CV: Final = 0.3
 """Coefficient of variation of compute where it was not measured: the middle of 0.1 to 0.5, between which the jobs lie
 that the project's testbed ran."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """One transfer of a cycle.
+
+    Attributes
+    ----------
+    alone_s : float
+        Seconds of it when nobody else uses the link.
+    demand_s : float
+        Seconds of service that it asks of a link that others use too.
+    flows : float
+        Transfers that the link takes at once before they slow each other down, at least 1.
+    """
+
+    alone_s: float
+    demand_s: float
+    flows: float
+
+    @property
+    def saved_s(self) -> float:
+        """Seconds that a lone transfer is shorter than what it asks of the link; below 0 = it waits besides."""
+        return self.demand_s * self.flows - self.alone_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +87,24 @@ class Situation:
             sampling = self.compute_cv * phases.compute_s / (phases.cycle_s * math.sqrt(phases.steps))
         return CAMPAIGN_LOG_SPREAD**2 + sampling**2
 
-    def under_load_s(self, log_load: float) -> tuple[float, float]:
-        """Seconds of service that one download and one upload cost when others use the link."""
-        factor = math.exp(log_load)
-        return max(self.phases.download_s, self.floor_s) * factor, max(self.phases.upload_s, self.floor_s) * factor
+    def transfers(self, log_load: float) -> tuple[Transfer, Transfer]:
+        """Download and upload, with transfers dearer under load by a factor."""
+        return self._transfer(self.phases.download_s, log_load), self._transfer(self.phases.upload_s, log_load)
+
+    def _transfer(self, alone_s: float, log_load: float) -> Transfer:
+        """A transfer: what of it occupies the server's link, and what only takes time.
+
+        A round trip loads no link. A worker's link that is slower than the server's makes a lone transfer longer than
+        what it asks of the server's. The rest of a lone transfer is the server's, and at least what its bytes need.
+        """
+        setting, facts = self.phases.setting, self.facts
+        waiting_s = min(alone_s, facts.round_trip_s)
+        flows = 1.0
+        if 0.0 < facts.worker_link_bytes_per_s and setting.link_bytes_per_s > 0.0:
+            servers = setting.link_bytes_per_s / facts.byte_share(setting.servers)
+            flows = max(servers / facts.worker_link_bytes_per_s, 1.0)
+        demand_s = max((alone_s - waiting_s) / flows, self.floor_s) * math.exp(log_load)
+        return Transfer(alone_s=alone_s, demand_s=demand_s, flows=flows)
 
 
 def swing(log_step: Callable[[float], Floats], spread: float) -> Floats | float:

@@ -67,23 +67,25 @@ def rounds_of(situation: Situation, log_load: float, workers: Ints, *, compute_c
     the transfers once a round: with a barrier, what one worker hid is all that every worker can hide.
     """
     phases = situation.phases
-    download, upload = situation.under_load_s(log_load)
+    download, upload = situation.transfers(log_load)
     cv = situation.compute_cv if compute_cv is None else compute_cv
     law = barrier_round_queued(
         workers,
-        download_s=download,
-        exchange_s=upload + phases.update_s,
+        download_s=download.demand_s,
+        exchange_s=upload.demand_s + phases.update_s,
         compute_s=phases.compute_s,
         compute_cv=min(max(cv, 0.0), MAX_COEFFICIENT_OF_VARIATION),
     )
     alone = workers == 1
-    downloads = np.where(alone, phases.download_s, workers * download)
+    # A transfer that waits besides what it asks of the link, or that the worker's own link holds up, is as long as alone.
+    downloads = np.where(alone, phases.download_s, np.maximum(workers * download.demand_s, download.alone_s))
     compute = np.full(len(workers), phases.compute_s)
-    finish = np.maximum(law.round_s - workers * download - compute, 0.0)
+    finish = law.round_s - workers * download.demand_s - compute + max(upload.alone_s - upload.demand_s, 0.0)
+    finish = np.maximum(finish, 0.0)
     barrier = np.where(alone, 0.0, np.clip(law.slowest_compute_s - compute, 0.0, finish))
     exchange = np.maximum(finish - barrier, 0.0)
-    both = upload + phases.update_s
-    uploads = np.where(alone, phases.upload_s, exchange * (upload / both if both > 0.0 else 0.0))
+    both = upload.demand_s + phases.update_s
+    uploads = np.where(alone, phases.upload_s, exchange * (upload.demand_s / both if both > 0.0 else 0.0))
     updates = np.where(alone, phases.update_s, exchange - uploads if both > 0.0 else 0.0)
     transfers = downloads + uploads
     hidden = np.divide(phases.hidden_s, transfers, out=np.zeros(len(workers)), where=transfers > 0.0)
@@ -127,8 +129,8 @@ def synchronous_table(situation: Situation, population: int) -> Table:
         notices = (*notices, Notice("COMPUTE_VARIATION_ASSUMED", message))
     network = network_of(situation, load.log_factor)
     phases = situation.phases
-    download, upload = situation.under_load_s(load.log_factor)
-    busy = {"downlink": workers * download, "uplink": workers * upload, "update": workers * phases.update_s}
+    download, upload = situation.transfers(load.log_factor)
+    busy = {"downlink": workers * download.demand_s, "uplink": workers * upload.demand_s, "update": workers * phases.update_s}
     if situation.facts.half_duplex:
         busy = {"link": busy["downlink"] + busy["uplink"], "update": busy["update"]}
     return tabulated(
