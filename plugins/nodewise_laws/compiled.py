@@ -1,8 +1,10 @@
 """Loops compiled to machine code by numba, at their first call and not before.
 
-A function marked with `compiled` is written in the subset of Python that numba knows: numbers, arrays, named tuples of
-arrays, and other functions marked so. It runs as plain Python where ``NUMBA_DISABLE_JIT=1`` says so, with the same
-result: no ``fastmath``, the statements are executed as they stand.
+A function marked with `compiled` is written in the subset of Python that numba knows: numbers, arrays, records, named
+tuples of these, and other functions marked so. It allocates nothing: it fills in arrays that it is given. So nobody has
+to count references to arrays, which, where functions call each other, takes numba several times as long as their work.
+It runs as plain Python where ``NUMBA_DISABLE_JIT=1`` says so, with the same result: no ``fastmath``, the statements are
+executed as they stand.
 
 numba is imported at the first call: the import alone takes about 0.2 s, which commands that need no kernel do not pay.
 """
@@ -91,7 +93,8 @@ class Kernel(Generic[P, R]):
     def _numba_type_(self) -> Any:
         """What numba takes this object for when another kernel calls it: a function, compiled into its caller."""
         if self._called is None:
-            self._called = self._dispatcher(keep=False)  # numba remembers it weakly
+            # Kept here, for numba remembers it weakly.
+            self._called = self._dispatcher(keep=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
         return self._called._numba_type_
 
     def _loaded(self, arguments: tuple[Any, ...]) -> Callable[P, R]:
@@ -128,7 +131,7 @@ class Kernel(Generic[P, R]):
         call: Callable[P, R] = dispatcher
         return call
 
-    def _dispatcher(self, *, keep: bool) -> Any:
+    def _dispatcher(self, *, keep: bool, **options: bool) -> Any:
         """Return numba's handle of the function, its version in its name, after which numba names its files."""
         import numba  # noqa: PLC0415 - as above
 
@@ -137,13 +140,20 @@ class Kernel(Generic[P, R]):
         named = types.FunctionType(source.__code__, source.__globals__, source.__name__, source.__defaults__)
         named.__qualname__ = f"{source.__qualname__}_{self.version}"
         named.__module__ = source.__module__
-        return numba.njit(cache=keep, nogil=True)(named)
+        return numba.njit(cache=keep, nogil=True, **options, **_without_reference_counts())(named)
 
     def _forget(self, dispatcher: Any) -> None:
         """Throw away what is kept of this version."""
         with contextlib.suppress(OSError):
             for path in Path(dispatcher.stats.cache_path).glob(f"*{dispatcher.__qualname__}-*.nb[ic]"):
                 path.unlink()
+
+
+def _without_reference_counts() -> dict[str, bool]:
+    """Option of numba that leaves reference counts out. It is not documented: where it is gone, they are counted."""
+    from numba.core import options  # noqa: PLC0415 - as above
+
+    return {"_nrt": False} if hasattr(getattr(options, "DefaultOptions", None), "_nrt") else {}
 
 
 def _functions(kernel: Kernel[Any, Any], seen: list[Kernel[Any, Any]]) -> Iterator[types.FunctionType]:
