@@ -92,7 +92,7 @@ class Run:
 def measure_run(job: Job, workers: int, timing: Timing, stop: threading.Event) -> Run:
     """Measure a job with one number of workers, in a network of its own; InterruptedError soon after `stop` is set."""
     if stop.is_set():
-        raise InterruptedError
+        raise InterruptedError("interrupted")
     with Network(job, workers) as network:
         servers: list[subprocess.Popen[str]] = []
         hosts: list[subprocess.Popen[str]] = []
@@ -140,7 +140,7 @@ def _output(process: subprocess.Popen[str], deadline_s: float, stop: threading.E
                 raise
         else:
             return printed
-    raise InterruptedError
+    raise InterruptedError("interrupted")
 
 
 def _line(process: subprocess.Popen[str]) -> str:

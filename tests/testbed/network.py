@@ -147,21 +147,21 @@ def command(*words: str) -> str:
     return done.stdout
 
 
-def why_impossible(congestion_control: str = "cubic") -> str | None:
+def why_impossible(congestion_controls: set[str]) -> str | None:
     """What this machine lacks for the testbed, or None: tried, not guessed."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "the testbed needs root on Linux"
     for tool in ("ip", "tc", "sysctl"):
         if shutil.which(tool) is None:
             return f"the testbed needs {tool}"
-    job = Job(job="probe", workers=(1,), parameter_bytes=1, link_bytes_per_s=1e6, compute_s=0)
+    for name in congestion_controls:
+        try:
+            with socket.socket() as probe:
+                probe.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        except OSError:
+            return f"the testbed needs TCP's congestion control {name}"
     try:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
-    except OSError:
-        return f"the testbed needs TCP's congestion control {congestion_control}"
-    try:
-        with Network(job, 1):
+        with Network(Job(job="probe", workers=(1,), parameter_bytes=1, link_bytes_per_s=1e6, compute_s=0), 1):
             return None
     except subprocess.CalledProcessError as error:
         return f"the testbed cannot make its network: {error.stderr.strip() or error}"

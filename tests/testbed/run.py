@@ -94,7 +94,8 @@ def event_of_signals(*signals: signal.Signals) -> threading.Event:
 def main() -> None:
     """Measure what the command line says."""
     arguments = arguments_of_command_line()
-    reason = why_impossible()
+    jobs = read_jobs(arguments.jobs) if arguments.jobs else []
+    reason = why_impossible({job.congestion_control for job in jobs} or {"cubic"})
     if reason or arguments.check:
         sys.exit(reason)
     logging.basicConfig(format="%(message)s", level=logging.INFO if arguments.verbose else logging.WARNING)
@@ -108,15 +109,15 @@ def main() -> None:
         report.ended(what[0], measure.measure_run(*what, timing, stop))
 
     with concurrent.futures.ThreadPoolExecutor(arguments.parallel) as pool:
-        pending = {pool.submit(one, what) for what in runs(read_jobs(arguments.jobs), arguments.repeat)}
+        pending = {pool.submit(one, what) for what in runs(jobs, arguments.repeat)}
         try:
             # In slices: a signal that another thread is given reaches its handler when this one wakes.
             while pending:
                 done, pending = concurrent.futures.wait(pending, 0.2, concurrent.futures.FIRST_COMPLETED)
                 for future in done:
                     future.result()
-        except InterruptedError:
-            sys.exit("interrupted")
+        except (InterruptedError, RuntimeError) as error:
+            sys.exit(str(error))
         finally:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
