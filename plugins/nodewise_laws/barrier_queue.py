@@ -11,9 +11,8 @@ any server that is busy whenever there is work ends at the same time. (Reich's f
 L. Kleinrock, "Queueing Systems" vol. 1, Wiley 1975, section 8.2.) The expectation of T has no closed form. It lies
 above the order-statistic form max_i(E[c_(i)] + (W - i + 1) e), by Jensen's inequality, which errs by -8 to +0.8 %.
 
-Here it is the mean over a fixed Latin hypercube sample (M. D. McKay, R. J. Beckman and W. J. Conover,
-Technometrics 21(2), 1979): every worker has the same 1,024 stratified times in an order of its own, so that one
-worker's mean is exact, and, sample by sample, adding a worker never shortens a round.
+Here it is the mean over a fixed Latin hypercube sample (see `_compute_sample`), in which one worker's mean is exact
+and, sample by sample, adding a worker never shortens a round.
 """
 
 from __future__ import annotations
@@ -25,25 +24,17 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from nodewise_laws._checks import FloatArray, IntArray, counts, frozen, non_negative_scalar
+from nodewise_laws._compute_sample import relative_times, time_quantiles
 from nodewise_laws.order_statistics import MAX_COEFFICIENT_OF_VARIATION, MAX_WORKERS, expected_maximum_gamma
 
 __all__ = ["QueuedRounds", "barrier_round_queued"]
-
-SAMPLE_SIZE: Final = 1024
-"""Samples of the hypercube: the standard error of a round is at most 1 / 32 of the spread of its slowest worker."""
 
 SAMPLED_EACH: Final = 32
 """Number of workers up to which every one is sampled. Beyond, order statistics hardly vary: c_(i) is taken at its
 quantile, and what that misses is sampled at eight numbers of workers per doubling."""
 
-SAMPLED_WORKERS: Final = 128
-"""Largest number of workers that is sampled; what the quantiles miss there is added to any larger one."""
-
-_SEED: Final = 20_240_229
-_NEARLY_CONSTANT_CV: Final = 1e-3
 _QUANTILE_NODES: Final = 512
 _NODES_PER_DOUBLING: Final = 8
 _NODES: Final = np.unique((SAMPLED_EACH * 2.0 ** (np.arange(17) / _NODES_PER_DOUBLING)).round().astype(np.int64))
@@ -56,7 +47,7 @@ class QueuedRounds:
     Attributes
     ----------
     round_s : seconds from the beginning of the downloads to the end of the last update.
-    slowest_compute_s : seconds that the slowest of the workers is expected to compute.
+    slowest_compute_s : seconds that the slowest of the workers that the round waits for is expected to compute.
     """
 
     round_s: FloatArray
@@ -110,7 +101,7 @@ def _sampled(count: int, exchange_s: float, compute_s: float, cv: float) -> tupl
     """Mean end of the last exchange, and of the last compute, over the sample."""
     if count == 1:
         return compute_s + exchange_s, compute_s
-    times = np.sort(_relative_times(cv)[:, :count], axis=1)
+    times = np.sort(relative_times(cv)[:, :count], axis=1)
     slowest = compute_s * float(times[:, -1].mean())
     if exchange_s == 0.0:
         return slowest, slowest
@@ -138,19 +129,11 @@ def _at_quantiles(number: IntArray, exchange_s: float, compute_s: float, cv: flo
     slowest = np.interp(np.log(number), np.log(nodes), compute_s * maxima)
     finish = slowest + exchange_s
     shares = np.linspace(0.0, 1.0, _QUANTILE_NODES, endpoint=False)
-    quantiles = compute_s * _quantiles(cv, shares)
+    quantiles = compute_s * time_quantiles(cv, shares)
     for share, quantile in zip(shares.tolist(), quantiles.tolist(), strict=True):
         waiting = number * (1.0 - share)
         np.maximum(finish, quantile + waiting * exchange_s, out=finish, where=waiting >= 1.0)
     return finish, slowest
-
-
-@lru_cache(maxsize=1)
-def _orders() -> IntArray:
-    """(samples, workers) for each worker an order of the strata, the same for ever."""
-    generator = np.random.default_rng(_SEED)
-    strata = np.broadcast_to(np.arange(SAMPLE_SIZE), (SAMPLED_WORKERS, SAMPLE_SIZE))
-    return np.ascontiguousarray(generator.permuted(strata, axis=1).T)
 
 
 @lru_cache(maxsize=256)
@@ -164,18 +147,3 @@ def _relative_maxima(cv: float) -> tuple[IntArray, FloatArray]:
     steps = np.arange(doublings * _NODES_PER_DOUBLING + 1) / _NODES_PER_DOUBLING
     nodes = np.unique(np.minimum((SAMPLED_EACH * 2.0**steps).round(), MAX_WORKERS).astype(np.int64))
     return nodes, frozen(expected_maximum_gamma(1.0, cv, nodes))
-
-
-@lru_cache(maxsize=32)
-def _relative_times(cv: float) -> FloatArray:
-    """(samples, workers) compute times of mean 1."""
-    strata = _quantiles(cv, (np.arange(SAMPLE_SIZE) + 0.5) / SAMPLE_SIZE)
-    return frozen(np.asarray((strata / strata.mean())[_orders()]))
-
-
-def _quantiles(cv: float, shares: FloatArray) -> FloatArray:
-    """Quantiles of the gamma law of mean 1."""
-    if cv < _NEARLY_CONSTANT_CV:
-        return np.asarray(np.maximum(1.0 + cv * special.ndtri(np.maximum(shares, 1e-12)), 0.0))
-    shape = 1.0 / cv**2
-    return np.asarray(special.gammaincinv(shape, shares) / shape)

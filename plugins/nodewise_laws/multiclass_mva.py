@@ -12,14 +12,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from nodewise_laws._checks import FloatArray, IntArray, counts, frozen, non_negative
+from nodewise_laws._checks import FloatArray, IntArray, frozen
+from nodewise_laws._classes import network_of_classes
 
-__all__ = ["MAX_MULTICLASS_STATES", "MulticlassMva", "exact_mva_multiclass"]
+__all__ = ["MAX_MULTICLASS_STATES", "MulticlassMethod", "MulticlassMva", "exact_mva_multiclass"]
+
+MulticlassMethod = Literal["exact", "linearizer", "bard-schweitzer"]
+"""How a network of several classes was solved; the first alone is free of approximation."""
 
 MAX_MULTICLASS_STATES: Final = 1_000_000
 """Largest product of (N_c + 1) that `exact_mva_multiclass` accepts: a second or so, tens of megabytes."""
@@ -27,7 +31,7 @@ MAX_MULTICLASS_STATES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MulticlassMva:
-    """What exact MVA says of one network of C classes and K queueing stations at its full population.
+    """What mean value analysis says of one network of C classes and K queueing stations at its full population.
 
     Attributes
     ----------
@@ -37,6 +41,9 @@ class MulticlassMva:
     throughput_per_s : (C,) cycles per second of each class, all its customers together.
     residence_s : (C, K) seconds that a cycle spends at each station; 0 for a class without customers.
     queue_length : (C, K) mean number of customers of each class at each station.
+    method : what solved it.
+    residual : how far an approximation was from its fixed point when it stopped: the largest change of the share of a
+        class that is at a station, from 0 to 1, in the last sweep. 0 for an exact solution.
     """
 
     demands_s: FloatArray
@@ -45,6 +52,8 @@ class MulticlassMva:
     throughput_per_s: FloatArray
     residence_s: FloatArray
     queue_length: FloatArray
+    method: MulticlassMethod = "exact"
+    residual: float = 0.0
 
     @property
     def utilisation(self) -> FloatArray:
@@ -87,20 +96,8 @@ def exact_mva_multiclass(
         An argument is negative, not finite or of the wrong shape, some class has a cycle without
         length, or the populations need more than `max_states` states.
     """
-    demands = non_negative("demands_s", demands_s, ndim=2)
+    demands, think, customers = network_of_classes(demands_s, think_s, populations)
     classes, stations = demands.shape
-    think = non_negative("think_s", think_s, ndim=1)
-    customers = counts("populations", populations, minimum=0)
-    for name, array in (("think_s", think), ("populations", customers)):
-        if array.shape != (classes,):
-            message = f"{name} must have shape ({classes},), an entry per row of demands_s, got {array.shape}"
-            raise ValueError(message)
-    if not customers.any():
-        message = f"populations must hold at least one customer, got {populations!r}"
-        raise ValueError(message)
-    if not np.all(demands.sum(axis=1) + think > 1e-300):
-        message = "demands_s and think_s must add up to a cycle of more than 0 seconds in every class"
-        raise ValueError(message)
     states = math.prod(number + 1 for number in customers.tolist())
     if states > max_states:
         message = (

@@ -6,9 +6,8 @@ t = Q(Phi(z)), where Q is the quantile function and Phi the standard normal dist
     E_W = integral over z of Q(Phi(z)) W phi(z) Phi(z)^(W-1) dz,
 
 whose integrand is smooth and falls off like a normal density at both ends. There the trapezoidal rule
-converges exponentially (L. N. Trefethen and J. A. C. Weideman, SIAM Review 56(3), 2014), so one fixed
-grid of z serves every law, every spread and every W; only the quantiles of the gamma law are dear, and
-they are remembered per coefficient of variation. The identity: H. A. David and H. N. Nagaraja, "Order
+converges exponentially, so one fixed grid of z serves every law, every spread and every W (see
+`_quadrature`). The identity: H. A. David and H. N. Nagaraja, "Order
 Statistics", 3rd ed., Wiley 2003, chapter 3.
 """
 
@@ -16,14 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from nodewise_laws._checks import FloatArray, IntArray, broadcast, counts, frozen, non_negative
+from nodewise_laws._checks import FloatArray, IntArray, broadcast, counts, non_negative
+from nodewise_laws._quadrature import gamma_quantiles, grid, log_weights
 
 __all__ = [
     "MAX_COEFFICIENT_OF_VARIATION",
@@ -39,13 +38,8 @@ MAX_WORKERS: Final = 1_000_000
 MAX_COEFFICIENT_OF_VARIATION: Final = 10.0
 """Largest spread for which the fixed grid is known to hold its accuracy."""
 
-_STEP: Final = 0.1
-_LOWEST_Z: Final = -8.5
-_HIGHEST_Z: Final = 12.5
 _PANELS_TO_MEDIAN: Final = 200
 _PANELS_BEYOND_MEDIAN: Final = 40
-# Below this spread the gamma law differs from the normal one by less than 1e-9 of the mean.
-_NEARLY_CONSTANT_CV: Final = 1e-5
 
 
 def expected_maximum_gamma(mean_s: npt.ArrayLike, cv: npt.ArrayLike, workers: npt.ArrayLike) -> FloatArray:
@@ -71,7 +65,7 @@ def expected_maximum_gamma(mean_s: npt.ArrayLike, cv: npt.ArrayLike, workers: np
     mean, spread, number = _sample(mean_s, cv, workers)
     spreads, spread_index = np.unique(spread, return_inverse=True)
     numbers, number_index = np.unique(number, return_inverse=True)
-    quantiles = np.stack([_gamma_quantiles(value) for value in spreads.tolist()] or [_grid()])
+    quantiles = np.stack([gamma_quantiles(value) for value in spreads.tolist()] or [grid()])
     table = quantiles @ _maximum_weights(numbers).T
     # The table holds each distinct pair once; constant times must come out exactly constant.
     table[: spreads.size][spreads == 0.0] = 1.0
@@ -103,7 +97,7 @@ def expected_maximum_normal(mean_s: npt.ArrayLike, cv: npt.ArrayLike, workers: n
     """
     mean, spread, number = _sample(mean_s, cv, workers)
     numbers, index = np.unique(number, return_inverse=True)
-    deviations = _maximum_weights(numbers) @ _grid()
+    deviations = _maximum_weights(numbers) @ grid()
     deviations[numbers == 1] = 0.0
     return np.asarray(mean * (1.0 + spread * deviations[index.reshape(np.shape(number))]))
 
@@ -205,38 +199,10 @@ def _sample(
     return mean, spread, number
 
 
-@lru_cache(maxsize=1)
-def _grid() -> FloatArray:
-    """Return the fixed nodes z."""
-    steps = round((_HIGHEST_Z - _LOWEST_Z) / _STEP)
-    return frozen(np.asarray(_LOWEST_Z + _STEP * np.arange(steps + 1), dtype=np.float64))
-
-
-@lru_cache(maxsize=1)
-def _log_weights() -> tuple[FloatArray, FloatArray]:
-    """Return log(step phi(z)) and log Phi(z) at the nodes."""
-    nodes = _grid()
-    log_density = math.log(_STEP) - 0.5 * math.log(2.0 * math.pi) - 0.5 * nodes**2
-    return frozen(log_density), frozen(np.asarray(special.log_ndtr(nodes)))
-
-
 def _maximum_weights(numbers: IntArray) -> FloatArray:
     """(W, z) weights of the maximum of each number of workers: step W phi(z) Phi(z)^(W-1)."""
-    log_density, log_below = _log_weights()
+    log_density, log_below = log_weights()
     exponent = (numbers - 1.0)[:, np.newaxis] * log_below
     exponent += log_density
     exponent += np.log(numbers)[:, np.newaxis]
     return np.asarray(np.exp(exponent, out=exponent))
-
-
-@lru_cache(maxsize=1024)
-def _gamma_quantiles(cv: float) -> FloatArray:
-    """(z,) quantiles Q(Phi(z)) of the gamma law of mean 1 and the given spread."""
-    nodes = _grid()
-    if cv < _NEARLY_CONSTANT_CV:
-        return frozen(1.0 + cv * nodes)
-    shape = 1.0 / cv**2
-    # Each half takes the tail probability that is small there, which keeps all its digits.
-    lower = special.gammaincinv(shape, special.ndtr(np.minimum(nodes, 0.0)))
-    upper = special.gammainccinv(shape, special.ndtr(-np.maximum(nodes, 0.0)))
-    return frozen(np.where(nodes < 0.0, lower, upper) / shape)

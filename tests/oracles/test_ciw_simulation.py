@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nodewise_laws import (
-    exact_mva,
-)
+from nodewise_laws import exact_mva, flow_capped_rates, load_dependent
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
@@ -39,9 +37,12 @@ def _law(name: str, mean_s: float) -> Any:
 
 
 def _simulated_throughput(
-    law: str, demands_s: list[float], think_s: float, population: int, *, horizon_s: float, seed: int
+    law: str, demands_s: list[float], think_s: float, population: int, *, horizon_s: float, seed: int, flows: int = 1
 ) -> float:
-    """Cycles per second after the warm-up, of a closed network that Ciw simulates."""
+    """Cycles per second after the warm-up, of a closed network that Ciw simulates.
+
+    A station serves up to `flows` customers at full rate, and shares the rate of so many among more.
+    """
     stations = 1 + len(demands_s)
     # A closed population enters as one batch right after the start, and nobody ever after.
     network = ciw.create_network(
@@ -50,6 +51,7 @@ def _simulated_throughput(
         + [ciw.dists.Deterministic(value=1)] * len(demands_s),
         service_distributions=[_law(law, think_s)] + [_law(law, demand) for demand in demands_s],
         number_of_servers=[math.inf] * stations,
+        ps_thresholds=[flows] * stations,
         # Ciw reads routing entries as floats only.
         routing=[[1.0 if to == (at + 1) % stations else 0.0 for to in range(stations)] for at in range(stations)],
     )
@@ -69,4 +71,16 @@ def test_simulated_throughput_is_within_two_per_cent(law: str, seed: int) -> Non
     think, population = float(numbers.uniform(0.2, 1.5)), int(numbers.integers(2, 11))
     expected = float(exact_mva(demands, think, population).throughput_per_s[-1])
     simulated = _simulated_throughput(law, demands, think, population, horizon_s=CYCLES / expected, seed=seed)
+    assert simulated == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize(("law", "flows"), [("exponential", 2), ("gamma", 3)])
+def test_simulated_capped_flows_are_within_two_per_cent(law: str, flows: int) -> None:
+    """Links on which one flow uses a part of the rate: load-dependent stations, whatever the law of sizes."""
+    demands, think, population = [0.3, 0.2], 0.5, 7
+    curve = load_dependent(demands, flow_capped_rates(population, flows), think, population)
+    expected = float(curve.throughput_per_s[-1])
+    simulated = _simulated_throughput(
+        law, demands, think, population, horizon_s=CYCLES / expected, seed=flows, flows=flows
+    )
     assert simulated == pytest.approx(expected, rel=0.02)
