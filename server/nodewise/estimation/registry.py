@@ -38,8 +38,8 @@ RecordT = TypeVar("RecordT", EstimatorRecord, PolicyRecord, TraceReaderRecord, D
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
 RESERVED_NAMES: Final = frozenset({"auto", "all"})
 
-_COLUMNS: Final = {field.name for field in fields(Configurations)} | {"precision"}
-"""Names that ``EstimatorRecord.columns`` may hold; ``precision`` stands for its dictionary and index."""
+_COLUMNS: Final = {field.name for field in fields(Configurations)} | {"groups", "precision"}
+"""Names that ``EstimatorRecord.columns`` may hold; ``groups`` and ``precision`` stand for what they are kept in."""
 
 SHIPPED_DISTRIBUTION: Final = "nodewise"
 """Plugins of this distribution run in the server's workers; everyone else's run in threads of their own."""
