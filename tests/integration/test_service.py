@@ -247,9 +247,17 @@ def test_profile_content_of_every_kind_comes_back(stubs: Stubs) -> None:
     content.workload.transformer.attention_heads_count = 2
     content.workload.transformer.sequence_length_tokens = 16
     content.workload.transformer.vocabulary_size = 100
+    content.workload.shard_bytes.extend([3_000_000, 1_000_000])
+    content.workload.shard_tensors_counts.extend([1, 1])
     content.workload.layers.add(name="fc", kind="dense", forward_flops_per_sample=1e6, parameter_bytes=4096)
     content.network.link_bytes_per_second = 25e6
     content.network.half_duplex = False
+    content.network.worker_link_bytes_per_second = 1e6
+    content.network.per_message_seconds = 1e-4
+    content.network.round_trip_seconds = 2e-4
+    content.phase_timings.hidden_seconds.append(0.05)
+    content.phase_timings.transfer_variation.append(0.25)
+    content.phase_timings.steps_counts.append(100)
     content.observations.CopyFrom(
         profile_pb2.Observations(
             configurations=configurations.Configurations(
@@ -265,6 +273,8 @@ def test_profile_content_of_every_kind_comes_back(stubs: Stubs) -> None:
             ),
             steps_per_second=[1.5, 1.25],
             exposed_sync_seconds=[0.1, -1],
+            steps_counts=[10, 20],
+            step_variation=[0.5, -1],
         )
     )
     stubs.profile.AppendProfile(profiles.AppendProfileRequest(profile_id="everything", request_id="1", content=content))
@@ -274,7 +284,38 @@ def test_profile_content_of_every_kind_comes_back(stubs: Stubs) -> None:
     assert list(found.observations.configurations.placement_workers) == [2, 1]
     assert list(found.observations.configurations.device_names) == ["V100", "P100"]
     assert list(found.observations.exposed_sync_seconds) == [0.1, -1]
+    assert list(found.observations.steps_counts) == [10, 20]
+    assert list(found.observations.step_variation) == [0.5, -1]
     assert list(found.phase_timings.compute_seconds) == [0.29659]
+    assert list(found.phase_timings.hidden_seconds) == [0.05]
+    assert list(found.phase_timings.transfer_variation) == [0.25]
+    assert list(found.phase_timings.steps_counts) == [100]
+
+
+def test_shards_are_those_of_the_whole(stubs: Stubs) -> None:
+    facts = profile_pb2.ProfileContent(workload={"parameter_bytes": 10, "tensors_count": 4})
+    stubs.profile.AppendProfile(profiles.AppendProfileRequest(profile_id="sharded", request_id="1", content=facts))
+    shards = profile_pb2.ProfileContent(workload={"shard_bytes": [6, 3], "shard_tensors_counts": [3, 2, 0]})
+    failure = failure_of(
+        stubs.profile.AppendProfile,
+        profiles.AppendProfileRequest(profile_id="sharded", request_id="2", content=shards),
+    )
+    assert failure.reason == "CONTRADICTORY_FACTS"
+    assert failure.fields["content.workload.shard_tensors_counts"].startswith("must have one entry per server")
+    shards.workload.shard_tensors_counts.pop()
+    failure = failure_of(
+        stubs.profile.AppendProfile,
+        profiles.AppendProfileRequest(profile_id="sharded", request_id="2", content=shards),
+    )
+    told = {field.rsplit(".", 1)[-1]: text for field, text in failure.fields.items()}
+    assert told == {
+        "shard_bytes": "must add up to parameter_bytes (10), but add up to 9",
+        "shard_tensors_counts": "must add up to tensors_count (4), but add up to 5",
+    }
+    shards = profile_pb2.ProfileContent(workload={"shard_bytes": [6, 4], "shard_tensors_counts": [3, 1]})
+    stubs.profile.AppendProfile(profiles.AppendProfileRequest(profile_id="sharded", request_id="3", content=shards))
+    kept = stubs.profile.GetProfile(profiles.GetProfileRequest(profile_id="sharded")).profile.content.workload
+    assert (list(kept.shard_bytes), list(kept.shard_tensors_counts)) == ([6, 4], [3, 1])
 
 
 def test_a_placement_alone_says_how_many_nodes_and_workers(stubs: Stubs) -> None:

@@ -41,6 +41,8 @@ class Row:
     phases_s: tuple[float, float, float, float] | None = None
     exposed_sync_s: float = UNKNOWN
     measured_at_s: float = 0.0
+    steps: int = 0
+    step_variation: float = UNKNOWN
 
 
 def table_of(
@@ -80,6 +82,8 @@ def table_of(
         train=freeze(np.array([row.train for row in rows], dtype=np.bool_)),
         measured_at_s=as_floats([row.measured_at_s for row in rows]),
         exposed_sync_s=as_floats([row.exposed_sync_s for row in rows]),
+        steps=ints("steps"),
+        step_variation=as_floats([row.step_variation for row in rows]),
         phase_rows=as_ints(timed),
         phase_timings=PhaseTimings(
             configurations=configurations.take(as_ints(timed)),

@@ -33,6 +33,8 @@ WORKLOAD = Workload(
     framework="pytorch",
     optimizer="adam",
     precision="fp16",
+    shard_bytes=(244_000_000, 0),
+    shard_tensors=(16, 0),
 )
 NETWORK = Network(
     link_bytes_per_s=1.25e9, half_duplex=False, worker_link_bytes_per_s=1e9, per_message_s=1e-4, round_trip_s=2e-4

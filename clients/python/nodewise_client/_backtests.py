@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from nodewise_client._columns import broadcast, frozen
 from nodewise_client._configurations import Configurations, configurations_to_wire
@@ -14,6 +14,8 @@ from nodewise_client._evidence import NOT_KNOWN, PhaseTimings, phases_to_wire
 from nodewise_client._time import to_unix_seconds
 from nodewise_client._workload import Network, Workload, network_to_wire, workload_to_wire
 from nodewise_protos.v1 import evaluation_service_pb2, workload_pb2
+
+_COLUMNS: Final = ("jobs", "steps_per_s", "train", "measured_at", "exposed_sync_s", "steps", "step_cv")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,10 @@ class MeasurementTable:
     measured_at: datetime | Iterable[datetime | None] | None = ()
     exposed_sync_s: float | Iterable[float | None] | None = ()
     """Synchronisation not hidden by compute, seconds per step; None = not known."""
+    steps: int | Iterable[int] = ()
+    """Steps that were counted; 0 = not known."""
+    step_cv: float | Iterable[float | None] | None = ()
+    """Coefficient of variation of the step time; None = not known."""
     phase_timings: PhaseTimings | None = None
     """Timed phases, without configurations of their own."""
     phase_rows: Iterable[int] = ()
@@ -41,12 +47,11 @@ class MeasurementTable:
     """Each job's network, by its name."""
 
     def __post_init__(self) -> None:
-        for name in ("jobs", "steps_per_s", "train", "measured_at", "exposed_sync_s", "phase_rows"):
+        for name in (*_COLUMNS, "phase_rows"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
     def __len__(self) -> int:
-        columns = (self.jobs, self.steps_per_s, self.train, self.measured_at, self.exposed_sync_s)
-        return max(len(self.configurations), *map(len, columns))  # type: ignore[arg-type]  # tuples by now
+        return max(len(self.configurations), *(len(getattr(self, name)) for name in _COLUMNS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,10 +142,7 @@ class BacktestResult:
 def table_to_wire(table: MeasurementTable) -> evaluation_service_pb2.MeasurementTable:
     """A table as its message."""
     rows = len(table)
-    columns: dict[str, tuple[Any, ...]] = {
-        name: broadcast(getattr(table, name), rows, name)
-        for name in ("jobs", "steps_per_s", "train", "measured_at", "exposed_sync_s")
-    }
+    columns: dict[str, tuple[Any, ...]] = {name: broadcast(getattr(table, name), rows, name) for name in _COLUMNS}
     names = {name: index for index, name in enumerate(dict.fromkeys(columns["jobs"]))}
     for given in (*table.workloads, *table.networks):
         if given not in names:
@@ -160,6 +162,10 @@ def table_to_wire(table: MeasurementTable) -> evaluation_service_pb2.Measurement
         message.exposed_sync_seconds.extend(
             NOT_KNOWN if value is None else value for value in columns["exposed_sync_s"]
         )
+    if any(columns["steps"]):
+        message.steps_counts.extend(columns["steps"])
+    if any(value is not None for value in columns["step_cv"]):
+        message.step_variation.extend(NOT_KNOWN if value is None else value for value in columns["step_cv"])
     if table.workloads:
         nothing = workload_pb2.Workload()
         message.workloads.extend(

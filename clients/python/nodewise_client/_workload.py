@@ -66,9 +66,14 @@ class Workload:
     optimizer: str = ""
     precision: str = ""
     """Number format of weights and activations, e.g. "fp16"."""
+    shard_bytes: Iterable[int] = ()
+    """Bytes of the parameters on each parameter server, one entry per server; empty = not known."""
+    shard_tensors: Iterable[int] = ()
+    """Tensors on each parameter server, one entry per server; empty = not known."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "layers", tuple(self.layers))
+        for name in ("layers", "shard_bytes", "shard_tensors"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +116,8 @@ def workload_to_wire(workload: Workload) -> workload_pb2.Workload:
         framework=workload.framework,
         optimizer=workload.optimizer,
         precision=workload.precision,
+        shard_bytes=workload.shard_bytes,
+        shard_tensors_counts=workload.shard_tensors,
     )
 
 
@@ -137,6 +144,8 @@ def workload_from_wire(message: workload_pb2.Workload) -> Workload:
         framework=message.framework,
         optimizer=message.optimizer,
         precision=message.precision,
+        shard_bytes=message.shard_bytes,
+        shard_tensors=message.shard_tensors_counts,
     )
 
 

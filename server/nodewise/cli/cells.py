@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
-__all__ = ["CellError", "CellParser", "choice", "flag", "moment", "number", "placement", "text", "whole"]
+__all__ = ["CellError", "CellParser", "choice", "flag", "groups", "moment", "number", "placement", "text", "whole"]
 
 CellParser = Callable[[str], Any]
 """Reads a cell that is not empty."""
@@ -15,6 +16,7 @@ CellParser = Callable[[str], Any]
 MOST_INT32: Final = (1 << 31) - 1
 TRUE: Final = frozenset({"true", "1", "yes"})
 FALSE: Final = frozenset({"false", "0", "no"})
+_GROUP: Final = re.compile(r"([0-9]{1,7})(?:\s*x\s*([^*]*[^*\s]))?(?:\s*\*\s*([0-9.]+))?")
 
 
 class CellError(ValueError):
@@ -60,14 +62,23 @@ def whole(least: int, most: int = MOST_INT32) -> CellParser:
     return parse
 
 
-def number(*, above: float | None = None, least: float | None = None, unit: str = "") -> CellParser:
-    """A finite number above or at least something."""
+def number(
+    *, above: float | None = None, least: float | None = None, most: float = math.inf, unit: str = ""
+) -> CellParser:
+    """A finite number above or at least something, and at most something."""
     bound = f"above {above:g}" if above is not None else f"of at least {least:g}"
+    if most < math.inf:
+        bound += f" and at most {most:g}"
     what = f"must be a finite number {bound}{unit and f' ({unit})'}"
 
     def parse(cell: str) -> float:
         value = _float(cell)
-        if value is None or (above is not None and value <= above) or (least is not None and value < least):
+        if (
+            value is None
+            or value > most
+            or (above is not None and value <= above)
+            or (least is not None and value < least)
+        ):
             raise CellError(what)
         return value
 
@@ -90,6 +101,21 @@ def placement(cell: str) -> tuple[int, ...]:
     if not all(part.strip().isascii() and part.strip().isdigit() and int(part) >= 1 for part in parts):
         raise CellError("must be the workers on each node joined by +, each at least 1, such as 4+4")
     return tuple(int(part) for part in parts)
+
+
+def groups(cell: str) -> tuple[tuple[int, str, float], ...]:
+    """Workers that are not alike: how many, on which device (empty = the row's), the factor of their compute time."""
+    found = []
+    for part in cell.split("+"):
+        match = _GROUP.fullmatch(part.strip())
+        factor = None if match is None else _float(match[3] or "1")
+        if match is None or not factor or int(match[1]) < 1:
+            raise CellError(
+                "must be groups of workers joined by +, each a number, x and a device unless it is the row's, and * "
+                "and a factor of their compute time unless it is 1, such as 6+2*1.5 or 4xV100+4xK80"
+            )
+        found.append((int(match[1]), match[2] or "", factor))
+    return tuple(found)
 
 
 def moment(cell: str) -> datetime:

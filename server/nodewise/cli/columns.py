@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nodewise.cli.cells import CellParser, choice, flag, moment, number, placement, text, whole
+from nodewise.cli.cells import CellParser, choice, flag, groups, moment, number, placement, text, whole
 
 __all__ = [
     "BY_WORKER_MODES",
     "COLUMNS",
     "FACTS",
+    "NETWORK",
+    "OF_PHASES",
     "PARAMETER_SERVER_MODES",
     "PHASES",
     "REQUIRED",
@@ -27,8 +29,11 @@ BY_WORKER_MODES: Final = frozenset({"async", "hybrid"})
 """Modes of which a step is one worker's mini-batch."""
 PHASES: Final = ("compute_s", "download_s", "upload_s", "update_s")
 TRANSFORMER: Final = ("layers", "hidden_size", "attention_heads", "sequence_length", "vocabulary_size")
-FACTS: Final = ("parameter_bytes", "tensors", "framework", *TRANSFORMER)
-"""What a job trains: the same in all its rows."""
+NETWORK: Final = ("worker_link_bytes_per_s", "half_duplex", "per_message_s", "round_trip_s")
+FACTS: Final = ("parameter_bytes", "tensors", "framework", *NETWORK, *TRANSFORMER)
+"""What a job trains and over what network: the same in all its rows."""
+OF_PHASES: Final = ("compute_cv", "transfer_cv", "hidden_s", "phase_steps")
+"""What may be known of phases besides their means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +78,24 @@ COLUMNS: Final[dict[str, Column]] = {
     "upload_s": _SECONDS,
     "update_s": _SECONDS,
     "compute_cv": Column(number(least=0)),
+    "transfer_cv": Column(number(least=0)),
+    "hidden_s": _SECONDS,
+    "phase_steps": _COUNT,
     "parameter_bytes": Column(whole(1, LARGEST_BYTES)),
     "tensors": _COUNT,
     "link_bytes_per_s": Column(number(above=0, unit="bytes per second")),
+    "worker_link_bytes_per_s": Column(number(above=0, unit="bytes per second")),
+    "half_duplex": Column(flag),
+    "per_message_s": _SECONDS,
+    "round_trip_s": _SECONDS,
     "exposed_sync_s": _SECONDS,
     "measured_at": Column(moment),
+    "steps": _COUNT,
+    "step_cv": Column(number(least=0)),
+    "groups": Column(groups),
+    "backup_workers": Column(whole(0)),
+    "hybrid_sync_fraction": Column(number(least=0, most=1)),
+    "hybrid_switch_s": _SECONDS,
     "global_batch": _COUNT,
     "micro_batch": _COUNT,
     "layers": _COUNT,

@@ -71,6 +71,17 @@ _COLUMNS: Final = {
     "upload_seconds": "upload_s",
     "update_seconds": "update_s",
     "compute_variation": "compute_cv",
+    "transfer_variation": "transfer_cv",
+    "hidden_seconds": "hidden_s",
+    "step_variation": "step_cv",
+    "steps_counts": "steps",
+    "group_workers": "groups",
+    "group_compute_factors": "groups",
+    "hybrid_sync_fractions": "hybrid_sync_fraction",
+    "hybrid_switch_seconds": "hybrid_switch_s",
+    "worker_link_bytes_per_second": "worker_link_bytes_per_s",
+    "per_message_seconds": "per_message_s",
+    "round_trip_seconds": "round_trip_s",
     "tensors_count": "tensors",
     "placement_workers": "placement",
     "device_names": "device",
@@ -91,6 +102,8 @@ _COLUMNS: Final = {
 def _column(field: str) -> str:
     """The field as the reader of a table knows it."""
     last = field.rsplit(".", 1)[-1].split("[", 1)[0]
+    if last == "steps_counts" and "phase_timings." in field:
+        return "column phase_steps"
     return f"column {_COLUMNS.get(last, last)}"
 
 

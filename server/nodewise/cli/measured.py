@@ -35,7 +35,7 @@ def measured_points(asked: AskedJob, template: Mapping[str, Any], answered: Sequ
     points = []
     for row in asked.rows:
         steps_per_s = table.columns["steps_per_s"][row]
-        if steps_per_s is None or not _as_wanted(table, row, wanted):
+        if steps_per_s is None or table.columns["groups"][row] or not _as_wanted(table, row, wanted):
             continue
         per_step = _samples_per_step(table, row)
         if not batches.alike(table, row, per_step):
@@ -96,6 +96,10 @@ def _wanted(asked: AskedJob, template: Mapping[str, Any]) -> dict[str, Any]:
         seen = {_how(table, name, row) for row in train} if stated is None else {stated}
         if len(seen) == 1:
             wanted[name] = seen.pop()
+    for name in ("backup_workers", "hybrid_sync_fraction", "hybrid_switch_s"):
+        stated = template.get(name)
+        if stated is not None or train:
+            wanted[name] = stated or 0  # the evidence says nothing of it where the question does not
     return wanted
 
 
@@ -107,7 +111,7 @@ def _how(table: Table, name: str, row: int) -> Any:
     value = table.columns[name][row]
     if name == "parameter_servers" and not value:
         return int(table.columns["sync"][row] in PARAMETER_SERVER_MODES)
-    return value
+    return value or 0 if name.startswith(("backup", "hybrid")) else value
 
 
 def _samples_per_step(table: Table, row: int) -> int | None:

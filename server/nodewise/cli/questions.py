@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from nodewise.cli.counts import parse_counts
 from nodewise.cli.documents import read_profile
@@ -16,6 +16,19 @@ from nodewise.cli.tables import Table, read_table
 from nodewise_client import Configurations, NodeRange, PlacementRule, ProfileContent, WorkerRange
 
 __all__ = ["AskedJob", "asked_job", "asked_ranges"]
+
+_HOW: Final = (
+    "device",
+    "sync",
+    "parameter_servers",
+    "batch_per_worker",
+    "global_batch",
+    "accumulation",
+    "backup_workers",
+    "hybrid_sync_fraction",
+    "hybrid_switch_s",
+)
+"""Columns that say how a job runs, without its scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +123,7 @@ def _without_evidence(asked: AskedJob) -> dict[str, Any]:
     if table is None or any(table.columns["split"][row] == "train" for row in asked.rows):
         return {}
     columns: dict[str, Any] = {}
-    for name in ("device", "sync", "parameter_servers", "batch_per_worker", "global_batch", "accumulation"):
+    for name in _HOW:
         values = {table.columns[name][row] for row in asked.rows}
         only = values.pop() if len(values) == 1 else None
         if only:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nodewise.cli.columns import FACTS, PARAMETER_SERVER_MODES, PHASES, TRANSFORMER
+from nodewise.cli.columns import FACTS, OF_PHASES, PARAMETER_SERVER_MODES, PHASES, TRANSFORMER
 
 __all__ = ["Contradiction", "contradictions"]
 
@@ -68,6 +68,26 @@ def _placement(columns: Columns, row: int) -> _Found:
     return None
 
 
+def _groups(columns: Columns, row: int) -> _Found:
+    listed = columns["groups"][row]
+    workers = columns["workers"][row]
+    held = 0 if listed is None else sum(count for count, _, _ in listed)
+    if listed is not None and held != workers:
+        return "groups", f"must add up to workers ({workers}), found {held}"
+    backup = columns["backup_workers"][row] or 0
+    if backup >= workers:
+        return "backup_workers", f"must be below workers ({workers}): a step needs the result of at least one"
+    return None
+
+
+def _hybrid(columns: Columns, row: int) -> _Found:
+    sync = columns["sync"][row]
+    for name in ("hybrid_sync_fraction", "hybrid_switch_s"):
+        if columns[name][row] and sync != "hybrid":
+            return name, f"must be empty or 0 with sync {sync}, found {columns[name][row]:g}"
+    return None
+
+
 def _servers(columns: Columns, row: int) -> _Found:
     servers = columns["parameter_servers"][row]
     if servers and columns["sync"][row] == "allreduce":
@@ -102,8 +122,9 @@ def _degrees(columns: Columns, row: int) -> _Found:
 def _phases(columns: Columns, row: int) -> _Found:
     given = [name for name in PHASES if columns[name][row] is not None]
     if not given:
-        if columns["compute_cv"][row] is not None:
-            return "compute_s", "must be given where compute_cv is"
+        for name in OF_PHASES:
+            if columns[name][row] is not None:
+                return "compute_s", f"must be given where {name} is"
         return None
     needed = PHASES[:3] if columns["sync"][row] in PARAMETER_SERVER_MODES else PHASES[:1]
     for name in needed:
@@ -111,6 +132,10 @@ def _phases(columns: Columns, row: int) -> _Found:
             return name, f"must be given where {given[0]} is: a step's phases are known together or not at all"
     if not any(columns[name][row] for name in given):
         return given[0], "must be above 0 in at least one phase: nothing was timed"
+    hidden_s = columns["hidden_s"][row] or 0.0
+    transfers_s = (columns["download_s"][row] or 0.0) + (columns["upload_s"][row] or 0.0)
+    if hidden_s > transfers_s:
+        return "hidden_s", f"must be at most download_s + upload_s ({transfers_s:g}), found {hidden_s:g}"
     return None
 
 
@@ -126,6 +151,8 @@ _CHECKS: Final[tuple[Callable[[Columns, int], _Found], ...]] = (
     _unmeasured,
     _scale,
     _placement,
+    _groups,
+    _hybrid,
     _servers,
     _batches,
     _degrees,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from nodewise.cli.columns import PARAMETER_SERVER_MODES, PHASES, TRANSFORMER
+from nodewise.cli.columns import NETWORK, PARAMETER_SERVER_MODES, PHASES, TRANSFORMER
 from nodewise.cli.tables import Table
 from nodewise_client import (
     Configurations,
@@ -15,6 +15,7 @@ from nodewise_client import (
     PhaseTimings,
     ProfileContent,
     Transformer,
+    WorkerGroup,
     Workload,
 )
 
@@ -40,6 +41,9 @@ _PLAIN: Final[dict[str, Any]] = {
     "sequence_parallel": False,
     "interleave": 1,
     "zero_stage": 0,
+    "backup_workers": 0,
+    "hybrid_sync_fraction": 0.0,
+    "hybrid_switch_s": 0.0,
 }
 # What the contract says of a transformer's table that does not say it itself.
 _PRECISION: Final = "fp16"
@@ -59,10 +63,12 @@ def measurement_table(table: Table) -> MeasurementTable:
         train=table.train,
         measured_at=columns["measured_at"],
         exposed_sync_s=columns["exposed_sync_s"],
+        steps=_counts(table, "steps", rows),
+        step_cv=columns["step_cv"],
         phase_timings=_phases(table, phase_rows, None) if phase_rows else None,
         phase_rows=phase_rows,
         workloads={job: _workload(table, job) for job in table.jobs},
-        networks={job: Network(link_bytes_per_s=_fact(table, job, "link_bytes_per_s")) for job in table.jobs},
+        networks={job: _network(table, job) for job in table.jobs},
     )
 
 
@@ -72,7 +78,7 @@ def profile_content(table: Table, job: str) -> ProfileContent:
     timed = timed_rows(table, train)
     return ProfileContent(
         workload=_workload(table, job),
-        network=Network(link_bytes_per_s=_fact(table, job, "link_bytes_per_s")),
+        network=_network(table, job),
         phase_timings=timings_of(table, timed) if timed else None,
         observations=observations_of(table, train) if train else None,
     )
@@ -101,6 +107,8 @@ def observations_of(table: Table, rows: Sequence[int]) -> Observations:
         steps_per_s=_of(table, "steps_per_s", rows),
         measured_at=_of(table, "measured_at", rows),
         exposed_sync_s=_of(table, "exposed_sync_s", rows),
+        steps=_counts(table, "steps", rows),
+        step_cv=_of(table, "step_cv", rows),
     )
 
 
@@ -123,9 +131,10 @@ def configurations_of(table: Table, rows: Sequence[int]) -> Configurations:
     if any(servers):
         # No number of servers means one where there must be one, as everywhere in the service.
         servers = [count or int(sync in PARAMETER_SERVER_MODES) for count, sync in zip(servers, syncs, strict=True)]
-    optional = {
+    optional: dict[str, list[Any]] = {
         "batch_per_worker": batches,
         "placement": placements,
+        "groups": [_groups(table, row) for row in rows],
         "link_bytes_per_s": links,
         "precision": precisions,
         "recompute": recomputes,
@@ -168,7 +177,28 @@ def _phases(table: Table, rows: Sequence[int], configurations: Configurations | 
         upload_s=upload,
         update_s=update,
         compute_cv=_of(table, "compute_cv", rows),
+        transfer_cv=_of(table, "transfer_cv", rows),
+        hidden_s=[seconds or 0.0 for seconds in _of(table, "hidden_s", rows)],
+        steps=_counts(table, "phase_steps", rows),
     )
+
+
+def _network(table: Table, job: str) -> Network:
+    return Network(**{name: _fact(table, job, name) for name in ("link_bytes_per_s", *NETWORK)})
+
+
+def _groups(table: Table, row: int) -> tuple[WorkerGroup, ...]:
+    device = table.columns["device"][row]
+    listed = table.columns["groups"][row] or ()
+    return tuple(
+        WorkerGroup(workers=workers, device=other or device, compute_factor=factor) for workers, other, factor in listed
+    )
+
+
+def _counts(table: Table, name: str, rows: Sequence[int]) -> list[int]:
+    """Numbers of which 0 stands for not known; none at all where none is."""
+    counts = [count or 0 for count in _of(table, name, rows)]
+    return counts if any(counts) else []
 
 
 def _of(table: Table, name: str, rows: Sequence[int]) -> list[Any]:

@@ -29,7 +29,7 @@ class MeasurementTable:
         Measured; 0 = not measured.
     train : bool
         Whether an estimator may see the row.
-    measured_at_s, exposed_sync_s : float
+    measured_at_s, exposed_sync_s, steps, step_variation : float, float, int, float
         As in Observations.
     phase_rows, phase_timings : int, PhaseTimings
         Rows that carry phase timings (each once), and these.
@@ -44,6 +44,8 @@ class MeasurementTable:
     train: NDArray[np.bool_]
     measured_at_s: Floats
     exposed_sync_s: Floats
+    steps: Ints
+    step_variation: Floats
     phase_rows: Ints
     phase_timings: PhaseTimings
     workloads: tuple[Workload, ...]
@@ -64,6 +66,8 @@ class MeasurementTable:
             steps_per_s=freeze(np.where(self.train, self.steps_per_s, 0.0)),
             measured_at_s=freeze(np.where(self.train, self.measured_at_s, 0.0)),
             exposed_sync_s=freeze(np.where(self.train, self.exposed_sync_s, UNKNOWN)),
+            steps=freeze(np.where(self.train, self.steps, 0)),
+            step_variation=freeze(np.where(self.train, self.step_variation, UNKNOWN)),
             phase_rows=freeze(self.phase_rows[timed]),
             phase_timings=self.phase_timings.take(timed),
         )
@@ -91,6 +95,8 @@ class MeasurementTable:
                 Observations.of(self.configurations.take(measured), freeze(self.steps_per_s[measured])),
                 measured_at_s=freeze(self.measured_at_s[measured]),
                 exposed_sync_s=freeze(self.exposed_sync_s[measured]),
+                steps=freeze(self.steps[measured]),
+                step_variation=freeze(self.step_variation[measured]),
                 number=as_ints(np.arange(1, len(measured) + 1)),
             ),
         )

@@ -50,6 +50,9 @@ class Workload:
         Floating-point operations of forward and backward pass.
     samples_per_epoch, epochs : int or None, float or None
         Size of the data set and passes over it.
+    shard_bytes, shard_tensors : tuple of int or None
+        Parameters and tensors that each parameter server holds, one entry per server; they add up to those of the
+        whole where both are known.
     """
 
     model_name: str | None = None
@@ -63,6 +66,26 @@ class Workload:
     framework: str | None = None
     optimizer: str | None = None
     precision: str | None = None
+    shard_bytes: tuple[int, ...] | None = None
+    shard_tensors: tuple[int, ...] | None = None
+
+    def violations(self, path: str) -> list[Violation]:
+        """What contradicts itself: shards that are not those of the whole. ``path`` stands before each field."""
+        found = []
+        parts = (
+            ("shard_bytes", self.shard_bytes, "parameter_bytes", self.parameter_bytes),
+            ("shard_tensors_counts", self.shard_tensors, "tensors_count", self.tensors),
+        )
+        for name, shards, whole_name, whole in parts:
+            if shards is not None and whole is not None and sum(shards) != whole:
+                found.append(
+                    Violation(f"{path}.{name}", f"must add up to {whole_name} ({whole}), but add up to {sum(shards)}")
+                )
+        servers, of_tensors = self.shard_bytes, self.shard_tensors
+        if servers is not None and of_tensors is not None and len(servers) != len(of_tensors):
+            text = f"must have one entry per server as shard_bytes ({len(servers)}), found {len(of_tensors)}"
+            found.append(Violation(f"{path}.shard_tensors_counts", text))
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +120,8 @@ def merged_facts(known: FactsT, new: FactsT, path: str) -> FactsT:
     Raises
     ------
     NodewiseError
-        CONTRADICTORY_FACTS, naming every field of ``new`` that disagrees with what is known.
+        CONTRADICTORY_FACTS, naming every field of ``new`` that disagrees with what is known, or that does together
+        with it.
     """
     values: dict[str, object] = {}
     violations = []
@@ -110,6 +134,9 @@ def merged_facts(known: FactsT, new: FactsT, path: str) -> FactsT:
                 )
             )
         values[field.name] = old_value if new_value is None else new_value
+    merged = type(known)(**values)  # type: ignore[arg-type]  # each value is that very field's, by name
+    if not violations and isinstance(merged, Workload):
+        violations = merged.violations(path)
     if violations:
         raise NodewiseError.invalid(violations, Reason.CONTRADICTORY_FACTS)
-    return type(known)(**values)  # type: ignore[arg-type]  # each value is that very field's, by name
+    return merged

@@ -82,6 +82,8 @@ def canonical_order(table: MeasurementTable) -> Ints:
         table.steps_per_s,
         table.measured_at_s,
         table.exposed_sync_s,
+        table.steps,
+        table.step_variation,
     ]
     if table.configurations.placement is not None:
         columns.append(_by_value(_layouts(table.configurations.placement)))

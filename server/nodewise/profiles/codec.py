@@ -123,6 +123,9 @@ def facts_from_json(kind: type[FactsT], known: Mapping[str, Any]) -> FactsT:
         values["transformer"] = Transformer(**values["transformer"])
     if "layers" in values:
         values["layers"] = tuple(Layer(**layer) for layer in values["layers"])
+    for name in ("shard_bytes", "shard_tensors"):
+        if name in values:
+            values[name] = tuple(values[name])
     try:
         return kind(**values)
     except TypeError as error:

@@ -20,7 +20,7 @@ from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, Row
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader, shown
 from nodewise.rpc.wire_configurations import read_evidence
-from nodewise.rpc.wire_profiles import read_network, read_phase_columns, read_workload
+from nodewise.rpc.wire_profiles import LARGEST_VARIATION, read_network, read_phase_columns, read_workload
 from nodewise_protos.v1 import configuration_pb2
 from nodewise_protos.v1 import evaluation_service_pb2 as pb
 
@@ -68,6 +68,10 @@ def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> Measu
     exposed_sync_s = _floats(
         message, "exposed_sync_seconds", path, rows, reader, optional=True, default=UNKNOWN, most=LONGEST_STEP_S
     )
+    step_variation = _floats(
+        message, "step_variation", path, rows, reader, optional=True, default=UNKNOWN, most=LARGEST_VARIATION
+    )
+    steps = reader.ints(message.steps_counts, f"{path}.steps_counts", rows, default=0)
     if len(message.train) != rows:
         reader.wrong(f"{path}.train", f"must have one entry for each of {rows} rows, found {len(message.train)}")
     phase_rows, phase_timings = _phases(message, path, configurations, rows, reader, limits)
@@ -82,6 +86,8 @@ def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> Measu
         train=freeze(np.array(message.train, dtype=np.bool_)),
         measured_at_s=measured_at_s,
         exposed_sync_s=exposed_sync_s,
+        steps=steps,
+        step_variation=step_variation,
         phase_rows=phase_rows,
         phase_timings=phase_timings,
         workloads=workloads,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -43,6 +44,9 @@ SLOWEST_STEPS_PER_S: Final = 1 / LONGEST_PHASE_S
 LARGEST_VARIATION: Final = 100.0
 LARGEST_BYTES: Final = 1 << 53
 LARGEST_RATE: Final = 1e15
+MOST_TENSORS: Final = 10_000_000
+MOST_SERVERS: Final = 1 << 16
+"""Shards of a model: one per parameter server."""
 
 
 def read_content(message: pb.ProfileContent, path: str, limits: Limits) -> Profile:
@@ -117,10 +121,10 @@ def read_workload(message: workload_pb2.Workload, path: str, reader: Reader) -> 
         )
         for index, layer in enumerate(message.layers)
     )
-    return Workload(
+    found = Workload(
         model_name=reader.text(message.model_name, f"{path}.model_name") or None,
         parameter_bytes=whole("parameter_bytes", 1, LARGEST_BYTES),
-        tensors=whole("tensors_count", 1, 10_000_000),
+        tensors=whole("tensors_count", 1, MOST_TENSORS),
         flops_per_sample=number("flops_per_sample"),
         samples_per_epoch=whole("samples_per_epoch", 1, LARGEST_BYTES),
         epochs=number("epochs_count"),
@@ -131,7 +135,22 @@ def read_workload(message: workload_pb2.Workload, path: str, reader: Reader) -> 
         framework=reader.text(message.framework, f"{path}.framework", 64) or None,
         optimizer=reader.text(message.optimizer, f"{path}.optimizer", 64) or None,
         precision=reader.text(message.precision, f"{path}.precision", 16) or None,
+        shard_bytes=_shards(message.shard_bytes, f"{path}.shard_bytes", LARGEST_BYTES, reader),
+        shard_tensors=_shards(message.shard_tensors_counts, f"{path}.shard_tensors_counts", MOST_TENSORS, reader),
     )
+    if reader.clean:
+        for violation in found.violations(path):
+            reader.contradicts(violation.field, violation.description)
+    return found
+
+
+def _shards(values: Sequence[int], path: str, most: int, reader: Reader) -> tuple[int, ...] | None:
+    """One entry per server; None = not known."""
+    if len(values) > MOST_SERVERS:
+        reader.wrong(path, f"must have at most {MOST_SERVERS} entries, one per server, found {len(values)}")
+        return None
+    shards = tuple(reader.whole(value, f"{path}[{index}]", most=most) for index, value in enumerate(values))
+    return shards or None
 
 
 def _transformer(message: workload_pb2.Transformer, path: str, reader: Reader) -> Transformer:
@@ -422,6 +441,8 @@ def _write_workload(workload: Workload) -> workload_pb2.Workload | None:
         framework=workload.framework or "",
         optimizer=workload.optimizer or "",
         precision=workload.precision or "",
+        shard_bytes=workload.shard_bytes or (),
+        shard_tensors_counts=workload.shard_tensors or (),
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from nodewise.cli.table_content import measurement_table, profile_content
 from nodewise.cli.tables import Table, read_table
-from nodewise_client import Observations, SyncMode
+from nodewise_client import Network, Observations, SyncMode, WorkerGroup
 
 HEADER = (
     "job,device,sync,nodes,workers,parameter_servers,steps_per_s,split,"
@@ -96,3 +96,36 @@ def test_one_precision_is_a_fact_and_several_are_configurations(tmp_path: Path) 
     assert found.workloads["a"].precision == "bf16"
     assert found.workloads["b"].precision == ""
     assert found.configurations.precision == ("", "", "fp32", "fp16")
+
+
+PARAMETER_SERVER = (
+    "job,device,sync,nodes,workers,parameter_servers,steps_per_s,split,compute_s,download_s,upload_s,hidden_s,phase_steps,"
+    "transfer_cv,steps,step_cv,backup_workers,hybrid_sync_fraction,hybrid_switch_s,groups,half_duplex,"
+    "worker_link_bytes_per_s,per_message_s,round_trip_s\n"
+    "a,V100,hybrid,4,4,1,8,train,0.3,0.1,0.1,0.05,100,0.2,50,0.1,,0.25,3,2+ 2 x K 80 *1.5,yes,1e9,1e-4,2e-4\n"
+    "a,V100,sync,4,4,1,2,train,,,,,,,,,1,,,,,,,\n"
+    "a,V100,sync,8,8,1,,test,,,,,,,,,,,,,,,,\n"
+)
+
+
+def test_every_fact_of_parameter_servers(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(PARAMETER_SERVER)
+    found = measurement_table(read_table(path))
+    configurations = found.configurations
+    assert configurations.hybrid_sync_fraction == (0.25, 0.0, 0.0)
+    assert configurations.hybrid_switch_s == (3.0, 0.0, 0.0)
+    assert configurations.backup_workers == (0, 1, 0)
+    mixed = (WorkerGroup(workers=2, device="V100"), WorkerGroup(workers=2, device="K 80", compute_factor=1.5))
+    assert configurations.groups == (mixed, (), ())
+    assert (found.steps, found.step_cv) == ((50, 0, 0), (0.1, None, None))
+    network = Network(
+        half_duplex=True, worker_link_bytes_per_s=1e9, per_message_s=1e-4, round_trip_s=2e-4, link_bytes_per_s=None
+    )
+    assert found.networks == {"a": network}
+    timings = profile_content(read_table(path), "a").phase_timings
+    assert timings is not None
+    assert (timings.hidden_s, timings.transfer_cv, timings.steps) == ((0.05,), (0.2,), (100,))
+    observations = profile_content(read_table(path), "a").observations
+    assert isinstance(observations, Observations)
+    assert (observations.steps, observations.step_cv) == ((50, 0), (0.1, None))

@@ -17,7 +17,8 @@ WHY = Refusal(Reason.EVIDENCE_MISSING, "no")
 
 
 def test_what_can_be_true_passes_as_it_is() -> None:
-    predictions = predictions_of([1.0, 2.0, 3.0], notices=(Notice("X", "x"),))
+    more = {"once_s": as_floats([0.0, 9.0, 0.0]), "extra": {"gain_s": as_floats([-1.0, 0.0, 1e-12])}}
+    predictions = predictions_of([1.0, 2.0, 3.0], notices=(Notice("X", "x"),), **more)
     assert checked(predictions, ROWS, "e") is predictions
 
 
@@ -126,6 +127,13 @@ def test_rows_may_be_refused_or_infeasible() -> None:
         ),
         (predictions_of([1, 2, 3], utilisation={"u" * 65: as_floats([1] * 3)}), "utilisation has a name"),
         (predictions_of([1, 2, 3], utilisation={"link": as_floats([0, 1.1, 1])}), "utilisation is above 1"),
+        (predictions_of([1, 2, 3], once_s=as_floats([0.0, -1.0, 0.0])), "once_s is negative"),
+        (predictions_of([1, 2, 3], once_s=as_floats([0.0])), "once_s has shape (1,) for 3 rows"),
+        (predictions_of([1, 2, 3], extra={"x_s": as_floats([0.0, NAN, 0.0])}), "extra[x_s] is not finite"),
+        (predictions_of([1, 2, 3], extra={"x_s": as_floats([0.0])}), "extra[x_s] has shape (1,) for 3 rows"),
+        (predictions_of([1, 2, 3], extra={"": as_floats([0.0] * 3)}), "extra has a name that is no printable text"),
+        (predictions_of([1, 2, 3], extra=[]), "its columns cannot be read"),
+        (refused_rows(extra={"x_s": as_floats([0.0, 1.0, 0.0])}), "a row that is not answered holds a value"),
         (predictions_of([1, 2, 3], simulated=1), "simulated is neither True nor False"),
         (predictions_of([1, 2, 3], log_spread=as_floats([0.1, 10.5, 0.1])), "log_spread is above 10"),
         (predictions_of([1, 1e-310, 3]), "step_s lies outside 1e-09 to 1e+09 s"),

@@ -29,7 +29,17 @@ LIMITS = Limits()
 ROWS = [
     Row(job="α / one", workers=1, steps_per_s=2.0, train=True, batch=8, phases_s=(0.1, 0.2, 0.3, 0.4)),
     Row(job="two", workers=2, steps_per_s=0.0, device="P100", sync=SyncMode.ASYNC, servers=1),
-    Row(job="α / one", workers=4, steps_per_s=3.0, nodes=2, placement=(3, 1), exposed_sync_s=0.5, measured_at_s=9.0),
+    Row(
+        job="α / one",
+        workers=4,
+        steps_per_s=3.0,
+        nodes=2,
+        placement=(3, 1),
+        exposed_sync_s=0.5,
+        measured_at_s=9.0,
+        steps=70,
+        step_variation=0.25,
+    ),
 ]
 
 
@@ -45,6 +55,10 @@ def message_of(table: MeasurementTable) -> pb.MeasurementTable:
         message.measured_at_unix_seconds.extend(table.measured_at_s.tolist())
     if (table.exposed_sync_s >= 0).any():
         message.exposed_sync_seconds.extend(table.exposed_sync_s.tolist())
+    if table.steps.any():
+        message.steps_counts.extend(table.steps.tolist())
+    if (table.step_variation >= 0).any():
+        message.step_variation.extend(table.step_variation.tolist())
     if len(table.phase_rows):
         timings = table.phase_timings
         message.phase_rows.extend(table.phase_rows.tolist())
