@@ -1,4 +1,4 @@
-"""Curves per second: the engine's answer over 16 configurations beside asking for one configuration at a time."""
+"""Curves per second: the engine's answer beside asking point by point, and long exact curves beside plain Python."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import Question
 from nodewise.estimation.registry import load_registry
 from nodewise.profiles.digest import content_digest
+from nodewise_laws import exact_mva
 
 JOBS = 300
 CONFIGURATIONS = 16
+EXACT_JOBS = 1_000
+EXACT_WORKERS = 1_024
+PLAIN_JOBS = 20
 
 
 def profile(number: int) -> Profile:
@@ -49,6 +53,38 @@ def per_second(work: Callable[[], None], count: int) -> float:
     return best
 
 
+def plain_mva(demands_s: list[float], think_s: float, population: int) -> tuple[list[float], list[list[float]]]:
+    """The recursion as a textbook has it, in plain Python: throughput and residence at populations 1..n."""
+    throughput, residence, queue = [], [], [0.0] * len(demands_s)
+    for number in range(1, population + 1):
+        spent = [demand * (1.0 + length) for demand, length in zip(demands_s, queue)]
+        rate = number / (think_s + sum(spent))
+        queue = [rate * time_s for time_s in spent]
+        throughput.append(rate)
+        residence.append(spent)
+    return throughput, residence
+
+
+def exact_curves() -> Result:
+    """All numbers of workers of jobs with three stations: throughput, residence, queues; one core, the law alone."""
+    thinks = np.linspace(0.3, 0.6, EXACT_JOBS).tolist()
+    demands = [0.15876, 0.16033, 0.005]
+    np.testing.assert_allclose(
+        plain_mva(demands, 0.3, EXACT_WORKERS)[0], exact_mva(demands, 0.3, EXACT_WORKERS).throughput_per_s, rtol=1e-12
+    )
+
+    def compiled() -> None:
+        for think in thinks:
+            exact_mva(demands, think, EXACT_WORKERS)
+
+    def plain() -> None:
+        for think in thinks[:PLAIN_JOBS]:
+            plain_mva(demands, think, EXACT_WORKERS)
+
+    name = f"exact_curves_of_{EXACT_WORKERS}_workers"
+    return Result(name, per_second(compiled, EXACT_JOBS), "curves/s", per_second(plain, PLAIN_JOBS))
+
+
 def run() -> Iterator[Result]:
     """Fresh models each time: what a scheduler's first round over new jobs costs."""
     profiles = [profile(number) for number in range(JOBS)]
@@ -69,3 +105,4 @@ def run() -> Iterator[Result]:
                 engine.answer(Question(profile=one, configurations=configuration))
 
     yield Result("curves_of_16_configurations", per_second(curves, JOBS), "curves/s", per_second(points, JOBS))
+    yield exact_curves()

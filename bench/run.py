@@ -10,8 +10,9 @@ import sys
 import curves
 import ingest
 import rpc
+import simulator
 
-MODULES = {"rpc": rpc, "ingest": ingest, "curves": curves}
+MODULES = {"rpc": rpc, "ingest": ingest, "curves": curves, "simulator": simulator}
 
 
 def main() -> int:

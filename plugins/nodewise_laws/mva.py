@@ -148,7 +148,8 @@ def exact_mva(demands_s: npt.ArrayLike, think_s: float, population: SupportsInde
     stations = demands.size
     rates, spent_s = np.empty(customers), np.empty((customers, stations))
     if spent_s.size > PLAIN_CELLS:
-        _exact_recursion(demands, think, rates, spent_s.reshape(-1))
+        # A copy: to a kernel, arrays that are read-only or not contiguous are of other types.
+        _exact_recursion(demands.copy(), think, rates, spent_s.reshape(-1))
     else:
         throughput, residence = [0.0] * customers, [0.0] * spent_s.size
         _exact_recursion.__wrapped__(demands.tolist(), think, throughput, residence)
@@ -237,11 +238,12 @@ def overlapped_mva(
     rates, spent_s, exposed_s = np.empty(customers), np.empty((customers, stations)), np.empty((customers, stations))
     if spent_s.size > PLAIN_CELLS:
         cells = spent_s.reshape(-1), exposed_s.reshape(-1)
-        _overlapped_recursion(demands, saved, residual, think, shortest_s, busiest, rates, *cells)
+        network = demands.copy(), saved.copy(), residual.copy()
+        _overlapped_recursion(*network, think, shortest_s, busiest, rates, *cells)
     else:
         throughput, residence, exposed = [0.0] * customers, [0.0] * spent_s.size, [0.0] * spent_s.size
-        network = demands.tolist(), saved.tolist(), residual.tolist()
-        plain = *network, think, shortest_s, busiest, throughput, residence, exposed
+        lists = demands.tolist(), saved.tolist(), residual.tolist()
+        plain = *lists, think, shortest_s, busiest, throughput, residence, exposed
         _overlapped_recursion.__wrapped__(*plain)
         rates[:] = throughput
         spent_s.reshape(-1)[:] = residence
