@@ -243,8 +243,7 @@ def overlapped_mva(
     else:
         throughput, residence, exposed = [0.0] * customers, [0.0] * spent_s.size, [0.0] * spent_s.size
         lists = demands.tolist(), saved.tolist(), residual.tolist()
-        plain = *lists, think, shortest_s, busiest, throughput, residence, exposed
-        _overlapped_recursion.__wrapped__(*plain)
+        _overlapped_recursion.__wrapped__(*lists, think, shortest_s, busiest, throughput, residence, exposed)
         rates[:] = throughput
         spent_s.reshape(-1)[:] = residence
         exposed_s.reshape(-1)[:] = exposed
