@@ -111,6 +111,7 @@ __all__ = [
     "TraceReaderRecord",
     "TraceReference",
     "Transformer",
+    "WarmingEstimator",
     "WorkerGroup",
     "WorkerGroups",
     "Workload",
@@ -276,6 +277,15 @@ class LearningEstimator(Estimator, Protocol):
 
     def learn(self, corpus: Corpus) -> Prior:
         """Learn a prior. Slow; never on a request's path."""
+        ...
+
+
+@runtime_checkable
+class WarmingEstimator(Estimator, Protocol):
+    """An estimator whose first answer would wait for something that the process needs once."""
+
+    def warm_up(self) -> None:
+        """Compile or load it. Called once in each process of a server before it serves; what it raises is logged."""
         ...
 
 

@@ -17,6 +17,7 @@ from grpc_reflection.v1alpha import reflection
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.registry import Registry
+from nodewise.estimation.warming import warm_up
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
@@ -84,6 +85,11 @@ class Application:
         self._engine = Engine(registry, max_workers=self._limits.max_workers)
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
+
+    async def warm_up(self) -> None:
+        """Let estimators compile or load what their first answers would wait for."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._work, warm_up, self._engine.registry.estimators)
 
     async def start(self, listen: str, *, share_port: bool = False) -> int:
         """Serve; returns the port.

@@ -98,10 +98,15 @@ def _run(settings: Settings, listen: str, announce: Callable[[str], None], *, sh
         ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, ended.set)
-        port = await application.start(listen, share_port=share_port)
-        _settle_garbage()
-        announce(f"{listen.rsplit(':', 1)[0]}:{port}")
-        await ended.wait()
+        stopping = loop.create_task(ended.wait())
+        warming = loop.create_task(application.warm_up())
+        await asyncio.wait((warming, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not ended.is_set():
+            port = await application.start(listen, share_port=share_port)
+            _settle_garbage()
+            announce(f"{listen.rsplit(':', 1)[0]}:{port}")
+        await stopping
+        warming.cancel()
         _log.info("draining")
         if not await application.stop():
             # A thread that a plugin holds would keep the interpreter from ending; all that must be kept is kept.
