@@ -217,7 +217,7 @@ def overlapped_mva(
         raise ValueError(message)
     think = non_negative_scalar("think_s", think_s)
     customers = count("population", population, minimum=1)
-    residual = np.ones(demands.shape)
+    residual: FloatArray = np.ones(demands.size)
     if residual_share is not None:
         residual = float_array("residual_share", residual_share, ndim=1)
         if residual.shape != demands.shape or not np.all((residual >= 0.0) & (residual <= 1.0)):
