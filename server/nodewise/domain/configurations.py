@@ -45,6 +45,11 @@ class SyncMode(IntEnum):
     HYBRID = 4
 
 
+# Plain numbers: columns are compared with these quicker.
+_ASYNC: Final = int(SyncMode.ASYNC)
+_HYBRID: Final = int(SyncMode.HYBRID)
+
+
 class PlacementRule(IntEnum):
     """How workers are laid over nodes."""
 
@@ -283,11 +288,11 @@ class Configurations:
 
     def cycles_per_step(self) -> Floats:
         """Steps in a step time: ASYNC and HYBRID, one of each worker; else one."""
-        return np.where(self.steps_by_worker(), self.workers, 1.0)
+        return self.steps_by_worker() * (self.workers - 1.0) + 1.0
 
     def steps_by_worker(self) -> NDArray[np.bool_]:
         """Rows whose step is one worker's mini-batch: ASYNC and HYBRID."""
-        found: NDArray[np.bool_] = (self.sync_mode == SyncMode.ASYNC) | (self.sync_mode == SyncMode.HYBRID)
+        found: NDArray[np.bool_] = (self.sync_mode == _ASYNC) | (self.sync_mode == _HYBRID)
         return found
 
     def degree(self) -> Floats:
@@ -305,7 +310,7 @@ class Configurations:
         """
         derived = np.floor(self.workers / np.maximum(self.degree(), 1.0))
         replicas = np.where(self.data_parallel > 0, self.data_parallel, derived).astype(np.int64)
-        backup = np.where(self.sync_mode == SyncMode.ASYNC, 0, self.backup_workers)
+        backup = np.where(self.sync_mode == _ASYNC, 0, self.backup_workers)
         return np.maximum(replicas - backup, 1)
 
     def samples_per_step(self) -> Floats:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.domain.columns import Ints, constant_ints, freeze
+from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.profile import Profile
@@ -194,7 +194,10 @@ def _agree(found: Configurations) -> None:
         ("hybrid_sync_fraction", "hybrid_sync_fractions"),
         ("hybrid_switch_s", "hybrid_switch_seconds"),
     ):
-        wrong = (getattr(found, name) > 0.0) & (found.sync_mode != SyncMode.HYBRID)
+        stated = getattr(found, name)
+        if stated is constant_floats(len(stated), 0.0):
+            continue
+        wrong = (stated > 0.0) & (found.sync_mode != SyncMode.HYBRID)
         if wrong.any():
             row = int(wrong.argmax())
             mode = SyncMode(int(found.sync_mode[row])).name
