@@ -9,14 +9,19 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, as_floats
+from nodewise_laws import private_cycle_cv, staleness_p95
 from nodewise_queueing.network import Network, Solved
-from nodewise_queueing.regularity import ORDER_NOISE, between, coherence_of, expected_order, order_swing
+from nodewise_queueing.regularity import ORDER_NOISE, between, coherence_of, expected_order, order_swing, paced
 from nodewise_queueing.situation import Situation, combined_spread, extrapolation_of, swing
 from nodewise_queueing.tables import Table, tabulated
 
-__all__ = ["Rates", "asynchronous_table", "coherence_in", "network_of", "rates_of"]
+__all__ = ["BRACKET", "Rates", "asynchronous_table", "network_of", "rates_of", "staleness_of", "usual_order"]
 
 _PARTS = ("download", "compute", "upload", "update")
+
+BRACKET: Final = ("in_step_steps_per_s", "processor_sharing_steps_per_s", "first_come_first_served_steps_per_s")
+"""Extra columns: the three curves that the answer lies between. Regular workers served in the order in which they come
+are next to the asymptotic bound, which stands for them."""
 
 UPDATE_RESIDUAL: Final = 0.5
 """An update is served in order of arrival, under a lock, and is the same arithmetic on the same bytes every time: a
@@ -42,6 +47,7 @@ def network_of(situation: Situation, log_load: float) -> Network:
     always, download and upload in proportion.
     """
     phases = situation.phases
+    residual = UPDATE_RESIDUAL if situation.link_known else 1.0
     download, upload = situation.transfers(log_load)
     transfers = phases.download_s + phases.upload_s
     share = phases.download_s / transfers if transfers > 0.0 else 0.0
@@ -55,14 +61,14 @@ def network_of(situation: Situation, log_load: float) -> Network:
             demands_s=(both, phases.update_s),
             saved_s=(saved_download + saved_upload, 0.0),
             flows=(alone / both if both > 0.0 else 1.0, 1.0),
-            residual_share=(1.0, UPDATE_RESIDUAL),
+            residual_share=(1.0, residual),
         )
     return Network(
         think_s=phases.compute_s,
         demands_s=(download.demand_s, upload.demand_s, phases.update_s),
         saved_s=(saved_download, saved_upload, 0.0),
         flows=(download.flows, upload.flows, 1.0),
-        residual_share=(1.0, 1.0, UPDATE_RESIDUAL),
+        residual_share=(1.0, 1.0, residual),
     )
 
 
@@ -71,16 +77,23 @@ def rates_of(situation: Situation, network: Network, population: int) -> Rates:
     solved = network.shared(population)
     shared = np.log(solved.rate_per_s)
     orderly, in_step = np.log(network.orderly_rate(population)), np.log(network.in_step_rate(population))
-    order = expected_order(network, coherence_in(situation, network), population) + situation.load.order_shift
+    order = usual_order(situation, network, solved) + situation.load.order_shift
     return Rates(between(in_step, shared, orderly, order), in_step, shared, orderly, solved)
 
 
-def coherence_in(situation: Situation, network: Network) -> float:
-    """Coherence of the workers; 0 where the link is not known: its stations may then be anything that is shared."""
-    if situation.floor_s == 0.0:
-        return 0.0
-    transfers = sum(network.demands_s[:-1])
-    return coherence_of(network, 0.5 * transfers, situation.compute_cv * situation.phases.compute_s)
+def usual_order(situation: Situation, network: Network, solved: Solved) -> Floats:
+    """(n,) expected place of the workers: their coherence, and the pace of the server's lock.
+
+    Nothing of it where the link is not known: the stations may then be anything, and are taken as mean value analysis
+    takes them, shared or served for exponential times.
+    """
+    population = len(solved.rate_per_s)
+    if not situation.link_known:
+        return np.zeros(population)
+    transfer_s = 0.5 * sum(network.demands_s[:-1])
+    coherence = coherence_of(network, transfer_s, situation.compute_cv * situation.phases.compute_s)
+    order = expected_order(network, coherence, population)
+    return paced(order, np.minimum(solved.rate_per_s * network.demands_s[-1], 1.0))
 
 
 def asynchronous_table(situation: Situation, population: int) -> Table:
@@ -108,12 +121,19 @@ def asynchronous_table(situation: Situation, population: int) -> Table:
         step_s=np.sum(list(parts.values()), axis=0),
         log_spread=spread,
         extrapolation=extrapolation_of(workers, network.knee, situation.largest_workers),
-        staleness=as_floats(workers - 1),
+        staleness=staleness_of(situation, workers, step_s),
         parts=parts,
         utilisation={name: busy[:, column] for column, name in enumerate(names)},
+        extra=dict(zip(BRACKET, np.exp([rates.in_step, rates.shared, rates.orderly]), strict=True)),
         bottleneck=_bottleneck(situation, network, workers),
         notices=situation.notices,
     )
+
+
+def staleness_of(situation: Situation, workers: Ints, step_s: Floats) -> tuple[Floats, Floats]:
+    """Mean and 95th percentile of the updates by others between a worker's download and its upload."""
+    private = private_cycle_cv(step_s, situation.phases.compute_s, situation.compute_cv)
+    return as_floats(workers - 1), staleness_p95(workers, private)
 
 
 def _parts(situation: Situation, network: Network, exposed_s: Floats, step_s: Floats) -> dict[str, Floats]:

@@ -8,10 +8,12 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, Notice, SyncMode, as_floats
+from nodewise_laws import private_cycle_cv, staleness_p95
 from nodewise_queueing.evidence import Facts, Runs, run_log_spread
 from nodewise_queueing.hypotheses import Hypotheses, Shape, hypotheses_of, shape_of
-from nodewise_queueing.rows import Setting
+from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import Factors, factors_between
+from nodewise_queueing.situation import DEFAULT_COMPUTE_CV
 from nodewise_queueing.tables import Table, tabulated
 
 __all__ = ["WELL_CONDITIONED_WORKERS", "CurveModel", "shows_saturation"]
@@ -90,12 +92,13 @@ class CurveModel:
             largest_workers=runs.worker_counts[-1],
         )
 
-    def table(self, mode: SyncMode, setting: Setting, population: int) -> Table:
+    def table(self, key: CurveKey, population: int) -> Table:
         """The curve of one setting: median of the step over the weighted hypotheses, which errs least on average.
 
         The deviation of ln(step) is taken about the median, with what another run of that many machines adds.
         """
-        factors = factors_between(self.setting, setting, self.facts, phases_known=False)
+        mode = key.mode
+        factors = factors_between(self.setting, key.setting, self.facts, phases_known=False)
         nodes = _nodes(population)
         shape = _shape(self.hypotheses, nodes, factors)
         log_step = np.log(shape.step) + self.log_cycle[:, np.newaxis]
@@ -123,9 +126,10 @@ class CurveModel:
             step_s=step_s,
             log_spread=np.interp(workers, nodes, spread),
             extrapolation=np.maximum(1.0, workers / self.largest_workers),
-            staleness=as_floats(workers - 1 if mode == SyncMode.ASYNC else np.zeros(population)),
+            staleness=_staleness(mode, workers, step_s, filled["compute"]),
             parts=filled,
             utilisation={"server": np.minimum(workers * demand / step_s, 1.0)},
+            extra={},
             bottleneck=np.argmax(list(filled.values()), axis=0),
             notices=(*factors.notices, *self._notices()),
         )
@@ -138,6 +142,13 @@ class CurveModel:
             f"time the phases of one worker, or measure {WELL_CONDITIONED_WORKERS} or more workers"
         )
         return (Notice("ILL_CONDITIONED", message),)
+
+
+def _staleness(mode: SyncMode, workers: Ints, step_s: Floats, compute_s: Floats) -> tuple[Floats, Floats]:
+    """Mean and 95th percentile; a barrier leaves no staleness."""
+    if mode != SyncMode.ASYNC:
+        return np.zeros(len(workers)), np.zeros(len(workers))
+    return as_floats(workers - 1), staleness_p95(workers, private_cycle_cv(step_s, compute_s, DEFAULT_COMPUTE_CV))
 
 
 def shows_saturation(mode: SyncMode, runs: Runs) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
+
+import numpy as np
 
 from nodewise.plugin import Assessment, Context, Model, Profile, Query, Reason, Refusal, SyncMode
 from nodewise_queueing.curve_model import WELL_CONDITIONED_WORKERS, CurveModel, shows_saturation
@@ -45,11 +48,16 @@ class QueueingEstimator:
         refusals = [refusal for _, refusal in plan.refused]
         judged: list[tuple[float, tuple[str, ...], float]] = []
         for group in plan.groups:
-            device = support.device(group.key)
-            if isinstance(device, Refusal):
-                refusals.append(device)
-            else:
-                judged.append(_judged(profile, evidence[device], group.key))
+            for key in _asked(group.key):
+                device = support.device(key)
+                if not isinstance(device, Refusal):
+                    only = support.only(device, key)
+                    if only is not None and not np.all(group.workers == only):
+                        device = support.elsewhere(key.mode, only)
+                if isinstance(device, Refusal):
+                    refusals.append(device)
+                else:
+                    judged.append(_judged(profile, evidence[device], key))
         if not judged:
             missing = [refusal for refusal in refusals if refusal.reason == Reason.EVIDENCE_MISSING]
             nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about")
@@ -69,14 +77,20 @@ class QueueingEstimator:
                 phases[device] = PhaseModel.fitted(found.phases, facts, found.runs)
                 continue
             for mode, runs in found.runs.items():
-                if len(runs.worker_counts) >= 2:
-                    curves[device, mode] = CurveModel.fitted(SyncMode(mode), runs, facts)
+                curves[device, mode] = CurveModel.fitted(SyncMode(mode), runs, facts)
         model = QueueingModel(Support(evidence), phases=phases, curves=curves)
         # The curves that will be asked for first are made here, off the path of a request.
         for device, found in evidence.items():
             for mode, runs in found.runs.items():
                 model.prepare(CurveKey(device, SyncMode(mode), runs.settings[-1]))
         return model
+
+
+def _asked(key: CurveKey) -> list[CurveKey]:
+    """The curves that a row rests on: both modes of a hybrid, every device of workers that are not alike."""
+    modes = (SyncMode.SYNC, SyncMode.ASYNC) if key.mode == SyncMode.HYBRID else (key.mode,)
+    devices = tuple(dict.fromkeys(each.device for each in key.classes)) or (key.device,)
+    return [replace(key, mode=mode, device=device, classes=()) for mode in modes for device in devices]
 
 
 def _judged(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> tuple[float, tuple[str, ...], float]:

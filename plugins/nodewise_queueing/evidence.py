@@ -12,7 +12,16 @@ import numpy as np
 from nodewise.plugin import Configurations, Floats, Ints, Profile, SyncMode
 from nodewise_queueing.rows import Setting, setting_of
 
-__all__ = ["CAMPAIGN_LOG_SPREAD", "DeviceEvidence", "Facts", "Phases", "Runs", "evidence_of", "facts_of", "run_log_spread"]
+__all__ = [
+    "CAMPAIGN_LOG_SPREAD",
+    "DeviceEvidence",
+    "Facts",
+    "Phases",
+    "Runs",
+    "evidence_of",
+    "facts_of",
+    "run_log_spread",
+]
 
 CAMPAIGN_LOG_SPREAD: Final = 0.047 * math.sqrt(math.pi) / 2.0
 """Standard deviation of ln(rate) when the same run is measured again: two campaigns on the project's testbed differed
@@ -20,7 +29,8 @@ by 4.7 % on average, and two normal variables of deviation σ differ by 2σ/√�
 
 MACHINE_LOG_SPREAD: Final = 0.068
 """Standard deviation of ln(speed) among machines of one kind. One-worker runs of the same job on rented machines differ
-by up to 15 % between campaigns (CM-DARE): 0.08 in all, 0.042 of it as above. The mean of n machines varies by it / √n."""
+by up to 15 % between campaigns (CM-DARE): 0.08 in all, 0.042 of it as above. The mean of n machines varies by it /
+√n."""
 
 PARAMETER_SERVER_MODES: Final = (SyncMode.ASYNC, SyncMode.SYNC)
 
@@ -315,8 +325,8 @@ def _runs(profile: Profile, link: float) -> dict[tuple[str, int], Runs]:
 def run_log_spread(mode: SyncMode, workers: Ints) -> Floats:
     """Standard deviation of ln(rate) when a job is run again on other machines.
 
-    Asynchronous workers add up their own speeds. A synchronous round is its slowest machine's, whose excess over the mean
-    the variation of compute stands for.
+    Asynchronous workers add up their own speeds. A synchronous round is its slowest machine's, whose excess over the
+    mean the variation of compute stands for.
     """
     machines = MACHINE_LOG_SPREAD**2 / workers if mode == SyncMode.ASYNC else np.zeros(np.shape(workers))
     return np.asarray(np.sqrt(CAMPAIGN_LOG_SPREAD**2 + machines))

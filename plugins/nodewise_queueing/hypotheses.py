@@ -84,8 +84,8 @@ def hypotheses_of(mode: SyncMode) -> Hypotheses:
     """All hypotheses of a mode.
 
     ASYNC: the share is a proportion and the order a place between two limits; nothing is known of either, so both are
-    even (T. Bayes and P. S. de Laplace). SYNC: the share and the variation of compute explain the same growth of a round
-    and must start alike; both are scales, p(s) ~ 1 / s.
+    even (T. Bayes and P. S. de Laplace). SYNC: the share and the variation of compute explain the same growth of a
+    round and must start alike; both are scales, p(s) ~ 1 / s.
     """
     # The grid stops short of 1, where compute would take no time.
     share = np.geomspace(SMALLEST_SHARE, 1.0, _SHARES[mode] + 1)[:-1]
@@ -115,8 +115,8 @@ def shape_of(hypotheses: Hypotheses, workers: Ints, *, demand_factor: float, com
 
     ::
 
-        async   step = W / (X_ps^(1-o) X_bound^o),   X_ps exact mean value analysis of one station s and think time 1 - s
-        sync    step = W s + (1 - s) E_W,   E_W expected maximum of W gamma times of mean 1
+        async   step = W / (X_ps^(1-o) X_bound^o),   X_ps exact mean value analysis of one station s and think time 1
+        - s sync    step = W s + (1 - s) E_W,   E_W expected maximum of W gamma times of mean 1
     """
     think = (1.0 - hypotheses.share) * compute_factor
     if hypotheses.mode == SyncMode.ASYNC:

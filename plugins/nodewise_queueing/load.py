@@ -1,4 +1,4 @@
-"""What nothing but a run of several workers tells: how dear transfers are under load, and how workers order themselves."""
+"""What nothing but a run of several workers tells: what load costs, and how workers order themselves."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nodewise_queueing.regularity import ORDER_SPREAD
 
 __all__ = ["Load", "fitted_load"]
 
-LOG_LOSS_SPREAD: Final = 0.1
-"""Standard deviation of ln of what transfers cost under load over what their bytes need: what transport loses when several
-flows share a link."""
+LOG_LOSS_SPREAD: Final = 0.08
+"""Standard deviation of ln of what transfers cost under load over what their bytes need: what transport loses when
+several flows share a link."""
 
 LARGEST_LOG_LOAD: Final = 1.0
 """Search limit; a link that delivers less than 1 / e of its rate is not explained by sharing."""
@@ -52,8 +52,8 @@ class Load:
 def fitted_load(runs: Runs, log_rates: Callable[[float, Floats], Floats], log_doubt: Floats, *, ordered: bool) -> Load:
     """The most likely factor, at least 1, and order, given runs; nothing but runs of two or more workers tells.
 
-    Half-normal prior of deviation LOG_LOSS_SPREAD for the factor's logarithm, normal prior of deviation ORDER_SPREAD for
-    the order, normal noise of each ln(rate). Two parameters, on a grid: the rates need not be smooth in them.
+    Half-normal prior of deviation LOG_LOSS_SPREAD for the factor's logarithm, normal prior of deviation ORDER_SPREAD
+    for the order, normal noise of each ln(rate). Two parameters, on a grid: the rates need not be smooth in them.
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ def fitted_load(runs: Runs, log_rates: Callable[[float, Floats], Floats], log_do
     cost += 0.5 * (shifts / ORDER_SPREAD) ** 2
     weight = np.exp(cost.min() - cost)
     weight /= weight.sum()
-    row, column = np.unravel_index(int(cost.argmin()), cost.shape)
-    factor, shift = float(factors[row]), float(shifts[column])
+    best = divmod(int(cost.argmin()), len(shifts))
+    factor, shift = float(factors[best[0]]), float(shifts[best[1]])
     return Load(
         log_factor=factor,
         log_spread=_spread(weight.sum(axis=1), factors, factor),

@@ -24,7 +24,6 @@ class Solved:
     exposed_s: Floats
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     """Workers that circulate between a delay (compute) and queueing stations.

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, SyncMode
-from nodewise_queueing.asynchronous import asynchronous_table, coherence_in, network_of
+from nodewise_queueing.asynchronous import asynchronous_table, network_of, usual_order
 from nodewise_queueing.evidence import Facts, Phases, Runs
 from nodewise_queueing.load import Load, fitted_load
-from nodewise_queueing.regularity import ORDER_NOISE, between, expected_order, order_swing
-from nodewise_queueing.rows import Setting
+from nodewise_queueing.regularity import ORDER_NOISE, between, order_swing
+from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import factors_between, link_floor_s, scaled_phases
 from nodewise_queueing.situation import Situation
 from nodewise_queueing.synchronous import barrier_doubt, rounds_of, synchronous_table
@@ -64,7 +64,7 @@ class PhaseModel:
         return Situation(
             phases=phases,
             facts=self.facts,
-            floor_s=link_floor_s(phases, self.facts),
+            floor_s=link_floor_s(phases, self.facts, both_ways=mode == SyncMode.ASYNC),
             load=self.loads.get(mode, Load.unmeasured()),
             demand_log_spread=factors.demand_log_spread,
             compute_log_spread=factors.compute_log_spread,
@@ -76,10 +76,12 @@ class PhaseModel:
         """Workers at which the busiest station would be full if nobody waited."""
         return network_of(self.situation(mode, setting), 0.0).knee
 
-    def table(self, mode: SyncMode, setting: Setting, population: int) -> Table:
-        """The curve of one setting."""
-        build = asynchronous_table if mode == SyncMode.ASYNC else synchronous_table
-        return build(self.situation(mode, setting), population)
+    def table(self, key: CurveKey, population: int) -> Table:
+        """The curve of one mode and setting."""
+        situation = self.situation(key.mode, key.setting)
+        if key.mode == SyncMode.ASYNC:
+            return asynchronous_table(situation, population)
+        return synchronous_table(situation, population, key.backup_workers)
 
 
 _Groups = list[tuple[Situation, Ints]]
@@ -120,10 +122,11 @@ def _rates_by_load(mode: SyncMode, runs: Runs, groups: _Groups) -> Callable[[flo
                 expected[:, rows] = -np.log(rounds_of(situation, log_load, workers).round_s)
                 continue
             network, population = network_of(situation, log_load), int(workers.max())
-            shared = np.log(network.shared(population).rate_per_s)[workers - 1]
+            solved = network.shared(population)
+            shared = np.log(solved.rate_per_s)[workers - 1]
             orderly = np.log(network.orderly_rate(population))[workers - 1]
             in_step = np.log(network.in_step_rate(population))[workers - 1]
-            usual = expected_order(network, coherence_in(situation, network), population)[workers - 1]
+            usual = usual_order(situation, network, solved)[workers - 1]
             expected[:, rows] = between(in_step, shared, orderly, usual + shifts[:, np.newaxis])
         return expected
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import EstimatorRecord, hookimpl
+from nodewise.plugin import BASIC_COLUMNS, EstimatorRecord, hookimpl
 from nodewise_queueing.estimator import QueueingEstimator
 
 __all__ = ["nodewise_estimators"]
 
-VERSION: Final = "1.0"
+VERSION: Final = "2.0"
 """Of the laws and constants: another version may predict otherwise from the same profile."""
 
 
@@ -22,9 +22,12 @@ def nodewise_estimators() -> list[EstimatorRecord]:
             version=VERSION,
             description=(
                 "Parameter-server training as a closed queueing network: exact mean value analysis (ASYNC), "
-                "a barrier with queued uploads (SYNC)."
+                "a barrier with queued uploads (SYNC), one after the other (HYBRID); by simulation where asked."
             ),
             estimator=QueueingEstimator(),
-            capabilities=frozenset({"sync-mode:async", "sync-mode:sync"}),
+            capabilities=frozenset(
+                {"sync-mode:async", "sync-mode:sync", "sync-mode:hybrid", "fidelity:model", "fidelity:simulate"}
+            ),
+            columns=BASIC_COLUMNS | {"backup_workers", "groups", "hybrid_sync_fraction", "hybrid_switch_s"},
         )
     ]

@@ -1,10 +1,10 @@
 """Where between fair sharing and the two asymptotic bounds a job lies: what regular workers do to each other.
 
-Mean value analysis holds for workers out of step with each other. Workers whose compute hardly varies are not. While the
-link could serve all of them one after the other they settle into a schedule in which nobody waits. Beyond, fair sharing
-makes transfers that overlap end together: workers fall in step, all of them download, then all upload, and each direction
-of the link idles while the other is used. More workers than the link's queue holds packets of break the step up: losses
-hit them unequally.
+Mean value analysis holds for workers out of step with each other. Workers whose compute hardly varies are not. While
+the link could serve all of them one after the other they settle into a schedule in which nobody waits. Beyond, fair
+sharing makes transfers that overlap end together: workers fall in step, all of them download, then all upload, and
+each direction of the link idles while the other is used. More workers than the link's queue holds packets of break
+the step up: losses hit them unequally.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from nodewise.plugin import Floats
 from nodewise_queueing.network import Network
 
-__all__ = ["ORDER_NOISE", "ORDER_SPREAD", "between", "coherence_of", "expected_order", "order_swing"]
+__all__ = ["ORDER_NOISE", "ORDER_SPREAD", "between", "coherence_of", "expected_order", "order_swing", "paced"]
 
 COHERENT_JITTER: Final = 0.3
 """Standard deviation of compute, in units of one transfer under load, at which workers keep half of their coherence."""
@@ -27,11 +27,12 @@ IN_STEP: Final = 0.4
 ORDER_NODES: Final = (0.0, 1.0, 1.5, 3.0, 4.5)
 """Workers over the knee: orderly up to 1, in step from 1.5 to 3, as many as break it up from 4.5 on."""
 
-ORDER_SPREAD: Final = 0.15
+ORDER_SPREAD: Final = 0.12
 """Standard deviation of a job's own place about the expected one, the same at every number of workers."""
 
-ORDER_NOISE: Final = 0.25
-"""Standard deviation of the place at each number of workers: workers that start otherwise order themselves otherwise."""
+ORDER_NOISE: Final = 0.18
+"""Standard deviation of the place at each number of workers: workers that start otherwise order themselves
+otherwise."""
 
 
 def coherence_of(network: Network, transfer_s: float, compute_std_s: float) -> float:
@@ -54,6 +55,16 @@ def expected_order(network: Network, coherence: float, population: int) -> Float
     return np.asarray(coherence * np.interp(workers / network.knee, ORDER_NODES, places))
 
 
+def paced(order: Floats, lock_utilisation: Floats) -> Floats:
+    """The place of workers that a lock lets through one by one, each after the same time.
+
+    What leaves such a lock comes as regularly as it is busy: the squared variation of the times between departures is
+    1 - rho^2 of that of the arrivals (W. Whitt, "The queueing network analyzer", Bell System Technical J. 62(9), 1983,
+    equation 38 for constant service). Regular arrivals are orderly ones.
+    """
+    return np.asarray(order + (1.0 - np.abs(order)) * np.square(lock_utilisation))
+
+
 def between(in_step: Floats, shared: Floats, orderly: Floats, order: Floats) -> Floats:
     """Logarithm of the rate at a place between the three, geometrically; the arguments are logarithms of rates."""
     place = np.clip(order, -1.0, 1.0)
@@ -62,5 +73,5 @@ def between(in_step: Floats, shared: Floats, orderly: Floats, order: Floats) -> 
 
 
 def order_swing(in_step: Floats, orderly: Floats, spread: float) -> Floats:
-    """Standard deviation of ln(rate) from a doubt about the place: half of the way between the bounds is a place of 1."""
+    """Standard deviation of ln(rate) from doubt about the place: half of the way between the bounds is 1."""
     return np.asarray(0.5 * spread * np.maximum(orderly - in_step, 0.0))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from nodewise.plugin import Configurations, Ints, Reason, Refusal, SyncMode, freeze
+from nodewise_laws import MAX_MIXED_WORKERS
 
-__all__ = ["MAX_WORKERS", "CurveKey", "Group", "Plan", "Setting", "plan_of", "setting_of"]
+__all__ = ["MAX_WORKERS", "Class", "CurveKey", "Group", "Plan", "Setting", "plan_of", "setting_of"]
 
 MAX_WORKERS: Final = 131_072
 """Largest number of workers that is answered: exact curves cost time and memory in proportion to it."""
@@ -39,13 +40,39 @@ class Setting:
     accumulation: int
 
 
+class Class(NamedTuple):
+    """Workers of a row that are alike: their device, how many, and how much slower they compute (1 = not at all)."""
+
+    device: str
+    workers: int
+    compute_factor: float
+
+
 @dataclass(frozen=True, slots=True)
 class CurveKey:
-    """One curve over workers: device, mode and setting."""
+    """One curve over workers: device, mode and setting.
+
+    Attributes
+    ----------
+    device : str
+        Accelerator; ``""`` = not stated.
+    mode : SyncMode
+    setting : Setting
+    backup_workers : int
+        SYNC: workers that a round does not wait for.
+    classes : tuple of Class
+        Workers that are not alike, sorted; their number is the row's, and the curve one point. Empty = all are alike.
+    """
 
     device: str
     mode: SyncMode
     setting: Setting
+    backup_workers: int = 0
+    classes: tuple[Class, ...] = ()
+
+    def of_mode(self, mode: SyncMode) -> CurveKey:
+        """The same in another mode."""
+        return replace(self, mode=mode)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +115,7 @@ def _remembered(configurations: Configurations) -> Plan:
 
 def _planned(configurations: Configurations) -> Plan:
     rows = len(configurations)
+    compositions, composed = _compositions(configurations)
     # Integers below 2**53 keep their value as floats, and so do the links.
     columns = np.array(
         [
@@ -97,7 +125,9 @@ def _planned(configurations: Configurations) -> Plan:
             configurations.link_bytes_per_s,
             configurations.batch_per_worker,
             np.maximum(configurations.accumulation, 1),
-            _unsupported(configurations),
+            configurations.backup_workers,
+            composed,
+            _unsupported(configurations, composed),
         ],
         dtype=np.float64,
     )
@@ -109,51 +139,64 @@ def _planned(configurations: Configurations) -> Plan:
     groups: list[Group] = []
     refused: list[tuple[tuple[int, ...], Refusal]] = []
     for values, found in zip(classes.tolist(), members, strict=True):
-        device, mode, servers, link, batch, accumulation, unsupported = values
+        device, mode, servers, link, batch, accumulation, backup, composition, unsupported = values
         if unsupported:
             refused.append((tuple(found.tolist()), _REFUSALS[int(unsupported)]))
             continue
-        setting = Setting(int(servers), float(link), int(batch), int(accumulation))
-        key = CurveKey(configurations.devices[int(device)], SyncMode(int(mode)), setting)
+        key = CurveKey(
+            device=configurations.devices[int(device)],
+            mode=SyncMode(int(mode)),
+            setting=Setting(int(servers), float(link), int(batch), int(accumulation)),
+            backup_workers=int(backup),
+            classes=compositions[int(composition)],
+        )
         workers = configurations.workers if len(found) == rows else freeze(configurations.workers[found])
         groups.append(Group(key, None if len(found) == rows else freeze(found), workers, int(workers.max())))
     return Plan(tuple(groups), tuple(refused))
 
 
-def _unsupported(configurations: Configurations) -> Ints:
+def _compositions(configurations: Configurations) -> tuple[list[tuple[Class, ...]], Ints]:
+    """Distinct compositions of workers that are not alike, and which of them each row has; the first is none."""
+    found: dict[tuple[Class, ...], int] = {(): 0}
+    composed = np.zeros(len(configurations), dtype=np.int64)
+    if configurations.has_groups:
+        for row in np.flatnonzero(configurations.grouped()).tolist():
+            counts: dict[tuple[str, float], int] = {}
+            for group in configurations.groups(row):
+                alike = group.device, group.compute_factor
+                counts[alike] = counts.get(alike, 0) + group.workers
+            classes = tuple(sorted(Class(device, count, factor) for (device, factor), count in counts.items()))
+            composed[row] = found.setdefault(classes, len(found))
+    return list(found), composed
+
+
+def _unsupported(configurations: Configurations, composed: Ints) -> Ints:
     """0 where the laws reach, else the number of the refusal; the first that applies."""
     workers = configurations.workers
     parallel = (configurations.tensor_parallel > 1) | (configurations.pipeline_parallel > 1)
-    mode = configurations.sync_mode
+    mode, backup = configurations.sync_mode, configurations.backup_workers
     return np.asarray(
         np.select(
             [
-                (mode != SyncMode.ASYNC) & (mode != SyncMode.SYNC),
+                (mode != SyncMode.ASYNC) & (mode != SyncMode.SYNC) & (mode != SyncMode.HYBRID),
                 parallel,
-                configurations.backup_workers > 0,
+                (backup > 0) & (mode != SyncMode.SYNC),
+                backup >= np.maximum(workers, 1),
                 (workers < 1) | (workers > MAX_WORKERS),
+                (composed > 0) & (workers > MAX_MIXED_WORKERS),
             ],
-            [1, 2, 3, 4],
+            [1, 2, 3, 4, 5, 6],
             0,
         ).astype(np.int64)
     )
 
 
-_REFUSALS: Final = {
-    1: Refusal(
-        Reason.UNSUPPORTED_CONFIGURATION,
-        "the queueing model describes parameter servers: sync modes ASYNC and SYNC, not all-reduce or hybrid training",
-    ),
-    2: Refusal(
-        Reason.UNSUPPORTED_CONFIGURATION,
-        "the queueing model describes data parallelism: tensor_parallel and pipeline_parallel must be 1",
-    ),
-    3: Refusal(
-        Reason.UNSUPPORTED_CONFIGURATION,
-        "the queueing model waits for every worker: backup_workers must be 0",
-    ),
-    4: Refusal(
-        Reason.UNSUPPORTED_CONFIGURATION,
-        f"the queueing model answers from 1 to {MAX_WORKERS} workers",
-    ),
+_MESSAGES: Final = {
+    1: "the queueing model describes parameter servers: sync modes ASYNC, SYNC and HYBRID, not all-reduce training",
+    2: "the queueing model describes data parallelism: tensor_parallel and pipeline_parallel must be 1",
+    3: "only a synchronous round has workers that it does not wait for: backup_workers must be 0 unless mode is SYNC",
+    4: "a round waits for one worker at least: backup_workers must be fewer than workers",
+    5: f"the queueing model answers from 1 to {MAX_WORKERS} workers",
+    6: f"the queueing model answers up to {MAX_MIXED_WORKERS} workers that are not alike",
 }
+_REFUSALS: Final = {number: Refusal(Reason.UNSUPPORTED_CONFIGURATION, message) for number, message in _MESSAGES.items()}

@@ -16,17 +16,20 @@ from nodewise_queueing.rows import Setting
 
 __all__ = ["Factors", "factors_between", "link_floor_s", "scaled_phases"]
 
-WIRE_BYTES_PER_BYTE: Final = (1514.0 + 66.0 / 2.0) / 1448.0
+WIRE_BYTES_PER_BYTE: Final = 1514.0 / 1448.0
 """Bytes on an Ethernet link per byte of payload at an MTU of 1500: headers of Ethernet (14), IP (20) and TCP with
-timestamps (32) around 1448, and for the payload of the other direction an acknowledgement (66) of every second segment
-(RFC 5681). What a link has to carry that is loaded both ways; a lone transfer has the acknowledgements out of its way,
-and may hide the headers in a token bucket's burst."""
+timestamps (32) around 1448. What a loaded link has to carry; a lone transfer may hide it in a token bucket's burst."""
+
+ACKNOWLEDGEMENT_BYTES_PER_BYTE: Final = 66.0 / (2.0 * 1448.0)
+"""Bytes of acknowledgements per byte of payload of the other direction: one of 66 for every second segment (RFC
+5681). A link that is loaded both ways at once carries them beside the data; behind a barrier it is loaded one way at
+a time."""
 
 SERVER_EXPONENT: Final = 0.5
-"""The demand goes with the largest server's share of the bytes to the power of 0.5, the geometric mean of two limits: in
-proportion to it (the links of the servers are what is slow, used in parallel) and not at all (something else is, or the
-servers are used one after another). Two even servers bring a factor of 1.41 so; they brought 1.10 to 1.59 in CM-DARE's
-measurements (ICDCS'20)."""
+"""The demand goes with the largest server's share of the bytes to the power of 0.5, the geometric mean of two limits:
+in proportion to it (the links of the servers are what is slow, used in parallel) and not at all (something else is,
+or the servers are used one after another). Two even servers bring a factor of 1.41 so; they brought 1.10 to 1.59 in
+CM-DARE's measurements (ICDCS'20)."""
 
 LARGEST_BURST: Final = 2.0
 """A lone transfer that took less than 1 / 2 of what its bytes need on the link never crossed that link (a server on the
@@ -42,8 +45,8 @@ class Factors:
     Attributes
     ----------
     link, servers, messages, compute : float
-        What multiplies transfers because of the link's rate, transfers and updates because of the servers' shares of the
-        bytes, the messages' part of a transfer because of their shares of the messages, and compute because of the
+        What multiplies transfers because of the link's rate, transfers and updates because of the servers' shares of
+        the bytes, the messages' part of a transfer because of their shares of the messages, and compute because of the
         samples per exchange.
     demand_log_spread, compute_log_spread : float
         Standard deviation of ln of the demands and of compute that this adds.
@@ -136,8 +139,10 @@ def scaled_phases(phases: Phases, asked: Setting, facts: Facts, factors: Factors
     )
 
 
-def link_floor_s(phases: Phases, facts: Facts) -> float:
+def link_floor_s(phases: Phases, facts: Facts, *, both_ways: bool) -> float:
     """Seconds that one direction's bytes need at least on the servers' links under load; 0 = not known.
+
+    ``both_ways``: data go in both directions at once, so that acknowledgements compete with them.
 
     Phases that contradict it (see LARGEST_BURST) overrule it.
     """
@@ -145,5 +150,6 @@ def link_floor_s(phases: Phases, facts: Facts) -> float:
     if not facts.parameter_bytes > 0.0 or not setting.link_bytes_per_s > 0.0:
         return 0.0
     share = facts.byte_share(setting.servers)
-    floor = facts.parameter_bytes * share * WIRE_BYTES_PER_BYTE / setting.link_bytes_per_s
+    wire = WIRE_BYTES_PER_BYTE + (ACKNOWLEDGEMENT_BYTES_PER_BYTE if both_ways else 0.0)
+    floor = facts.parameter_bytes * share * wire / setting.link_bytes_per_s
     return floor if floor <= LARGEST_BURST * min(phases.download_s, phases.upload_s) else 0.0

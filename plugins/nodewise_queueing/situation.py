@@ -74,6 +74,11 @@ class Situation:
     notices: tuple[Notice, ...]
 
     @property
+    def link_known(self) -> bool:
+        """Whether bytes and link are known, and the phases agree with them: stations are then links and a lock."""
+        return self.floor_s > 0.0
+
+    @property
     def compute_cv(self) -> float:
         """Coefficient of variation of compute, measured or assumed."""
         return DEFAULT_COMPUTE_CV if self.phases.compute_cv is None else self.phases.compute_cv
@@ -100,7 +105,7 @@ class Situation:
         setting, facts = self.phases.setting, self.facts
         waiting_s = min(alone_s, facts.round_trip_s)
         flows = 1.0
-        if 0.0 < facts.worker_link_bytes_per_s and setting.link_bytes_per_s > 0.0:
+        if facts.worker_link_bytes_per_s > 0.0 and setting.link_bytes_per_s > 0.0:
             servers = setting.link_bytes_per_s / facts.byte_share(setting.servers)
             flows = max(servers / facts.worker_link_bytes_per_s, 1.0)
         demand_s = max((alone_s - waiting_s) / flows, self.floor_s) * math.exp(log_load)

@@ -61,13 +61,10 @@ class Support:
         if evidence.phases is not None:
             return None
         runs = evidence.runs.get(key.mode)
-        counts = runs.worker_counts if runs is not None else ()
-        if len(counts) >= 2:
+        if runs is not None:
             return None
         mode = key.mode.name
-        if counts:
-            known = f"{mode} throughput is known at {counts[0]} workers only, which does not tell compute from waiting"
-        elif evidence.runs:
+        if evidence.runs:
             other = ", ".join(SyncMode(mode).name for mode in evidence.runs)
             known = f"throughputs of {other} runs say nothing of {mode}: their steps are counted differently"
         else:
@@ -76,6 +73,23 @@ class Support:
             counted = ", ".join(str(count) for count in evidence.queued_timings)
             known += f"; phases timed with {counted} workers hold waiting, and one worker's are needed"
         return Refusal(Reason.EVIDENCE_MISSING, known, (PHASES, OTHER_WORKERS))
+
+    def only(self, device: str, key: CurveKey) -> int | None:
+        """The one number of workers that a device's evidence answers for; None = any."""
+        evidence = self.devices[device]
+        if evidence.phases is not None:
+            return None
+        counts = evidence.runs[key.mode].worker_counts
+        return counts[0] if len(counts) == 1 else None
+
+    def elsewhere(self, mode: SyncMode, only: int) -> Refusal:
+        """Why other numbers of workers than the one that was measured are not answered."""
+        return Refusal(
+            Reason.EVIDENCE_MISSING,
+            f"{mode.name} throughput is known at {only} workers only, which does not tell compute from waiting at "
+            "another number",
+            (PHASES, OTHER_WORKERS),
+        )
 
     def notices(self, device: str, asked: str) -> tuple[Notice, ...]:
         """What the reader should know of the evidence of a device that answers for the one that was asked about."""

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, Notice
-from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, barrier_round_queued
+from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, barrier_round_backup
 from nodewise_queueing.asynchronous import network_of
 from nodewise_queueing.situation import DEFAULT_COMPUTE_CV, Situation, combined_spread, extrapolation_of, swing
 from nodewise_queueing.tables import Table, tabulated
@@ -56,33 +56,39 @@ class Rounds:
         return np.asarray(np.sum(list(self.parts.values()), axis=0))
 
 
-def rounds_of(situation: Situation, log_load: float, workers: Ints, *, compute_cv: float | None = None) -> Rounds:
-    """Rounds with a barrier.
+def rounds_of(
+    situation: Situation, log_load: float, workers: Ints, *, compute_cv: float | None = None, backup_workers: int = 0
+) -> Rounds:
+    """Rounds with a barrier, which the slowest b of W workers may miss.
 
     ::
 
-        t = W D_d + E[ max_i ( c_(i) + (W - i + 1) (D_u + U) ) ] - h
+        t = W D_d + E[ max_{i <= W - b} ( c_(i) + (W - b - i + 1) max(D_u, U) ) ] + min(D_u, U) - h
 
-    with demands under load from two workers on, and the measured phases for one. Hidden transfer time h is taken off
-    the transfers once a round: with a barrier, what one worker hid is all that every worker can hide.
+    The link takes the next upload while the lock holds an update: the dearer of the two is what exchanges queue for
+    (constant times in a flow shop of two machines). Demands are those under load from two workers on, and the
+    measured phases for one. Hidden transfer time h is taken off the transfers once a round: with a barrier, what one
+    worker hid is all that every worker can hide.
     """
     phases = situation.phases
     download, upload = situation.transfers(log_load)
     cv = situation.compute_cv if compute_cv is None else compute_cv
-    law = barrier_round_queued(
+    law = barrier_round_backup(
         workers,
         download_s=download.demand_s,
-        exchange_s=upload.demand_s + phases.update_s,
+        exchange_s=max(upload.demand_s, phases.update_s),
         compute_s=phases.compute_s,
         compute_cv=min(max(cv, 0.0), MAX_COEFFICIENT_OF_VARIATION),
+        backup_workers=np.minimum(backup_workers, workers - 1),
     )
     alone = workers == 1
-    # A transfer that waits besides what it asks of the link, or that the worker's own link holds up, is as long as alone.
+    # What the worker's own link holds up, or a round trip, makes a transfer at least as long as alone.
     downloads = np.where(alone, phases.download_s, np.maximum(workers * download.demand_s, download.alone_s))
     compute = np.full(len(workers), phases.compute_s)
-    finish = law.round_s - workers * download.demand_s - compute + max(upload.alone_s - upload.demand_s, 0.0)
+    finish = law.round_s - workers * download.demand_s - compute + min(upload.demand_s, phases.update_s)
+    finish += max(upload.alone_s - upload.demand_s, 0.0)
     finish = np.maximum(finish, 0.0)
-    barrier = np.where(alone, 0.0, np.clip(law.slowest_compute_s - compute, 0.0, finish))
+    barrier = np.where(alone, 0.0, np.clip(law.slowest_compute_s - compute, 0.0, np.maximum(finish, 0.0)))
     exchange = np.maximum(finish - barrier, 0.0)
     both = upload.demand_s + phases.update_s
     uploads = np.where(alone, phases.upload_s, exchange * (upload.demand_s / both if both > 0.0 else 0.0))
@@ -100,18 +106,18 @@ def rounds_of(situation: Situation, log_load: float, workers: Ints, *, compute_c
     )
 
 
-def synchronous_table(situation: Situation, population: int) -> Table:
-    """Step times for 1 to `population` workers."""
+def synchronous_table(situation: Situation, population: int, backup_workers: int = 0) -> Table:
+    """Rounds of 1 to `population` workers. With no more workers than backups, one is waited for: it is never asked."""
     load = situation.load
     workers = np.arange(1, population + 1)
-    rounds = rounds_of(situation, load.log_factor, workers)
+    rounds = rounds_of(situation, load.log_factor, workers, backup_workers=backup_workers)
     step_s = rounds.round_s
 
     # A deviation needs no more than a few points of the curve; each costs what a point of the curve does.
     nodes = _nodes(population)
 
     def log_step(changed: Situation, log_load: float = load.log_factor) -> Floats:
-        return np.asarray(np.log(rounds_of(changed, log_load, nodes).round_s))
+        return np.asarray(np.log(rounds_of(changed, log_load, nodes, backup_workers=backup_workers).round_s))
 
     spread = combined_spread(
         situation.measured_variance,
@@ -130,16 +136,21 @@ def synchronous_table(situation: Situation, population: int) -> Table:
     network = network_of(situation, load.log_factor)
     phases = situation.phases
     download, upload = situation.transfers(load.log_factor)
-    busy = {"downlink": workers * download.demand_s, "uplink": workers * upload.demand_s, "update": workers * phases.update_s}
+    busy = {
+        "downlink": workers * download.demand_s,
+        "uplink": workers * upload.demand_s,
+        "update": workers * phases.update_s,
+    }
     if situation.facts.half_duplex:
         busy = {"link": busy["downlink"] + busy["uplink"], "update": busy["update"]}
     return tabulated(
         step_s=step_s,
         log_spread=np.interp(workers, nodes, np.broadcast_to(spread, nodes.shape)),
         extrapolation=extrapolation_of(workers, network.knee, situation.largest_workers),
-        staleness=np.zeros(population),
+        staleness=(np.zeros(population), np.zeros(population)),
         parts=rounds.parts,
         utilisation={name: np.minimum(seconds / step_s, 1.0) for name, seconds in busy.items()},
+        extra={},
         bottleneck=np.argmax(list(rounds.parts.values()), axis=0),
         notices=notices,
     )

@@ -3,49 +3,126 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, Notice, freeze
 
-__all__ = ["SMALLEST_TABLE", "Curve", "Table", "tabulated"]
+__all__ = ["BASIC", "SMALLEST_TABLE", "Columns", "Curve", "Rows", "Table", "tabulated"]
 
 SMALLEST_TABLE: Final = 32
 """Workers that the first table of a curve covers: so few take milliseconds at most."""
 
+BASIC: Final = ("step_s", "log_spread", "extrapolation", "staleness_mean", "staleness_p95")
+"""First rows of a table's values; then come parts of the step, utilisations, and what else there is to say."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
-    """Predictions of one curve for 0..n workers (0 is never asked and holds 0).
+class Columns:
+    """Answers to some rows.
 
     Attributes
     ----------
-    values : (columns, n + 1) float
-        step_s, log_spread, extrapolation, staleness_mean, then the parts, then the utilisations.
-    bottleneck : (n + 1,) int
+    values : (columns, rows) float
+        BASIC, then the parts, the utilisations and the extra columns.
+    bottleneck : (rows,) int
         Index into ``parts``.
-    parts, stations : tuple of str
-        Names of the parts of a step, and of what has a utilisation.
+    parts, stations, extra : tuple of str
+        Names of the parts of a step, of what has a utilisation, and of extra columns.
     notices : tuple of Notice
-        What holds of every row of the curve.
+        What holds of every row.
+    once_s : (rows,) float or None
+        Seconds spent once besides the steps.
     """
 
     values: Floats
     bottleneck: Ints
     parts: tuple[str, ...]
     stations: tuple[str, ...]
-    notices: tuple[Notice, ...] = field(default=())
+    extra: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    once_s: Floats | None = None
+
+    @property
+    def basic(self) -> dict[str, Floats]:
+        """Columns of BASIC by name."""
+        return self._named(0, BASIC)
+
+    @property
+    def breakdown_s(self) -> dict[str, Floats]:
+        """Parts of the step by name."""
+        return self._named(len(BASIC), self.parts)
+
+    @property
+    def utilisation(self) -> dict[str, Floats]:
+        """Share of time that each station is busy, by name."""
+        return self._named(len(BASIC) + len(self.parts), self.stations)
+
+    @property
+    def extras(self) -> dict[str, Floats]:
+        """Extra columns by name."""
+        return self._named(len(BASIC) + len(self.parts) + len(self.stations), self.extra)
+
+    def _named(self, start: int, names: tuple[str, ...]) -> dict[str, Floats]:
+        return dict(zip(names, self.values[start : start + len(names)], strict=True))
+
+    @staticmethod
+    def of(
+        basic: Mapping[str, Floats],
+        *,
+        parts: Mapping[str, Floats],
+        utilisation: Mapping[str, Floats],
+        extra: Mapping[str, Floats],
+        bottleneck: Sequence[int] | Ints,
+        notices: tuple[Notice, ...],
+        once_s: Floats | None = None,
+    ) -> Columns:
+        """From named columns of one length; ``basic`` has every name of BASIC."""
+        columns = [*(basic[name] for name in BASIC), *parts.values(), *utilisation.values(), *extra.values()]
+        return Columns(
+            values=freeze(np.array(columns, dtype=np.float64)),
+            bottleneck=freeze(np.asarray(bottleneck, dtype=np.int64)),
+            parts=tuple(parts),
+            stations=tuple(utilisation),
+            extra=tuple(extra),
+            notices=notices,
+            once_s=once_s,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """Answers of one curve to 0..n workers (0 is never asked and holds 0)."""
+
+    columns: Columns
 
     @property
     def population(self) -> int:
         """Largest number of workers in the table."""
-        return len(self.bottleneck) - 1
+        return len(self.columns.bottleneck) - 1
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What holds of every row of the curve."""
+        return self.columns.notices
+
+    def at(self, workers: Ints) -> Columns:
+        """The answers at some numbers of workers."""
+        columns = self.columns
+        return Columns(
+            values=freeze(columns.values[:, workers]),
+            bottleneck=freeze(columns.bottleneck[workers]),
+            parts=columns.parts,
+            stations=columns.stations,
+            extra=columns.extra,
+            notices=columns.notices,
+        )
 
     def noticed(self, notices: tuple[Notice, ...]) -> Table:
         """The same table with more to know."""
-        return replace(self, notices=(*self.notices, *notices))
+        return Table(columns=replace(self.columns, notices=(*self.columns.notices, *notices)))
 
 
 def tabulated(
@@ -53,24 +130,37 @@ def tabulated(
     step_s: Floats,
     log_spread: Floats,
     extrapolation: Floats,
-    staleness: Floats,
+    staleness: tuple[Floats, Floats],
     parts: Mapping[str, Floats],
     utilisation: Mapping[str, Floats],
+    extra: Mapping[str, Floats],
     bottleneck: Sequence[int] | Ints,
     notices: tuple[Notice, ...],
 ) -> Table:
-    """A table from columns whose index 0 is one worker."""
-    columns = [step_s, log_spread, extrapolation, staleness, *parts.values(), *utilisation.values()]
+    """A table from columns whose index 0 is one worker; ``staleness`` is its mean and 95th percentile."""
+    basic = [step_s, log_spread, extrapolation, *staleness]
+    columns = [*basic, *parts.values(), *utilisation.values(), *extra.values()]
     values = np.zeros((len(columns), len(step_s) + 1))
     for row, column in zip(values, columns, strict=True):
         row[1:] = column
     return Table(
-        values=freeze(values),
-        bottleneck=freeze(np.concatenate(([0], np.asarray(bottleneck, dtype=np.int64)))),
-        parts=tuple(parts),
-        stations=tuple(utilisation),
-        notices=notices,
+        columns=Columns(
+            values=freeze(values),
+            bottleneck=freeze(np.concatenate(([0], np.asarray(bottleneck, dtype=np.int64)))),
+            parts=tuple(parts),
+            stations=tuple(utilisation),
+            extra=tuple(extra),
+            notices=notices,
+        )
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of a question with their answers; ``rows`` None = all rows of it."""
+
+    rows: Ints | None
+    columns: Columns
 
 
 class Curve:
@@ -80,13 +170,16 @@ class Curve:
     ----------
     build : callable
         Makes the table for 1..n workers; pure, and tables of different n agree where they overlap.
+    only : int or None
+        The one number of workers that the evidence answers for; None = any.
     """
 
-    __slots__ = ("_build", "_table")
+    __slots__ = ("_build", "_table", "only")
 
-    def __init__(self, build: Callable[[int], Table]) -> None:
+    def __init__(self, build: Callable[[int], Table], only: int | None = None) -> None:
         self._build = build
         self._table: Table | None = None
+        self.only = only
 
     def reaching(self, workers: int) -> Table:
         """A table that holds at least so many workers."""

@@ -1,0 +1,149 @@
+"""Answers by simulation: fair sharing, any variation of compute, shards in parallel, barriers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import NodewiseError, Notice, Options, Reason, SyncMode
+from nodewise_queueing.asynchronous import network_of
+from nodewise_queueing.simulator import Law, Link, SimulationResult, SimulationSpec, simulate
+from nodewise_queueing.situation import Situation, Transfer, extrapolation_of
+from nodewise_queueing.tables import Columns
+
+__all__ = ["Simulated", "simulated_columns", "specification_of"]
+
+DEFAULT_CYCLES: Final = 20_000
+"""Updates of all workers together that are counted unless told otherwise: an error of the throughput below 1 %, in some
+tens of milliseconds."""
+
+DEFAULT_ROUNDS: Final = 2_000
+"""The same for rounds, in each of which every worker takes part."""
+
+WARM_UP_SHARE: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """One row to simulate: workers by class, each with its own situation."""
+
+    mode: SyncMode
+    situations: tuple[Situation, ...]
+    counts: tuple[int, ...]
+    backup_workers: int
+
+    @property
+    def workers(self) -> int:
+        """Workers of all classes."""
+        return sum(self.counts)
+
+
+def specification_of(row: Simulated) -> SimulationSpec:
+    """What the simulator is told. Transfers are those of the class that has most workers."""
+    situation = row.situations[max(range(len(row.counts)), key=row.counts.__getitem__)]
+    phases, facts = situation.phases, situation.facts
+    download, upload = situation.transfers(situation.load.log_factor)
+    shares = _shares(situation)
+    saved_download = download.saved_s
+    saved_upload = upload.saved_s
+    both = phases.download_s + phases.upload_s
+    hidden = phases.hidden_s * (phases.download_s / both if both > 0.0 else 0.0)
+    # What a lone transfer takes besides loading the link is time of the worker's own.
+    waiting = max(-saved_download, 0.0) + max(-saved_upload, 0.0)
+    compute = [each.phases.compute_s + waiting for each in row.situations]
+    cv = situation.compute_cv * phases.compute_s / compute[0] if compute[0] > 0.0 else 0.0
+    hidden_download = min(max(saved_download, 0.0) + hidden, download.demand_s)
+    hidden_upload = max(saved_upload, 0.0) + phases.hidden_s - hidden
+    return SimulationSpec(
+        compute_s=tuple(mean for mean, count in zip(compute, row.counts, strict=True) for _ in range(count)),
+        download_s=tuple(download.demand_s * share for share in shares),
+        upload_s=tuple(upload.demand_s * share for share in shares),
+        update_s=tuple(phases.update_s * share for share in shares),
+        compute_law=Law.gamma(cv) if cv > 0.0 else Law.constant(),
+        link=Link(half_duplex=facts.half_duplex, flow_cap=1.0 / max(_flows(download, upload), 1.0)),
+        download_hidden_s=hidden_download,
+        upload_hidden_s=hidden_upload,
+        barrier=row.mode == SyncMode.SYNC,
+        backup_workers=row.backup_workers,
+    )
+
+
+def simulated_columns(row: Simulated, options: Options, index: int) -> Columns:
+    """The answer to one row; ``index`` tells its random numbers from those of the question's other rows.
+
+    Raises
+    ------
+    NodewiseError
+        DEADLINE_EXCEEDED: the call's time is over before the row is begun.
+    """
+    if options.budget is not None and options.budget.remaining_s() <= 0.0:
+        raise NodewiseError(
+            Reason.DEADLINE_EXCEEDED,
+            "the call's time was over before every row was simulated; ask for fewer rows or steps",
+        )
+    usual = DEFAULT_ROUNDS if row.mode == SyncMode.SYNC else DEFAULT_CYCLES
+    counted = options.simulated_steps or usual
+    result = simulate(
+        specification_of(row),
+        row.workers,
+        seed=(options.seed * 1_000_003 + index) % 2**63,
+        cycles=max(round(counted / (1.0 - WARM_UP_SHARE)), 40),
+        warm_up_share=WARM_UP_SHARE,
+    )
+    return _columns(row, result)
+
+
+def _columns(row: Simulated, result: SimulationResult) -> Columns:
+    synchronous = row.mode == SyncMode.SYNC
+    step_s = (1.0 if synchronous else row.workers) / result.throughput_per_s
+    means = {
+        "download": result.download_s,
+        "compute": result.compute_s,
+        "barrier": result.barrier_s,
+        "upload": result.upload_s,
+        "update": result.update_s,
+    }
+    if not synchronous:
+        del means["barrier"]
+    # The parts are means over cycles that ended, the step over the time that passed: equal but for the edges.
+    total = sum(means.values())
+    parts = {name: np.array([seconds * step_s / total]) for name, seconds in means.items()}
+    situation = row.situations[0]
+    links = {"downlink": result.download_utilisation, "uplink": result.upload_utilisation}
+    if situation.facts.half_duplex:
+        links = {"link": result.download_utilisation}
+    stations = {**links, "update": result.update_utilisation}
+    network = network_of(situation, situation.load.log_factor)
+    return Columns.of(
+        {
+            "step_s": np.array([step_s]),
+            "log_spread": np.array([result.ln_throughput_error]),
+            "extrapolation": extrapolation_of(np.array([row.workers]), network.knee, situation.largest_workers),
+            "staleness_mean": np.array([result.staleness_mean]),
+            "staleness_p95": np.array([float(result.staleness_p95)]),
+        },
+        parts=parts,
+        utilisation={name: np.array([min(float(busy.max()), 1.0)]) for name, busy in stations.items()},
+        extra={},
+        bottleneck=[max(range(len(parts)), key=[part[0] for part in parts.values()].__getitem__)],
+        notices=(*tuple(dict.fromkeys(told for each in row.situations for told in each.notices)), _TOLD),
+    )
+
+
+_TOLD: Final = Notice(
+    "SIMULATED", "workers share each link fairly; the interval is the simulation's own, not that of its inputs"
+)
+
+
+def _shares(situation: Situation) -> tuple[float, ...]:
+    """What each server serves of a transfer, relative to the busiest; one server where shards are unknown."""
+    shards, servers = situation.facts.shard_bytes, situation.phases.setting.servers
+    if len(shards) != servers or not max(shards, default=0.0) > 0.0:
+        return (1.0,)
+    return tuple(shard / max(shards) for shard in shards)
+
+
+def _flows(download: Transfer, upload: Transfer) -> float:
+    return max(download.flows, upload.flows)
