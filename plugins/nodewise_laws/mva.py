@@ -24,8 +24,8 @@ from nodewise_laws.compiled import compiled
 __all__ = ["MvaCurve", "MvaCurves", "OverlappedMva", "exact_mva", "exact_mva_many", "overlapped_mva"]
 
 PLAIN_CELLS: Final = 1024
-"""Populations times stations up to which a recursion runs as plain Python: that takes at most 0.2 ms, while the first
-call of a compiled kernel takes about 0.4 s, mostly numba's import."""
+"""Populations times stations up to which a recursion runs as plain Python in a process that has not loaded its kernel:
+that takes at most 0.2 ms, while the first call of a compiled kernel takes about 0.4 s, mostly numba's import."""
 
 Values = FloatArray | list[float]
 """What the recursions index: lists where they run as plain Python, which is quicker there, arrays where compiled."""
@@ -147,7 +147,7 @@ def exact_mva(demands_s: npt.ArrayLike, think_s: float, population: SupportsInde
 
     stations = demands.size
     rates, spent_s = np.empty(customers), np.empty((customers, stations))
-    if spent_s.size > PLAIN_CELLS:
+    if spent_s.size > PLAIN_CELLS or _exact_recursion.is_loaded:
         # A copy: to a kernel, arrays that are read-only or not contiguous are of other types.
         _exact_recursion(demands.copy(), think, rates, spent_s.reshape(-1))
     else:
@@ -236,7 +236,7 @@ def overlapped_mva(
     shortest_s = min(float(demands[busiest]), alone_s)
     stations = demands.size
     rates, spent_s, exposed_s = np.empty(customers), np.empty((customers, stations)), np.empty((customers, stations))
-    if spent_s.size > PLAIN_CELLS:
+    if spent_s.size > PLAIN_CELLS or _overlapped_recursion.is_loaded:
         cells = spent_s.reshape(-1), exposed_s.reshape(-1)
         network = demands.copy(), saved.copy(), residual.copy()
         _overlapped_recursion(*network, think, shortest_s, busiest, rates, *cells)

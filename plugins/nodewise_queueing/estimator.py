@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Assessment, Context, Model, Profile, Query, Reason, Refusal, SyncMode
+from nodewise_laws import exact_mva, overlapped_mva
 from nodewise_queueing.curve_model import WELL_CONDITIONED_WORKERS, CurveModel, shows_saturation
 from nodewise_queueing.evidence import DeviceEvidence, Runs, evidence_of, facts_of
 from nodewise_queueing.model import QueueingModel
@@ -37,8 +38,17 @@ POORLY_CONDITIONED_LOG_ERROR: Final = 0.3
 """The same where no run had four workers: CM-DARE's curves from 1 and 2 workers."""
 
 
+WARM_UP_WORKERS: Final = 1024
+"""Enough for the recursions to run compiled: shorter ones are plain Python until they are loaded."""
+
+
 class QueueingEstimator:
     """Closed queueing networks of workers, links and parameter servers."""
+
+    def warm_up(self) -> None:
+        """Load the compiled recursions, or compile them: the first answer would wait for it."""
+        exact_mva((1.0, 1.0, 1.0), 1.0, WARM_UP_WORKERS)
+        overlapped_mva((1.0, 1.0, 1.0), (0.5, 0.5, 0.0), 1.0, WARM_UP_WORKERS)
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Say which of the rows the evidence supports, and how well; refuse when it supports none."""
