@@ -76,7 +76,8 @@ def rates_of(situation: Situation, network: Network, population: int) -> Rates:
     """Rates of 1 to `population` workers."""
     solved = network.shared(population)
     shared = np.log(solved.rate_per_s)
-    orderly, in_step = np.log(network.orderly_rate(population)), np.log(network.in_step_rate(population))
+    orderly_rate = network.orderly_rate(population)
+    orderly, in_step = np.log(orderly_rate), np.log(network.in_step_rate(orderly_rate))
     order = usual_order(situation, network, solved) + situation.load.order_shift
     return Rates(between(in_step, shared, orderly, order), in_step, shared, orderly, solved)
 

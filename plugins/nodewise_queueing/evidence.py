@@ -215,8 +215,8 @@ def facts_of(profile: Profile) -> Facts:
         worker_link_bytes_per_s=float(network.worker_link_bytes_per_s or 0.0),
         messages_s=float(workload.tensors or 0) * float(network.per_message_s or 0.0),
         round_trip_s=float(network.round_trip_s or 0.0),
-        shard_bytes=tuple(float(size) for size in getattr(workload, "shard_bytes", None) or ()),
-        shard_tensors=tuple(float(count) for count in getattr(workload, "shard_tensors", None) or ()),
+        shard_bytes=tuple(float(size) for size in workload.shard_bytes or ()),
+        shard_tensors=tuple(float(count) for count in workload.shard_tensors or ()),
     )
 
 

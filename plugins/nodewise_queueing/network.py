@@ -102,15 +102,15 @@ class Network:
 
     def orderly_rate(self, population: int) -> Floats:
         """(n,) the asymptotic bound min(W / cycle alone, 1 / D_max): nobody waits until a station is full."""
-        workers = np.arange(1, population + 1)
-        shortest_s = min(max(self.demands_s), self.alone_s)
-        return np.asarray(1.0 / np.maximum(self.alone_s / workers, shortest_s))
+        alone_s = self.alone_s
+        shortest_s = min(max(self.demands_s), alone_s)
+        return np.asarray(1.0 / np.maximum(alone_s / np.arange(1, population + 1), shortest_s))
 
-    def in_step_rate(self, population: int) -> Floats:
+    def in_step_rate(self, orderly_rate: Floats) -> Floats:
         """(n,) the other asymptotic bound W / (Z + W D): all workers are at the same station at the same time."""
-        workers = np.arange(1, population + 1)
+        workers = np.arange(1, len(orderly_rate) + 1)
         demand = sum(self.demands_s)
-        return np.minimum(workers / (self.alone_s + (workers - 1) * demand), self.orderly_rate(population))
+        return np.minimum(workers / (self.alone_s + (workers - 1) * demand), orderly_rate)
 
     def dearer(self, factor: float) -> Network:
         """All demands multiplied, alone as under load."""

@@ -105,8 +105,8 @@ def _doubt(mode: SyncMode, runs: Runs, groups: _Groups) -> Floats:
             own = barrier_doubt(situation, 0.0, workers)
         else:
             network, population = network_of(situation, 0.0), int(workers.max())
-            in_step, orderly = np.log(network.in_step_rate(population)), np.log(network.orderly_rate(population))
-            own = order_swing(in_step, orderly, ORDER_NOISE)[workers - 1]
+            orderly = network.orderly_rate(population)
+            own = order_swing(np.log(network.in_step_rate(orderly)), np.log(orderly), ORDER_NOISE)[workers - 1]
         doubt[rows] = np.sqrt(np.square(own) + situation.demand_log_spread**2 + situation.compute_log_spread**2)
     return doubt
 
@@ -124,8 +124,9 @@ def _rates_by_load(mode: SyncMode, runs: Runs, groups: _Groups) -> Callable[[flo
             network, population = network_of(situation, log_load), int(workers.max())
             solved = network.shared(population)
             shared = np.log(solved.rate_per_s)[workers - 1]
-            orderly = np.log(network.orderly_rate(population))[workers - 1]
-            in_step = np.log(network.in_step_rate(population))[workers - 1]
+            orderly_rate = network.orderly_rate(population)
+            orderly = np.log(orderly_rate)[workers - 1]
+            in_step = np.log(network.in_step_rate(orderly_rate))[workers - 1]
             usual = usual_order(situation, network, solved)[workers - 1]
             expected[:, rows] = between(in_step, shared, orderly, usual + shifts[:, np.newaxis])
         return expected

@@ -16,8 +16,10 @@ __all__ = ["MAX_WORKERS", "Class", "CurveKey", "Group", "Plan", "Setting", "plan
 MAX_WORKERS: Final = 131_072
 """Largest number of workers that is answered: exact curves cost time and memory in proportion to it."""
 
-_REMEMBERED_ROWS: Final = 256
-"""Rows of a question that is remembered: 1,024 of them hold 50 MB at most. Sorting more costs little per row."""
+_SMALL_ROWS: Final = 256
+_REMEMBERED_ROWS: Final = 4096
+"""Rows of a question that is remembered: 1,024 small ones and 64 larger ones hold 100 MB at most. Sorting even more
+costs little per row."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -105,11 +107,19 @@ def setting_of(configurations: Configurations, row: int, default_link_bytes_per_
 
 def plan_of(configurations: Configurations) -> Plan:
     """Sort the rows. Remembered by identity, one object stands for one question, unless it is large."""
-    return _remembered(configurations) if len(configurations) <= _REMEMBERED_ROWS else _planned(configurations)
+    rows = len(configurations)
+    if rows > _REMEMBERED_ROWS:
+        return _planned(configurations)
+    return _remembered(configurations) if rows <= _SMALL_ROWS else _remembered_large(configurations)
 
 
 @lru_cache(maxsize=1024)
 def _remembered(configurations: Configurations) -> Plan:
+    return _planned(configurations)
+
+
+@lru_cache(maxsize=64)
+def _remembered_large(configurations: Configurations) -> Plan:
     return _planned(configurations)
 
 

@@ -68,6 +68,7 @@ def test_every_hook_is_documented_with_its_arguments() -> None:
 PROTOCOLS = [
     plugin.Estimator,
     plugin.LearningEstimator,
+    plugin.WarmingEstimator,
     plugin.Model,
     plugin.PlanningModel,
     plugin.Policy,
