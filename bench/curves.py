@@ -10,10 +10,12 @@ from results import Result
 
 from nodewise.domain.columns import as_floats, as_ints, constant_floats, constant_ints
 from nodewise.domain.configurations import Configurations, SyncMode
+from nodewise.domain.predictions import Options
 from nodewise.domain.profile import PhaseTimings, Profile
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import Question
 from nodewise.estimation.registry import load_registry
+from nodewise.plugin import Catalogue, Model
 from nodewise.profiles.digest import content_digest
 from nodewise_laws import exact_mva
 
@@ -85,6 +87,50 @@ def exact_curves() -> Result:
     return Result(name, per_second(compiled, EXACT_JOBS), "curves/s", per_second(plain, PLAIN_JOBS))
 
 
+def long_curves() -> Result:
+    """Predictions of 1..1,024 workers of new jobs, with everything that an answer holds, beside the bare recursion.
+
+    The estimator alone: fit and predict, one core.
+    """
+    estimator = load_registry(safe_mode=True).estimators["queueing"].record.estimator
+    profiles = [profile(number) for number in range(EXACT_JOBS)]
+    workers = as_ints(np.arange(1, EXACT_WORKERS + 1))
+    question = Configurations.of(
+        EXACT_WORKERS,
+        nodes=workers,
+        workers=workers,
+        sync_mode=SyncMode.ASYNC,
+        parameter_servers=1,
+        batch_per_worker=32,
+    )
+
+    def answered() -> None:
+        for one in profiles:
+            estimator.fit(one, CONTEXT).predict(question, Options())
+
+    def plain() -> None:
+        for number in range(PLAIN_JOBS):
+            plain_mva([0.15876, 0.16033, 0.005], 0.3 + 0.001 * number, EXACT_WORKERS)
+
+    name = f"predictions_of_{EXACT_WORKERS}_workers"
+    value = EXACT_WORKERS * per_second(answered, EXACT_JOBS)
+    return Result(name, value, "predictions/s", EXACT_WORKERS * per_second(plain, PLAIN_JOBS))
+
+
+class NoContext:
+    """What a fit may use besides the profile: nothing."""
+
+    prior = None
+    catalogue = Catalogue()
+    seed = 0
+
+    def model(self, estimator: str) -> Model:
+        raise NotImplementedError
+
+
+CONTEXT = NoContext()
+
+
 def run() -> Iterator[Result]:
     """Fresh models each time: what a scheduler's first round over new jobs costs."""
     profiles = [profile(number) for number in range(JOBS)]
@@ -106,3 +152,4 @@ def run() -> Iterator[Result]:
 
     yield Result("curves_of_16_configurations", per_second(curves, JOBS), "curves/s", per_second(points, JOBS))
     yield exact_curves()
+    yield long_curves()

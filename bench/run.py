@@ -11,8 +11,9 @@ import curves
 import ingest
 import rpc
 import simulator
+import start
 
-MODULES = {"rpc": rpc, "ingest": ingest, "curves": curves, "simulator": simulator}
+MODULES = {"rpc": rpc, "ingest": ingest, "curves": curves, "simulator": simulator, "start": start}
 
 
 def main() -> int:
