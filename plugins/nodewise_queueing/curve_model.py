@@ -102,7 +102,8 @@ class CurveModel:
         nodes = _nodes(population)
         shape = _shape(self.hypotheses, nodes, factors)
         log_step = np.log(shape.step) + self.log_cycle[:, np.newaxis]
-        median = _median(self.weight, log_step)
+        # No hypothesis has a step shorter with more workers; reading a median between two of them may.
+        median = np.maximum.accumulate(_median(self.weight, log_step))
         variance = _sum(self.weight, (log_step - median) ** 2)
         step = np.exp(median)
         weighted = self.weight * np.exp(self.log_cycle)
