@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import NodewiseError, Notice, Options, Reason, SyncMode
+from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION
 from nodewise_queueing.asynchronous import network_of
 from nodewise_queueing.simulator import Law, Link, SimulationResult, SimulationSpec, simulate
 from nodewise_queueing.situation import Situation, Transfer, extrapolation_of
@@ -46,22 +47,22 @@ def specification_of(row: Simulated) -> SimulationSpec:
     phases, facts = situation.phases, situation.facts
     download, upload = situation.transfers(situation.load.log_factor)
     shares = _shares(situation)
-    saved_download = download.saved_s
-    saved_upload = upload.saved_s
     both = phases.download_s + phases.upload_s
     hidden = phases.hidden_s * (phases.download_s / both if both > 0.0 else 0.0)
-    # What a lone transfer takes besides loading the link is time of the worker's own.
-    waiting = max(-saved_download, 0.0) + max(-saved_upload, 0.0)
-    compute = [each.phases.compute_s + waiting for each in row.situations]
-    cv = situation.compute_cv * phases.compute_s / compute[0] if compute[0] > 0.0 else 0.0
-    hidden_download = min(max(saved_download, 0.0) + hidden, download.demand_s)
-    hidden_upload = max(saved_upload, 0.0) + phases.hidden_s - hidden
+    # A lone transfer that is quicker than under load, or that waits besides, changes the cycle and not the load: time
+    # of the worker's own, less or more of it, as in the laws. What compute cannot give is hidden.
+    quicker = _quicker_s(situation)
+    compute = [max(each.phases.compute_s - quicker, 0.0) for each in row.situations]
+    lacking = max(quicker - max(each.phases.compute_s for each in row.situations), 0.0)
+    cv = situation.compute_cv * row.situations[0].phases.compute_s / compute[0] if compute[0] > 0.0 else 0.0
+    hidden_download = min(hidden + lacking, download.demand_s)
+    hidden_upload = phases.hidden_s - hidden + max(hidden + lacking - hidden_download, 0.0)
     return SimulationSpec(
         compute_s=tuple(mean for mean, count in zip(compute, row.counts, strict=True) for _ in range(count)),
         download_s=tuple(download.demand_s * share for share in shares),
         upload_s=tuple(upload.demand_s * share for share in shares),
         update_s=tuple(phases.update_s * share for share in shares),
-        compute_law=Law.gamma(cv) if cv > 0.0 else Law.constant(),
+        compute_law=Law.gamma(min(cv, MAX_COEFFICIENT_OF_VARIATION)) if cv > 0.0 else Law.constant(),
         link=Link(half_duplex=facts.half_duplex, flow_cap=1.0 / max(_flows(download, upload), 1.0)),
         download_hidden_s=hidden_download,
         upload_hidden_s=hidden_upload,
@@ -107,6 +108,7 @@ def _columns(row: Simulated, result: SimulationResult) -> Columns:
     }
     if not synchronous:
         del means["barrier"]
+    _as_measured(means, row)
     # The parts are means over cycles that ended, the step over the time that passed: equal but for the edges.
     total = sum(means.values())
     parts = {name: np.array([seconds * step_s / total]) for name, seconds in means.items()}
@@ -130,6 +132,24 @@ def _columns(row: Simulated, result: SimulationResult) -> Columns:
         bottleneck=[max(range(len(parts)), key=[part[0] for part in parts.values()].__getitem__)],
         notices=(*tuple(dict.fromkeys(told for each in row.situations for told in each.notices)), _TOLD),
     )
+
+
+def _as_measured(means: dict[str, float], row: Simulated) -> None:
+    """Give compute and transfers back what the specification moved between them."""
+    share = sum(
+        (each.phases.compute_s - max(each.phases.compute_s - _quicker_s(each), 0.0)) * count / row.workers
+        for each, count in zip(row.situations, row.counts, strict=True)
+    )
+    transfers = means["download"] + means["upload"]
+    if transfers > share:
+        means["compute"] += share
+        for name in ("download", "upload"):
+            means[name] -= share * means[name] / transfers
+
+
+def _quicker_s(situation: Situation) -> float:
+    """Seconds by which lone transfers are quicker than what they ask of the link; below 0 = they wait besides."""
+    return sum(transfer.saved_s for transfer in situation.transfers(situation.load.log_factor))
 
 
 _TOLD: Final = Notice(
