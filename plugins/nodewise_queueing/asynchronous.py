@@ -12,6 +12,7 @@ from nodewise.plugin import Floats, Ints, as_floats
 from nodewise_laws import private_cycle_cv, staleness_p95
 from nodewise_queueing.network import Network, Solved
 from nodewise_queueing.regularity import ORDER_NOISE, between, coherence_of, expected_order, order_swing, paced
+from nodewise_queueing.rows import MAX_WORKERS
 from nodewise_queueing.situation import Situation, combined_spread, extrapolation_of, swing
 from nodewise_queueing.tables import Table, tabulated
 
@@ -125,7 +126,10 @@ def asynchronous_table(situation: Situation, population: int) -> Table:
         staleness=staleness_of(situation, workers, step_s),
         parts=parts,
         utilisation={name: busy[:, column] for column, name in enumerate(names)},
-        extra=dict(zip(BRACKET, np.exp([rates.in_step, rates.shared, rates.orderly]), strict=True)),
+        extra={
+            **dict(zip(BRACKET, np.exp([rates.in_step, rates.shared, rates.orderly]), strict=True)),
+            "knee_workers": np.full(population, min(network.knee, float(MAX_WORKERS))),
+        },
         bottleneck=_bottleneck(situation, network, workers),
         notices=situation.notices,
     )

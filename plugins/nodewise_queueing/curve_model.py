@@ -49,6 +49,8 @@ class CurveModel:
         What the servers hold each.
     largest_workers : int
         Largest number of workers measured.
+    saturated : bool
+        Whether the runs show contention beyond noise.
     """
 
     hypotheses: Hypotheses
@@ -57,6 +59,7 @@ class CurveModel:
     setting: Setting
     facts: Facts
     largest_workers: int
+    saturated: bool
 
     @staticmethod
     def fitted(mode: SyncMode, runs: Runs, facts: Facts) -> CurveModel:
@@ -90,6 +93,7 @@ class CurveModel:
             setting=setting,
             facts=facts,
             largest_workers=runs.worker_counts[-1],
+            saturated=shows_saturation(mode, runs),
         )
 
     def table(self, key: CurveKey, population: int) -> Table:
@@ -136,13 +140,19 @@ class CurveModel:
         )
 
     def _notices(self) -> tuple[Notice, ...]:
-        if self.largest_workers >= WELL_CONDITIONED_WORKERS:
-            return ()
-        message = (
-            f"contention is fitted on runs of at most {self.largest_workers} workers, where it is smaller than noise; "
-            f"time the phases of one worker, or measure {WELL_CONDITIONED_WORKERS} or more workers"
-        )
-        return (Notice("ILL_CONDITIONED", message),)
+        if self.largest_workers < WELL_CONDITIONED_WORKERS:
+            message = (
+                f"contention is fitted on runs of at most {self.largest_workers} workers, where it is smaller than noise; "
+                f"time the phases of one worker, or measure {WELL_CONDITIONED_WORKERS} or more workers"
+            )
+            return (Notice("ILL_CONDITIONED", message),)
+        if not self.saturated:
+            message = (
+                f"no run, of up to {self.largest_workers} workers, is slower per worker than noise explains: where "
+                "contention begins is not known; time the phases of one worker, or measure more workers"
+            )
+            return (Notice("UNSATURATED", message),)
+        return ()
 
 
 def _staleness(mode: SyncMode, workers: Ints, step_s: Floats, compute_s: Floats) -> tuple[Floats, Floats]:
