@@ -142,8 +142,8 @@ class CurveModel:
     def _notices(self) -> tuple[Notice, ...]:
         if self.largest_workers < WELL_CONDITIONED_WORKERS:
             message = (
-                f"contention is fitted on runs of at most {self.largest_workers} workers, where it is smaller than noise; "
-                f"time the phases of one worker, or measure {WELL_CONDITIONED_WORKERS} or more workers"
+                f"contention is fitted on runs of at most {self.largest_workers} workers, where it is smaller than "
+                f"noise; time the phases of one worker, or measure {WELL_CONDITIONED_WORKERS} or more workers"
             )
             return (Notice("ILL_CONDITIONED", message),)
         if not self.saturated:
