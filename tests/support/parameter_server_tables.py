@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,15 +43,29 @@ class Job:
         return cycles / step_s / self.measured_steps_per_s
 
 
-def table_path(name: str) -> Path:
+def table_path(name: str, folder: str = "measurements") -> Path:
     """Where a shared table is; skips the test without the data."""
     data = os.environ.get("NODEWISE_DATA")
     if not data:
         pytest.skip("NODEWISE_DATA does not say where the shared data is")
-    path = Path(data) / "measurements" / name
+    path = Path(data) / folder / name
     if not path.is_file():
-        pytest.skip(f"the shared data holds no measurements/{name}")
+        pytest.skip(f"the shared data holds no {folder}/{name}")
     return path
+
+
+def sync_switch_seconds() -> tuple[float, float, dict[float, float]]:
+    """Seconds of a CIFAR-10 job all asynchronous, all synchronous, and synchronous for each measured share at first.
+
+    Configurations name their shares: b10-a90 is 10 % BSP first. Rows whose shares do not add up to the whole job are
+    other experiments.
+    """
+    with table_path("syncswitch_summary.csv", "transient").open(encoding="utf-8", newline="") as lines:
+        seconds = {row["config"].rsplit("/", 1)[-1]: float(row["loss_dur_mean_s"]) for row in csv.DictReader(lines)}
+    named = ((re.fullmatch(r"b(\d+)-a(\d+)", name), found) for name, found in seconds.items())
+    shares = {int(match[1]): found for match, found in named if match and int(match[1]) + int(match[2]) == 100}
+    switched = {percent / 100: found for percent, found in sorted(shares.items())}
+    return seconds["asp_clean_runs"], seconds["bsp_clean_runs"], switched
 
 
 def jobs_of(path: Path, also_train: tuple[int, ...] = (), modes: tuple[str, ...] = ("async", "sync")) -> Iterator[Job]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, Final
 
 from nodewise.estimation.check import checked
 from nodewise.plugin import (
@@ -15,7 +16,11 @@ from nodewise.plugin import (
     Predictions,
     Profile,
     Query,
+    Reason,
+    RowStatus,
     SyncMode,
+    WorkerGroup,
+    WorkerGroups,
     Workload,
     as_floats,
     as_ints,
@@ -23,17 +28,36 @@ from nodewise.plugin import (
 )
 from nodewise_queueing.estimator import QueueingEstimator
 
+FLOATS: Final = ("link_bytes_per_s", "hybrid_sync_fraction", "hybrid_switch_s")
+
 
 def rows(
-    workers: Sequence[int], mode: SyncMode = SyncMode.ASYNC, *, device: str = "", **columns: int | float
+    workers: Sequence[int],
+    mode: SyncMode = SyncMode.ASYNC,
+    *,
+    device: str = "",
+    **columns: int | float | Sequence[int] | Sequence[float],
 ) -> Configurations:
-    """Configurations of one mode; other columns hold one value each."""
+    """Configurations of one mode; other columns hold one value each, or one per row."""
     plain = Configurations.of(len(workers), nodes=as_ints(workers), workers=as_ints(workers), device=device)
-    values = {
-        name: as_floats([value] * len(workers)) if name == "link_bytes_per_s" else as_ints([int(value)] * len(workers))
-        for name, value in {"parameter_servers": 1, **columns}.items()
-    }
+    values = {}
+    for name, value in {"parameter_servers": 1, **columns}.items():
+        listed = list(value) if isinstance(value, Sequence) else [value] * len(workers)
+        values[name] = as_floats(listed) if name in FLOATS else as_ints([int(each) for each in listed])
     return plain.replaced(sync_mode=as_ints([int(mode)] * len(workers)), **values)
+
+
+def mixed(
+    *compositions: Sequence[WorkerGroup],
+    mode: SyncMode = SyncMode.ASYNC,
+    device: str = "",
+    **columns: int | float | Sequence[int] | Sequence[float],
+) -> Configurations:
+    """Configurations whose workers are not alike, one composition each."""
+    asked = rows([sum(group.workers for group in groups) for groups in compositions], mode, device=device, **columns)
+    named = (group.device for groups in compositions for group in groups)
+    devices = tuple(dict.fromkeys((device, *named)))
+    return asked.replaced(devices=devices, worker_groups=WorkerGroups.of(compositions, devices))
 
 
 def timings(
@@ -69,22 +93,50 @@ def profile(
     measured: Observations | None = None,
     *,
     parameter_bytes: int | None = None,
-    link_bytes_per_s: float | None = None,
-    half_duplex: bool | None = None,
+    tensors: int | None = None,
+    shard_bytes: tuple[int, ...] | None = None,
+    shard_tensors: tuple[int, ...] | None = None,
+    **network: Any,
 ) -> Profile:
-    """A profile of what is given."""
+    """A profile of what is given; other names are facts about the network."""
     return Profile(
-        workload=Workload(parameter_bytes=parameter_bytes),
-        network=Network(link_bytes_per_s=link_bytes_per_s, half_duplex=half_duplex),
+        workload=Workload(
+            parameter_bytes=parameter_bytes, tensors=tensors, shard_bytes=shard_bytes, shard_tensors=shard_tensors
+        ),
+        network=Network(**network),
         phase_timings=PhaseTimings.none() if phases is None else phases,
         observations=Observations.none() if measured is None else measured,
     )
 
 
-def predicted(of: Profile, asked: Configurations) -> Predictions:
+def predicted(of: Profile, asked: Configurations, **options: Any) -> Predictions:
     """Fit and predict, checked as the core checks."""
     model = QueueingEstimator().fit(of, None)  # type: ignore[arg-type]  # the estimator needs no context
-    return checked(model.predict(asked, Options()), asked, "queueing")
+    return checked(model.predict(asked, Options(**options)), asked, "queueing")
+
+
+def answered(of: Profile, asked: Configurations, **options: Any) -> Predictions:
+    """The same, where every row must be answered."""
+    answer = predicted(of, asked, **options)
+    assert answer.answered.all(), answer.refusals
+    return answer
+
+
+def refused(answer: Predictions) -> dict[int, tuple[Reason, str]]:
+    """Reason and message of each row that is not answered."""
+    found = {row: (each.refusal.reason, each.refusal.message) for each in answer.refusals for row in each.rows}
+    assert [row for row, status in enumerate(answer.status) if status == RowStatus.REFUSED] == sorted(found)
+    return found
+
+
+def reasons(answer: Predictions) -> set[str]:
+    """What the reader is told."""
+    return {notice.reason for notice in answer.notices}
+
+
+def steps_per_s(answer: Predictions, asked: Configurations) -> Any:
+    """Rates: of all workers together, or of rounds."""
+    return asked.cycles_per_step() / answer.step_s
 
 
 def assessed(of: Profile, asked: Configurations):

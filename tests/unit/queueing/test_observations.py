@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from queueing_profiles import observations, predicted, profile, rows
+from queueing_profiles import assessed, observations, predicted, profile, reasons, refused, rows
 
-from nodewise.plugin import SyncMode
+from nodewise.plugin import Reason, RowStatus, SyncMode
 from nodewise_laws import exact_mva, expected_maximum_gamma
 
 ASYNC_RATES = exact_mva([0.1], 0.9, 64).throughput_per_s
@@ -21,17 +21,20 @@ def measured(*workers: int) -> dict[int, float]:
 def test_a_curve_with_contention_is_found(seen: tuple[int, ...]) -> None:
     answer = predicted(profile(measured=observations(measured(*seen))), rows(WORKERS))
     deviation = np.abs(np.log(np.arange(1, 17) / answer.step_s / ASYNC_RATES[:16]))
-    assert np.all(deviation[: max(seen)] < 0.06)
+    # The order in which a server serves is not known: what shares fairly is one of the curves that explain the runs.
+    assert np.all(deviation[: max(seen)] < 0.08)
     # Beyond the largest run the fit leans to less contention, and says how unsure that makes it.
     assert np.all(deviation < 2.0 * answer.log_spread)
     assert set(answer.breakdown_s) == {"compute", "exchange"}
-    assert not answer.notices
+    # At 8 workers the queue is still smaller than twice the noise of two runs; at 12 it is not.
+    assert reasons(answer) == ({"UNSATURATED"} if max(seen) < 12 else set())
 
 
 def test_noise_at_four_workers_is_not_saturation() -> None:
     # A K80 curve of CM-DARE: 2.8 % below linear at 4 workers, linear to 8 in truth.
     answer = predicted(profile(measured=observations({1: 0.6787, 4: 2.6388})), rows([8]))
     assert 8 / answer.step_s[0] == pytest.approx(5.0047, rel=0.05)
+    assert reasons(answer) == {"UNSATURATED"}
 
 
 def test_faster_than_linear_is_no_contention() -> None:
@@ -59,7 +62,37 @@ def test_a_synchronous_curve_is_found() -> None:
 def test_extrapolation_counts_from_the_largest_run() -> None:
     answer = predicted(profile(measured=observations(measured(1, 4))), rows([2, 4, 8]))
     np.testing.assert_array_equal(answer.extrapolation, [1.0, 1.0, 2.0])
-    assert np.all(np.diff(answer.log_spread) > 0)
+    assert answer.log_spread[2] > answer.log_spread[1]
+
+
+def test_what_machines_differ_by_averages_out_over_asynchronous_workers() -> None:
+    linear = profile(measured=observations({count: float(count) for count in (1, 4, 16, 64)}))
+    spread = predicted(linear, rows([1, 4, 16])).log_spread
+    assert np.all(np.diff(spread) < 0)
+    # 0.068 among machines of one kind and 0.042 between campaigns, of which only the first averages out.
+    assert spread[0] == pytest.approx(np.hypot(0.042, 0.068), rel=0.1)
+    assert 0.042 < spread[2] < 0.06
+    # A round is its slowest worker's.
+    rounds = profile(measured=observations({1: 1.0, 4: 0.99, 16: 0.98}, SyncMode.SYNC))
+    assert np.all(predicted(rounds, rows([1, 4, 16], SyncMode.SYNC)).log_spread < spread[0])
+
+
+def test_one_number_of_workers_answers_for_itself_alone() -> None:
+    job = profile(measured=observations({8: 4.0}))
+    answer = predicted(job, rows([8]))
+    assert 8 / answer.step_s[0] == pytest.approx(4.0, rel=1e-9)
+    assert answer.extrapolation[0] == 1.0
+    (reason, message), *_ = refused(predicted(job, rows([4]))).values()
+    assert reason == Reason.EVIDENCE_MISSING
+    assert "8 workers only" in message
+
+
+def test_one_number_of_workers_is_told_row_by_row() -> None:
+    job, asked = profile(measured=observations({8: 4.0})), rows([8, 4, 8])
+    answer = predicted(job, asked)
+    assert answer.status.tolist() == [RowStatus.ANSWERED, RowStatus.REFUSED, RowStatus.ANSWERED]
+    assert list(refused(answer)) == [1]
+    assert assessed(job, asked).refusal is None
 
 
 def test_runs_with_other_servers_count_with_doubt() -> None:

@@ -86,8 +86,11 @@ def test_a_round_is_its_parts_and_waits_for_the_slowest() -> None:
     np.testing.assert_allclose(answer.breakdown_s["download"], DOWNLOAD * np.arange(1, 41))
     assert not answer.staleness_mean.any()
     assert not answer.notices
+    # Regular workers finish at once: the link takes one upload after the other, the lock an update beside the next.
     steady = predicted(profile(timings(PHASES, cv=0.0)), rows([8], SyncMode.SYNC))
-    assert steady.step_s[0] == pytest.approx(8 * DOWNLOAD + COMPUTE + 8 * (UPLOAD + UPDATE))
+    assert steady.step_s[0] == pytest.approx(8 * DOWNLOAD + COMPUTE + 8 * UPLOAD + UPDATE)
+    locked = predicted(profile(timings((0.1, 0.5, 0.15, 0.2), cv=0.0)), rows([8], SyncMode.SYNC))
+    assert locked.step_s[0] == pytest.approx(8 * 0.1 + 0.5 + 0.15 + 8 * 0.2)
 
 
 def test_an_assumed_variation_is_told() -> None:
@@ -129,11 +132,73 @@ def test_a_fast_run_changes_nothing_but_the_doubt() -> None:
 
 def test_the_spread_grows_towards_the_knee_and_never_vanishes() -> None:
     answer = predicted(profile(timings(PHASES, cv=0.1)), rows(WORKERS))
-    assert answer.log_spread[0] >= 0.04
-    assert answer.log_spread[4] > answer.log_spread[0]
+    assert np.all(answer.log_spread >= 0.04)
+    assert np.all(np.diff(answer.log_spread[:5]) > 0)
+    # One deviation is less than the way between the two asymptotic bounds, and grows with it.
+    bracket = np.log(answer.extra["first_come_first_served_steps_per_s"] / answer.extra["in_step_steps_per_s"])
+    assert np.all(answer.log_spread[1:] < bracket[1:])
+    lone = predicted(profile(timings((0.0, 1.0, 0.0, 0.0))), rows(WORKERS))
+    assert np.all(lone.log_spread < answer.log_spread[4:].min())
+
+
+def test_the_asymptotic_bounds_and_mean_value_analysis_stand_beside_the_answer() -> None:
+    answer = predicted(profile(timings(PHASES)), rows(WORKERS))
     bounds = asymptotic_bounds([DOWNLOAD, UPLOAD, UPDATE], COMPUTE, np.arange(1, 41))
-    half_width = 0.5 * np.log(bounds.upper_per_s * answer.step_s / np.arange(1, 41))
-    assert np.all(answer.log_spread >= half_width - 1e-12)
+    np.testing.assert_allclose(answer.extra["first_come_first_served_steps_per_s"], bounds.upper_per_s)
+    np.testing.assert_allclose(answer.extra["in_step_steps_per_s"], bounds.lower_per_s)
+    np.testing.assert_allclose(answer.extra["processor_sharing_steps_per_s"], np.arange(1, 41) / answer.step_s)
+    np.testing.assert_allclose(answer.extra["knee_workers"], sum(PHASES) / UPLOAD)
+
+
+def test_regular_workers_on_a_known_link_order_themselves() -> None:
+    def rates(cv: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        known = {"parameter_bytes": 4_000_000, "link_bytes_per_s": 25e6}
+        answer = predicted(profile(timings((0.16, 0.5, 0.16, 0.02), cv=cv), **known), rows(WORKERS))
+        return np.array(WORKERS) / answer.step_s, dict(answer.extra)
+
+    regular, bracket = rates(0.05)
+    irregular, _ = rates(2.0)
+    shared = bracket["processor_sharing_steps_per_s"]
+    knee = 0.84 / 0.17
+    assert 4 < knee < 5
+    # Nobody waits before the knee; beyond it all are in step, and throughput falls; of many only the link is left.
+    np.testing.assert_allclose(regular[:4], bracket["first_come_first_served_steps_per_s"][:4], rtol=0.06)
+    assert regular[4] > shared[4]
+    assert np.all(regular[6:16] < shared[6:16])
+    assert regular[7] < 0.85 * regular.max()
+    np.testing.assert_allclose(regular[30:], irregular[30:], rtol=0.01)
+    np.testing.assert_allclose(irregular, shared, rtol=0.03)
+    for found in (regular, irregular):
+        assert np.all(found >= bracket["in_step_steps_per_s"] * (1 - 1e-9))
+        assert np.all(found <= bracket["first_come_first_served_steps_per_s"] * (1 + 1e-9))
+
+
+def test_utilisation_is_throughput_times_demand() -> None:
+    answer = predicted(profile(timings(PHASES)), rows(WORKERS))
+    rate = np.array(WORKERS) / answer.step_s
+    for name, demand in (("downlink", DOWNLOAD), ("uplink", UPLOAD), ("update", UPDATE)):
+        np.testing.assert_allclose(answer.utilisation[name], rate * demand, rtol=1e-12)
+
+
+@BOTH_MODES
+def test_the_parts_of_a_step_add_up(mode: SyncMode) -> None:
+    job = profile(
+        timings(PHASES, hidden_s=0.1), parameter_bytes=4_000_000, link_bytes_per_s=25e6, worker_link_bytes_per_s=20e6
+    )
+    answer = predicted(job, rows(WORKERS, mode))
+    np.testing.assert_allclose(sum(answer.breakdown_s.values()), answer.step_s, rtol=1e-12)
+    assert all(np.all(part >= 0.0) for part in answer.breakdown_s.values())
+
+
+def test_staleness_is_that_of_all_other_workers() -> None:
+    answer = predicted(profile(timings(PHASES, cv=0.3)), rows(WORKERS))
+    np.testing.assert_array_equal(answer.staleness_mean, np.arange(40))
+    assert answer.staleness_p95[0] == 0.0
+    assert np.all(answer.staleness_p95[1:] > answer.staleness_mean[1:])
+    steady = predicted(profile(timings(PHASES, cv=0.0)), rows(WORKERS))
+    np.testing.assert_allclose(steady.staleness_p95, np.arange(40))
+    rounds = predicted(profile(timings(PHASES, cv=0.3)), rows(WORKERS, SyncMode.SYNC))
+    assert not rounds.staleness_p95.any()
 
 
 def test_extrapolation_begins_at_the_knee_or_the_largest_run() -> None:

@@ -15,10 +15,11 @@ PHASES = timings((0.1, 0.5, 0.15, 0.01))
     ("columns", "words"),
     [
         ({"mode": SyncMode.ALLREDUCE}, "parameter servers"),
-        ({"mode": SyncMode.HYBRID}, "parameter servers"),
         ({"tensor_parallel": 2}, "tensor_parallel"),
         ({"pipeline_parallel": 2}, "pipeline_parallel"),
-        ({"mode": SyncMode.SYNC, "backup_workers": 1}, "backup_workers"),
+        ({"mode": SyncMode.ASYNC, "backup_workers": 1}, "backup_workers"),
+        ({"mode": SyncMode.HYBRID, "backup_workers": 1}, "backup_workers"),
+        ({"mode": SyncMode.SYNC, "backup_workers": 4}, "backup_workers"),
     ],
 )
 def test_unsupported_rows_are_refused_one_by_one(columns: dict[str, int], words: str) -> None:

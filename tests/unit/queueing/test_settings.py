@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from queueing_profiles import observations, predicted, profile, rows, timings
+from queueing_profiles import observations, predicted, profile, reasons, rows, timings
 
 from nodewise.plugin import Configurations, SyncMode, as_ints
-from nodewise_queueing.rows import Setting
-from nodewise_queueing.scaling import factors_between
 
 PHASES = (0.16, 0.5, 0.16, 0.01)
-
-
-def reasons(answer) -> set[str]:
-    return {notice.reason for notice in answer.notices}
 
 
 def test_a_faster_link_scales_what_its_bytes_take() -> None:
@@ -68,10 +62,12 @@ def test_compute_follows_the_samples_per_exchange() -> None:
 
 
 def test_the_same_setting_changes_nothing() -> None:
-    setting = Setting(2, 1e9, 32, 1)
-    factors = factors_between(setting, setting, bytes_known=False)
-    assert (factors.link, factors.servers, factors.compute) == (1.0, 1.0, 1.0)
-    assert factors.demand_log_spread == factors.compute_log_spread == 0.0
+    setting = {"parameter_servers": 2, "link_bytes_per_s": 1e9, "batch_per_worker": 32}
+    answer = predicted(profile(timings(PHASES, **setting)), rows([1, 6], **setting))
+    plain = predicted(profile(timings(PHASES)), rows([1, 6]))
+    np.testing.assert_array_equal(answer.step_s, plain.step_s)
+    np.testing.assert_array_equal(answer.log_spread, plain.log_spread)
+    assert not answer.notices
 
 
 def test_rows_of_many_settings_are_answered_as_if_alone() -> None:
