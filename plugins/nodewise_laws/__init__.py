@@ -1,7 +1,7 @@
 """Laws of distributed training: the mathematics that Nodewise's estimators share.
 
 Pure functions of numbers and arrays, in seconds, customers and rates per second. They read nothing,
-remember nothing that changes an answer, and depend on NumPy and SciPy alone.
+remember nothing that changes an answer, and depend on NumPy, SciPy and numba alone.
 """
 
 from nodewise_laws.barrier import barrier_round_best_overlap_s, barrier_round_no_overlap_s

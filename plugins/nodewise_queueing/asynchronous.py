@@ -50,10 +50,8 @@ def network_of(situation: Situation, log_load: float) -> Network:
     phases = situation.phases
     residual = UPDATE_RESIDUAL if situation.link_known else 1.0
     download, upload = situation.transfers(log_load)
-    transfers = phases.download_s + phases.upload_s
-    share = phases.download_s / transfers if transfers > 0.0 else 0.0
-    saved_download = download.saved_s + phases.hidden_s * share
-    saved_upload = upload.saved_s + phases.hidden_s * (1.0 - share if transfers > 0.0 else 0.0)
+    saved_download = download.saved_s + phases.hidden_s * phases.download_share
+    saved_upload = upload.saved_s + phases.hidden_s * (1.0 - phases.download_share)
     if situation.facts.half_duplex:
         both = download.demand_s + upload.demand_s
         alone = download.demand_s * download.flows + upload.demand_s * upload.flows
@@ -83,8 +81,12 @@ def rates_of(situation: Situation, network: Network, population: int) -> Rates:
     return Rates(between(in_step, shared, orderly, order), in_step, shared, orderly, solved)
 
 
-def usual_order(situation: Situation, network: Network, solved: Solved) -> Floats:
+def usual_order(
+    situation: Situation, network: Network, solved: Solved, *, compute_std_s: float | None = None
+) -> Floats:
     """(n,) expected place of the workers: their coherence, and the pace of the server's lock.
+
+    ``compute_std_s``: deviation of the workers' compute; None = that of one worker's mini-batches.
 
     Nothing of it where the link is not known: the stations may then be anything, and are taken as mean value analysis
     takes them, shared or served for exponential times.
@@ -93,7 +95,8 @@ def usual_order(situation: Situation, network: Network, solved: Solved) -> Float
     if not situation.link_known:
         return np.zeros(population)
     transfer_s = 0.5 * sum(network.demands_s[:-1])
-    coherence = coherence_of(network, transfer_s, situation.compute_cv * situation.phases.compute_s)
+    own_std_s = situation.compute_cv * situation.phases.compute_s
+    coherence = coherence_of(network, transfer_s, own_std_s if compute_std_s is None else compute_std_s)
     order = expected_order(network, coherence, population)
     return paced(order, np.minimum(solved.rate_per_s * network.demands_s[-1], 1.0))
 
@@ -151,9 +154,7 @@ def _parts(situation: Situation, network: Network, exposed_s: Floats, step_s: Fl
     shares = np.divide(exposed_s, total[:, np.newaxis], out=np.zeros_like(exposed_s), where=total[:, np.newaxis] > 0.0)
     parts = shares * exchange[:, np.newaxis]
     if situation.facts.half_duplex:
-        phases = situation.phases
-        both = phases.download_s + phases.upload_s
-        share = phases.download_s / both if both > 0.0 else 0.0
+        share = situation.phases.download_share
         download, upload, update = parts[:, 0] * share, parts[:, 0] * (1.0 - share), parts[:, 1]
     else:
         download, upload, update = parts.T

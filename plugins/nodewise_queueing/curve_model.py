@@ -64,8 +64,7 @@ class CurveModel:
     @staticmethod
     def fitted(mode: SyncMode, runs: Runs, facts: Facts) -> CurveModel:
         """Weigh every hypothesis: its prior, normal noise of ln(rate), the cycle's scale fitted for each."""
-        # The setting of most runs; among equals the largest, so that nothing depends on their order.
-        setting = max(set(runs.settings), key=lambda each: (runs.settings.count(each), each))
+        setting = runs.usual_setting
         hypotheses = hypotheses_of(mode)
         residual = np.empty((len(hypotheses), len(runs)))
         noise = runs.log_noise.copy()

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Assessment, Context, Model, Profile, Query, Reason, Refusal, SyncMode
+from nodewise.plugin import Assessment, Context, Fidelity, Model, Profile, Query, Reason, Refusal, SyncMode
 from nodewise_laws import exact_mva, overlapped_mva
 from nodewise_queueing.curve_model import WELL_CONDITIONED_WORKERS, CurveModel, shows_saturation
 from nodewise_queueing.evidence import DeviceEvidence, Runs, evidence_of, facts_of
 from nodewise_queueing.model import QueueingModel
 from nodewise_queueing.phase_model import PhaseModel
-from nodewise_queueing.rows import CurveKey, plan_of
+from nodewise_queueing.rows import CurveKey, Group, plan_of
 from nodewise_queueing.support import Support
 
 __all__ = ["QueueingEstimator"]
@@ -27,14 +26,14 @@ CURVE: Final = 0.3
 one shows contention beyond noise; throughputs that show none, so that it is extrapolated."""
 
 EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {
-    PHASES_AND_SATURATION: 0.07,
-    PHASES: 0.08,
-    SATURATION: 0.10,
+    PHASES_AND_SATURATION: 0.06,
+    PHASES: 0.06,
+    SATURATION: 0.12,
     CURVE: 0.09,
 }
 """Mean |ln(predicted / measured)| by strength, as measured on the tables of docs/estimators/queueing.md."""
 
-POORLY_CONDITIONED_LOG_ERROR: Final = 0.3
+POORLY_CONDITIONED_LOG_ERROR: Final = 0.22
 """The same where no run had four workers: CM-DARE's curves from 1 and 2 workers."""
 
 
@@ -55,24 +54,20 @@ class QueueingEstimator:
         plan = plan_of(query.configurations)
         evidence = evidence_of(profile)
         support = Support(evidence)
+        phases_needed = query.options.fidelity == Fidelity.SIMULATE
         refusals = [refusal for _, refusal in plan.refused]
-        judged: list[tuple[float, tuple[str, ...], float]] = []
+        judged: list[_Judgement] = []
         for group in plan.groups:
-            for key in _asked(group.key):
-                device = support.device(key)
-                if not isinstance(device, Refusal):
-                    only = support.only(device, key)
-                    if only is not None and not np.all(group.workers == only):
-                        device = support.elsewhere(key.mode, only)
-                if isinstance(device, Refusal):
-                    refusals.append(device)
-                else:
-                    judged.append(_judged(profile, evidence[device], key))
+            found = _of_group(profile, support, group, phases_needed=phases_needed)
+            if isinstance(found, Refusal):
+                refusals.append(found)
+            else:
+                judged.append(found)
         if not judged:
             missing = [refusal for refusal in refusals if refusal.reason == Reason.EVIDENCE_MISSING]
             nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about")
             return Assessment(refusal=(missing or refusals or [nothing])[0])
-        strength, _, error = min(judged, key=lambda each: (each[0], -each[2]))
+        strength, _, error = min(judged, key=_weakest_first)
         texts = tuple(dict.fromkeys(text for _, found, _ in judged for text in found))
         return Assessment(evidence=texts, strength=strength, expected_log_error=error)
 
@@ -88,7 +83,7 @@ class QueueingEstimator:
                 continue
             for mode, runs in found.runs.items():
                 curves[device, mode] = CurveModel.fitted(SyncMode(mode), runs, facts)
-        model = QueueingModel(Support(evidence), phases=phases, curves=curves)
+        model = QueueingModel(Support(evidence), phases=phases, fits=curves)
         # The curves that will be asked for first are made here, off the path of a request.
         for device, found in evidence.items():
             for mode, runs in found.runs.items():
@@ -96,14 +91,31 @@ class QueueingEstimator:
         return model
 
 
-def _asked(key: CurveKey) -> list[CurveKey]:
-    """The curves that a row rests on: both modes of a hybrid, every device of workers that are not alike."""
-    modes = (SyncMode.SYNC, SyncMode.ASYNC) if key.mode == SyncMode.HYBRID else (key.mode,)
-    devices = tuple(dict.fromkeys(each.device for each in key.classes)) or (key.device,)
-    return [replace(key, mode=mode, device=device, classes=()) for mode in modes for device in devices]
+_Judgement = tuple[float, tuple[str, ...], float]
+"""Strength, words for people, and expected error."""
 
 
-def _judged(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> tuple[float, tuple[str, ...], float]:
+def _weakest_first(judgement: _Judgement) -> tuple[float, float]:
+    return judgement[0], -judgement[2]
+
+
+def _of_group(profile: Profile, support: Support, group: Group, *, phases_needed: bool) -> _Judgement | Refusal:
+    """The weakest of what the rows of one group rest on, or why none of them is answered."""
+    judged: list[_Judgement] = []
+    for key in group.key.by_mode():
+        devices = support.devices_of(key, phases_needed=phases_needed)
+        if isinstance(devices, Refusal):
+            return devices
+        for device in dict.fromkeys(devices):
+            only = support.only(device, key)
+            if only is not None and not np.any(group.workers == only):
+                return support.elsewhere(key.mode, only)
+            judged.append(_judged(profile, support.devices[device], key))
+    strength, _, error = min(judged, key=_weakest_first)
+    return strength, tuple(dict.fromkeys(text for _, texts, _ in judged for text in texts)), error
+
+
+def _judged(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> _Judgement:
     """Strength, words for people and expected error of the evidence behind one curve."""
     runs = evidence.runs.get(key.mode)
     texts = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -104,6 +104,18 @@ class Phases:
     steps: int
 
     @property
+    def download_share(self) -> float:
+        """Share of the download in both transfers; half where there are none."""
+        both = self.download_s + self.upload_s
+        return self.download_s / both if both > 0.0 else 0.5
+
+    def slowed(self, factor: float) -> Phases:
+        """The same with compute multiplied; nothing hides behind compute that is not there."""
+        compute = self.compute_s * factor
+        hidden = min(self.hidden_s, compute, self.download_s + self.upload_s)
+        return replace(self, compute_s=compute, hidden_s=hidden)
+
+    @property
     def cycle_s(self) -> float:
         """Seconds of one worker's step when it is alone."""
         return self.download_s + self.compute_s + self.upload_s + self.update_s - self.hidden_s
@@ -131,6 +143,11 @@ class Runs:
 
     def __len__(self) -> int:
         return len(self.workers)
+
+    @property
+    def usual_setting(self) -> Setting:
+        """The setting of most runs; among equals the largest, so that nothing depends on their order."""
+        return max(set(self.settings), key=lambda each: (self.settings.count(each), each))
 
     @property
     def worker_counts(self) -> tuple[int, ...]:

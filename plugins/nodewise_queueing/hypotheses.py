@@ -30,8 +30,8 @@ VARIATIONS: Final = np.geomspace(0.01, 0.5, 17)
 project's testbed ran; evenly in the logarithm, for nothing tells its scale."""
 
 EXACT_POPULATION: Final = 1024
-"""Workers up to which a curve is exact; beyond, it keeps its distance from the asymptotic bound, which no longer
-changes where it matters."""
+"""Workers up to which a curve is exact; beyond, it keeps its distance from the asymptotic bound. Shares whose knee lies
+as far out, below 1 / 1024, come out too slow there, by less than their contention."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -115,8 +115,11 @@ def shape_of(hypotheses: Hypotheses, workers: Ints, *, demand_factor: float, com
 
     ::
 
-        async   step = W / (X_ps^(1-o) X_bound^o),   X_ps exact mean value analysis of one station s and think time 1
-        - s sync    step = W s + (1 - s) E_W,   E_W expected maximum of W gamma times of mean 1
+        async   step = W / (X_ps^(1-o) X_bound^o)
+        sync    step = W s + (1 - s) E_W
+
+    X_ps: exact mean value analysis of one station s and think time 1 - s; E_W: expected maximum of W gamma times of
+    mean 1.
     """
     think = (1.0 - hypotheses.share) * compute_factor
     if hypotheses.mode == SyncMode.ASYNC:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from nodewise.plugin import Floats, Notice, SyncMode
-from nodewise_laws import barrier_round_mixed, multiclass, private_cycle_cv, staleness_p95
-from nodewise_queueing.asynchronous import network_of
+from nodewise_laws import (
+    MAX_COEFFICIENT_OF_VARIATION,
+    MixedRound,
+    barrier_round_mixed,
+    multiclass,
+    private_cycle_cv,
+    staleness_p95,
+)
+from nodewise_queueing.asynchronous import network_of, usual_order
 from nodewise_queueing.network import Network
-from nodewise_queueing.regularity import ORDER_NOISE, order_swing
-from nodewise_queueing.situation import Situation, combined_spread, extrapolation_of
+from nodewise_queueing.regularity import ORDER_NOISE, between, order_swing
+from nodewise_queueing.situation import Situation, Transfer, combined_spread, extrapolation_of, swing
+from nodewise_queueing.synchronous import cv_spread, rounds_by_part, variation_notices
 from nodewise_queueing.tables import Columns
 
-__all__ = ["mixed_columns", "slowed"]
+__all__ = ["mixed_columns"]
 
 
 def mixed_columns(mode: SyncMode, situations: list[Situation], counts: list[int], backup_workers: int) -> Columns:
@@ -28,12 +35,6 @@ def mixed_columns(mode: SyncMode, situations: list[Situation], counts: list[int]
     return _synchronous(situations, counts, backup_workers)
 
 
-def slowed(situation: Situation, factor: float) -> Situation:
-    """The situation of workers that compute slower by a factor."""
-    phases = situation.phases
-    return replace(situation, phases=replace(phases, compute_s=phases.compute_s * factor))
-
-
 def _asynchronous(situations: list[Situation], counts: list[int]) -> Columns:
     """Classes of a closed network (multiclass mean value analysis), out of step with each other.
 
@@ -42,26 +43,28 @@ def _asynchronous(situations: list[Situation], counts: list[int]) -> Columns:
     networks = [network_of(situation, situation.load.log_factor) for situation in situations]
     demands = np.array([network.demands_s for network in networks])
     # A lone worker spends `flows` times the demand at a station; what is beyond the demand is no queueing.
-    beyond = np.array([sum(d * (f - 1.0) for d, f in zip(n.demands_s, n.flows, strict=True)) for n in networks])
-    saved = np.array([sum(network.saved_s) for network in networks])
+    beyond = demands * (np.array([network.flows for network in networks]) - 1.0)
+    saved = np.array([network.saved_s for network in networks])
     compute = np.array([network.think_s for network in networks])
-    solved = multiclass(demands, np.maximum(compute + beyond - saved, 0.0), counts)
+    think = np.maximum(compute + (beyond - saved).sum(axis=1), 0.0)
+    solved = multiclass(demands, think, counts)
     rate, total = solved.throughput_per_s, sum(counts)
-    step_s = total / float(rate.sum())
+    lengthened, doubt = _ordered(situations, networks, counts, float(rate.sum()))
+    step_s = total / float(rate.sum()) * lengthened
+    rate = rate / lengthened
     weight = rate / rate.sum()
-    compute_s = float(weight @ compute)
-    spent = weight @ solved.residence_s
-    exchange = max(step_s - compute_s, 0.0)
-    shares = spent / spent.sum() if spent.sum() > 0.0 else np.zeros(len(spent))
+    compute_s = min(float(weight @ compute), step_s)
+    spent = weight @ np.maximum(solved.residence_s + beyond - saved, 0.0)
+    exchange = step_s - compute_s
     first = situations[0]
+    names = ("link", "update") if first.facts.half_duplex else ("downlink", "uplink", "update")
+    # Where nothing is spent at any station, what is left of the cycle is transfers that load none.
+    shares = spent / spent.sum() if spent.sum() > 0.0 else np.array([1.0, *[0.0] * (len(names) - 1)])
     if first.facts.half_duplex:
-        both = first.phases.download_s + first.phases.upload_s
-        part = first.phases.download_s / both if both > 0.0 else 0.0
         link, update = (shares * exchange).tolist()
-        download, upload = link * part, link * (1.0 - part)
+        download, upload = link * first.phases.download_share, link * (1.0 - first.phases.download_share)
     else:
         download, upload, update = (shares * exchange).tolist()
-    names = ("link", "update") if first.facts.half_duplex else ("downlink", "uplink", "update")
     busy = np.minimum((rate[:, np.newaxis] * demands).sum(axis=0), 1.0)
     return _row(
         situations,
@@ -69,7 +72,7 @@ def _asynchronous(situations: list[Situation], counts: list[int]) -> Columns:
         step_s=step_s,
         parts={"download": download, "compute": compute_s, "upload": upload, "update": update},
         utilisation=dict(zip(names, busy.tolist(), strict=True)),
-        bracket=_bracket(networks, counts),
+        doubt=doubt,
         workers=total,
         # Updates by others in a cycle of each class, averaged over updates: W - 1, whatever the classes are.
         staleness=(total - 1.0, float(staleness_p95(total, private_cycle_cv(step_s, compute_s, first.compute_cv)))),
@@ -83,15 +86,31 @@ _METHODS = {
 }
 
 
-def _bracket(networks: list[Network], counts: list[int]) -> float:
-    """Deviation of ln(rate) from the order of service, which lies between two asymptotic bounds."""
-    total = sum(counts)
-    free = sum(count / network.alone_s for count, network in zip(counts, networks, strict=True))
-    demand = max(max(network.demands_s) for network in networks)
+def _ordered(
+    situations: list[Situation], networks: list[Network], counts: list[int], shared_per_s: float
+) -> tuple[float, float]:
+    """Factor that the workers' order makes of a step of fair sharing, and the deviation of ln(step) from doubt about it.
+
+    As for workers that are alike, about their mean: classes that compute for different times are that much less
+    coherent.
+    """
+    share = np.array(counts) / sum(counts)
+    compute = np.array([situation.phases.compute_s for situation in situations])
+    own = np.array([situation.compute_cv for situation in situations]) * compute
+    mean_s = float(share @ compute)
+    std_s = math.sqrt(float(share @ (own**2 + (compute - mean_s) ** 2)))
+    first = situations[int(share.argmax())]
+    mean = first.slowed(mean_s / first.phases.compute_s) if first.phases.compute_s > 0.0 else first
+    network, total = network_of(mean, mean.load.log_factor), sum(counts)
+    order = usual_order(mean, network, network.shared(total), compute_std_s=std_s)[-1] + mean.load.order_shift
+    free = sum(count / each.alone_s for count, each in zip(counts, networks, strict=True))
+    demand = max(max(each.demands_s) for each in networks)
     orderly = min(free, 1.0 / demand if demand > 0.0 else math.inf)
-    alone = total / free
-    in_step = total / (alone + (total - 1) * max(sum(network.demands_s) for network in networks))
-    return float(order_swing(np.log(np.array([min(in_step, orderly)])), np.log(np.array([orderly])), ORDER_NOISE)[0])
+    in_step = total / (total / free + (total - 1) * max(sum(each.demands_s) for each in networks))
+    rates = np.log(np.array([[min(in_step, orderly)], [shared_per_s], [orderly]]))
+    answer = float(between(rates[0], rates[1], rates[2], np.array([order]))[0])
+    doubt = order_swing(rates[0], rates[2], math.hypot(mean.load.order_spread, ORDER_NOISE))
+    return shared_per_s / math.exp(answer), float(doubt[0])
 
 
 def _synchronous(situations: list[Situation], counts: list[int], backup_workers: int) -> Columns:
@@ -99,34 +118,39 @@ def _synchronous(situations: list[Situation], counts: list[int], backup_workers:
     total = sum(counts)
     share = np.array(counts) / total
     transfers = [situation.transfers(situation.load.log_factor) for situation in situations]
-    download = float(share @ [each.demand_s for each, _ in transfers])
-    upload = float(share @ [each.demand_s for _, each in transfers])
+    download = _mean_transfer([each for each, _ in transfers], share)
+    upload = _mean_transfer([each for _, each in transfers], share)
     update = float(share @ [situation.phases.update_s for situation in situations])
     compute = np.array([situation.phases.compute_s for situation in situations])
-    law = barrier_round_mixed(
-        counts,
-        compute_s=compute,
-        compute_cv=np.array([situation.compute_cv for situation in situations]),
-        download_s=download,
-        exchange_s=max(upload, update),
-        backup_workers=backup_workers,
+    variation = np.array([situation.compute_cv for situation in situations])
+
+    def law_with(compute_cv: Floats) -> MixedRound:
+        return barrier_round_mixed(
+            counts,
+            compute_s=compute,
+            compute_cv=np.clip(compute_cv, 0.0, MAX_COEFFICIENT_OF_VARIATION),
+            download_s=download.demand_s,
+            exchange_s=max(upload.demand_s, update),
+            backup_workers=backup_workers,
+        )
+
+    law = law_with(variation)
+    unsure = np.array([cv_spread(situation) for situation in situations])
+    doubt = (
+        swing(lambda by: np.log(np.array([law_with(variation + by * unsure).round_s])), 1.0) if unsure.any() else 0.0
     )
-    hidden = float(share @ [situation.phases.hidden_s for situation in situations])
-    downloads = total * download
-    mean = min(float(share @ compute), law.slowest_compute_s)
-    barrier = law.slowest_compute_s - mean
-    finish = max(law.round_s - downloads - mean - barrier + min(upload, update), 0.0)
-    uploads = finish * (upload / (upload + update) if upload + update > 0.0 else 0.0)
-    kept = max(1.0 - hidden / (downloads + uploads), 0.0) if downloads + uploads > 0.0 else 1.0
-    parts = {
-        "download": downloads * kept,
-        "compute": mean,
-        "barrier": barrier,
-        "upload": uploads * kept,
-        "update": finish - uploads,
-    }
-    step_s = sum(parts.values())
-    busy = {"downlink": downloads, "uplink": total * upload, "update": total * update}
+    rounds = rounds_by_part(
+        np.array([total]),
+        np.array([law.round_s]),
+        np.array([law.slowest_compute_s]),
+        download=download,
+        upload=upload,
+        compute_s=float(share @ compute),
+        update_s=update,
+        hidden_s=float(share @ [situation.phases.hidden_s for situation in situations]),
+    )
+    step_s = float(rounds.round_s[0])
+    busy = {"downlink": total * download.demand_s, "uplink": total * upload.demand_s, "update": total * update}
     if situations[0].facts.half_duplex:
         busy = {"link": busy["downlink"] + busy["uplink"], "update": busy["update"]}
     networks = [network_of(situation, situation.load.log_factor) for situation in situations]
@@ -134,12 +158,22 @@ def _synchronous(situations: list[Situation], counts: list[int], backup_workers:
         situations,
         networks,
         step_s=step_s,
-        parts=parts,
+        parts={name: float(part[0]) for name, part in rounds.parts.items()},
         utilisation={name: min(seconds / step_s, 1.0) for name, seconds in busy.items()},
-        bracket=0.0,
+        doubt=float(np.max(doubt)),
         workers=total,
         staleness=(0.0, 0.0),
         notice=Notice("MIXED_WORKERS", f"workers of {len(counts)} classes: a round waits for the slowest of all"),
+        assumed=tuple(dict.fromkeys(told for situation in situations for told in variation_notices(situation))),
+    )
+
+
+def _mean_transfer(transfers: list[Transfer], share: Floats) -> Transfer:
+    """Demands of the classes add up; a lone transfer lasts as long as the longest of any."""
+    return Transfer(
+        alone_s=max(each.alone_s for each in transfers),
+        demand_s=float(share @ [each.demand_s for each in transfers]),
+        flows=max(each.flows for each in transfers),
     )
 
 
@@ -150,16 +184,17 @@ def _row(
     step_s: float,
     parts: dict[str, float],
     utilisation: dict[str, float],
-    bracket: float,
+    doubt: float,
     workers: int,
     staleness: tuple[float, float],
     notice: Notice,
+    assumed: tuple[Notice, ...] = (),
 ) -> Columns:
     """One row; doubts are those of the class that has most of each."""
     exchange = 1.0 - parts["compute"] / step_s
     spread = combined_spread(
         max(situation.measured_variance for situation in situations),
-        bracket,
+        doubt,
         exchange * max(situation.load.log_spread for situation in situations),
         exchange * max(situation.demand_log_spread for situation in situations),
         max(situation.compute_log_spread for situation in situations),
@@ -176,7 +211,7 @@ def _row(
         "staleness_mean": np.array([staleness[0]]),
         "staleness_p95": np.array([staleness[1]]),
     }
-    notices = (notice, *dict.fromkeys(told for situation in situations for told in situation.notices))
+    notices = (notice, *assumed, *dict.fromkeys(told for situation in situations for told in situation.notices))
     return Columns.of(
         basic,
         parts={name: np.array([seconds]) for name, seconds in parts.items()},

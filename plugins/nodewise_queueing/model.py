@@ -20,24 +20,32 @@ from nodewise.plugin import (
     Refusal,
     RowRefusal,
     RowStatus,
-    SyncMode,
     constant_ints,
     freeze,
 )
 from nodewise_queueing.curve_model import CurveModel
 from nodewise_queueing.hybrid import hybrid_columns
-from nodewise_queueing.mixed import mixed_columns, slowed
+from nodewise_queueing.mixed import mixed_columns
 from nodewise_queueing.phase_model import PhaseModel
 from nodewise_queueing.rows import Class, CurveKey, Group, Plan, plan_of
-from nodewise_queueing.simulated import Simulated, simulated_columns
+from nodewise_queueing.simulated import Simulated, refusal_of, simulated_columns
 from nodewise_queueing.situation import Situation
-from nodewise_queueing.support import PHASES, Support
+from nodewise_queueing.support import Support
 from nodewise_queueing.tables import BASIC, Columns, Curve, Rows, Table
 
 __all__ = ["QueueingModel"]
 
-LARGEST_CURVES: Final = 4096
-"""Curves that a model keeps; more settings than that are answered and forgotten."""
+KEPT_CURVES: Final = 512
+"""Curves, and points of workers that are not alike, that a model keeps; when there are more it begins anew. A curve of
+KEPT_WORKERS takes 1.2 MB."""
+
+
+MOST_STEP_S: Final = 1e9
+"""A step of 30 years: phases that make one are mistaken."""
+
+_TOO_LONG: Final = Refusal(
+    Reason.UNSUPPORTED_CONFIGURATION, f"a step would take more than {MOST_STEP_S:g} s: the phases cannot be meant so"
+)
 
 
 class QueueingModel:
@@ -49,7 +57,7 @@ class QueueingModel:
     ----------
     support : Support
         What the evidence supports.
-    curves : mapping of (device, mode) to CurveModel
+    fits : mapping of (device, mode) to CurveModel
         Fits where only throughputs are known.
     phases : mapping of device to PhaseModel
         Fits where phases were timed.
@@ -60,13 +68,13 @@ class QueueingModel:
         support: Support,
         *,
         phases: Mapping[str, PhaseModel],
-        curves: Mapping[tuple[str, int], CurveModel],
+        fits: Mapping[tuple[str, int], CurveModel],
     ) -> None:
         self._support = support
         self._phases = phases
-        self._fits = curves
-        self._curves: dict[CurveKey, Curve | Refusal] = {}
-        self._points: dict[CurveKey, Columns | Refusal] = {}
+        self._fits = fits
+        self._curves: dict[CurveKey, Curve] = {}
+        self._points: dict[CurveKey, Columns] = {}
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; rows outside the model or the evidence are refused one by one."""
@@ -79,6 +87,8 @@ class QueueingModel:
                 self._simulated(group, configurations, options, found, refusals)
             else:
                 self._answered(group, configurations, found, refusals)
+        found = [_possible(each, len(configurations), refusals) for each in found]
+        found = [each for each in found if len(each.columns.bottleneck)]
         if not found and len(refusals) == 1:
             return Predictions.refused(len(configurations), refusals[0].refusal)
         answer = (
@@ -98,10 +108,14 @@ class QueueingModel:
         self, group: Group, configurations: Configurations, found: list[Rows], refusals: list[RowRefusal]
     ) -> None:
         """Answer the rows of one curve, or say why not."""
-        modes = (SyncMode.SYNC, SyncMode.ASYNC) if group.key.mode == SyncMode.HYBRID else (group.key.mode,)
-        parts: list[Columns] = []
-        for mode in modes:
-            key = group.key.of_mode(mode)
+        keys = group.key.by_mode()
+        for key in keys:
+            kept = self._kept(key, group, len(configurations), refusals)
+            if kept is None:
+                return
+            group = kept
+        parts = []
+        for key in keys:
             columns = self._point(key) if key.classes else self._curved(key, group)
             if isinstance(columns, Refusal):
                 refusals.append(RowRefusal(_members(group, len(configurations)), columns))
@@ -109,28 +123,37 @@ class QueueingModel:
             parts.append(columns)
         if group.key.classes:
             parts = [_repeated(columns, len(group.workers)) for columns in parts]
-        columns = parts[0]
-        if len(parts) == 2:
-            rows = slice(None) if group.rows is None else group.rows
-            fraction, switch_s = configurations.hybrid_sync_fraction[rows], configurations.hybrid_switch_s[rows]
-            columns = hybrid_columns(parts[0], parts[1], fraction, switch_s)
-        found.append(Rows(group.rows, columns))
+        rows = slice(None) if group.rows is None else group.rows
+        found.append(Rows(group.rows, _joined(parts, configurations, rows)))
+
+    def _kept(self, key: CurveKey, group: Group, rows: int, refusals: list[RowRefusal]) -> Group | None:
+        """The part of a group that evidence at one number of workers answers: all of it where there is more."""
+        curve = None if key.classes else self._curve(key)
+        if not isinstance(curve, Curve) or curve.only is None:
+            return group
+        measured = group.workers == curve.only
+        if measured.all():
+            return group
+        members = np.array(_members(group, rows), dtype=np.int64)
+        refusals.append(RowRefusal(tuple(members[~measured].tolist()), self._support.elsewhere(key.mode, curve.only)))
+        if not measured.any():
+            return None
+        return Group(group.key, freeze(members[measured]), freeze(group.workers[measured]), curve.only)
 
     def _curved(self, key: CurveKey, group: Group) -> Columns | Refusal:
         curve = self._curve(key)
-        if isinstance(curve, Refusal):
-            return curve
-        if curve.only is not None and not np.all(group.workers == curve.only):
-            return self._support.elsewhere(key.mode, curve.only)
-        return curve.reaching(group.largest).at(group.workers)
+        return curve if isinstance(curve, Refusal) else curve.reaching(group.largest).at(group.workers)
 
     def _curve(self, key: CurveKey) -> Curve | Refusal:
         found = self._curves.get(key)
-        if found is None:
-            found = self._new_curve(key)
-            if len(self._curves) < LARGEST_CURVES:
-                found = self._curves.setdefault(key, found)
-        return found
+        if found is not None:
+            return found
+        made = self._new_curve(key)
+        if isinstance(made, Refusal):
+            return made
+        if len(self._curves) >= KEPT_CURVES:
+            self._curves.clear()
+        return self._curves.setdefault(key, made)
 
     def _new_curve(self, key: CurveKey) -> Curve | Refusal:
         device = self._support.device(key)
@@ -148,32 +171,25 @@ class QueueingModel:
     def _point(self, key: CurveKey) -> Columns | Refusal:
         """The answer for workers that are not alike: one point, remembered."""
         known = self._points.get(key)
-        if known is None:
-            situations = self._situations(key, key.classes)
-            if isinstance(situations, Refusal):
-                known = situations
-            else:
-                known = mixed_columns(key.mode, situations, [each.workers for each in key.classes], key.backup_workers)
-            if len(self._points) < LARGEST_CURVES:
-                self._points[key] = known
-        return known
+        if known is not None:
+            return known
+        situations = self._situations(key, key.classes)
+        if isinstance(situations, Refusal):
+            return situations
+        made = mixed_columns(key.mode, situations, [each.workers for each in key.classes], key.backup_workers)
+        if len(self._points) >= KEPT_CURVES:
+            self._points.clear()
+        self._points[key] = made
+        return made
 
     def _situations(self, key: CurveKey, classes: tuple[Class, ...]) -> list[Situation] | Refusal:
         """What the workers of each class are described by; needs the phases of every device."""
+        devices = self._support.devices_of(replace(key, classes=classes), phases_needed=True)
+        if isinstance(devices, Refusal):
+            return devices
         situations = []
-        for each in classes:
-            device = self._support.device(replace(key, device=each.device))
-            if isinstance(device, Refusal):
-                return device
-            model = self._phases.get(device)
-            if model is None:
-                return Refusal(
-                    Reason.EVIDENCE_MISSING,
-                    f"throughputs alone do not tell the phases of {each.device or 'the workers'}: workers that are not "
-                    "alike, and simulations, need phase timings",
-                    (PHASES,),
-                )
-            situation = slowed(model.situation(key.mode, key.setting), each.compute_factor)
+        for device, each in zip(devices, classes, strict=True):
+            situation = self._phases[device].situation(key.mode, key.setting).slowed(each.compute_factor)
             own = self._support.notices(device, each.device)
             situations.append(replace(situation, notices=(*situation.notices, *own)))
         return situations
@@ -189,29 +205,41 @@ class QueueingModel:
         refusals: list[RowRefusal],
     ) -> None:
         """Simulate the rows of one curve one by one; rows alike are simulated once."""
-        members = _members(group, len(configurations))
         key = group.key
-        modes = (SyncMode.SYNC, SyncMode.ASYNC) if key.mode == SyncMode.HYBRID else (key.mode,)
-        done: dict[tuple[SyncMode, int], Columns] = {}
-        for row, workers in zip(members, group.workers.tolist(), strict=True):
-            parts = []
-            for mode in modes:
-                classes = key.classes or (Class(key.device, workers, 1.0),)
-                if (mode, workers) not in done:
-                    situations = self._situations(key.of_mode(mode), classes)
-                    if isinstance(situations, Refusal):
-                        refusals.append(RowRefusal(members, situations))
-                        return
-                    counts = tuple(each.workers for each in classes)
-                    simulated = Simulated(mode, tuple(situations), counts, key.backup_workers)
-                    done[mode, workers] = simulated_columns(simulated, options, workers)
-                parts.append(done[mode, workers])
-            columns = parts[0]
-            if len(parts) == 2:
-                at = slice(row, row + 1)
-                fraction, switch_s = configurations.hybrid_sync_fraction[at], configurations.hybrid_switch_s[at]
-                columns = hybrid_columns(parts[0], parts[1], fraction, switch_s)
-            found.append(Rows(freeze(np.array([row], dtype=np.int64)), columns))
+        done: dict[int, list[Columns] | Refusal] = {}
+        for row, workers in zip(_members(group, len(configurations)), group.workers.tolist(), strict=True):
+            if workers not in done:
+                done[workers] = self._runs(key, workers, options)
+            parts = done[workers]
+            if isinstance(parts, Refusal):
+                refusals.append(RowRefusal((row,), parts))
+            else:
+                at = freeze(np.array([row], dtype=np.int64))
+                found.append(Rows(at, _joined(parts, configurations, at)))
+
+    def _runs(self, key: CurveKey, workers: int, options: Options) -> list[Columns] | Refusal:
+        """Simulations of the modes that a row rests on."""
+        parts = []
+        classes = key.classes or (Class(key.device, workers, 1.0),)
+        for each in key.by_mode():
+            situations = self._situations(each, classes)
+            if isinstance(situations, Refusal):
+                return situations
+            counts = tuple(alike.workers for alike in classes)
+            simulated = Simulated(each.mode, tuple(situations), counts, key.backup_workers)
+            refusal = refusal_of(simulated, options)
+            if refusal is not None:
+                return refusal
+            parts.append(simulated_columns(simulated, options))
+        return parts
+
+
+def _joined(parts: list[Columns], configurations: Configurations, rows: Ints | slice) -> Columns:
+    """One answer of the modes of some rows."""
+    if len(parts) == 1:
+        return parts[0]
+    fraction, switch_s = configurations.hybrid_sync_fraction[rows], configurations.hybrid_switch_s[rows]
+    return hybrid_columns(parts[0], parts[1], fraction, switch_s)
 
 
 def _members(group: Group, rows: int) -> tuple[int, ...]:
@@ -229,6 +257,17 @@ def _repeated(columns: Columns, rows: int) -> Columns:
 
 def _is_whole(plan: Plan, found: list[Rows]) -> bool:
     return len(found) == 1 and found[0].rows is None and not plan.refused
+
+
+def _possible(answered: Rows, rows: int, refusals: list[RowRefusal]) -> Rows:
+    """The rows without those whose step no plausible phase makes: they would spoil the answer to the others."""
+    step_s = answered.columns.values[0]
+    if not len(step_s) or step_s.max() <= MOST_STEP_S:
+        return answered
+    kept = step_s <= MOST_STEP_S
+    members = np.arange(rows) if answered.rows is None else answered.rows
+    refusals.append(RowRefusal(tuple(members[~kept].tolist()), _TOO_LONG))
+    return Rows(freeze(members[kept]), answered.columns.take(np.flatnonzero(kept)))
 
 
 def _whole(columns: Columns) -> Predictions:

@@ -68,36 +68,29 @@ class Network:
 
     def shared(self, population: int) -> Solved:
         """Stations shared fairly by workers out of step, for 1 to `population`: mean value analysis."""
-        if all(flows == 1.0 for flows in self.flows):
-            plain = overlapped_mva(
-                self.demands_s, self.saved_s, self.think_s, population, residual_share=self.residual_share
-            )
+        saved = [s - d * (f - 1.0) for d, f, s in zip(self.demands_s, self.flows, self.saved_s, strict=True)]
+        plain = overlapped_mva(self.demands_s, saved, self.think_s, population, residual_share=self.residual_share)
+        capped = any(flows > 1.0 for flows in self.flows) and sum(self.saved_s) <= self.think_s
+        if not capped:
             return Solved(plain.throughput_per_s, plain.exposed_s)
-        return self._capped(population)
+        return self._capped(Solved(plain.throughput_per_s, plain.exposed_s))
 
-    def _capped(self, population: int) -> Solved:
+    def _capped(self, delayed: Solved) -> Solved:
         """The same where workers' links are the slower ones: stations whose rate grows with the workers present.
 
         Exact (convolution) for a network whose think time is shorter by what is saved, up to CONVOLVED workers; beyond,
-        the distance from the asymptotic bound stays, where it no longer changes.
+        in the proportion found there to `delayed`, the network in which a slow link is a delay beside the queue.
         """
+        population = len(delayed.rate_per_s)
         exact = min(population, CONVOLVED)
         rates = np.stack([flow_capped_rates(exact, flows) for flows in self.flows])
         alone = np.array(self.demands_s) * np.array(self.flows)
-        saved = np.minimum(self.saved_s, alone)
-        think = max(self.think_s - float(saved.sum()), 0.0)
-        curve = load_dependent(alone, rates, think, exact)
-        orderly = self.orderly_rate(population)
-        rate = orderly.copy()
-        rate[:exact] = np.minimum(curve.throughput_per_s, orderly[:exact])
-        rate[exact:] *= rate[exact - 1] / orderly[exact - 1]
-        exposed = np.empty((population, len(alone)))
-        exposed[:exact] = np.maximum(curve.residence_s - saved, 0.0)
-        exposed[exact:] = exposed[exact - 1]
-        # What a cycle lacks is waited for where most is.
-        cycle = np.arange(1, population + 1) / rate
-        busiest = int(np.argmax(self.demands_s))
-        exposed[:, busiest] = np.maximum(exposed[:, busiest] + cycle - self.think_s - exposed.sum(axis=1), 0.0)
+        curve = load_dependent(alone, rates, max(self.think_s - sum(self.saved_s), 0.0), exact)
+        rate, exposed = delayed.rate_per_s.copy(), delayed.exposed_s.copy()
+        rate[exact:] *= curve.throughput_per_s[-1] / rate[exact - 1]
+        rate[:exact] = curve.throughput_per_s
+        rate = np.minimum(rate, self.orderly_rate(population))
+        exposed[:exact] = np.maximum(curve.residence_s - self.saved_s, 0.0)
         return Solved(rate, exposed)
 
     def orderly_rate(self, population: int) -> Floats:

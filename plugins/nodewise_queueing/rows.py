@@ -72,9 +72,11 @@ class CurveKey:
     backup_workers: int = 0
     classes: tuple[Class, ...] = ()
 
-    def of_mode(self, mode: SyncMode) -> CurveKey:
-        """The same in another mode."""
-        return replace(self, mode=mode)
+    def by_mode(self) -> tuple[CurveKey, ...]:
+        """The curves that an answer rests on: both modes of a hybrid, else the curve itself."""
+        if self.mode != SyncMode.HYBRID:
+            return (self,)
+        return replace(self, mode=SyncMode.SYNC), replace(self, mode=SyncMode.ASYNC)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +132,7 @@ def _planned(configurations: Configurations) -> Plan:
     columns = np.array(
         [
             configurations.device_index,
-            configurations.sync_mode,
+            _modes(configurations),
             np.maximum(configurations.parameter_servers, 1),
             configurations.link_bytes_per_s,
             configurations.batch_per_worker,
@@ -163,6 +165,16 @@ def _planned(configurations: Configurations) -> Plan:
         workers = configurations.workers if len(found) == rows else freeze(configurations.workers[found])
         groups.append(Group(key, None if len(found) == rows else freeze(found), workers, int(workers.max())))
     return Plan(tuple(groups), tuple(refused))
+
+
+def _modes(configurations: Configurations) -> Ints:
+    """Modes of the rows; a hybrid that never switches is one of its two modes."""
+    mode, fraction = configurations.sync_mode, configurations.hybrid_sync_fraction
+    hybrid = mode == SyncMode.HYBRID
+    if not hybrid.any():
+        return mode
+    one = np.where(fraction >= 1.0, SyncMode.SYNC, SyncMode.ASYNC)
+    return np.asarray(np.where(hybrid & ((fraction <= 0.0) | (fraction >= 1.0)), one, mode))
 
 
 def _compositions(configurations: Configurations) -> tuple[list[tuple[Class, ...]], Ints]:

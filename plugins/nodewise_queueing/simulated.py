@@ -7,23 +7,35 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import NodewiseError, Notice, Options, Reason, SyncMode
+from nodewise.plugin import NodewiseError, Notice, Options, Reason, Refusal, SyncMode
 from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION
 from nodewise_queueing.asynchronous import network_of
 from nodewise_queueing.simulator import Law, Link, SimulationResult, SimulationSpec, simulate
-from nodewise_queueing.situation import Situation, Transfer, extrapolation_of
+from nodewise_queueing.situation import Situation, extrapolation_of
 from nodewise_queueing.tables import Columns
 
-__all__ = ["Simulated", "simulated_columns", "specification_of"]
+__all__ = ["Simulated", "refusal_of", "simulated_columns", "specification_of"]
 
 DEFAULT_CYCLES: Final = 20_000
-"""Updates of all workers together that are counted unless told otherwise: an error of the throughput below 1 %, in some
-tens of milliseconds."""
+"""Updates of all workers together that are counted unless told otherwise: an error of the throughput of about 1 %."""
 
 DEFAULT_ROUNDS: Final = 2_000
 """The same for rounds, in each of which every worker takes part."""
 
+DEFAULT_UPDATES: Final = 400_000
+"""Updates in all, beyond which fewer rounds are counted: more workers are sampled in each."""
+
+FEWEST_ROUNDS: Final = 100
+FEWEST_CYCLES: Final = 10
+"""Rounds, and cycles of each asynchronous worker, that are counted at least: fewer would measure how they began."""
+
+WARM_UP_CYCLES: Final = 5
+"""Cycles of each worker that are dropped at least: workers begin at random points of a cycle and find their order."""
+
 WARM_UP_SHARE: Final = 0.1
+
+MAX_UPDATES: Final = 20_000_000
+"""Updates in one row's simulation, all workers and the warm-up together: some twenty seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +59,24 @@ def specification_of(row: Simulated) -> SimulationSpec:
     phases, facts = situation.phases, situation.facts
     download, upload = situation.transfers(situation.load.log_factor)
     shares = _shares(situation)
-    both = phases.download_s + phases.upload_s
-    hidden = phases.hidden_s * (phases.download_s / both if both > 0.0 else 0.0)
+    hidden = phases.hidden_s * phases.download_share
     # A lone transfer that is quicker than under load, or that waits besides, changes the cycle and not the load: time
     # of the worker's own, less or more of it, as in the laws. What compute cannot give is hidden.
     quicker = _quicker_s(situation)
     compute = [max(each.phases.compute_s - quicker, 0.0) for each in row.situations]
+    # What is hidden is seconds of a worker's time, in which it asks 1 / flows of the link.
+    flows = max(download.flows, upload.flows)
     lacking = max(quicker - max(each.phases.compute_s for each in row.situations), 0.0)
-    cv = situation.compute_cv * row.situations[0].phases.compute_s / compute[0] if compute[0] > 0.0 else 0.0
-    hidden_download = min(hidden + lacking, download.demand_s)
-    hidden_upload = phases.hidden_s - hidden + max(hidden + lacking - hidden_download, 0.0)
+    cv = situation.compute_cv * phases.compute_s / max(compute) if max(compute) > 0.0 else 0.0
+    hidden_download = min((hidden + lacking) / flows, download.demand_s)
+    hidden_upload = phases.hidden_s - hidden + max(hidden + lacking - hidden_download * flows, 0.0)
     return SimulationSpec(
         compute_s=tuple(mean for mean, count in zip(compute, row.counts, strict=True) for _ in range(count)),
         download_s=tuple(download.demand_s * share for share in shares),
         upload_s=tuple(upload.demand_s * share for share in shares),
         update_s=tuple(phases.update_s * share for share in shares),
         compute_law=Law.gamma(min(cv, MAX_COEFFICIENT_OF_VARIATION)) if cv > 0.0 else Law.constant(),
-        link=Link(half_duplex=facts.half_duplex, flow_cap=1.0 / max(_flows(download, upload), 1.0)),
+        link=Link(half_duplex=facts.half_duplex, flow_cap=1.0 / flows),
         download_hidden_s=hidden_download,
         upload_hidden_s=hidden_upload,
         barrier=row.mode == SyncMode.SYNC,
@@ -71,8 +84,30 @@ def specification_of(row: Simulated) -> SimulationSpec:
     )
 
 
-def simulated_columns(row: Simulated, options: Options, index: int) -> Columns:
-    """The answer to one row; ``index`` tells its random numbers from those of the question's other rows.
+def refusal_of(row: Simulated, options: Options) -> Refusal | None:
+    """Why a row is not simulated; None = it can be."""
+    alike = {
+        (phases.download_s, phases.upload_s, phases.update_s, phases.hidden_s, each.compute_cv)
+        for each in row.situations
+        for phases in (each.phases,)
+    }
+    if len(alike) > 1:
+        return Refusal(
+            Reason.UNSUPPORTED_CONFIGURATION,
+            "workers whose transfers, updates or variations of compute differ are not simulated: ask for the model",
+        )
+    updates = sum(_length(row, options)) * (row.workers if row.mode == SyncMode.SYNC else 1)
+    if updates > MAX_UPDATES:
+        return Refusal(
+            Reason.UNSUPPORTED_CONFIGURATION,
+            f"a simulation of {updates:,} updates is too long, {MAX_UPDATES:,} are the most; ask for fewer workers or "
+            "steps, or for the model",
+        )
+    return None
+
+
+def simulated_columns(row: Simulated, options: Options) -> Columns:
+    """The answer to one row; its number of workers tells its random numbers from those of other rows.
 
     Raises
     ------
@@ -80,20 +115,27 @@ def simulated_columns(row: Simulated, options: Options, index: int) -> Columns:
         DEADLINE_EXCEEDED: the call's time is over before the row is begun.
     """
     if options.budget is not None and options.budget.remaining_s() <= 0.0:
-        raise NodewiseError(
-            Reason.DEADLINE_EXCEEDED,
-            "the call's time was over before every row was simulated; ask for fewer rows or steps",
-        )
-    usual = DEFAULT_ROUNDS if row.mode == SyncMode.SYNC else DEFAULT_CYCLES
-    counted = options.simulated_steps or usual
+        message = "the call's time was over before every row was simulated; ask for fewer rows or steps"
+        raise NodewiseError(Reason.DEADLINE_EXCEEDED, message)
+    warm_up, counted = _length(row, options)
     result = simulate(
         specification_of(row),
         row.workers,
-        seed=(options.seed * 1_000_003 + index) % 2**63,
-        cycles=max(round(counted / (1.0 - WARM_UP_SHARE)), 40),
-        warm_up_share=WARM_UP_SHARE,
+        seed=(options.seed * 1_000_003 + row.workers) % 2**63,
+        cycles=warm_up + counted,
+        warm_up_share=warm_up / (warm_up + counted),
     )
     return _columns(row, result)
+
+
+def _length(row: Simulated, options: Options) -> tuple[int, int]:
+    """Rounds, or updates of all workers, to drop and to count."""
+    if row.mode == SyncMode.SYNC:
+        usual = min(max(DEFAULT_UPDATES // row.workers, FEWEST_ROUNDS), DEFAULT_ROUNDS)
+        counted = max(options.simulated_steps or usual, FEWEST_ROUNDS)
+        return max(round(counted * WARM_UP_SHARE), WARM_UP_CYCLES), counted
+    counted = max(options.simulated_steps or DEFAULT_CYCLES, FEWEST_CYCLES * row.workers, FEWEST_ROUNDS)
+    return max(round(counted * WARM_UP_SHARE), WARM_UP_CYCLES * row.workers), counted
 
 
 def _columns(row: Simulated, result: SimulationResult) -> Columns:
@@ -115,7 +157,7 @@ def _columns(row: Simulated, result: SimulationResult) -> Columns:
     situation = row.situations[0]
     links = {"downlink": result.download_utilisation, "uplink": result.upload_utilisation}
     if situation.facts.half_duplex:
-        links = {"link": result.download_utilisation}
+        links = {"link": np.maximum(result.download_utilisation, result.upload_utilisation)}
     stations = {**links, "update": result.update_utilisation}
     network = network_of(situation, situation.load.log_factor)
     return Columns.of(
@@ -136,15 +178,16 @@ def _columns(row: Simulated, result: SimulationResult) -> Columns:
 
 def _as_measured(means: dict[str, float], row: Simulated) -> None:
     """Give compute and transfers back what the specification moved between them."""
-    share = sum(
+    moved = sum(
         (each.phases.compute_s - max(each.phases.compute_s - _quicker_s(each), 0.0)) * count / row.workers
         for each, count in zip(row.situations, row.counts, strict=True)
     )
     transfers = means["download"] + means["upload"]
-    if transfers > share:
-        means["compute"] += share
-        for name in ("download", "upload"):
-            means[name] -= share * means[name] / transfers
+    moved = min(max(moved, -means["compute"]), transfers)
+    share = means["download"] / transfers if transfers > 0.0 else row.situations[0].phases.download_share
+    means["compute"] += moved
+    means["download"] -= moved * share
+    means["upload"] -= moved * (1.0 - share)
 
 
 def _quicker_s(situation: Situation) -> float:
@@ -163,7 +206,3 @@ def _shares(situation: Situation) -> tuple[float, ...]:
     if len(shards) != servers or not max(shards, default=0.0) > 0.0:
         return (1.0,)
     return tuple(shard / max(shards) for shard in shards)
-
-
-def _flows(download: Transfer, upload: Transfer) -> float:
-    return max(download.flows, upload.flows)

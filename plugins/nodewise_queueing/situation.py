@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, Notice
+from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION
 from nodewise_queueing.evidence import CAMPAIGN_LOG_SPREAD, Facts, Phases
 from nodewise_queueing.load import Load
 
@@ -18,6 +19,10 @@ __all__ = ["DEFAULT_COMPUTE_CV", "Situation", "Transfer", "combined_spread", "ex
 DEFAULT_COMPUTE_CV: Final = 0.3
 """Coefficient of variation of compute where it was not measured: the middle of 0.1 to 0.5, between which the jobs lie
 that the project's testbed ran."""
+
+
+LARGEST_LOG_SPREAD: Final = 5.0
+"""A factor of 150 either way: an answer that is less sure than that says nothing, and more doubt says no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +85,13 @@ class Situation:
 
     @property
     def compute_cv(self) -> float:
-        """Coefficient of variation of compute, measured or assumed."""
-        return DEFAULT_COMPUTE_CV if self.phases.compute_cv is None else self.phases.compute_cv
+        """Coefficient of variation of compute, measured or assumed; at most what the laws take."""
+        measured = self.phases.compute_cv
+        return DEFAULT_COMPUTE_CV if measured is None else min(measured, MAX_COEFFICIENT_OF_VARIATION)
+
+    def slowed(self, factor: float) -> Situation:
+        """The situation of workers that compute slower by a factor."""
+        return replace(self, phases=self.phases.slowed(factor))
 
     @property
     def measured_variance(self) -> float:
@@ -108,6 +118,9 @@ class Situation:
         if facts.worker_link_bytes_per_s > 0.0 and setting.link_bytes_per_s > 0.0:
             servers = setting.link_bytes_per_s / facts.byte_share(setting.servers)
             flows = max(servers / facts.worker_link_bytes_per_s, 1.0)
+        if self.link_known:
+            # A lone transfer that was quicker than the worker's link allows contradicts that fact.
+            flows = min(flows, max((alone_s - waiting_s) / self.floor_s, 1.0))
         demand_s = max((alone_s - waiting_s) / flows, self.floor_s) * math.exp(log_load)
         return Transfer(alone_s=alone_s, demand_s=demand_s, flows=flows)
 
@@ -120,8 +133,9 @@ def swing(log_step: Callable[[float], Floats], spread: float) -> Floats | float:
 
 
 def combined_spread(variance: float, *parts: Floats | float) -> Floats:
-    """Standard deviation from independent causes."""
-    return np.asarray(np.sqrt(sum((np.square(part) for part in parts), start=variance)))
+    """Standard deviation from independent causes; at most LARGEST_LOG_SPREAD."""
+    total = np.sqrt(sum((np.square(part) for part in parts), start=variance))
+    return np.asarray(np.minimum(total, LARGEST_LOG_SPREAD))
 
 
 def extrapolation_of(workers: Ints, knee: float, largest_workers: int) -> Floats:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodewise.plugin import Notice, Reason, Refusal, SyncMode
 from nodewise_queueing.evidence import DeviceEvidence
 from nodewise_queueing.rows import CurveKey
 
-__all__ = ["OTHER_WORKERS", "PHASES", "Support"]
+__all__ = ["OTHER_WORKERS", "PHASE_TIMINGS", "Support"]
 
-PHASES = "phase_timings"
+PHASE_TIMINGS = "phase_timings"
 OTHER_WORKERS = "observations at another number of workers"
 LINK = "network.link_bytes_per_second"
 """What a refusal names as missing."""
@@ -39,14 +39,14 @@ class Support:
                 return Refusal(
                     Reason.EVIDENCE_MISSING,
                     f"the evidence is of {known}; nothing was measured on {asked}",
-                    (PHASES, OTHER_WORKERS),
+                    (PHASE_TIMINGS, OTHER_WORKERS),
                 )
             else:
                 return Refusal(
                     Reason.EVIDENCE_MISSING,
                     "nothing was measured: the queueing model needs phase timings of one worker, or throughputs of "
                     "parameter-server runs at two or more numbers of workers",
-                    (PHASES, OTHER_WORKERS),
+                    (PHASE_TIMINGS, OTHER_WORKERS),
                 )
         refusal = self._refusal(self.devices[device], key)
         return device if refusal is None else refusal
@@ -60,6 +60,12 @@ class Support:
             )
         if evidence.phases is not None:
             return None
+        if key.backup_workers:
+            return Refusal(
+                Reason.EVIDENCE_MISSING,
+                "throughputs alone do not tell how workers' compute varies, which is what backup workers are for",
+                (PHASE_TIMINGS,),
+            )
         runs = evidence.runs.get(key.mode)
         if runs is not None:
             return None
@@ -72,7 +78,27 @@ class Support:
         if evidence.queued_timings:
             counted = ", ".join(str(count) for count in evidence.queued_timings)
             known += f"; phases timed with {counted} workers hold waiting, and one worker's are needed"
-        return Refusal(Reason.EVIDENCE_MISSING, known, (PHASES, OTHER_WORKERS))
+        return Refusal(Reason.EVIDENCE_MISSING, known, (PHASE_TIMINGS, OTHER_WORKERS))
+
+    def devices_of(self, key: CurveKey, *, phases_needed: bool) -> tuple[str, ...] | Refusal:
+        """The devices whose evidence answers a curve, one per class of workers, or why some class has none.
+
+        Workers that are not alike, and simulations, need the phases of every device.
+        """
+        found = []
+        for name in [each.device for each in key.classes] or [key.device]:
+            device = self.device(replace(key, device=name))
+            if isinstance(device, Refusal):
+                return device
+            if (phases_needed or key.classes) and self.devices[device].phases is None:
+                return Refusal(
+                    Reason.EVIDENCE_MISSING,
+                    f"throughputs alone do not tell the phases of {name or 'the workers'}: workers that are not alike, "
+                    "and simulations, need phase timings",
+                    (PHASE_TIMINGS,),
+                )
+            found.append(device)
+        return tuple(found)
 
     def only(self, device: str, key: CurveKey) -> int | None:
         """The one number of workers that a device's evidence answers for; None = any."""
@@ -88,7 +114,7 @@ class Support:
             Reason.EVIDENCE_MISSING,
             f"{mode.name} throughput is known at {only} workers only, which does not tell compute from waiting at "
             "another number",
-            (PHASES, OTHER_WORKERS),
+            (PHASE_TIMINGS, OTHER_WORKERS),
         )
 
     def notices(self, device: str, asked: str) -> tuple[Notice, ...]:
@@ -109,4 +135,4 @@ def _link_known(evidence: DeviceEvidence, key: CurveKey) -> bool:
     if evidence.phases is not None:
         return evidence.phases.setting.link_bytes_per_s > 0.0
     runs = evidence.runs.get(key.mode)
-    return runs is None or any(setting.link_bytes_per_s > 0.0 for setting in runs.settings)
+    return runs is None or runs.usual_setting.link_bytes_per_s > 0.0

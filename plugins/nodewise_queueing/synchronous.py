@@ -11,10 +11,28 @@ import numpy as np
 from nodewise.plugin import Floats, Ints, Notice
 from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, barrier_round_backup
 from nodewise_queueing.asynchronous import network_of
-from nodewise_queueing.situation import DEFAULT_COMPUTE_CV, Situation, combined_spread, extrapolation_of, swing
+from nodewise_queueing.situation import (
+    DEFAULT_COMPUTE_CV,
+    Situation,
+    Transfer,
+    combined_spread,
+    extrapolation_of,
+    swing,
+)
 from nodewise_queueing.tables import Table, tabulated
 
-__all__ = ["Rounds", "barrier_doubt", "rounds_of", "synchronous_table"]
+__all__ = [
+    "Rounds",
+    "barrier_doubt",
+    "cv_spread",
+    "rounds_by_part",
+    "rounds_of",
+    "synchronous_table",
+    "variation_notices",
+]
+
+EVERY_WORKERS: Final = 32
+"""Workers up to which every round is computed."""
 
 COMPUTE_CV_SPREAD: Final = 0.15
 """Doubt about a variation of compute that was not measured: jobs between 0.1 and 0.5 are within 0.2 of the default,
@@ -55,6 +73,14 @@ class Rounds:
         """Seconds of one global step."""
         return np.asarray(np.sum(list(self.parts.values()), axis=0))
 
+    def hiding(self, hidden_s: float) -> Rounds:
+        """The same with so much of the transfers behind compute."""
+        transfers = self.download_s + self.upload_s
+        hidden = np.divide(hidden_s, transfers, out=np.zeros(np.shape(transfers)), where=transfers > 0.0)
+        # All may be hidden, and a sum be short of itself by rounding.
+        kept = np.maximum(1.0 - hidden, 0.0)
+        return replace(self, download_s=self.download_s * kept, upload_s=self.upload_s * kept)
+
 
 def rounds_of(
     situation: Situation, log_load: float, workers: Ints, *, compute_cv: float | None = None, backup_workers: int = 0
@@ -81,36 +107,66 @@ def rounds_of(
         compute_cv=min(max(cv, 0.0), MAX_COEFFICIENT_OF_VARIATION),
         backup_workers=np.minimum(backup_workers, workers - 1),
     )
-    alone = workers == 1
-    # What the worker's own link holds up, or a round trip, makes a transfer at least as long as alone.
-    downloads = np.where(alone, phases.download_s, np.maximum(workers * download.demand_s, download.alone_s))
-    compute = np.full(len(workers), phases.compute_s)
-    finish = law.round_s - workers * download.demand_s - compute + min(upload.demand_s, phases.update_s)
-    finish += max(upload.alone_s - upload.demand_s, 0.0)
-    finish = np.maximum(finish, 0.0)
-    barrier = np.where(alone, 0.0, np.clip(law.slowest_compute_s - compute, 0.0, np.maximum(finish, 0.0)))
-    exchange = np.maximum(finish - barrier, 0.0)
-    both = upload.demand_s + phases.update_s
-    uploads = np.where(alone, phases.upload_s, exchange * (upload.demand_s / both if both > 0.0 else 0.0))
-    updates = np.where(alone, phases.update_s, exchange - uploads if both > 0.0 else 0.0)
-    transfers = downloads + uploads
-    hidden = np.divide(phases.hidden_s, transfers, out=np.zeros(len(workers)), where=transfers > 0.0)
-    # All may be hidden, and a sum be short of itself by rounding.
-    kept = np.maximum(1.0 - hidden, 0.0)
-    return Rounds(
-        download_s=downloads * kept,
-        compute_s=compute,
-        barrier_s=barrier,
-        upload_s=uploads * kept,
-        update_s=np.maximum(updates, 0.0),
+    several = rounds_by_part(
+        workers,
+        law.round_s,
+        law.slowest_compute_s,
+        download=download,
+        upload=upload,
+        compute_s=phases.compute_s,
+        update_s=phases.update_s,
+        hidden_s=phases.hidden_s,
     )
+    alone = Rounds(
+        download_s=np.array(phases.download_s),
+        compute_s=np.array(phases.compute_s),
+        barrier_s=np.array(0.0),
+        upload_s=np.array(phases.upload_s),
+        update_s=np.array(phases.update_s),
+    ).hiding(phases.hidden_s)
+    one = workers == 1
+    return Rounds(**{f"{name}_s": np.where(one, alone.parts[name], part) for name, part in several.parts.items()})
+
+
+def rounds_by_part(
+    workers: Ints,
+    round_s: Floats,
+    slowest_s: Floats,
+    *,
+    download: Transfer,
+    upload: Transfer,
+    compute_s: float,
+    update_s: float,
+    hidden_s: float,
+) -> Rounds:
+    """A law's rounds, in which exchanges queue for the dearer of link and lock, with all that lengthens them, by part.
+
+    A round trip, or a worker's own slower link, makes a transfer last as long as alone at least. Of what follows the
+    slowest worker's compute, its own upload and update come first; the rest is the queue's, of the dearer of the two.
+    """
+    downloads = np.maximum(workers * download.demand_s, download.alone_s)
+    compute = np.minimum(compute_s, slowest_s)
+    own_upload = max(upload.alone_s, upload.demand_s)
+    # After the slowest worker's compute the law has its exchange, for which the dearer of the two stands.
+    longest = max(upload.demand_s, update_s)
+    queued = np.maximum(round_s - workers * download.demand_s - slowest_s - longest, 0.0)
+    by_link = upload.demand_s >= update_s
+    return Rounds(
+        download_s=downloads,
+        compute_s=compute,
+        barrier_s=slowest_s - compute,
+        upload_s=own_upload + (queued if by_link else 0.0 * queued),
+        update_s=update_s + (0.0 * queued if by_link else queued),
+    ).hiding(hidden_s)
 
 
 def synchronous_table(situation: Situation, population: int, backup_workers: int = 0) -> Table:
     """Rounds of 1 to `population` workers. With no more workers than backups, one is waited for: it is never asked."""
     load = situation.load
     workers = np.arange(1, population + 1)
-    rounds = rounds_of(situation, load.log_factor, workers, backup_workers=backup_workers)
+    at = _dense_nodes(population, backup_workers)
+    measured = rounds_of(situation, load.log_factor, at, backup_workers=backup_workers)
+    rounds = Rounds(**{f"{name}_s": np.interp(workers, at, part) for name, part in measured.parts.items()})
     step_s = rounds.round_s
 
     # A deviation needs no more than a few points of the curve; each costs what a point of the curve does.
@@ -126,13 +182,6 @@ def synchronous_table(situation: Situation, population: int, backup_workers: int
         swing(lambda by: log_step(_dearer(situation, math.exp(by))), situation.demand_log_spread),
         swing(lambda by: log_step(_slower(situation, math.exp(by))), situation.compute_log_spread),
     )
-    notices = situation.notices
-    if situation.phases.compute_cv is None and situation.phases.compute_s > 0.0:
-        message = (
-            f"the variation of compute was not measured and is taken as {DEFAULT_COMPUTE_CV:g}; "
-            "how long workers wait for the slowest depends on it"
-        )
-        notices = (*notices, Notice("COMPUTE_VARIATION_ASSUMED", message))
     network = network_of(situation, load.log_factor)
     phases = situation.phases
     download, upload = situation.transfers(load.log_factor)
@@ -152,8 +201,19 @@ def synchronous_table(situation: Situation, population: int, backup_workers: int
         utilisation={name: np.minimum(seconds / step_s, 1.0) for name, seconds in busy.items()},
         extra={},
         bottleneck=np.argmax(list(rounds.parts.values()), axis=0),
-        notices=notices,
+        notices=(*situation.notices, *variation_notices(situation)),
     )
+
+
+def variation_notices(situation: Situation) -> tuple[Notice, ...]:
+    """That the variation of compute is assumed, where it is and matters."""
+    if situation.phases.compute_cv is not None or not situation.phases.compute_s > 0.0:
+        return ()
+    message = (
+        f"the variation of compute was not measured and is taken as {DEFAULT_COMPUTE_CV:g}; "
+        "how long workers wait for the slowest depends on it"
+    )
+    return (Notice("COMPUTE_VARIATION_ASSUMED", message),)
 
 
 def barrier_doubt(situation: Situation, log_load: float, workers: Ints) -> Floats | float:
@@ -162,7 +222,7 @@ def barrier_doubt(situation: Situation, log_load: float, workers: Ints) -> Float
     def log_round(by: float) -> Floats:
         return np.asarray(np.log(rounds_of(situation, log_load, workers, compute_cv=situation.compute_cv + by).round_s))
 
-    return swing(log_round, _cv_spread(situation))
+    return swing(log_round, cv_spread(situation))
 
 
 def _nodes(population: int) -> Ints:
@@ -172,7 +232,19 @@ def _nodes(population: int) -> Ints:
     return np.asarray(nodes[: int(np.searchsorted(nodes, population)) + 1])
 
 
-def _cv_spread(situation: Situation) -> float:
+def _dense_nodes(population: int, backup_workers: int) -> Ints:
+    """Numbers of workers at which rounds are computed; between them they are read off, for they are smooth there.
+
+    All up to EVERY_WORKERS, and as many from the first that a round with backups waits for; then eight per doubling.
+    """
+    doublings = max(population.bit_length(), 6) + 1
+    far = np.unique(np.round(EVERY_WORKERS * 2.0 ** (np.arange(8 * (doublings - 5) + 1) / 8.0)).astype(np.int64))
+    near = np.concatenate((np.arange(1, EVERY_WORKERS + 1), far))
+    nodes = np.unique(np.concatenate((near, near + backup_workers)))
+    return np.asarray(nodes[: int(np.searchsorted(nodes, population)) + 1])
+
+
+def cv_spread(situation: Situation) -> float:
     """Doubt about the variation of compute: assumed, or estimated from so many steps (2 when not known)."""
     if situation.phases.compute_cv is None:
         return COMPUTE_CV_SPREAD
@@ -197,4 +269,4 @@ def _dearer(situation: Situation, factor: float) -> Situation:
 
 def _slower(situation: Situation, factor: float) -> Situation:
     """Compute multiplied."""
-    return replace(situation, phases=replace(situation.phases, compute_s=situation.phases.compute_s * factor))
+    return situation.slowed(factor)

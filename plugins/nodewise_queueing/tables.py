@@ -19,6 +19,10 @@ BASIC: Final = ("step_s", "log_spread", "extrapolation", "staleness_mean", "stal
 """First rows of a table's values; then come parts of the step, utilisations, and what else there is to say."""
 
 
+KEPT_WORKERS: Final = 8192
+"""Workers up to which a table is kept; a longer one is made for each question about so many."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Columns:
     """Answers to some rows.
@@ -65,6 +69,15 @@ class Columns:
         """Extra columns by name."""
         return self._named(len(BASIC) + len(self.parts) + len(self.stations), self.extra)
 
+    def take(self, rows: Ints) -> Columns:
+        """Some rows, in the given order."""
+        return replace(
+            self,
+            values=freeze(self.values[:, rows]),
+            bottleneck=freeze(self.bottleneck[rows]),
+            once_s=None if self.once_s is None else freeze(self.once_s[rows]),
+        )
+
     def _named(self, start: int, names: tuple[str, ...]) -> dict[str, Floats]:
         return dict(zip(names, self.values[start : start + len(names)], strict=True))
 
@@ -110,15 +123,7 @@ class Table:
 
     def at(self, workers: Ints) -> Columns:
         """The answers at some numbers of workers."""
-        columns = self.columns
-        return Columns(
-            values=freeze(columns.values[:, workers]),
-            bottleneck=freeze(columns.bottleneck[workers]),
-            parts=columns.parts,
-            stations=columns.stations,
-            extra=columns.extra,
-            notices=columns.notices,
-        )
+        return self.columns.take(workers)
 
     def noticed(self, notices: tuple[Notice, ...]) -> Table:
         """The same table with more to know."""
@@ -138,18 +143,18 @@ def tabulated(
     notices: tuple[Notice, ...],
 ) -> Table:
     """A table from columns whose index 0 is one worker; ``staleness`` is its mean and 95th percentile."""
-    basic = [step_s, log_spread, extrapolation, *staleness]
-    columns = [*basic, *parts.values(), *utilisation.values(), *extra.values()]
-    values = np.zeros((len(columns), len(step_s) + 1))
-    for row, column in zip(values, columns, strict=True):
-        row[1:] = column
+    basic = dict(zip(BASIC, (step_s, log_spread, extrapolation, *staleness), strict=True))
+
+    def counted(columns: Mapping[str, Floats]) -> dict[str, Floats]:
+        return {name: np.concatenate(([0.0], column)) for name, column in columns.items()}
+
     return Table(
-        columns=Columns(
-            values=freeze(values),
-            bottleneck=freeze(np.concatenate(([0], np.asarray(bottleneck, dtype=np.int64)))),
-            parts=tuple(parts),
-            stations=tuple(utilisation),
-            extra=tuple(extra),
+        columns=Columns.of(
+            counted(basic),
+            parts=counted(parts),
+            utilisation=counted(utilisation),
+            extra=counted(extra),
+            bottleneck=np.concatenate(([0], np.asarray(bottleneck, dtype=np.int64))),
             notices=notices,
         )
     )
@@ -186,5 +191,6 @@ class Curve:
         table = self._table
         if table is None or table.population < workers:
             table = self._build(max(SMALLEST_TABLE, 1 << (workers - 1).bit_length()))
-            self._table = table
+            if table.population <= KEPT_WORKERS:
+                self._table = table
         return table
