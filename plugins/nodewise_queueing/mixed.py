@@ -41,12 +41,8 @@ def _asynchronous(situations: list[Situation], counts: list[int]) -> Columns:
     The step is the mean over all updates: W / X, with X that of all classes together.
     """
     networks = [network_of(situation, situation.load.log_factor) for situation in situations]
-    demands = np.array([network.demands_s for network in networks])
-    # A lone worker spends `flows` times the demand at a station; what is beyond the demand is no queueing.
-    beyond = demands * (np.array([network.flows for network in networks]) - 1.0)
-    saved = np.array([network.saved_s for network in networks])
+    demands, think = (np.concatenate(parts) for parts in zip(*map(_single, networks), strict=True))
     compute = np.array([network.think_s for network in networks])
-    think = np.maximum(compute + (beyond - saved).sum(axis=1), 0.0)
     solved = multiclass(demands, think, counts)
     rate, total = solved.throughput_per_s, sum(counts)
     lengthened, doubt = _ordered(situations, networks, counts, float(rate.sum()))
@@ -54,7 +50,9 @@ def _asynchronous(situations: list[Situation], counts: list[int]) -> Columns:
     rate = rate / lengthened
     weight = rate / rate.sum()
     compute_s = min(float(weight @ compute), step_s)
-    spent = weight @ np.maximum(solved.residence_s + beyond - saved, 0.0)
+    # A lone worker spends `flows` times the demand at a station, less what is saved.
+    flows, saved = (np.array([getattr(network, name) for network in networks]) for name in ("flows", "saved_s"))
+    spent = weight @ np.maximum(solved.residence_s + demands * (flows - 1.0) - saved, 0.0)
     exchange = step_s - compute_s
     first = situations[0]
     names = ("link", "update") if first.facts.half_duplex else ("downlink", "uplink", "update")
@@ -87,9 +85,9 @@ _METHODS = {
 
 
 def _ordered(
-    situations: list[Situation], networks: list[Network], counts: list[int], shared_per_s: float
+    situations: list[Situation], networks: list[Network], counts: list[int], out_of_step_per_s: float
 ) -> tuple[float, float]:
-    """Factor that the workers' order makes of a step of fair sharing, and the deviation of ln(step) from doubt about it.
+    """Factor that the order makes of a step out of step, and the deviation of ln(step) from doubt about it.
 
     As for workers that are alike, about their mean: classes that compute for different times are that much less
     coherent.
@@ -102,7 +100,11 @@ def _ordered(
     first = situations[int(share.argmax())]
     mean = first.slowed(mean_s / first.phases.compute_s) if first.phases.compute_s > 0.0 else first
     network, total = network_of(mean, mean.load.log_factor), sum(counts)
-    order = usual_order(mean, network, network.shared(total), compute_std_s=std_s)[-1] + mean.load.order_shift
+    solved = network.shared(total)
+    order = usual_order(mean, network, solved, compute_std_s=std_s)[-1] + mean.load.order_shift
+    # What multiclass analysis leaves out (the lock's order, shared links of slow workers) is as for alike ones.
+    alone = multiclass(*_single(network), [total]).throughput_per_s.sum()
+    shared_per_s = out_of_step_per_s * float(solved.rate_per_s[-1] / alone)
     free = sum(count / each.alone_s for count, each in zip(counts, networks, strict=True))
     demand = max(max(each.demands_s) for each in networks)
     orderly = min(free, 1.0 / demand if demand > 0.0 else math.inf)
@@ -110,7 +112,14 @@ def _ordered(
     rates = np.log(np.array([[min(in_step, orderly)], [shared_per_s], [orderly]]))
     answer = float(between(rates[0], rates[1], rates[2], np.array([order]))[0])
     doubt = order_swing(rates[0], rates[2], math.hypot(mean.load.order_spread, ORDER_NOISE))
-    return shared_per_s / math.exp(answer), float(doubt[0])
+    return out_of_step_per_s / math.exp(answer), float(doubt[0])
+
+
+def _single(network: Network) -> tuple[Floats, Floats]:
+    """Demands and think time of a network of one class: what is no queueing is time of the worker's own."""
+    demands = np.array([network.demands_s])
+    beyond = demands * (np.array([network.flows]) - 1.0) - np.array([network.saved_s])
+    return demands, np.maximum(network.think_s + beyond.sum(axis=1), 0.0)
 
 
 def _synchronous(situations: list[Situation], counts: list[int], backup_workers: int) -> Columns:

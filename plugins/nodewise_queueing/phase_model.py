@@ -79,9 +79,15 @@ class PhaseModel:
     def table(self, key: CurveKey, population: int) -> Table:
         """The curve of one mode and setting."""
         situation = self.situation(key.mode, key.setting)
-        if key.mode == SyncMode.ASYNC:
-            return asynchronous_table(situation, population)
-        return synchronous_table(situation, population, key.backup_workers)
+        if key.mode == SyncMode.SYNC:
+            return synchronous_table(situation, population, key.backup_workers)
+        table = asynchronous_table(situation, population)
+        if key.setting.servers <= self.phases.setting.servers:
+            return table
+        # More servers may also undo the step that workers fell in with fewer: no ground to promise it.
+        fewer = replace(key.setting, servers=self.phases.setting.servers)
+        shares = self.facts.byte_share(fewer.servers) / self.facts.byte_share(key.setting.servers)
+        return table.lengthened(asynchronous_table(self.situation(key.mode, fewer), population).step_s / shares)
 
 
 _Groups = list[tuple[Situation, Ints]]

@@ -67,7 +67,9 @@ def specification_of(row: Simulated) -> SimulationSpec:
     # What is hidden is seconds of a worker's time, in which it asks 1 / flows of the link.
     flows = max(download.flows, upload.flows)
     lacking = max(quicker - max(each.phases.compute_s for each in row.situations), 0.0)
-    cv = situation.compute_cv * phases.compute_s / max(compute) if max(compute) > 0.0 else 0.0
+    slowest = max(range(len(compute)), key=compute.__getitem__)
+    std_s = situation.compute_cv * row.situations[slowest].phases.compute_s
+    cv = std_s / compute[slowest] if compute[slowest] > 0.0 else 0.0
     hidden_download = min((hidden + lacking) / flows, download.demand_s)
     hidden_upload = phases.hidden_s - hidden + max(hidden + lacking - hidden_download * flows, 0.0)
     return SimulationSpec(

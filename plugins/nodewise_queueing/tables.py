@@ -117,6 +117,25 @@ class Table:
         return len(self.columns.bottleneck) - 1
 
     @property
+    def step_s(self) -> Floats:
+        """(n + 1,) seconds of a step."""
+        return self.columns.basic["step_s"]
+
+    def lengthened(self, least_s: Floats) -> Table:
+        """The same with every step, and its parts in proportion, at least so long; utilisations less in proportion."""
+        columns = self.columns
+        step_s = np.maximum(columns.basic["step_s"], least_s)
+        factor = np.divide(step_s, columns.basic["step_s"], out=np.ones_like(step_s), where=least_s > 0.0)
+        if not np.any(factor > 1.0):
+            return self
+        values = columns.values.copy()
+        first, stations = len(BASIC), len(BASIC) + len(columns.parts)
+        values[0] = step_s
+        values[first:stations] *= factor
+        values[stations : stations + len(columns.stations)] /= factor
+        return Table(columns=replace(columns, values=freeze(values)))
+
+    @property
     def notices(self) -> tuple[Notice, ...]:
         """What holds of every row of the curve."""
         return self.columns.notices

@@ -83,7 +83,7 @@ def test_a_hybrids_switch_is_in_the_time_to_finish_and_not_in_the_step(client: C
     assert (plain.once_s, switching.once_s, synchronous.once_s) == (None, 90.0, None)
     assert plain.finish_s == pytest.approx(steps * plain.step_s)
     assert switching.finish_s == pytest.approx(steps * plain.step_s + 90.0)
-    assert synchronous.step_s == pytest.approx(synchronous.extra["sync_step_s"])
+    assert synchronous.step_s == pytest.approx(plain.extra["sync_step_s"])
 
 
 def test_workers_of_two_devices_share_the_servers(client: Client) -> None:

@@ -202,13 +202,12 @@ def test_rounds_are_no_longer_with_more_backups(
 def test_a_hybrid_lies_between_its_parts(job: Profile, workers: int, shares: list[float]) -> None:
     answer = predicted(job, rows([workers] * len(shares), SyncMode.HYBRID, hybrid_sync_fraction=shares))
     parts = [predicted(job, rows([workers], mode)) for mode in (SyncMode.SYNC, SyncMode.ASYNC)]
-    assert answer.answered.all() == all(part.answered.all() for part in parts)
-    if not answer.answered.all():
-        assert not answer.answered.any()
-        return
     share = np.array(shares)
+    needed = np.stack([share > 0.0, share < 1.0])
+    able = np.array([part.answered.all() for part in parts])
+    np.testing.assert_array_equal(answer.answered, (able[:, np.newaxis] | ~needed).all(axis=0))
     expected = share * parts[0].step_s + (1 - share) * parts[1].step_s
-    np.testing.assert_allclose(answer.step_s, expected, rtol=1e-9)
+    np.testing.assert_allclose(answer.step_s, np.where(answer.answered, expected, 0.0), rtol=1e-9)
 
 
 @QUICK
