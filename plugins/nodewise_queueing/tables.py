@@ -122,7 +122,7 @@ class Table:
         return self.columns.basic["step_s"]
 
     def lengthened(self, least_s: Floats) -> Table:
-        """The same with every step, and its parts in proportion, at least so long; utilisations less in proportion."""
+        """The same with every step at least so long: its parts in proportion, rates and utilisations against it."""
         columns = self.columns
         step_s = np.maximum(columns.basic["step_s"], least_s)
         factor = np.divide(step_s, columns.basic["step_s"], out=np.ones_like(step_s), where=least_s > 0.0)
@@ -133,6 +133,9 @@ class Table:
         values[0] = step_s
         values[first:stations] *= factor
         values[stations : stations + len(columns.stations)] /= factor
+        for row, name in enumerate(columns.extra, start=stations + len(columns.stations)):
+            if name.endswith("_per_s"):
+                values[row] /= factor
         return Table(columns=replace(columns, values=freeze(values)))
 
     @property
