@@ -52,6 +52,7 @@ lint:
 	$(VENV)/mypy $(TYPED)
 	$(if $(DEMO),$(VENV)/mypy $(DEMO))
 	MYPYPATH=examples/plugins/nodewise_example_amdahl $(VENV)/mypy examples/plugins/nodewise_example_amdahl/nodewise_example_amdahl.py
+	MYPYPATH=examples/plugins/nodewise_baselines $(VENV)/mypy examples/plugins/nodewise_baselines/nodewise_baselines
 	$(VENV)/lint-imports
 	$(VENV)/buf lint
 	$(VENV)/buf format --diff --exit-code protos

@@ -1,0 +1,1 @@
+"""Step times from observations: compute and gradient exchange with a learned prior."""

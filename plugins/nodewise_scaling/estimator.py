@@ -1,0 +1,98 @@
+"""The estimator: judges what was observed, learns what all jobs teach, and fits one job under it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import (
+    Assessment,
+    Context,
+    Corpus,
+    Model,
+    Notice,
+    Prior,
+    Profile,
+    Query,
+    Reason,
+    Refusal,
+)
+from nodewise_scaling.fitting import fitted
+from nodewise_scaling.model import DeviceModel, ScalingModel, refusals_of
+from nodewise_scaling.points import Points, points_of
+from nodewise_scaling.prior import Knowledge, shipped, updated
+
+__all__ = ["ScalingEstimator"]
+
+NAME: Final = "scaling"
+
+INTERVAL_LEVEL: Final = 0.92
+"""Quantile of the scores that a 90 % interval takes: with few jobs the next larger score is the honest one."""
+
+SEVERAL_NODES: Final = 0.8
+ONE_NODE: Final = 0.5
+ONE_POINT: Final = 0.3
+"""Strength of evidence: runs across nodes; inside one node; a single configuration."""
+
+
+class ScalingEstimator:
+    """Compute and gradient exchange fitted to observed runs, with a prior over jobs and clusters."""
+
+    def learn(self, corpus: Corpus) -> Prior:
+        """The shipped prior, with what the profiles say of their devices."""
+        lessons = [
+            (device, points)
+            for profile in sorted(corpus, key=lambda each: each.digest)
+            for device, points in points_of(profile).items()
+        ]
+        knowledge = updated(shipped(), lessons)
+        told = f"{len(lessons)} jobs of the corpus" if lessons else ""
+        sources = tuple(filter(None, (*knowledge.sources, told)))
+        content = json.dumps(knowledge.document(), sort_keys=True).encode()
+        prior_id = f"{NAME}-{hashlib.sha256(content).hexdigest()[:16]}"
+        return Prior(prior_id=prior_id, estimator=NAME, sources=sources, content=knowledge)
+
+    def assess(self, profile: Profile, query: Query) -> Assessment:
+        """Say whether runs of the asked devices are known."""
+        devices = points_of(profile)
+        refusals, groups = refusals_of(query.configurations, tuple(devices))
+        if not groups:
+            nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about", ("observations",))
+            return Assessment(refusal=refusals[0].refusal if refusals else nothing)
+        weakest = min((devices[device] for device in groups), key=_strength)
+        return Assessment(
+            evidence=tuple(_described(device, devices[device]) for device in sorted(groups)),
+            strength=_strength(weakest),
+        )
+
+    def fit(self, profile: Profile, context: Context) -> Model:
+        """Fit every device that was measured."""
+        prior = context.prior
+        knowledge = prior.content if prior is not None and isinstance(prior.content, Knowledge) else shipped()
+        models = {
+            device: DeviceModel(fitted(points, *knowledge.of(device)), knowledge.multiplier(device, INTERVAL_LEVEL))
+            for device, points in points_of(profile).items()
+        }
+        notices = []
+        unknown = sorted(device for device in models if device not in knowledge.offset)
+        if unknown:
+            named = ", ".join(device or "a device that is not stated" for device in unknown)
+            message = f"no other job on {named} is known: how its cluster exchanges gradients is taken from others"
+            notices.append(Notice("CLUSTER_NOT_KNOWN", message))
+        return ScalingModel(models, tuple(notices))
+
+
+def _strength(points: Points) -> float:
+    if len(points) == 1:
+        return ONE_POINT
+    return SEVERAL_NODES if np.any(points.keys[:, 0] > 1.0) else ONE_NODE
+
+
+def _described(device: str, points: Points) -> str:
+    nodes = points.keys[:, 0]
+    reach = f"{nodes.min():.0f} to {nodes.max():.0f} nodes" if nodes.max() > nodes.min() else f"{nodes.max():.0f} nodes"
+    plural = "s" if len(points) > 1 else ""
+    return f"{len(points)} all-reduce configuration{plural} measured on {device or 'a device not stated'} ({reach})"

@@ -1,0 +1,183 @@
+"""Fit of the form and its residual to one job's points: maximum a posteriori, robust to single outliers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+
+from nodewise.plugin import Floats
+from nodewise_scaling.form import Places, log_steps, slopes_of
+from nodewise_scaling.parameters import BOUNDS, COUNT
+from nodewise_scaling.points import Points
+from nodewise_scaling.residual import RESIDUAL_SD, centres_of, coordinates, covariance
+
+__all__ = ["Fitted", "fitted"]
+
+TAIL_DEGREES: Final = 4.0
+"""Degrees of freedom of the prior of each parameter (Student): a job that is unlike the others may say so."""
+
+NOISE_DEGREES: Final = 4.0
+"""The same of a measurement's noise: a point that the others contradict counts less."""
+
+ROUNDS: Final = 3
+"""Fits, each with the outliers of the one before counted for less."""
+
+PSEUDO_ROWS: Final = 20.0
+"""Rows whose noise is as expected, that hold a job's own noise near it."""
+
+LARGEST_CENTRES: Final = 48
+"""Points that the residual is predicted from: a prediction's cost grows with them."""
+
+_ITERATIONS: Final = 40
+_LARGEST_STEP: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """A fitted job.
+
+    Attributes
+    ----------
+    points : Points
+    theta, theta_covariance : (parameters,) and (parameters, parameters)
+    prior_precision : (parameters,) float
+        What the prior weighs in it, for learning.
+    centres, weights, precision : arrays
+        The residual: its centres, what it adds to ln T and to the derivatives, and by how much it lessens the variance.
+    """
+
+    points: Points
+    theta: Floats
+    theta_covariance: Floats
+    prior_precision: Floats
+    centres: Floats
+    weights: Floats
+    precision: Floats
+
+    def predicted(self, at: Places) -> tuple[Floats, Floats]:
+        """Ln of the step over the job's unit, and what predictions are unsure by.
+
+        Returns
+        -------
+        (rows,) float
+            Expected ln T.
+        (parameters, rows) float
+            Deviations by each direction of the parameters, scaled to standard deviations.
+        """
+        log_step, slopes = slopes_of(self.theta, at)
+        near = covariance(coordinates(at), self.centres) @ self.weights
+        root = np.linalg.cholesky(self.theta_covariance)
+        return log_step + near[:, 0], root.T @ (slopes - near[:, 1:].T)
+
+    def residual_covariance(self, at: Places) -> Floats:
+        """(rows, rows) what the residual leaves unsure."""
+        places = coordinates(at)
+        kernel = covariance(places, self.centres)
+        return np.asarray(covariance(places, places) - kernel @ self.precision @ kernel.T)
+
+    def residual_variance(self, at: Places) -> Floats:
+        """(rows,) its diagonal."""
+        kernel = covariance(coordinates(at), self.centres)
+        explained = np.einsum("ij,ij->i", kernel @ self.precision, kernel)
+        return np.asarray(np.maximum(RESIDUAL_SD**2 - explained, 0.0))
+
+
+def fitted(all_points: Points, mean: Floats, sd: Floats) -> Fitted:
+    """Fit a job under a prior of independent parameters."""
+    points = all_points.thinned()
+    at = points.places(points.keys)
+    measured = np.log(points.step_s / points.unit_s)
+    places = coordinates(at)
+    kernel = covariance(places, places)
+    noise = points.noise_variance
+    theta = mean.copy()
+    lower: Floats = np.eye(len(points))
+    for round_ in range(ROUNDS):
+        lower = np.asarray(np.linalg.cholesky(kernel + np.diag(noise)), dtype=np.float64)
+        theta = _climbed(theta, mean, sd, at, measured, lower)
+        if round_ + 1 == ROUNDS:
+            break
+        widened = points.noise_variance * _outlying(measured - log_steps(theta, at), lower)
+        if np.allclose(widened, noise, rtol=0.05):
+            break
+        noise = widened
+    log_step, slopes = slopes_of(theta, at)
+    whitened = _whitened(lower, np.column_stack([slopes.T, measured - log_step]))
+    misfit = float(whitened[:, -1] @ whitened[:, -1])
+    scale = max((PSEUDO_ROWS + misfit) / (PSEUDO_ROWS + len(points)), 0.5)
+    pull = _pull(theta, mean, sd)
+    information = whitened[:, :-1].T @ whitened[:, :-1] / scale + np.diag(pull)
+    centres, weights, precision = _residual(kernel, noise, places, np.column_stack([measured - log_step, slopes.T]))
+    return Fitted(points, theta, _inverse(information), pull, centres, weights, precision)
+
+
+def _outlying(errors: Floats, lower: Floats) -> Floats:
+    """Factor on each point's noise variance by its leave-one-out residual (weights of Student's t)."""
+    inverse = cho_solve((lower, True), np.eye(len(errors)), check_finite=False)
+    squared = (inverse @ errors) ** 2 / np.diag(inverse)
+    return np.asarray(np.maximum((NOISE_DEGREES + squared) / (NOISE_DEGREES + 1.0), 1.0) ** 2)
+
+
+def _pull(theta: Floats, mean: Floats, sd: Floats) -> Floats:
+    """Precision of the prior at a place: less in its tails."""
+    return np.asarray((TAIL_DEGREES + 1.0) / (TAIL_DEGREES + ((theta - mean) / sd) ** 2) / sd**2)
+
+
+def _whitened(lower: Floats, columns: Floats) -> Floats:
+    return np.asarray(solve_triangular(lower, columns, lower=True, check_finite=False))
+
+
+def _climbed(theta: Floats, mean: Floats, sd: Floats, at: Places, measured: Floats, lower: Floats) -> Floats:
+    """Levenberg's and Marquardt's steps within the bounds, from `theta`."""
+
+    def cost(candidate: Floats) -> float:
+        errors = _whitened(lower, measured - log_steps(candidate, at))
+        penalty = (TAIL_DEGREES + 1.0) * np.log1p(((candidate - mean) / sd) ** 2 / TAIL_DEGREES)
+        return float(errors @ errors + penalty.sum())
+
+    best, damping = cost(theta), 1e-3
+    for _ in range(_ITERATIONS):
+        log_step, slopes = slopes_of(theta, at)
+        whitened = _whitened(lower, np.column_stack([slopes.T, measured - log_step]))
+        pull = _pull(theta, mean, sd)
+        curvature = whitened[:, :-1].T @ whitened[:, :-1] + np.diag(pull)
+        ascent = whitened[:, :-1].T @ whitened[:, -1] + (mean - theta) * pull
+        free = ~((theta <= BOUNDS + 1e-9) & (ascent < 0.0))
+        for _ in range(8):
+            step = np.zeros(COUNT)
+            damped = curvature + damping * np.diag(np.diag(curvature))
+            step[free] = np.linalg.solve(damped[np.ix_(free, free)], ascent[free])
+            candidate = np.maximum(theta + np.clip(step, -_LARGEST_STEP, _LARGEST_STEP), BOUNDS)
+            reached = cost(candidate)
+            if reached <= best:
+                break
+            damping *= 8.0
+        else:
+            return theta
+        theta, damping = candidate, max(damping / 6.0, 1e-6)
+        if best - reached < 1e-5 * (1.0 + best):
+            return theta
+        best = reached
+    return theta
+
+
+def _residual(kernel: Floats, noise: Floats, places: Floats, targets: Floats) -> tuple[Floats, Floats, Floats]:
+    """Centres, weights of the targets, and precision: all points, or for many a subset of regressors."""
+    count = len(noise)
+    if count <= LARGEST_CENTRES:
+        inverse = _inverse(kernel + np.diag(noise))
+        return places, inverse @ targets, inverse
+    rows = centres_of(kernel, LARGEST_CENTRES)
+    across, among = kernel[rows], kernel[np.ix_(rows, rows)]
+    ridge = np.eye(LARGEST_CENTRES)
+    information = across / noise @ across.T + among + 1e-10 * ridge
+    weights = np.asarray(np.linalg.solve(information, (across / noise) @ targets), dtype=np.float64)
+    precision = _inverse(among + 1e-8 * ridge) - _inverse(information)
+    return places[rows], weights, precision
+
+
+def _inverse(matrix: Floats) -> Floats:
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)

@@ -1,0 +1,30 @@
+"""The estimator that this package registers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodewise.plugin import EstimatorRecord, hookimpl
+from nodewise_scaling.estimator import ScalingEstimator
+
+__all__ = ["nodewise_estimators"]
+
+VERSION: Final = "1.0"
+"""Of the form, its constants and the shipped prior: another version may predict otherwise from the same profile."""
+
+
+@hookimpl
+def nodewise_estimators() -> list[EstimatorRecord]:
+    """Scaling of all-reduce jobs from observed runs."""
+    return [
+        EstimatorRecord(
+            name="scaling",
+            version=VERSION,
+            description=(
+                "Data-parallel all-reduce jobs from observed runs: compute, exchange inside and across nodes, and a "
+                "prior over jobs and clusters (ALLREDUCE)."
+            ),
+            estimator=ScalingEstimator(),
+            capabilities=frozenset({"sync-mode:allreduce"}),
+        )
+    ]

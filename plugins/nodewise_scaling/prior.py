@@ -1,0 +1,220 @@
+"""What all jobs together teach: where parameters lie, how they differ between jobs, and what is a cluster's own.
+
+Empirical Bayes by expectation and maximisation over the jobs (A. P. Dempster, N. M. Laird and D. B. Rubin, J. Royal
+Stat. Soc. B 39(1), 1977): each job is fitted under the prior of the others' making, the prior is made of the fits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Final
+
+import numpy as np
+
+from nodewise.plugin import Floats
+from nodewise_scaling.fitting import Fitted, fitted
+from nodewise_scaling.parameters import COUNT, FIXED, HYPER_MEAN, HYPER_SD, JOB_SHARE, NAMES
+from nodewise_scaling.points import Points
+
+__all__ = ["HYPER", "Knowledge", "Lesson", "learned", "shipped", "updated"]
+
+HYPER_JOBS: Final = 3.0
+"""Jobs that the hyper-prior weighs in learned spreads."""
+
+HYPER_WEIGHT: Final = 1.5
+"""What it weighs in learned means."""
+
+LEAST_SPREAD: Final = 0.5
+MOST_SPREAD: Final = 1.2
+"""Learned spreads between jobs stay within these multiples of the hyper-prior's: few jobs tell them badly."""
+
+SAME_DEVICE: Final = 4.0
+"""What errors of jobs on the same device weigh in an interval, against those on others."""
+
+UNTRIED_MULTIPLIER: Final = 2.0
+"""Multiplier of an interval that no job has tried."""
+
+_ROUNDS: Final = 8
+_SMALLEST_VARIANCE: Final = 1e-8
+
+Lesson = tuple[str, Points]
+"""A device and the points of one job on it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Knowledge:
+    """A prior over parameters.
+
+    Attributes
+    ----------
+    mean, job_sd, device_sd : (parameters,) float
+        Mean over all, and standard deviations between jobs of a device and between devices.
+    offset, offset_variance : mapping of device to (parameters,) float
+        What is known of a device beyond the mean.
+    scores : tuple of (device, float array, weight)
+        |ln(measured / predicted)| over the predicted deviation, of jobs predicted without knowledge of them.
+    sources : tuple of str
+        What it was learned from, for people.
+    """
+
+    mean: Floats
+    job_sd: Floats
+    device_sd: Floats
+    offset: Mapping[str, Floats] = field(default_factory=dict)
+    offset_variance: Mapping[str, Floats] = field(default_factory=dict)
+    scores: tuple[tuple[str, Floats, float], ...] = ()
+    sources: tuple[str, ...] = ()
+
+    def of(self, device: str) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the parameters of a new job on a device."""
+        if device in self.offset:
+            return self.mean + self.offset[device], np.sqrt(self.job_sd**2 + self.offset_variance[device])
+        return self.mean, np.hypot(self.job_sd, self.device_sd)
+
+    def multiplier(self, device: str, level: float) -> float:
+        """Quantile of the scores, jobs weighing alike: by how many deviations predictions were off."""
+        if not self.scores:
+            return UNTRIED_MULTIPLIER
+        values = np.concatenate([scores for _, scores, _ in self.scores])
+        weights = np.concatenate(
+            [
+                np.full(len(scores), weight * (SAME_DEVICE if name == device else 1.0) / len(scores))
+                for name, scores, weight in self.scores
+            ]
+        )
+        order = np.argsort(values, kind="stable")
+        share = np.cumsum(weights[order]) / weights.sum()
+        return float(values[order][min(int(np.searchsorted(share, level)), len(values) - 1)])
+
+    def document(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "parameters": list(NAMES),
+            "mean": self.mean.tolist(),
+            "job_sd": self.job_sd.tolist(),
+            "device_sd": self.device_sd.tolist(),
+            "offset": {device: values.tolist() for device, values in sorted(self.offset.items())},
+            "offset_variance": {device: values.tolist() for device, values in sorted(self.offset_variance.items())},
+            "scores": [[device, np.round(scores, 3).tolist(), weight] for device, scores, weight in self.scores],
+            "sources": list(self.sources),
+        }
+
+    @staticmethod
+    def from_document(document: Mapping[str, Any]) -> Knowledge:
+        """From plain values.
+
+        Raises
+        ------
+        ValueError
+            They are of other parameters.
+        """
+        if tuple(document["parameters"]) != NAMES:
+            message = f"the prior is of parameters {document['parameters']!r}, not of {list(NAMES)!r}"
+            raise ValueError(message)
+        return Knowledge(
+            mean=np.array(document["mean"]),
+            job_sd=np.array(document["job_sd"]),
+            device_sd=np.array(document["device_sd"]),
+            offset={device: np.array(values) for device, values in document["offset"].items()},
+            offset_variance={device: np.array(values) for device, values in document["offset_variance"].items()},
+            scores=tuple((device, np.array(scores), weight) for device, scores, weight in document["scores"]),
+            sources=tuple(document["sources"]),
+        )
+
+
+HYPER: Final = Knowledge(
+    mean=HYPER_MEAN,
+    job_sd=HYPER_SD * np.sqrt(JOB_SHARE),
+    device_sd=HYPER_SD * np.sqrt(1.0 - JOB_SHARE),
+    sources=("no profile: a hyper-prior set by hand",),
+)
+
+
+@lru_cache(maxsize=1)
+def shipped() -> Knowledge:
+    """The prior that comes with the package; its sources name the tables that it was learned from."""
+    text = resources.files("nodewise_scaling").joinpath("shipped_prior.json").read_text(encoding="utf-8")
+    return Knowledge.from_document(json.loads(text))
+
+
+def learned(lessons: Sequence[Lesson], sources: tuple[str, ...] = ()) -> Knowledge:
+    """Learn a prior from jobs, beginning with the hyper-prior."""
+    devices = sorted({device for device, _ in lessons})
+    offset = {device: np.zeros(COUNT) for device in devices}
+    offset_variance = {device: np.zeros(COUNT) for device in devices}
+    mean = HYPER_MEAN.copy()
+    job_variance = HYPER_SD**2 * JOB_SHARE
+    device_variance = np.maximum(HYPER_SD**2 * (1.0 - JOB_SHARE), _SMALLEST_VARIANCE)
+    for _ in range(_ROUNDS):
+        fits = [fitted(points, mean + offset[device], np.sqrt(job_variance)) for device, points in lessons]
+        for device in devices:
+            members = [fit for (name, _), fit in zip(lessons, fits, strict=True) if name == device]
+            offset[device], offset_variance[device] = _offset(
+                members, mean, offset[device], np.zeros(COUNT), device_variance, job_variance
+            )
+        apart = np.array([fit.theta - offset[device] for (device, _), fit in zip(lessons, fits, strict=True)])
+        pull = HYPER_WEIGHT / HYPER_SD**2
+        mean = (HYPER_MEAN * pull + apart.sum(axis=0) / job_variance) / (pull + len(fits) / job_variance)
+        unsure = np.array([np.diag(fit.theta_covariance) for fit in fits])
+        usual = HYPER_JOBS * JOB_SHARE * HYPER_SD**2 * 0.5
+        job_variance = (usual + ((apart - mean) ** 2 + unsure).sum(axis=0)) / (HYPER_JOBS * 0.5 + len(fits))
+        limits = HYPER_SD**2 * JOB_SHARE
+        job_variance = np.clip(job_variance, LEAST_SPREAD**2 * limits, MOST_SPREAD**2 * limits)
+        for index in FIXED:
+            mean[index], job_variance[index] = HYPER_MEAN[index], HYPER_SD[index] ** 2
+            for device in devices:
+                offset[device][index] = 0.0
+        spread = sum((offset[device] ** 2 + offset_variance[device] for device in devices), start=np.zeros(COUNT))
+        usual = HYPER_JOBS * (1.0 - JOB_SHARE) * HYPER_SD**2 * 0.5
+        device_variance = np.maximum((usual + spread) / (HYPER_JOBS * 0.5 + len(devices)), _SMALLEST_VARIANCE)
+    return Knowledge(
+        mean=mean,
+        job_sd=np.sqrt(job_variance),
+        device_sd=np.sqrt(device_variance),
+        offset=offset,
+        offset_variance=offset_variance,
+        sources=sources,
+    )
+
+
+def updated(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
+    """The same with the devices of more jobs; means and spreads stay."""
+    by_device: dict[str, list[Points]] = {}
+    for device, points in lessons:
+        by_device.setdefault(device, []).append(points)
+    offset, offset_variance = dict(knowledge.offset), dict(knowledge.offset_variance)
+    for device, several in sorted(by_device.items()):
+        before = offset.get(device, np.zeros(COUNT))
+        variance = offset_variance.get(device, knowledge.device_sd**2)
+        mean, sd = knowledge.mean + before, np.sqrt(knowledge.job_sd**2 + variance)
+        members = [fitted(points, mean, sd) for points in several]
+        offset[device], offset_variance[device] = _offset(
+            members, knowledge.mean, before, before, variance, knowledge.job_sd**2
+        )
+    return Knowledge(
+        mean=knowledge.mean,
+        job_sd=knowledge.job_sd,
+        device_sd=knowledge.device_sd,
+        offset=offset,
+        offset_variance=offset_variance,
+        scores=knowledge.scores,
+        sources=knowledge.sources,
+    )
+
+
+def _offset(
+    members: Sequence[Fitted], mean: Floats, centre: Floats, before: Floats, variance: Floats, job_variance: Floats
+) -> tuple[Floats, Floats]:
+    """Mean and variance of a device's offset, from what its jobs' data alone say of each parameter."""
+    total, weight = before / variance, 1.0 / variance
+    for fit in members:
+        own = np.maximum(1.0 / np.diag(fit.theta_covariance) - fit.prior_precision, 1e-9)
+        beyond = (fit.theta - mean - centre) * fit.prior_precision / own
+        said = fit.theta + np.clip(beyond, -4.0 * HYPER_SD, 4.0 * HYPER_SD) - mean
+        precision = 1.0 / (job_variance + 1.0 / own)
+        total, weight = total + precision * said, weight + precision
+    return total / weight, 1.0 / weight
