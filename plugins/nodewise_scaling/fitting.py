@@ -28,7 +28,7 @@ ROUNDS: Final = 3
 PSEUDO_ROWS: Final = 20.0
 """Rows whose noise is as expected, that hold a job's own noise near it."""
 
-LARGEST_CENTRES: Final = 48
+LARGEST_CENTRES: Final = 32
 """Points that the residual is predicted from: a prediction's cost grows with them."""
 
 _ITERATIONS: Final = 40
@@ -85,8 +85,11 @@ class Fitted:
         return np.asarray(np.maximum(RESIDUAL_SD**2 - explained, 0.0))
 
 
-def fitted(all_points: Points, mean: Floats, sd: Floats) -> Fitted:
-    """Fit a job under a prior of independent parameters."""
+def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Floats = BOUNDS) -> Fitted:
+    """Fit a job under a prior of independent parameters, within physical bounds.
+
+    Whoever learns a prior from fits takes none: what is cut off at a bound would shift its mean.
+    """
     points = all_points.thinned()
     at = points.places(points.keys)
     measured = np.log(points.step_s / points.unit_s)
@@ -97,7 +100,7 @@ def fitted(all_points: Points, mean: Floats, sd: Floats) -> Fitted:
     lower: Floats = np.eye(len(points))
     for round_ in range(ROUNDS):
         lower = np.asarray(np.linalg.cholesky(kernel + np.diag(noise)), dtype=np.float64)
-        theta = _climbed(theta, mean, sd, at, measured, lower)
+        theta = _climbed(theta, (mean, sd, bounds), at, measured, lower)
         if round_ + 1 == ROUNDS:
             break
         widened = points.noise_variance * _outlying(measured - log_steps(theta, at), lower)
@@ -130,8 +133,11 @@ def _whitened(lower: Floats, columns: Floats) -> Floats:
     return np.asarray(solve_triangular(lower, columns, lower=True, check_finite=False))
 
 
-def _climbed(theta: Floats, mean: Floats, sd: Floats, at: Places, measured: Floats, lower: Floats) -> Floats:
-    """Levenberg's and Marquardt's steps within the bounds, from `theta`."""
+def _climbed(
+    theta: Floats, limits: tuple[Floats, Floats, Floats], at: Places, measured: Floats, lower: Floats
+) -> Floats:
+    """Levenberg's and Marquardt's steps from `theta`, under a prior's mean and deviation, and within bounds."""
+    mean, sd, bounds = limits
 
     def cost(candidate: Floats) -> float:
         errors = _whitened(lower, measured - log_steps(candidate, at))
@@ -145,12 +151,12 @@ def _climbed(theta: Floats, mean: Floats, sd: Floats, at: Places, measured: Floa
         pull = _pull(theta, mean, sd)
         curvature = whitened[:, :-1].T @ whitened[:, :-1] + np.diag(pull)
         ascent = whitened[:, :-1].T @ whitened[:, -1] + (mean - theta) * pull
-        free = ~((theta <= BOUNDS + 1e-9) & (ascent < 0.0))
+        free = ~((theta <= bounds + 1e-9) & (ascent < 0.0))
         for _ in range(8):
             step = np.zeros(COUNT)
             damped = curvature + damping * np.diag(np.diag(curvature))
             step[free] = np.linalg.solve(damped[np.ix_(free, free)], ascent[free])
-            candidate = np.maximum(theta + np.clip(step, -_LARGEST_STEP, _LARGEST_STEP), BOUNDS)
+            candidate = np.maximum(theta + np.clip(step, -_LARGEST_STEP, _LARGEST_STEP), bounds)
             reached = cost(candidate)
             if reached <= best:
                 break

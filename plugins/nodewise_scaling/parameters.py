@@ -49,7 +49,7 @@ PARAMETERS: Final = (
     Parameter(name="intra_slope", meaning="power of (workers of the node - 1) in it",
               mean=0.8, sd=0.4, job_share=0.97, least=0.0),
     Parameter(name="inter", meaning="ln of the exchange across 4 nodes over that inside a node",
-              mean=0.2, sd=1.2, job_share=0.5, least=-6.0),
+              mean=-0.5, sd=1.2, job_share=0.5, least=-6.0),
     Parameter(name="inter_slope", meaning="power of nodes in it: latency per hop, contention of the fabric",
               mean=0.2, sd=0.2, job_share=0.97, least=0.0),
     Parameter(name="inter_workers", meaning="power of workers per node in it: they share the node's link",

@@ -38,6 +38,11 @@ SAME_DEVICE: Final = 4.0
 UNTRIED_MULTIPLIER: Final = 2.0
 """Multiplier of an interval that no job has tried."""
 
+UNKNOWN_DEVICE: Final = 1.5
+"""What the multiplier of a device without scores of its own is wider by: its cluster may be unlike any."""
+
+NO_BOUNDS: Final = np.full(COUNT, -np.inf)
+
 _ROUNDS: Final = 8
 _SMALLEST_VARIANCE: Final = 1e-8
 
@@ -88,7 +93,8 @@ class Knowledge:
         )
         order = np.argsort(values, kind="stable")
         share = np.cumsum(weights[order]) / weights.sum()
-        return float(values[order][min(int(np.searchsorted(share, level)), len(values) - 1)])
+        found = float(values[order][min(int(np.searchsorted(share, level)), len(values) - 1)])
+        return found if any(name == device for name, _, _ in self.scores) else UNKNOWN_DEVICE * found
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
@@ -150,7 +156,9 @@ def learned(lessons: Sequence[Lesson], sources: tuple[str, ...] = ()) -> Knowled
     job_variance = HYPER_SD**2 * JOB_SHARE
     device_variance = np.maximum(HYPER_SD**2 * (1.0 - JOB_SHARE), _SMALLEST_VARIANCE)
     for _ in range(_ROUNDS):
-        fits = [fitted(points, mean + offset[device], np.sqrt(job_variance)) for device, points in lessons]
+        fits = [
+            fitted(points, mean + offset[device], np.sqrt(job_variance), bounds=NO_BOUNDS) for device, points in lessons
+        ]
         for device in devices:
             members = [fit for (name, _), fit in zip(lessons, fits, strict=True) if name == device]
             offset[device], offset_variance[device] = _offset(
@@ -191,7 +199,7 @@ def updated(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
         before = offset.get(device, np.zeros(COUNT))
         variance = offset_variance.get(device, knowledge.device_sd**2)
         mean, sd = knowledge.mean + before, np.sqrt(knowledge.job_sd**2 + variance)
-        members = [fitted(points, mean, sd) for points in several]
+        members = [fitted(points, mean, sd, bounds=NO_BOUNDS) for points in several]
         offset[device], offset_variance[device] = _offset(
             members, knowledge.mean, before, before, variance, knowledge.job_sd**2
         )
