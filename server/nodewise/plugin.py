@@ -54,6 +54,7 @@ __all__ = [
     "BASIC_COLUMNS",
     "DEGREES",
     "ENTRY_POINT_GROUP",
+    "MEASUREMENT_LOG_SPREAD",
     "PLUGIN_API_VERSION",
     "UNKNOWN",
     "UNSTATED",
@@ -66,6 +67,7 @@ __all__ = [
     "Configurations",
     "Context",
     "Corpus",
+    "CovariantModel",
     "CurrentAllocation",
     "Curves",
     "Diagnoser",
@@ -146,6 +148,10 @@ BASIC_COLUMNS: Final = frozenset(
     }
 )
 """Columns of Configurations that an estimator takes into account, or refuses row by row, unless it says more."""
+
+MEASUREMENT_LOG_SPREAD: Final = 0.04
+"""Standard deviation of ln(step time) of one measurement, where a model does not say: single runs that are repeated
+differ by about 4 % (docs/estimators/queueing.md)."""
 
 _PROJECT: Final = "nodewise"
 hookimpl = pluggy.HookimplMarker(_PROJECT)
@@ -286,6 +292,29 @@ class WarmingEstimator(Estimator, Protocol):
 
     def warm_up(self) -> None:
         """Compile or load it. Called once in each process of a server before it serves; what it raises is logged."""
+        ...
+
+
+@runtime_checkable
+class CovariantModel(Model, Protocol):
+    """Optional: a model that knows how its errors hang together, so that it can be told what a measurement would teach.
+
+    Without it the service assumes errors that are the more alike the closer two configurations are in scale
+    (``estimation.suggest``).
+    """
+
+    @property
+    def measurement_log_spread(self) -> float:
+        """Standard deviation of ln(measured step time) - ln(true step time) of one measurement, 0 or more."""
+        return MEASUREMENT_LOG_SPREAD
+
+    def log_covariance(self, configurations: Configurations, options: Options) -> Floats:
+        """Covariance of ln(true step time) - ln(predicted step time), of shape (rows, rows).
+
+        Symmetric and positive semi-definite. Pure, as ``predict``; rows and columns that ``predict`` refuses hold 0.
+        It is about the true step time: nothing of a single measurement's noise is in it, even where ``log_spread``
+        holds some.
+        """
         ...
 
 

@@ -23,6 +23,7 @@ from nodewise.estimation.models import Fitted, Flights, ModelKey, circle, fittin
 from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Question
 from nodewise.estimation.registry import Loaded, Registry
 from nodewise.estimation.resolve import MAX_WORKERS, Defaults, defaults_of, resolved
+from nodewise.estimation.suggest import Suggestions, Wish, covariance_of, refusal_of, suggested
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Model, Prior, Query
 from nodewise.ports.cache import LruCache
 from nodewise.ports.clock import Clock, SystemClock
@@ -261,6 +262,24 @@ class Engine:
             known = assembled(question, configurations, predictions, fitted)
             self._answers.put(key, known, len(configurations) or 1)
         return known
+
+    def suggest(self, question: Question, wish: Wish) -> Suggestions:
+        """What to measure next. Takes up to seconds: for a thread.
+
+        Raises
+        ------
+        NodewiseError
+            As ``answer``; the first refusal where every row is refused; DEADLINE_EXCEEDED.
+        """
+        prepared = self.prepared(question)
+        answer = self.complete(prepared)
+        refusal = refusal_of(answer.predictions)
+        if refusal is not None:
+            raise NodewiseError.refused(refusal)
+        loaded = self.estimator(prepared.fitted.basis.estimator)
+        shown = _shown(loaded, question.profile, prepared.configurations)
+        covariance = covariance_of(loaded, prepared.fitted.model, shown, answer, question.options)
+        return suggested(question, answer, covariance, wish)
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a question about the profile's own configurations would need."""

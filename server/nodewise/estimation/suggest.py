@@ -1,0 +1,573 @@
+"""What to measure next: what each measurement is expected to teach, by preposterior analysis, and what it costs.
+
+ln(step time) of the answered rows is taken as jointly normal around the predictions. A measurement of one row moves all
+rows that hang together with it, and may so turn the decision of the objective; its worth is by how much the regret of
+the decision is then expected to fall (the expected value of sample information: Raiffa and Schlaifer, Applied
+Statistical Decision Theory, 1961). Expectations are means over seeded samples: the same question has the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from nodewise.domain.budget import Budget
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.objective import HighestThroughput, Objective
+from nodewise.domain.predictions import Notice, Options, Predictions
+from nodewise.domain.workload import Workload
+from nodewise.estimation.check import MOST_LOG_SPREAD, is_a
+from nodewise.estimation.derived import derived
+from nodewise.estimation.faults import failure, told
+from nodewise.estimation.ignored import Shown
+from nodewise.estimation.objectives import judged
+from nodewise.estimation.question import Answer, Basis, Question
+from nodewise.estimation.registry import Loaded
+from nodewise.plugin import MEASUREMENT_LOG_SPREAD, CovariantModel, EstimatorRecord, Model
+
+__all__ = [
+    "HIGHEST_THROUGHPUT",
+    "MOST_ROWS",
+    "MOST_SUGGESTIONS",
+    "LogCovariance",
+    "Suggestion",
+    "Suggestions",
+    "Wish",
+    "assumed_covariance",
+    "covariance_of",
+    "measured",
+    "refusal_of",
+    "suggested",
+]
+
+HIGHEST_THROUGHPUT: Final = Objective(rule=HighestThroughput())
+"""Objective of a question that states none."""
+MOST_ROWS: Final = 1024
+"""Rows that may be weighed against each other: their covariance is decomposed, the time of which grows with the third
+power of their number (about half a second here)."""
+MOST_SUGGESTIONS: Final = 3
+"""Suggestions of one answer: each further one rests on measurements that are not made yet."""
+DRAWS: Final = 256
+DRAWS_OF_MANY: Final = 64
+MANY_ROWS: Final = 128
+"""Samples of the truth, in antithetic pairs: fewer where there are more than ``MANY_ROWS`` rows. For each candidate the
+objective is applied so often: a suggestion among 16 rows takes a tenth of a second, one among 1,024 about a second."""
+CANDIDATES: Final = 48
+"""Rows whose measurement is weighed against the decision, besides the recommended one."""
+CONTENDERS: Final = 16
+"""Candidates that are kept because they are the right decision in some sample, whatever their measurement costs."""
+LEAST_REGRET_FALL: Final = 1e-4
+"""Share of the throughput below which a fall of regret is no reason to run anything: 0.01 %."""
+KNOWN_SHARE: Final = 0.1
+"""A row whose variance is at most this share of a measurement's is known: measuring it would say less than is known."""
+CORRELATION_SCALE: Final = math.log(4.0)
+"""Distance in ln(workers), and in ln(batch), over which assumed errors keep 1/e of their correlation."""
+LEAST_SHARE_LEFT: Final = 1e-12
+"""Share of a variance that any measurement leaves: an objective with a confidence passes over rows without a spread."""
+LEAST_NOISE: Final = 1e-9
+"""Noise in ln(step time) that stands for none at all."""
+SYMMETRY_TOLERANCE: Final = 1e-6
+"""Asymmetry and negative eigenvalues of a model's covariance that count as rounding, per largest variance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How many measurements are wanted, and how one is made.
+
+    Attributes
+    ----------
+    count : int
+        At most so many suggestions, 1 to ``MOST_SUGGESTIONS``.
+    start_up_s : float
+        Seconds to start a run, in which its nodes are held.
+    run_steps : int
+        Steps of a run: one worker's cycles where a step is its mini-batch (ASYNC, HYBRID), else global batches.
+    """
+
+    count: int = 1
+    start_up_s: float = 0.0
+    run_steps: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """A measurement worth making.
+
+    Attributes
+    ----------
+    row : int
+        Row of the question.
+    cost_node_s : float
+        Nodes held, times start-up and steps.
+    expected_regret_fall : float
+        Expected fall of the decision's regret, as a share of the best throughput; at least 0.
+    expected_width_fall : float
+        Expected fall of ln(upper / lower), averaged over the answered rows; at least 0.
+    why : str
+        For people.
+    """
+
+    row: int
+    nodes: int
+    workers: int
+    cost_node_s: float
+    expected_regret_fall: float
+    expected_width_fall: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Suggestions:
+    """The next measurements, best first; none where nothing could be learned, and a notice says why.
+
+    ``expected_regret`` is that of deciding now, as a share of the best throughput.
+    """
+
+    suggestions: tuple[Suggestion, ...]
+    expected_regret: float
+    notices: tuple[Notice, ...]
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogCovariance:
+    """How the errors of the answered rows hang together.
+
+    Attributes
+    ----------
+    values : float, of shape (answered rows, answered rows)
+        Covariance of ln(true step time) - ln(predicted step time).
+    measurement_log_spread : float
+        Standard deviation of one measurement of ln(step time).
+    """
+
+    values: Floats
+    measurement_log_spread: float = MEASUREMENT_LOG_SPREAD
+
+
+def refusal_of(predictions: Predictions) -> Refusal | None:
+    """Why nothing can be suggested: what refuses the first row where none is answered; None = some are."""
+    if predictions.answered.any():
+        return None
+    if predictions.refusals:
+        return min(predictions.refusals, key=lambda refusal: min(refusal.rows, default=len(predictions))).refusal
+    return Refusal(Reason.OBJECTIVE_UNREACHABLE, "no row fits into memory: there is nothing to run")
+
+
+def covariance_of(
+    loaded: Loaded[EstimatorRecord], model: Model, shown: Shown, answer: Answer, options: Options
+) -> LogCovariance:
+    """How the errors of a model's answered rows hang together: as it says, else as is assumed.
+
+    Parameters
+    ----------
+    shown : Shown
+        What the model was asked about.
+
+    Raises
+    ------
+    NodewiseError
+        ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT naming what is wrong, or what the model raises.
+    """
+    answered = as_ints(np.flatnonzero(answer.predictions.answered))
+    try:
+        if not isinstance(model, CovariantModel):
+            return assumed_covariance(answer.configurations.take(answered), answer.predictions.log_spread[answered])
+        values: Any = model.log_covariance(shown.configurations, options)
+        noise: Any = model.measurement_log_spread
+    except NodewiseError as error:
+        raise told(loaded, "log_covariance", error) from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
+        raise failure(loaded, "log_covariance", error) from None
+    wrong = _wrong_with(values, noise, len(shown.configurations))
+    if wrong is not None:
+        name = loaded.record.name
+        message = f"estimator {name!r} answered with something that cannot be true: {wrong}"
+        raise NodewiseError(Reason.ESTIMATOR_INVALID_RESULT, message, {"estimator": name, "problem": wrong})
+    places = answered if shown.rows is None else np.searchsorted(shown.rows, answered)
+    return LogCovariance(as_floats(values[np.ix_(places, places)]), float(noise))
+
+
+def _wrong_with(values: Any, noise: Any, rows: int) -> str | None:
+    """What is wrong with a model's covariance and noise; None = nothing."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+        return f"log_covariance is a {type(values).__name__} instead of an array of floats"
+    if values.shape != (rows, rows):
+        return f"log_covariance has shape {values.shape} for {rows} rows"
+    if not np.isfinite(values).all():
+        return "log_covariance is not finite"
+    most = float(values.diagonal().max(initial=0.0))
+    if most > MOST_LOG_SPREAD**2:
+        return f"log_covariance has a variance above {MOST_LOG_SPREAD:g} squared"
+    if np.abs(values - values.T).max(initial=0.0) > SYMMETRY_TOLERANCE * most:
+        return "log_covariance is not symmetric"
+    if rows and np.linalg.eigvalsh(values).min() < -SYMMETRY_TOLERANCE * most:
+        return "log_covariance is not positive semi-definite"
+    if not (is_a(noise, float) or is_a(noise, int)) or not 0.0 <= noise <= MOST_LOG_SPREAD:
+        return f"measurement_log_spread is no number from 0 to {MOST_LOG_SPREAD:g}"
+    return None
+
+
+def assumed_covariance(configurations: Configurations, log_spread: Floats) -> LogCovariance:
+    """How errors hang together where the model does not say: the more, the closer two rows are in scale.
+
+    ``cov_ij = spread_i spread_j exp(-d_ij)`` with ``d_ij = |ln(workers_i / workers_j)| / ln 4 + |ln(batch_i / batch_j)|
+    / ln 4``, and 1 more for another device, synchronisation, or number of servers; a batch per worker that is not known
+    counts as one sample, and as another than any known one. A model is wrong in a constant (a
+    bandwidth, a compute time) that many rows share, so its errors are alike where the same constant dominates, and that
+    changes with the ratio of scales, not with their difference: a correlation of 1/e at four times the workers lets a
+    measurement at 8 workers say much of 6 and 12 and little of 1 and 64. No source has measured that length; it is an
+    assumption between independent errors, which would have every row measured, and equal ones, which would let one row
+    stand for all. It is positive semi-definite, as a product of exponential kernels of one dimension each.
+
+    Parameters
+    ----------
+    configurations : Configurations
+        Resolved rows.
+    log_spread : float
+        Standard deviation of ln(step time) of each.
+    """
+    rates = derived(configurations)
+    batch = rates.samples_per_step / rates.minibatches_per_step
+    kinds = np.stack(
+        [
+            configurations.device_index.astype(np.float64),
+            configurations.sync_mode,
+            configurations.parameter_servers,
+            batch > 0,
+        ]
+    )
+    other = (kinds[:, :, np.newaxis] != kinds[:, np.newaxis, :]).any(axis=0)
+    scales = (np.log(np.maximum(configurations.workers, 1)), np.log(np.where(batch > 0, batch, 1.0)))
+    distance = other + sum(np.abs(np.subtract.outer(scale, scale)) for scale in scales) / CORRELATION_SCALE
+    return LogCovariance(as_floats(np.outer(log_spread, log_spread) * np.exp(-distance)))
+
+
+def measured(covariance: Floats, row: int, noise: float) -> Floats:
+    """The covariance that is left when a row was measured once.
+
+    ``C - c c' / (c_row + noise^2)`` with ``c`` the row's column: the normal distribution conditioned on the
+    measurement, whatever it finds. Rounding is cleared: symmetric, no variance below 0.
+    """
+    column = covariance[:, row]
+    total = column[row] + noise**2
+    if total <= 0.0:
+        return covariance
+    left: Floats = covariance - np.outer(column, column) / total
+    left = 0.5 * (left + left.T)
+    np.fill_diagonal(left, np.maximum(left.diagonal(), 0.0))
+    return left
+
+
+def suggested(question: Question, answer: Answer, covariance: LogCovariance, wish: Wish) -> Suggestions:
+    """The next measurements, best first.
+
+    Ranked by the expected fall of regret per node-second; where no measurement is expected to improve the decision, by
+    the expected fall of the interval's width per node-second. Each further suggestion rests on those before it being
+    made, with what they find left open. The order of the question's rows changes nothing.
+
+    Parameters
+    ----------
+    question : Question
+        With an objective.
+    answer : Answer
+        To that question, with at least one answered row.
+    covariance : LogCovariance
+        Of the answered rows, in their order.
+
+    Raises
+    ------
+    NodewiseError
+        DEADLINE_EXCEEDED: a shorter search would be another answer.
+    """
+    found = _Search(question, answer, covariance, wish)
+    chosen, regret = found.best()
+    notices = answer.notices
+    if not chosen:
+        notices = (*notices, _nothing(covariance))
+    return Suggestions(suggestions=chosen, expected_regret=regret, notices=notices, basis=answer.basis)
+
+
+def _nothing(covariance: LogCovariance) -> Notice:
+    """Why no measurement is suggested."""
+    if not covariance.values.any():
+        return Notice("NO_SPREAD", "the model states no spread: what a measurement would teach cannot be told")
+    message = "every row is known better than a measurement would tell it: nothing is worth measuring"
+    return Notice("NOTHING_TO_MEASURE", message)
+
+
+class _Decision:
+    """What the objective recommends under a vector of step times, and what is lost by recommending something else.
+
+    Rows are those that were answered.
+    """
+
+    def __init__(
+        self, objective: Objective, configurations: Configurations, predictions: Predictions, workload: Workload
+    ) -> None:
+        rates = derived(configurations)
+        counted = rates.samples_per_step if rates.batch_known else rates.minibatches_per_step
+        self._objective, self._workload = objective, workload
+        self._configurations, self._predictions = configurations, predictions
+        self._samples = rates.cycles_per_step * rates.samples_per_step
+        self._minibatches = rates.cycles_per_step * rates.minibatches_per_step
+        self._counted = rates.cycles_per_step * counted
+
+    def row(self, log_step: Floats, log_spread: Floats) -> int:
+        """The recommended row, -1 where none meets the objective."""
+        step_s = np.exp(log_step)
+        verdict = judged(
+            self._objective,
+            self._configurations,
+            replace(self._predictions, step_s=step_s, log_spread=log_spread),
+            self._samples / step_s,
+            self._minibatches / step_s,
+            self._workload,
+        )
+        return -1 if verdict.recommendation is None else verdict.recommendation.row
+
+    def losses(self, log_steps: Floats, best: Ints) -> Floats:
+        """What each recommendation loses in each truth: |X(row) - X(best)| / X(best), X the true rate.
+
+        Parameters
+        ----------
+        log_steps : float, of shape (truths, rows)
+            ln(step time).
+        best : int
+            The right row in each truth, -1 = none.
+
+        Returns
+        -------
+        float, of shape (truths, rows + 1)
+            1 where a row is recommended and none should be; in the last column, that of no row, 1 where one should be.
+        """
+        truths, rows = log_steps.shape
+        log_rates = np.log(self._counted) - log_steps
+        right = log_rates[np.arange(truths), best][:, np.newaxis]
+        found = np.where(best[:, np.newaxis] >= 0, np.abs(np.expm1(log_rates - right)), 1.0)
+        return np.column_stack([found, best >= 0]).reshape(truths, rows + 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Samples:
+    """Truths that may hold now, with the noise of a measurement in each.
+
+    Attributes
+    ----------
+    log_steps : float, of shape (truths, rows)
+        ln(step time).
+    deviates : float
+        Noise of ln(step time), one for each truth.
+    best : int
+        The right row in each truth, -1 = none.
+    losses : float, of shape (truths, rows + 1)
+        Of each recommendation (``_Decision.losses``).
+    """
+
+    log_steps: Floats
+    deviates: Floats
+    best: Ints
+    losses: Floats
+
+
+class _Search:
+    """One search for measurements.
+
+    Rows are the answered ones, brought into an order of their own (``_order``), so that the samples do not depend on
+    that of the question; ``places`` are their rows in the question.
+    """
+
+    def __init__(self, question: Question, answer: Answer, covariance: LogCovariance, wish: Wish) -> None:
+        answered = np.flatnonzero(answer.predictions.answered)
+        order = _order(answer, answered, covariance.values.diagonal())
+        self._places = answered[order]
+        self._configurations = answer.configurations.take(as_ints(self._places))
+        self._covariance = covariance.values[np.ix_(order, order)]
+        self._noise = covariance.measurement_log_spread
+        predictions = answer.predictions
+        step_s, self._log_spread = predictions.step_s[self._places], predictions.log_spread[self._places]
+        once_s = 0.0 if predictions.once_s is None else predictions.once_s[self._places]
+        self._log_step = np.log(step_s)
+        self._decision = _Decision(
+            question.objective or HIGHEST_THROUGHPUT,
+            self._configurations,
+            Predictions.of(step_s, log_spread=self._log_spread, once_s=once_s),
+            question.profile.workload,
+        )
+        self._costs = self._configurations.nodes_held() * (wish.start_up_s + wish.run_steps * step_s)
+        self._wish = wish
+        self._deviations = float(-ndtri((1.0 - question.coverage) / 2.0))
+        self._budget = question.options.budget
+        generator = np.random.default_rng(question.options.seed % 2**64)
+        draws = DRAWS if len(step_s) <= MANY_ROWS else DRAWS_OF_MANY
+        half = generator.standard_normal((draws // 2, len(step_s) + 1))
+        self._normal = np.concatenate([half, -half])
+
+    def best(self) -> tuple[tuple[Suggestion, ...], float]:
+        """The suggestions, best first, and the expected regret of deciding now."""
+        covariance, expected_regret = self._covariance, 0.0
+        chosen: list[int] = []
+        suggestions: list[Suggestion] = []
+        for number in range(self._wish.count):
+            _in_time(self._budget, f"{number} of {self._wish.count} suggestions were found in time")
+            samples = self._samples(covariance)
+            spread = self._spread(covariance.diagonal())
+            decided = self._decision.row(self._log_step, spread)
+            regret = float(samples.losses[:, decided].mean())
+            expected_regret = expected_regret if number else regret
+            width_falls = self._width_falls(covariance)
+            open_rows = covariance.diagonal() > KNOWN_SHARE * self._noise**2
+            open_rows[chosen] = False
+            candidates = self._candidates(open_rows, width_falls, decided, samples)
+            if not candidates:
+                break
+            falls = [self._regret_fall(covariance, row, decided, samples) for row in candidates]
+            row, fall = self._first(candidates, falls, width_falls)
+            suggestions.append(self._suggestion(row, fall, float(width_falls[row]), regret, first=not number))
+            chosen.append(row)
+            covariance = measured(covariance, row, self._noise)
+        return tuple(suggestions), expected_regret
+
+    def _samples(self, covariance: Floats) -> _Samples:
+        """Truths drawn from the rows' joint distribution, and the row that is best in each."""
+        values, vectors = np.linalg.eigh(covariance)
+        # The symmetric root: another one would depend on the signs that the decomposition happens to give its vectors.
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        log_steps = self._log_step + self._normal[:, :-1] @ root
+        certain = np.zeros(len(self._log_step))
+        best = as_ints([self._decision.row(truth, certain) for truth in log_steps])
+        losses = self._decision.losses(log_steps, best)
+        return _Samples(log_steps, self._noise * self._normal[:, -1], best, losses)
+
+    def _spread(self, variance: Floats) -> Floats:
+        """The predictions' own spread, as far as the variance is left of what it was."""
+        before = self._covariance.diagonal()
+        left = np.divide(variance, before, out=np.ones(len(before)), where=before > 0.0)
+        return np.asarray(self._log_spread * np.sqrt(np.clip(left, LEAST_SHARE_LEFT, 1.0)))
+
+    def _regret_fall(self, covariance: Floats, row: int, decided: int, samples: _Samples) -> float:
+        """Expected fall of the regret when a row was measured.
+
+        Each sample is measured once. What a decision loses then is its mean over all samples, each weighted with the
+        likelihood that it would have been measured so: one sample alone would say nothing of rows that the measurement
+        does not concern, and chance would look like worth.
+        """
+        _in_time(self._budget, "not every row was weighed in time")
+        gain = covariance[:, row] / (covariance[row, row] + self._noise**2)
+        truths = samples.log_steps[:, row]
+        found = truths + samples.deviates
+        spread = self._spread(covariance.diagonal() - gain * covariance[:, row])
+        decisions = [
+            self._decision.row(self._log_step + gain * by, spread) for by in (found - self._log_step[row]).tolist()
+        ]
+        saved = samples.losses[:, decided] - samples.losses[:, decisions].T
+        if not saved.any():
+            return 0.0
+        weights = _likelihoods(found, truths, self._noise)
+        return max(0.0, float((weights * saved).sum(axis=1).mean()))
+
+    def _width_falls(self, covariance: Floats) -> Floats:
+        """Expected fall of the mean ln(upper / lower) when each row is measured."""
+        variance = covariance.diagonal()
+        total = variance + self._noise**2
+        explained = np.divide(covariance**2, total, out=np.zeros_like(covariance), where=total > 0.0)
+        left = np.sqrt(np.maximum(variance[:, np.newaxis] - explained, 0.0))
+        falls = np.sqrt(variance)[:, np.newaxis] - left
+        return np.asarray(2.0 * self._deviations * np.maximum(falls, 0.0).mean(axis=0))
+
+    def _candidates(
+        self, open_rows: NDArray[np.bool_], width_falls: Floats, decided: int, samples: _Samples
+    ) -> list[int]:
+        """Rows that are weighed: the recommended one, those that may be the right one, those that teach most."""
+        rank = np.argsort(-width_falls / self._costs, kind="stable")
+        wins = np.bincount(samples.best[samples.best >= 0], minlength=len(rank))
+        contenders = np.argsort(-wins, kind="stable")[:CONTENDERS]
+        wanted = [*contenders[wins[contenders] > 0].tolist(), *rank.tolist()]
+        kept = [row for row in dict.fromkeys(wanted) if open_rows[row]][:CANDIDATES]
+        if decided >= 0 and open_rows[decided] and decided not in kept:
+            kept.append(decided)
+        return sorted(kept)
+
+    def _first(self, candidates: list[int], falls: list[float], width_falls: Floats) -> tuple[int, float]:
+        """The best candidate, and its fall of regret; among equals the cheaper one, then the first."""
+        fall_of = dict(zip(candidates, falls))
+        worth = [row for row in candidates if fall_of[row] >= LEAST_REGRET_FALL]
+        values = fall_of if worth else dict(enumerate(width_falls.tolist()))
+        row = min(worth or candidates, key=lambda row: (-values[row] / self._costs[row], self._costs[row], row))
+        return row, fall_of[row]
+
+    def _suggestion(self, row: int, fall: float, width_fall: float, regret: float, *, first: bool) -> Suggestion:
+        nodes, workers = int(self._configurations.nodes[row]), int(self._configurations.workers[row])
+        what = f"measuring {_counted(workers, 'worker')} on {_counted(nodes, 'node')}"
+        then = "" if first else "after the measurements before it, "
+        if fall >= LEAST_REGRET_FALL:
+            after = max(regret - fall, 0.0)
+            why = (
+                f"{then}{what} is expected to cut the regret of the decision from {100 * regret:.3g} % to "
+                f"{100 * after:.3g} % of the best throughput, the most for its node-seconds"
+            )
+        else:
+            why = (
+                f"{then}no measurement is needed for the decision: none is expected to improve it by "
+                f"{100 * LEAST_REGRET_FALL:g} %; {what} narrows the intervals most for its node-seconds, "
+                f"ln(upper / lower) by {width_fall:.3g} on average"
+            )
+        return Suggestion(
+            row=int(self._places[row]),
+            nodes=nodes,
+            workers=workers,
+            cost_node_s=float(self._costs[row]),
+            expected_regret_fall=fall,
+            expected_width_fall=width_fall,
+            why=why,
+        )
+
+
+def _order(answer: Answer, answered: NDArray[np.int64], variance: Floats) -> Ints:
+    """An order of the answered rows that follows from what they are; rows that are equal stay in the question's."""
+    configurations = answer.configurations
+    keys = (
+        variance,
+        answer.predictions.step_s[answered],
+        *(
+            np.asarray(column)[answered]
+            for column in (
+                configurations.link_bytes_per_s,
+                configurations.accumulation,
+                configurations.global_batch,
+                configurations.batch_per_worker,
+                configurations.sync_mode,
+                configurations.device_names(),
+                configurations.parameter_servers,
+                configurations.workers,
+                configurations.nodes,
+            )
+        ),
+    )
+    return as_ints(np.lexsort(keys))
+
+
+def _likelihoods(found: Floats, truths: Floats, noise: float) -> Floats:
+    """How likely each truth would have been measured so, of shape (measurements, truths); each row adds up to 1."""
+    apart = np.subtract.outer(found, truths) / max(noise, LEAST_NOISE)
+    weights = np.exp(-0.5 * (apart**2 - (apart**2).min(axis=1, keepdims=True)))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _in_time(budget: Budget | None, done: str) -> None:
+    """Raise DEADLINE_EXCEEDED once nobody waits any more."""
+    if budget is not None and budget.remaining_s() <= 0:
+        raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {done}", {"progress": done})
