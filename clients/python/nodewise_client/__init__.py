@@ -95,6 +95,7 @@ from nodewise_client._schedules import (
     ScheduleJob,
     ScheduleResult,
 )
+from nodewise_client._suggestions import MeasurementSuggestion, SuggestResult
 from nodewise_client._version import version
 from nodewise_client._workload import Layer, Network, Transformer, Workload
 
@@ -136,6 +137,7 @@ __all__ = [
     "LeastCost",
     "LeastTime",
     "LimitExceededError",
+    "MeasurementSuggestion",
     "MeasurementTable",
     "Metrics",
     "Network",
@@ -178,6 +180,7 @@ __all__ = [
     "ScheduleResult",
     "Staleness",
     "StreamAnswer",
+    "SuggestResult",
     "SyncMode",
     "TraceReference",
     "Transformer",

@@ -49,6 +49,7 @@ from nodewise_client._questions import (
 from nodewise_client._requests import append_request, backtest_request, new_id, retract_request, schedule_request
 from nodewise_client._resume import ResumePolicy
 from nodewise_client._schedules import Cluster, NodePool, QueueQuota, ScheduleJob, ScheduleResult, schedule_result
+from nodewise_client._suggestions import SuggestResult, suggest_request, suggest_result
 from nodewise_protos.v1 import (
     evaluation_service_pb2_grpc,
     prediction_service_pb2,
@@ -215,6 +216,39 @@ class AsyncClient:
             call.cancel()
         if failures:
             raise failures[0]
+
+    async def suggest_measurements(
+        self,
+        profile: str | ProfileContent,
+        *,
+        configurations: Configurations | None = None,
+        ranges: Iterable[NodeRange | WorkerRange] = (),
+        objective: Objective | Rule | None = None,
+        count: int = 1,
+        start_up_s: float = 0.0,
+        run_steps: int = 100,
+        options: PredictOptions | None = None,
+        minimum_revision: int = 0,
+        timeout_s: float | None = None,
+    ) -> SuggestResult:
+        """Which of some configurations to measure next, best first, by what each would teach and by its cost.
+
+        `objective` is the decision that they should improve; None = highest throughput. `count` is 1 to 3. A run holds
+        its nodes for `start_up_s` seconds and `run_steps` steps.
+        """
+        request = suggest_request(
+            profile,
+            configurations=configurations,
+            ranges=ranges,
+            objective=objective,
+            count=count,
+            start_up_s=start_up_s,
+            run_steps=run_steps,
+            options=options,
+            minimum_revision=minimum_revision,
+        )
+        reply = await self._unary("SuggestMeasurements", self._prediction.SuggestMeasurements, request, timeout_s)
+        return suggest_result(reply)
 
     async def list_estimators(self, *, timeout_s: float | None = None) -> EstimatorList:
         """The estimators that can be asked, and the plugins that could not be loaded."""

@@ -17,6 +17,7 @@ from nodewise.cli.plugins import plugins
 from nodewise.cli.predict import predict
 from nodewise.cli.schedule import schedule
 from nodewise.cli.serve import serve
+from nodewise.cli.suggest import suggest
 from nodewise_client import NodewiseError, version
 
 __all__ = ["app"]
@@ -61,5 +62,5 @@ def nodewise(
     """How many nodes is a training job worth? Serve, ingest profiles, predict, schedule, score."""
 
 
-for _command in (serve, ingest, predict, schedule, backtest, plugins, health):
+for _command in (serve, ingest, predict, suggest, schedule, backtest, plugins, health):
     app.command()(_command)

@@ -17,6 +17,7 @@ from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import AUTO, Answer, Question
+from nodewise.estimation.suggest import HIGHEST_THROUGHPUT, Suggestions
 from nodewise.ports.cache import LruCache
 from nodewise.ports.limits import Limits
 from nodewise.rpc.budgets import CallBudget
@@ -39,6 +40,7 @@ from nodewise.rpc.wire_predictions import (
     write_predictions,
     write_recommendation,
 )
+from nodewise.rpc.wire_suggestions import read_runnable, read_wish, require_model, write_suggestions
 from nodewise_protos.v1 import objective_pb2, prediction_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
@@ -244,12 +246,29 @@ class Predictions:
     async def suggest_measurements(
         self, request: pb.SuggestMeasurementsRequest, call: Call
     ) -> pb.SuggestMeasurementsResponse:
-        """Not in this release."""
-        raise NodewiseError(
-            Reason.NOT_IMPLEMENTED,
-            "this release does not suggest measurements yet",
-            {"method": "SuggestMeasurements"},
+        """What to measure next. Weighing rows against each other takes too long for the event loop."""
+        wish = read_wish(request)
+        options = read_options(request.options)
+        require_model(options)
+        configurations = read_runnable(request, self._limits)
+        objective = read_objective(request.objective) if request.HasField("objective") else HIGHEST_THROUGHPUT
+        profile = await self._sources.profile(request.profile)
+        budget = CallBudget(call)
+        question = Question(
+            profile=profile,
+            configurations=configurations,
+            estimator=options.estimator,
+            objective=objective,
+            options=replace(options.options, budget=budget),
+            coverage=options.coverage,
+            freshness=options.freshness,
+            allow_fallback=options.allow_fallback,
         )
+        try:
+            found: Suggestions = await run_in(self._executor, self._engine.suggest, question, wish)
+        finally:
+            budget.end()
+        return write_suggestions(found)
 
     async def list_estimators(self, request: pb.ListEstimatorsRequest, call: Call) -> pb.ListEstimatorsResponse:
         """What can be asked."""

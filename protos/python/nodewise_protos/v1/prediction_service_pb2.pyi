@@ -175,26 +175,34 @@ class SuggestMeasurementsRequest(_message.Message):
     def __init__(self, profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., ranges: _Optional[_Iterable[_Union[_configuration_pb2.ConfigurationRange, _Mapping]]] = ..., objective: _Optional[_Union[_objective_pb2.Objective, _Mapping]] = ..., suggestions_count: _Optional[int] = ..., start_up_seconds: _Optional[float] = ..., run_steps_count: _Optional[int] = ..., options: _Optional[_Union[PredictOptions, _Mapping]] = ...) -> None: ...
 
 class SuggestMeasurementsResponse(_message.Message):
-    __slots__ = ("suggestions", "basis")
+    __slots__ = ("suggestions", "basis", "expected_regret", "warnings")
     SUGGESTIONS_FIELD_NUMBER: _ClassVar[int]
     BASIS_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_REGRET_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     suggestions: _containers.RepeatedCompositeFieldContainer[MeasurementSuggestion]
     basis: _prediction_pb2.Basis
-    def __init__(self, suggestions: _Optional[_Iterable[_Union[MeasurementSuggestion, _Mapping]]] = ..., basis: _Optional[_Union[_prediction_pb2.Basis, _Mapping]] = ...) -> None: ...
+    expected_regret: float
+    warnings: _containers.RepeatedCompositeFieldContainer[_prediction_pb2.Notice]
+    def __init__(self, suggestions: _Optional[_Iterable[_Union[MeasurementSuggestion, _Mapping]]] = ..., basis: _Optional[_Union[_prediction_pb2.Basis, _Mapping]] = ..., expected_regret: _Optional[float] = ..., warnings: _Optional[_Iterable[_Union[_prediction_pb2.Notice, _Mapping]]] = ...) -> None: ...
 
 class MeasurementSuggestion(_message.Message):
-    __slots__ = ("row", "cost_node_seconds", "expected_regret_fall", "expected_width_fall", "why")
+    __slots__ = ("row", "cost_node_seconds", "expected_regret_fall", "expected_width_fall", "why", "nodes", "workers")
     ROW_FIELD_NUMBER: _ClassVar[int]
     COST_NODE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_REGRET_FALL_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_WIDTH_FALL_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
     row: int
     cost_node_seconds: float
     expected_regret_fall: float
     expected_width_fall: float
     why: str
-    def __init__(self, row: _Optional[int] = ..., cost_node_seconds: _Optional[float] = ..., expected_regret_fall: _Optional[float] = ..., expected_width_fall: _Optional[float] = ..., why: _Optional[str] = ...) -> None: ...
+    nodes: int
+    workers: int
+    def __init__(self, row: _Optional[int] = ..., cost_node_seconds: _Optional[float] = ..., expected_regret_fall: _Optional[float] = ..., expected_width_fall: _Optional[float] = ..., why: _Optional[str] = ..., nodes: _Optional[int] = ..., workers: _Optional[int] = ...) -> None: ...
 
 class ListEstimatorsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")

@@ -92,8 +92,10 @@ class PredictionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SuggestMeasurements(self, request, context):
-        """The next measurements that would help most.
-        Reasons: as Predict; NOT_IMPLEMENTED in releases that cannot suggest yet.
+        """The next measurements that would help most, by what each is expected to teach and by its cost. Nothing is run and
+        nothing is stored. What no estimator can predict is refused as by Predict: without a prediction there is nothing to
+        weigh a measurement with, and the refusal names the fields to measure first.
+        Reasons: as Predict; DEADLINE_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -47,8 +47,10 @@ class PredictionServiceStub:
     the id of their request; an error of one request ends that request, not the stream.
     """
     SuggestMeasurements: _grpc.UnaryUnaryMultiCallable[_prediction_service_pb2.SuggestMeasurementsRequest, _prediction_service_pb2.SuggestMeasurementsResponse]
-    """The next measurements that would help most.
-    Reasons: as Predict; NOT_IMPLEMENTED in releases that cannot suggest yet.
+    """The next measurements that would help most, by what each is expected to teach and by its cost. Nothing is run and
+    nothing is stored. What no estimator can predict is refused as by Predict: without a prediction there is nothing to
+    weigh a measurement with, and the refusal names the fields to measure first.
+    Reasons: as Predict; DEADLINE_EXCEEDED.
     """
     ListEstimators: _grpc.UnaryUnaryMultiCallable[_prediction_service_pb2.ListEstimatorsRequest, _prediction_service_pb2.ListEstimatorsResponse]
     """The estimators that can be asked, and those that could not be loaded."""
@@ -72,8 +74,10 @@ class PredictionServiceAsyncStub(PredictionServiceStub):
     the id of their request; an error of one request ends that request, not the stream.
     """
     SuggestMeasurements: _aio.UnaryUnaryMultiCallable[_prediction_service_pb2.SuggestMeasurementsRequest, _prediction_service_pb2.SuggestMeasurementsResponse]  # type: ignore[assignment]
-    """The next measurements that would help most.
-    Reasons: as Predict; NOT_IMPLEMENTED in releases that cannot suggest yet.
+    """The next measurements that would help most, by what each is expected to teach and by its cost. Nothing is run and
+    nothing is stored. What no estimator can predict is refused as by Predict: without a prediction there is nothing to
+    weigh a measurement with, and the refusal names the fields to measure first.
+    Reasons: as Predict; DEADLINE_EXCEEDED.
     """
     ListEstimators: _aio.UnaryUnaryMultiCallable[_prediction_service_pb2.ListEstimatorsRequest, _prediction_service_pb2.ListEstimatorsResponse]  # type: ignore[assignment]
     """The estimators that can be asked, and those that could not be loaded."""
@@ -118,8 +122,10 @@ class PredictionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _prediction_service_pb2.SuggestMeasurementsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_prediction_service_pb2.SuggestMeasurementsResponse, _abc.Awaitable[_prediction_service_pb2.SuggestMeasurementsResponse]]:
-        """The next measurements that would help most.
-        Reasons: as Predict; NOT_IMPLEMENTED in releases that cannot suggest yet.
+        """The next measurements that would help most, by what each is expected to teach and by its cost. Nothing is run and
+        nothing is stored. What no estimator can predict is refused as by Predict: without a prediction there is nothing to
+        weigh a measurement with, and the refusal names the fields to measure first.
+        Reasons: as Predict; DEADLINE_EXCEEDED.
         """
 
     @_abc_1.abstractmethod
