@@ -40,7 +40,7 @@ def _assembled(question: Question, configurations: Configurations, predictions: 
     else:
         answered = predictions.answered
         steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=answered)
-    interval = interval_of(predictions, steps_per_s, question.coverage)
+    interval = interval_of(predictions, steps_per_s, question.coverage, calibrated=fitted.calibration.jobs > 0)
     samples_per_s = steps_per_s * rates.samples_per_step
     minibatches_per_s = steps_per_s * rates.minibatches_per_step
     notices = (*predictions.notices, *fitted.notices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answers import assembled
+from nodewise.estimation.calibration import UNTRIED, Calibration
 from nodewise.estimation.check import checked
 from nodewise.estimation.derived import KEPT_ROWS, derived
 from nodewise.estimation.faults import failure, is_sound_assessment, told
@@ -110,6 +112,8 @@ class Engine:
         The estimators.
     priors : mapping of estimator to Prior
         What was learned; empty = nothing.
+    calibrations : mapping of estimator to Calibration
+        How far off estimators were where it was tried; empty = nowhere.
     capacity : int
         Fitted models, choices and profiles' defaults that are kept, least recently used dropped first.
     max_workers : int
@@ -121,7 +125,8 @@ class Engine:
         registry: Registry,
         *,
         catalogue: Catalogue | None = None,
-        priors: dict[str, Prior] | None = None,
+        priors: Mapping[str, Prior] | None = None,
+        calibrations: Mapping[str, Calibration] | None = None,
         capacity: int = 8192,
         max_workers: int = MAX_WORKERS,
         clock: Clock | None = None,
@@ -129,6 +134,7 @@ class Engine:
         self.registry = registry
         self._catalogue = catalogue or Catalogue()
         self._priors = dict(priors or {})
+        self._calibrations = dict(calibrations or {})
         self._clock = clock or SystemClock()
         self._all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
         self._max_workers = max_workers
@@ -185,7 +191,8 @@ class Engine:
         prior = self._priors.get(name)
         version = self.estimator(name).record.version
         prior_id = prior.prior_id if prior else ""
-        return ModelKey(question.profile.digest, name, version, prior_id, question.options.seed)
+        calibration_id = self._calibrations.get(name, UNTRIED).calibration_id
+        return ModelKey(question.profile.digest, name, version, prior_id, calibration_id, question.options.seed)
 
     def _remember(self, prepared: Prepared) -> None:
         """Keep what was prepared for ``ready``, if it may be completed in the caller's thread."""
@@ -229,6 +236,12 @@ class Engine:
             if profile.digest:
                 self._defaults.put(profile.digest, defaults)
         return resolved(configurations, defaults, self._max_workers)
+
+    def adopt(self, priors: Mapping[str, Prior], calibrations: Mapping[str, Calibration]) -> None:
+        """Answer with what was learned meanwhile. Questions under way end with what they began with."""
+        self._priors, self._calibrations = dict(priors), dict(calibrations)
+        # Models are kept under what they were learned from; only what points at them without saying so must go.
+        self._ready.clear()
 
     def answer(self, question: Question) -> Answer:
         """Answer a question.
@@ -430,7 +443,8 @@ class Engine:
             fit_time_s=self._clock.now_s(),
         )
         fit_s = time.perf_counter() - started
-        fitted = Fitted(model=model, basis=basis, fit_s=fit_s)
+        calibration = self._calibrations.get(loaded.record.name, UNTRIED)
+        fitted = Fitted(model=model, basis=basis, fit_s=fit_s, calibration=calibration)
         return replace(fitted, notices=self._disagreement(fitted, profile, Options(seed=key.seed)))
 
     def _disagreement(self, fitted: Fitted, profile: Profile, options: Options) -> tuple[Notice, ...]:
@@ -482,7 +496,8 @@ class Engine:
             raise
         except BaseException as error:  # noqa: BLE001  # as above
             raise failure(loaded, "predict", error) from None
-        return merged(checked(predictions, shown.configurations, name), shown, len(configurations))
+        known = fitted.calibration.applied(checked(predictions, shown.configurations, name))
+        return merged(known, shown, len(configurations))
 
 
 def _shown(loaded: Loaded[EstimatorRecord], profile: Profile, configurations: Configurations) -> Shown:

@@ -14,17 +14,22 @@ from nodewise.estimation.question import Interval, IntervalBasis
 __all__ = ["interval_of", "one_sided_rate"]
 
 
-def interval_of(predictions: Predictions, steps_per_s: Floats, coverage: float) -> Interval | None:
-    """Bounds of steps/s from the model's own spread of ln(step time), taken as normal.
+def interval_of(
+    predictions: Predictions, steps_per_s: Floats, coverage: float, *, calibrated: bool = False
+) -> Interval | None:
+    """Bounds of steps/s from the spread of ln(step time), taken as normal.
 
     Returns None for a model that states no spread. A row without a spread among others that have one is a point:
-    both of its bounds are the prediction. Not calibrated against measured errors: the basis says so.
+    both of its bounds are the prediction. The basis says whether the spread is the model's own, was calibrated against
+    measured errors, or is a simulation's.
     """
     spread = predictions.log_spread
     if not np.logical_or.reduce(spread):
         return None
     factor = np.exp(_deviations((1.0 - coverage) / 2.0) * spread)
-    basis = IntervalBasis.SIMULATION if predictions.simulated else IntervalBasis.MODEL_SPREAD
+    basis = IntervalBasis.CONFORMAL if calibrated else IntervalBasis.MODEL_SPREAD
+    if predictions.simulated:
+        basis = IntervalBasis.SIMULATION
     return Interval(
         lower_steps_per_s=steps_per_s / factor, upper_steps_per_s=steps_per_s * factor, coverage=coverage, basis=basis
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Notice
+from nodewise.estimation.calibration import UNTRIED, Calibration
 from nodewise.estimation.question import Basis
 from nodewise.plugin import Model
 
@@ -18,12 +19,13 @@ __all__ = ["Fitted", "Flights", "ModelKey", "circle", "fitting", "stated"]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Fitted:
-    """A model fitted to a profile, with what its answers rest on."""
+    """A model fitted to a profile, with what its answers rest on and what its spreads are multiplied by."""
 
     model: Model
     basis: Basis
     fit_s: float
     notices: tuple[Notice, ...] = ()
+    calibration: Calibration = UNTRIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class ModelKey:
     estimator: str
     version: str
     prior_id: str
+    calibration_id: str
     seed: int
 
 

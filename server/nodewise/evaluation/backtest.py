@@ -20,12 +20,13 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.predictions import RowStatus
 from nodewise.estimation.engine import Engine
+from nodewise.estimation.learning import calibrations_of
+from nodewise.estimation.priors import Learned, learned_from
 from nodewise.estimation.question import AUTO, Answer, Question
 from nodewise.evaluation.cases import Case, cases_of, evidence_of
 from nodewise.evaluation.decisions import batches_of
 from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
 from nodewise.evaluation.ordering import configuration_ranks
-from nodewise.evaluation.priors import Learned, learned_from
 from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
 
 __all__ = ["ALL", "backtested"]
@@ -76,11 +77,14 @@ def backtested(
     tell = progress or _silent
     done, total = 0, len(names) * len(asked)
     tell(done, total)
-    learned = learned_from(engine.registry, evidence_of((*cases, *others)))
+    corpus = evidence_of((*cases, *others))
+    learned = learned_from(engine.registry, corpus)
+    calibrations = calibrations_of(learned.registry, corpus, catalogue=engine.catalogue, priors=learned.priors)
     runs = []
     for name in names:
         # A fresh engine each: no estimator finds its models fitted by the one before it, and times compare.
         fresh = Engine(learned.registry, catalogue=engine.catalogue, priors=dict(learned.priors), capacity=MODELS_KEPT)
+        fresh.adopt(learned.priors, calibrations)
         run = []
         for case in asked:
             tell(done, total)
@@ -89,7 +93,15 @@ def backtested(
         runs.append((name, run))
     tell(done, total)
     truth = _Truth.of(table)
-    return BacktestResult(evaluations=tuple(_evaluation(engine, truth, learned, name, run) for name, run in runs))
+    evaluations = tuple(_evaluation(engine, truth, learned, name, run) for name, run in runs)
+    return BacktestResult(evaluations=evaluations, prior=_told(learned, runs))
+
+
+def _told(learned: Learned, runs: Sequence[tuple[str, Sequence[_CaseResult]]]) -> str:
+    """The priors that answers rest on, and what they were learned from."""
+    used = {case.answer.basis.prior_id for _, run in runs for case in run if case.answer is not None}
+    priors = sorted((p for p in learned.priors.values() if p.prior_id in used), key=lambda prior: prior.prior_id)
+    return "; ".join(f"{prior.prior_id}, learned from {', '.join(prior.sources) or 'nothing'}" for prior in priors)
 
 
 def _silent(done: int, total: int) -> None:

@@ -50,3 +50,9 @@ class LruCache(Generic[KeyT, ValueT]):
             while self._weight > self._capacity:
                 _, (_, dropped) = self._entries.popitem(last=False)
                 self._weight -= dropped
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()
+            self._weight = 0

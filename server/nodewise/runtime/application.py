@@ -6,7 +6,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import grpc
@@ -16,6 +18,7 @@ from grpc_reflection.v1alpha import reflection
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.engine import Engine
+from nodewise.estimation.priors import learned_from
 from nodewise.estimation.registry import Registry
 from nodewise.estimation.warming import warm_up
 from nodewise.profiles.reader import ProfileReader
@@ -27,6 +30,7 @@ from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
 from nodewise.rpc.schedules import Schedules
 from nodewise.rpc.sources import ProfileSources
+from nodewise.runtime.learning import Learning
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import (
     evaluation_service_pb2,
@@ -78,11 +82,19 @@ class Application:
         self._work = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-work")
         self._simulations = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-simulations")
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="nodewise-ahead")
+        self._lessons = ThreadPoolExecutor(1, thread_name_prefix="nodewise-lessons")
         self._waiting_ahead: set[str] = set()
         self._writer = StoreWriter(store)
         self._reader = ProfileReader(store)
         self._limits = settings.limits.limits()
-        self._engine = Engine(registry, max_workers=self._limits.max_workers)
+        self._engine = Engine(
+            registry,
+            # What shipped estimators bring with them; what the store teaches is learned beside the way of requests.
+            priors=learned_from(_inline(registry), ()).priors,
+            max_workers=self._limits.max_workers,
+        )
+        self._learning = Learning(self._engine, store, self._lessons, settings.learn_interval_s)
+        self._learner: asyncio.Task[None] | None = None
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
 
@@ -128,6 +140,7 @@ class Application:
             raise PortInUseError(f"cannot listen on {listen}: the port is in use or the address is not this machine's")
         await server.start()
         self._server = server
+        self._learner = asyncio.get_running_loop().create_task(self._learning.run())
         await self._announce(health_pb2.HealthCheckResponse.SERVING)
         return port
 
@@ -136,6 +149,8 @@ class Application:
 
         Returns whether every thread has ended; one that a plugin holds would keep the process from exiting.
         """
+        if self._learner is not None:
+            self._learner.cancel()
         await self._health.enter_graceful_shutdown()
         if self._settings.drain_delay_s:
             await asyncio.sleep(self._settings.drain_delay_s)
@@ -152,7 +167,7 @@ class Application:
         """Wait a moment for the pools' threads."""
 
         def end() -> None:
-            for pool in (self._ahead, self._simulations, self._work, self._reads):
+            for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads):
                 pool.shutdown(wait=True, cancel_futures=True)
 
         ending = threading.Thread(target=end, daemon=True)
@@ -247,3 +262,9 @@ def _guarded(work: Callable[[], None]) -> None:
         _log.debug("fit_ahead_refused", reason=str(error.reason), message=error.message)
     except Exception:  # noqa: BLE001  # nobody waits for it; the next question meets the same fault and reports it
         _log.warning("fit_ahead_failed", exc_info=True)
+
+
+def _inline(registry: Registry) -> Registry:
+    """The estimators that run in the caller's thread: nobody else's is waited for before the first call."""
+    inline = {name: loaded for name, loaded in registry.estimators.items() if loaded.mode == "inline"}
+    return replace(registry, estimators=MappingProxyType(inline))

@@ -1,0 +1,77 @@
+"""Learning while serving: from time to time, off every request's path, what the store's profiles teach."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from concurrent.futures import Executor
+from itertools import islice
+from typing import Final
+
+import structlog
+
+from nodewise.estimation.engine import Engine
+from nodewise.estimation.learning import calibrations_of
+from nodewise.estimation.priors import learned_from
+from nodewise.profiles.store import ProfileStore
+
+__all__ = ["Learning"]
+
+_log = structlog.get_logger(__name__)
+
+LEARNED_PROFILES: Final = 500
+"""Profiles that are learned from: more teach little that is new, and every one costs some fits."""
+
+
+class Learning:
+    """Learns anew when the store has changed.
+
+    Parameters
+    ----------
+    engine : Engine
+        Adopts what was learned.
+    store : ProfileStore
+        Whose profiles teach, the first LEARNED_PROFILES by name.
+    executor : Executor
+        Where it happens.
+    interval_s : float
+        Seconds between looks at the store; 0 = never.
+    """
+
+    def __init__(self, engine: Engine, store: ProfileStore, executor: Executor, interval_s: float) -> None:
+        self._engine = engine
+        self._store = store
+        self._executor = executor
+        self._interval_s = interval_s
+        self._learned: Hashable = None
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while self._interval_s > 0.0:
+            try:
+                await loop.run_in_executor(self._executor, self.learn)
+            except Exception as error:  # noqa: BLE001 - what was learned before still holds
+                _log.error("learning_failed", exc_info=error)
+            await asyncio.sleep(self._interval_s)
+
+    def learn(self) -> bool:
+        """Learn from the store as it is; False = it has not changed since."""
+        generation = self._store.generation()
+        if generation == self._learned:
+            return False
+        profiles = [profile for profile in islice(self._store.profiles(), LEARNED_PROFILES) if not profile.is_empty]
+        registry = self._engine.registry
+        learned = learned_from(registry, profiles)
+        calibrations = calibrations_of(
+            learned.registry, profiles, catalogue=self._engine.catalogue, priors=learned.priors
+        )
+        self._engine.adopt(learned.priors, calibrations)
+        self._learned = generation
+        _log.info(
+            "learned",
+            profiles=len(profiles),
+            priors=sorted(prior.prior_id for prior in learned.priors.values()),
+            calibrations={name: round(found.factor, 3) for name, found in sorted(calibrations.items())},
+        )
+        return True
