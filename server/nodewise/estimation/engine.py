@@ -18,6 +18,7 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.answers import assembled
 from nodewise.estimation.calibration import UNTRIED, Calibration
 from nodewise.estimation.check import checked
+from nodewise.estimation.covariance import covariance_of
 from nodewise.estimation.derived import KEPT_ROWS, derived
 from nodewise.estimation.faults import failure, is_sound_assessment, told
 from nodewise.estimation.ignored import Shown, merged, shown_to
@@ -25,7 +26,7 @@ from nodewise.estimation.models import Fitted, Flights, ModelKey, circle, fittin
 from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Question
 from nodewise.estimation.registry import Loaded, Registry
 from nodewise.estimation.resolve import MAX_WORKERS, Defaults, defaults_of, resolved
-from nodewise.estimation.suggest import Suggestions, Wish, covariance_of, refusal_of, suggested
+from nodewise.estimation.suggest import Suggestions, Wish, refusal_of, suggested
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Model, Prior, Query
 from nodewise.ports.cache import LruCache
 from nodewise.ports.clock import Clock, SystemClock
@@ -291,7 +292,9 @@ class Engine:
             raise NodewiseError.refused(refusal)
         loaded = self.estimator(prepared.fitted.basis.estimator)
         shown = _shown(loaded, question.profile, prepared.configurations)
-        covariance = covariance_of(loaded, prepared.fitted.model, shown, answer, question.options)
+        covariance = covariance_of(
+            loaded, prepared.fitted.model, shown, answer, question.options, prepared.fitted.calibration
+        )
         return suggested(question, answer, covariance, wish)
 
     def fit_ahead(self, profile: Profile) -> None:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import HighestThroughput, Knee, LeastTime, Objective
 from nodewise.domain.predictions import Options, Predictions
+from nodewise.estimation.covariance import assumed_covariance, measured
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import Question
-from nodewise.estimation.suggest import Wish, assumed_covariance, measured
+from nodewise.estimation.suggest import Wish
 
 spreads = st.sampled_from([0.0, 0.003, 0.05, 0.2, 0.8])
 tables = st.lists(

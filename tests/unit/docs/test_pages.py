@@ -69,6 +69,7 @@ PROTOCOLS = [
     plugin.Estimator,
     plugin.LearningEstimator,
     plugin.WarmingEstimator,
+    plugin.CovariantModel,
     plugin.Model,
     plugin.PlanningModel,
     plugin.Policy,

@@ -16,9 +16,10 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import Knee, LeastCost, LeastTime, Objective, Prices
 from nodewise.domain.predictions import Options, Predictions, RowRefusal
 from nodewise.estimation import suggest
+from nodewise.estimation.covariance import assumed_covariance, measured
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import Question
-from nodewise.estimation.suggest import HIGHEST_THROUGHPUT, Suggestions, Wish, assumed_covariance, measured
+from nodewise.estimation.suggest import HIGHEST_THROUGHPUT, Suggestions, Wish
 from nodewise.plugin import CovariantModel, Floats
 
 
