@@ -57,8 +57,8 @@ class Fitted:
     weights: Floats
     precision: Floats
 
-    def predicted(self, at: Places) -> tuple[Floats, Floats]:
-        """Ln of the step over the job's unit, and what predictions are unsure by.
+    def predicted(self, at: Places) -> tuple[Floats, Floats, Floats]:
+        """Logarithm of the step over the job's unit, and what predictions are unsure by.
 
         Returns
         -------
@@ -66,23 +66,21 @@ class Fitted:
             Expected ln T.
         (parameters, rows) float
             Deviations by each direction of the parameters, scaled to standard deviations.
+        (rows,) float
+            Variance that the residual leaves.
         """
         log_step, slopes = slopes_of(self.theta, at)
-        near = covariance(coordinates(at), self.centres) @ self.weights
+        kernel = covariance(coordinates(at), self.centres)
+        near = kernel @ self.weights
         root = np.linalg.cholesky(self.theta_covariance)
-        return log_step + near[:, 0], root.T @ (slopes - near[:, 1:].T)
+        left = RESIDUAL_SD**2 - np.einsum("ij,ij->i", kernel @ self.precision, kernel)
+        return log_step + near[:, 0], root.T @ (slopes - near[:, 1:].T), np.maximum(left, 0.0)
 
     def residual_covariance(self, at: Places) -> Floats:
         """(rows, rows) what the residual leaves unsure."""
         places = coordinates(at)
         kernel = covariance(places, self.centres)
         return np.asarray(covariance(places, places) - kernel @ self.precision @ kernel.T)
-
-    def residual_variance(self, at: Places) -> Floats:
-        """(rows,) its diagonal."""
-        kernel = covariance(coordinates(at), self.centres)
-        explained = np.einsum("ij,ij->i", kernel @ self.precision, kernel)
-        return np.asarray(np.maximum(RESIDUAL_SD**2 - explained, 0.0))
 
 
 def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Floats = BOUNDS) -> Fitted:

@@ -59,8 +59,8 @@ class DeviceModel:
         for start in range(0, rows, CHUNK_ROWS):
             chunk = slice(start, start + CHUNK_ROWS)
             at = self.fit.points.places(keys[chunk])
-            log_step, unsure = self.fit.predicted(at)
-            variance = self.fit.residual_variance(at) + (unsure**2).sum(axis=0)
+            log_step, unsure, left = self.fit.predicted(at)
+            variance = left + (unsure**2).sum(axis=0)
             shaded = log_step + SHADE * np.minimum(variance, SHADE_LIMIT)
             step_s[chunk] = self.fit.points.unit_s * np.exp(shaded)
             spread[chunk] = np.sqrt(variance + FLOOR_LOG_SPREAD**2)
@@ -81,8 +81,11 @@ class DeviceModel:
         """A configuration that was measured is answered as measured."""
         points = self.fit.points
         known = {tuple(key): index for index, key in enumerate(points.keys.tolist())}
-        for row, key in enumerate(keys.tolist()) if known else ():
-            index = known.get(tuple(key))
+        candidates = np.ones(len(keys), dtype=bool)
+        for column, seen in zip(keys.T.astype(np.int64), points.keys.T.astype(np.int64), strict=True):
+            candidates &= np.isin(column, seen)
+        for row in np.flatnonzero(candidates).tolist():
+            index = known.get(tuple(keys[row].tolist()))
             if index is not None:
                 parts[:, row] *= points.step_s[index] / step_s[row]
                 step_s[row], spread[row] = points.step_s[index], FLOOR_LOG_SPREAD
@@ -90,7 +93,7 @@ class DeviceModel:
     def log_covariance(self, keys: Floats) -> Floats:
         """(rows, rows) covariance of ln(true step) about the prediction."""
         at = self.fit.points.places(keys)
-        _, unsure = self.fit.predicted(at)
+        _, unsure, _ = self.fit.predicted(at)
         covariance = self.fit.residual_covariance(at) + unsure.T @ unsure
         return np.asarray((covariance + covariance.T) * (0.5 * (self.multiplier / NOMINAL) ** 2))
 
