@@ -10,10 +10,11 @@ import sys
 import curves
 import ingest
 import rpc
+import scaling
 import simulator
 import start
 
-MODULES = {"rpc": rpc, "ingest": ingest, "curves": curves, "simulator": simulator, "start": start}
+MODULES = {"rpc": rpc, "ingest": ingest, "curves": curves, "scaling": scaling, "simulator": simulator, "start": start}
 
 
 def main() -> int:
