@@ -77,9 +77,10 @@ class ScalingEstimator:
         """Fit every device that was measured."""
         prior = context.prior
         knowledge = prior.content if prior is not None and isinstance(prior.content, Knowledge) else shipped()
+        evidence = points_of(profile)
         models = {
             device: DeviceModel(fitted(points, *knowledge.of(device)), knowledge.multiplier(device, INTERVAL_LEVEL))
-            for device, points in points_of(profile).items()
+            for device, points in evidence.items()
         }
         notices = []
         unknown = sorted(device for device in models if device not in knowledge.offset)
@@ -87,6 +88,10 @@ class ScalingEstimator:
             named = ", ".join(device or "a device that is not stated" for device in unknown)
             message = f"no other job on {named} is known: how its cluster exchanges gradients is taken from others"
             notices.append(Notice("CLUSTER_NOT_KNOWN", message))
+        drifted = sum(points.drifted for points in evidence.values())
+        if drifted:
+            message = f"{drifted} configurations were measured anew with other results than before: the older ones are left out"
+            notices.append(Notice("DRIFTED", message))
         return ScalingModel(models, tuple(notices))
 
 

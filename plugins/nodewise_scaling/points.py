@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import Configurations, Floats, Ints, Profile, SyncMode
 from nodewise_scaling.form import Places
 
 __all__ = ["KEYS", "MEASUREMENT_LOG_SPREAD", "Points", "averaged", "keys_of", "points_of"]
+
+Mask = NDArray[np.bool_]
 
 KEYS: Final = ("nodes", "workers", "fullest", "batch", "accumulation")
 """What tells configurations apart: nodes, workers, workers on the fullest node, samples per worker, micro-steps."""
@@ -18,6 +21,10 @@ KEYS: Final = ("nodes", "workers", "fullest", "batch", "accumulation")
 MEASUREMENT_LOG_SPREAD: Final = 0.05
 """Standard deviation of one measured ln T: equal configurations differ by 2.6 to 8.7 % on average (A100, 2080Ti, T4,
 V100)."""
+
+DRIFT_DEVIATIONS: Final = 4.0
+"""Deviations of a measurement by which a newer one of the same configuration must differ to take the older ones' place:
+what ran then is not what runs now."""
 
 REPEATS: Final = 4
 """Repeats beyond which a mean gets no surer: what they share, a placement or a day, does not average out."""
@@ -41,6 +48,8 @@ class Points:
         Mean step time.
     runs : (rows,) int
         Measurements behind it.
+    drifted : int
+        Configurations whose older measurements newer ones contradict; the older ones are left out.
     smallest_batch, unit_s, full_node : float
         The job's own units: samples per worker, step time at the fewest workers and that batch, workers on the fullest
         node.
@@ -52,6 +61,7 @@ class Points:
     smallest_batch: float
     unit_s: float
     full_node: float
+    drifted: int = 0
 
     def __len__(self) -> int:
         return len(self.step_s)
@@ -81,6 +91,7 @@ class Points:
             smallest_batch=self.smallest_batch,
             unit_s=self.unit_s,
             full_node=self.full_node,
+            drifted=self.drifted,
         )
 
     @property
@@ -105,8 +116,9 @@ def points_of(profile: Profile) -> dict[str, Points]:
     )
     devices = np.array(configurations.device_names())
     keys, step_s = keys_of(configurations), 1.0 / np.where(usable, observations.steps_per_s, 1.0)
+    when = observations.measured_at_s
     return {
-        device: averaged(keys[rows], step_s[rows])
+        device: averaged(keys[rows], step_s[rows], when[rows])
         for device in sorted(set(devices[usable].tolist()))
         for rows in (np.flatnonzero(usable & (devices == device)),)
     }
@@ -131,10 +143,16 @@ def keys_of(configurations: Configurations) -> Floats:
     return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
 
 
-def averaged(keys: Floats, step_s: Floats) -> Points:
-    """Equal configurations averaged; the very same measurement sent twice counts once."""
-    rows = np.unique(np.column_stack([keys, step_s]), axis=0)
-    distinct, inverse = np.unique(rows[:, :-1], axis=0, return_inverse=True)
+def averaged(keys: Floats, step_s: Floats, measured_at_s: Floats | None = None) -> Points:
+    """Equal configurations averaged; the very same measurement sent twice counts once.
+
+    ``measured_at_s`` (0 = not known) tells newer from older measurements.
+    """
+    when = np.zeros(len(step_s)) if measured_at_s is None else measured_at_s
+    rows = np.unique(np.column_stack([keys, when, step_s]), axis=0)
+    kept, drifted = _current(rows)
+    rows = rows[kept]
+    distinct, inverse = np.unique(rows[:, : len(KEYS)], axis=0, return_inverse=True)
     inverse = inverse.ravel()
     runs = np.bincount(inverse)
     means = np.bincount(inverse, rows[:, -1]) / runs
@@ -151,4 +169,26 @@ def averaged(keys: Floats, step_s: Floats) -> Points:
         smallest_batch=smallest,
         unit_s=unit,
         full_node=float(distinct[:, 2].max()),
+        drifted=drifted,
     )
+
+
+def _current(rows: Floats) -> tuple[Mask, int]:
+    """Measurements that the newest of their configuration do not contradict, and configurations that have others.
+
+    Sorted rows of key, time and step; from the newest back, as long as they agree.
+    """
+    kept = np.ones(len(rows), dtype=bool)
+    drifted = 0
+    known = rows[:, len(KEYS)] > 0.0
+    starts = np.flatnonzero(np.concatenate(([True], np.any(np.diff(rows[:, : len(KEYS)], axis=0) != 0.0, axis=1))))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
+        if end - start < 2 or not known[start:end].all():
+            continue
+        logs = np.log(rows[start:end, -1])
+        first = end - start - 1
+        while first > 0 and abs(logs[first - 1] - logs[first:].mean()) <= DRIFT_DEVIATIONS * MEASUREMENT_LOG_SPREAD:
+            first -= 1
+        kept[start : start + first] = False
+        drifted += first > 0
+    return kept, drifted
