@@ -90,7 +90,7 @@ class ScalingEstimator:
             notices.append(Notice("CLUSTER_NOT_KNOWN", message))
         drifted = sum(points.drifted for points in evidence.values())
         if drifted:
-            message = f"{drifted} configurations were measured anew with other results than before: the older ones are left out"
+            message = f"{drifted} configurations were measured anew with other results: the older ones are left out"
             notices.append(Notice("DRIFTED", message))
         return ScalingModel(models, tuple(notices))
 
