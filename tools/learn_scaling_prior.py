@@ -100,7 +100,8 @@ def _score(job: Job, rows: list[Row], knowledge: Knowledge) -> Floats | None:
     train, test = [row for row in rows if not row[2]], [row for row in rows if row[2]]
     if not train or not test:
         return None
-    model = DeviceModel(fitted(_points(train), *knowledge.of(job[1])), 1.6448536269514722)
+    seen = _points(train)
+    model = DeviceModel(fitted(seen, *knowledge.of(job[1])), 1.6448536269514722, seen)
     predicted, spread, _ = model.predicted(np.array([key for key, _, _ in test]))
     measured = np.array([step_s for _, step_s, _ in test])
     scores = np.sort(np.abs(np.log(measured / predicted)) / spread)

@@ -80,8 +80,9 @@ class Lessons:
             if not train or not test:
                 continue
             knowledge = self.knowledge(model_of(job), job[1] if without_device else "")
-            fit = fitted(_points(train), *knowledge.of(job[1]))
-            model = DeviceModel(fit, knowledge.multiplier(job[1], INTERVAL_LEVEL))
+            seen = _points(train)
+            fit = fitted(seen, *knowledge.of(job[1]))
+            model = DeviceModel(fit, knowledge.multiplier(job[1], INTERVAL_LEVEL), seen)
             step_s, spread, _ = model.predicted(np.array([key for key, _, _ in test]))
             own = [row for row in listed if (row["job"], row["device"]) == job]
             factor = np.exp(NOMINAL * spread)

@@ -51,7 +51,7 @@ class ScalingEstimator:
             (device, points)
             for profile in sorted(corpus, key=lambda each: each.digest)
             for device, points in points_of(profile).items()
-            if device not in known.offset
+            if device and device not in known.offset
         ]
         knowledge = updated(known, lessons)
         told = f"{len(lessons)} jobs of the corpus, on devices of their own" if lessons else ""
@@ -63,7 +63,7 @@ class ScalingEstimator:
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Say whether runs of the asked devices are known."""
         devices = points_of(profile)
-        refusals, groups = refusals_of(query.configurations, tuple(devices))
+        refusals, groups = refusals_of(query.configurations, devices)
         if not groups:
             nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about", ("observations",))
             return Assessment(refusal=refusals[0].refusal if refusals else nothing)
@@ -79,7 +79,9 @@ class ScalingEstimator:
         knowledge = prior.content if prior is not None and isinstance(prior.content, Knowledge) else shipped()
         evidence = points_of(profile)
         models = {
-            device: DeviceModel(fitted(points, *knowledge.of(device)), knowledge.multiplier(device, INTERVAL_LEVEL))
+            device: DeviceModel(
+                fitted(points, *knowledge.of(device)), knowledge.multiplier(device, INTERVAL_LEVEL), points
+            )
             for device, points in evidence.items()
         }
         notices = []

@@ -10,11 +10,14 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from nodewise.plugin import Floats
 from nodewise_scaling.form import Places, log_steps, slopes_of
-from nodewise_scaling.parameters import BOUNDS, COUNT
+from nodewise_scaling.parameters import COUNT, LEAST, MOST
 from nodewise_scaling.points import Points
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of, coordinates, covariance
 
-__all__ = ["Fitted", "fitted"]
+__all__ = ["Bounds", "Fitted", "fitted"]
+
+Bounds = tuple[Floats, Floats]
+"""Least and most of every parameter."""
 
 TAIL_DEGREES: Final = 4.0
 """Degrees of freedom of the prior of each parameter (Student): a job that is unlike the others may say so."""
@@ -83,7 +86,7 @@ class Fitted:
         return np.asarray(covariance(places, places) - kernel @ self.precision @ kernel.T)
 
 
-def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Floats = BOUNDS) -> Fitted:
+def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Bounds = (LEAST, MOST)) -> Fitted:
     """Fit a job under a prior of independent parameters, within physical bounds.
 
     Whoever learns a prior from fits takes none: what is cut off at a bound would shift its mean.
@@ -132,10 +135,10 @@ def _whitened(lower: Floats, columns: Floats) -> Floats:
 
 
 def _climbed(
-    theta: Floats, limits: tuple[Floats, Floats, Floats], at: Places, measured: Floats, lower: Floats
+    theta: Floats, limits: tuple[Floats, Floats, Bounds], at: Places, measured: Floats, lower: Floats
 ) -> Floats:
     """Levenberg's and Marquardt's steps from `theta`, under a prior's mean and deviation, and within bounds."""
-    mean, sd, bounds = limits
+    mean, sd, (least, most) = limits
 
     def cost(candidate: Floats) -> float:
         errors = _whitened(lower, measured - log_steps(candidate, at))
@@ -149,12 +152,13 @@ def _climbed(
         pull = _pull(theta, mean, sd)
         curvature = whitened[:, :-1].T @ whitened[:, :-1] + np.diag(pull)
         ascent = whitened[:, :-1].T @ whitened[:, -1] + (mean - theta) * pull
-        free = ~((theta <= bounds + 1e-9) & (ascent < 0.0))
+        stuck = ((theta <= least + 1e-9) & (ascent < 0.0)) | ((theta >= most - 1e-9) & (ascent > 0.0))
+        free = ~stuck
         for _ in range(8):
             step = np.zeros(COUNT)
             damped = curvature + damping * np.diag(np.diag(curvature))
             step[free] = np.linalg.solve(damped[np.ix_(free, free)], ascent[free])
-            candidate = np.maximum(theta + np.clip(step, -_LARGEST_STEP, _LARGEST_STEP), bounds)
+            candidate = np.clip(theta + np.clip(step, -_LARGEST_STEP, _LARGEST_STEP), least, most)
             reached = cost(candidate)
             if reached <= best:
                 break

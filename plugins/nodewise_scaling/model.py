@@ -24,7 +24,7 @@ from nodewise.plugin import (
 )
 from nodewise_scaling.fitting import Fitted
 from nodewise_scaling.form import Places, parts_of
-from nodewise_scaling.points import MEASUREMENT_LOG_SPREAD, keys_of
+from nodewise_scaling.points import MEASUREMENT_LOG_SPREAD, Points, keys_of
 
 __all__ = ["DeviceModel", "ScalingModel", "refusals_of"]
 
@@ -39,6 +39,9 @@ FLOOR_LOG_SPREAD: Final = 0.08
 NOMINAL: Final = 1.6448536269514722
 """Deviations of a normal 90 % interval: the learned multiplier is of that interval."""
 
+LARGEST_LOG_SPREAD: Final = 5.0
+"""A factor of 150 either way: more doubt says no more."""
+
 CHUNK_ROWS: Final = 16_384
 """Rows predicted at a time: what caches hold."""
 
@@ -47,10 +50,11 @@ PARTS: Final = ("compute", "exchange_intra_node", "exchange_inter_node")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceModel:
-    """The fit of one device, and by how much its deviations are multiplied for a 90 % interval."""
+    """The fit of one device, all that was measured on it, and by how much deviations are multiplied for an interval."""
 
     fit: Fitted
     multiplier: float
+    measured: Points
 
     def predicted(self, keys: Floats) -> tuple[Floats, Floats, Floats]:
         """(rows,) step seconds, (rows,) deviation of their logarithm, (3, rows) parts of the step."""
@@ -66,7 +70,7 @@ class DeviceModel:
             spread[chunk] = np.sqrt(variance + FLOOR_LOG_SPREAD**2)
             parts[:, chunk] = self._parts(at, step_s[chunk])
         self._as_measured(keys, step_s, spread, parts)
-        return step_s, spread * self.multiplier / NOMINAL, parts
+        return step_s, np.minimum(spread * self.multiplier / NOMINAL, LARGEST_LOG_SPREAD), parts
 
     def _parts(self, at: Places, step_s: Floats) -> Floats:
         """Compute as if alone, in proportion to the step; the exchange that it does not hide, by size."""
@@ -79,7 +83,7 @@ class DeviceModel:
 
     def _as_measured(self, keys: Floats, step_s: Floats, spread: Floats, parts: Floats) -> None:
         """A configuration that was measured is answered as measured."""
-        points = self.fit.points
+        points = self.measured
         known = {tuple(key): index for index, key in enumerate(points.keys.tolist())}
         candidates = np.ones(len(keys), dtype=bool)
         for column, seen in zip(keys.T.astype(np.int64), points.keys.T.astype(np.int64), strict=True):
@@ -120,12 +124,13 @@ class ScalingModel:
 
     def __init__(self, devices: Mapping[str, DeviceModel], notices: tuple[Notice, ...]) -> None:
         self._devices = devices
+        self._evidence = {name: model.measured for name, model in devices.items()}
         self._notices = notices
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002 - the protocol's
         """Predict every row; refuse row by row what is no data-parallel all-reduce job, or on another device."""
         rows = len(configurations)
-        refusals, groups = refusals_of(configurations, tuple(self._devices))
+        refusals, groups = refusals_of(configurations, self._evidence)
         status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
         values = np.zeros((3 + len(PARTS), rows))
         notices = list(self._notices)
@@ -134,13 +139,8 @@ class ScalingModel:
             step_s, spread, parts = model.predicted(keys)
             status[members] = int(RowStatus.ANSWERED)
             values[:, members] = np.vstack([step_s, spread, model.extrapolation(keys), parts])
-            asked = {name for name in configurations.devices if name and not device}
-            if asked:
-                named = ", ".join(sorted(asked))
-                message = f"the evidence does not say its device: it is taken as that of {named}"
-                notices.append(
-                    Notice("DEVICE_ASSUMED", message, tuple(members.tolist()) if len(members) < rows else ())
-                )
+            if not device:
+                notices += _assumed(configurations, members)
         breakdown = {name: freeze(values[3 + index]) for index, name in enumerate(PARTS)}
         bottleneck = np.where(status == int(RowStatus.ANSWERED), values[3:].argmax(axis=0), -1)
         return Predictions(
@@ -158,15 +158,27 @@ class ScalingModel:
     def log_covariance(self, configurations: Configurations, options: Options) -> Floats:  # noqa: ARG002 - the protocol's
         """(rows, rows) covariance of ln(true step) about the prediction; 0 in rows that are refused."""
         covariance = np.zeros((len(configurations), len(configurations)))
-        _, groups = refusals_of(configurations, tuple(self._devices))
+        _, groups = refusals_of(configurations, self._evidence)
         for device, members in groups.items():
             keys = keys_of(configurations.take(members))
             covariance[np.ix_(members, members)] = self._devices[device].log_covariance(keys)
         return covariance
 
 
+def _assumed(configurations: Configurations, members: Ints) -> list[Notice]:
+    """That evidence of an unstated device is taken as that of the devices asked about."""
+    names = np.array(configurations.device_names())[members]
+    stated = names != ""
+    if not stated.any():
+        return []
+    named = ", ".join(sorted(set(names[stated].tolist())))
+    rows = members[stated]
+    message = f"the evidence does not say its device: it is taken as that of {named}"
+    return [Notice("DEVICE_ASSUMED", message, tuple(rows.tolist()) if len(rows) < len(configurations) else ())]
+
+
 def refusals_of(
-    configurations: Configurations, devices: tuple[str, ...]
+    configurations: Configurations, evidence: Mapping[str, Points]
 ) -> tuple[tuple[RowRefusal, ...], dict[str, Ints]]:
     """Rows that are refused, and the rows that each device's evidence answers."""
     mode = configurations.sync_mode
@@ -179,6 +191,7 @@ def refusals_of(
         if len(rows)
     ]
     groups: dict[str, Ints] = {}
+    devices = tuple(evidence)
     for index, name in enumerate(configurations.devices):
         rows = np.flatnonzero((configurations.device_index == index) & (reasons == 0))
         if not len(rows):
@@ -193,8 +206,14 @@ def refusals_of(
             )
             found.append(RowRefusal(tuple(rows.tolist()), refusal))
         else:
-            known_rows = groups.get(device)
-            groups[device] = rows if known_rows is None else np.sort(np.concatenate((known_rows, rows)))
+            link = configurations.link_bytes_per_s[rows]
+            same = (link == 0.0) | np.isin(link, list(evidence[device].links))
+            if not same.all():
+                found.append(RowRefusal(tuple(rows[~same].tolist()), _OTHER_LINK))
+                rows = rows[same]
+            if len(rows):
+                known_rows = groups.get(device)
+                groups[device] = rows if known_rows is None else np.sort(np.concatenate((known_rows, rows)))
     return tuple(sorted(found, key=lambda each: each.rows)), groups
 
 
@@ -206,6 +225,12 @@ def _answering(asked: str, devices: tuple[str, ...]) -> str | None:
         return ""
     return devices[0] if not asked and len(devices) == 1 else None
 
+
+_OTHER_LINK: Final = Refusal(
+    Reason.EVIDENCE_MISSING,
+    "a link is asked about that no measured run had: exchange is not scaled to another link",
+    ("observations",),
+)
 
 _REFUSALS: Final = {
     1: Refusal(

@@ -9,7 +9,7 @@ import numpy as np
 
 from nodewise.plugin import Floats, freeze
 
-__all__ = ["BOUNDS", "COUNT", "FIXED", "HYPER_MEAN", "HYPER_SD", "JOB_SHARE", "NAMES", "PARAMETERS", "Parameter"]
+__all__ = ["COUNT", "FIXED", "HYPER_MEAN", "HYPER_SD", "JOB_SHARE", "LEAST", "MOST", "NAMES", "PARAMETERS", "Parameter"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,8 @@ class Parameter:
         Hyper-prior over all jobs and clusters: set by hand, wide; what profiles teach replaces it.
     job_share : float
         Share of its variance that lies between the jobs of one cluster; the rest lies between clusters.
-    least : float
-        Physical bound, or where the form no longer changes.
+    least, most : float
+        Physical bounds, or where the form no longer changes.
     """
 
     name: str
@@ -33,33 +33,34 @@ class Parameter:
     sd: float
     job_share: float
     least: float
+    most: float
 
 
 PARAMETERS: Final = (
     Parameter(name="level", meaning="ln of one worker's compute at the smallest batch, in the job's own unit",
-              mean=0.0, sd=0.3, job_share=0.97, least=-2.0),
+              mean=0.0, sd=0.3, job_share=0.97, least=-2.0, most=2.0),
     Parameter(name="batch_share", meaning="logit of the share of compute that grows with the batch",
-              mean=-1.5, sd=2.5, job_share=0.97, least=-9.0),
+              mean=-1.5, sd=2.5, job_share=0.97, least=-9.0, most=9.0),
     Parameter(name="contention", meaning="ln of compute's growth by workers of one node that share its host",
-              mean=0.05, sd=0.05, job_share=0.97, least=0.0),
+              mean=0.05, sd=0.05, job_share=0.97, least=0.0, most=1.0),
     Parameter(name="overlap", meaning="ln(p - 1) of the p-norm by which exchange hides behind compute",
-              mean=-0.2, sd=0.4, job_share=0.97, least=-3.0),
+              mean=-0.2, sd=0.4, job_share=0.97, least=-3.0, most=2.5),
     Parameter(name="intra", meaning="ln of the exchange inside a full node over compute",
-              mean=-0.5, sd=1.2, job_share=0.5, least=-6.0),
+              mean=-0.5, sd=1.2, job_share=0.5, least=-6.0, most=6.0),
     Parameter(name="intra_slope", meaning="power of (workers of the node - 1) in it",
-              mean=0.8, sd=0.4, job_share=0.97, least=0.0),
+              mean=0.8, sd=0.4, job_share=0.97, least=0.0, most=2.0),
     Parameter(name="inter", meaning="ln of the exchange across 4 nodes over that inside a node",
-              mean=-0.5, sd=1.2, job_share=0.5, least=-6.0),
+              mean=-0.5, sd=1.2, job_share=0.5, least=-6.0, most=6.0),
     Parameter(name="inter_slope", meaning="power of nodes in it: latency per hop, contention of the fabric",
-              mean=0.2, sd=0.2, job_share=0.97, least=0.0),
+              mean=0.2, sd=0.2, job_share=0.97, least=0.0, most=1.0),
     Parameter(name="inter_workers", meaning="power of workers per node in it: they share the node's link",
-              mean=0.2, sd=0.4, job_share=0.97, least=-1.0),
+              mean=0.2, sd=0.4, job_share=0.97, least=-1.0, most=2.0),
     Parameter(name="two_nodes", meaning="ln of what exactly two nodes cost more than the curve",
-              mean=0.2, sd=0.3, job_share=0.2, least=-1.0),
+              mean=0.2, sd=0.3, job_share=0.2, least=-1.0, most=2.0),
     Parameter(name="two_nodes_workers", meaning="the same per ln of workers per node",
-              mean=0.1, sd=0.2, job_share=0.2, least=-0.5),
+              mean=0.1, sd=0.2, job_share=0.2, least=-0.5, most=1.0),
     Parameter(name="ring", meaning="power of (n - 1) / n, the ring's share of bytes that leave a node",
-              mean=0.8, sd=0.4, job_share=0.97, least=0.0),
+              mean=0.8, sd=0.4, job_share=0.97, least=0.0, most=3.0),
 )  # fmt: skip
 
 NAMES: Final = tuple(each.name for each in PARAMETERS)
@@ -75,4 +76,6 @@ def _column(name: str) -> Floats:
 HYPER_MEAN: Final = _column("mean")
 HYPER_SD: Final = _column("sd")
 JOB_SHARE: Final = _column("job_share")
-BOUNDS: Final = _column("least")
+LEAST: Final = _column("least")
+MOST: Final = _column("most")
+"""No exchange grows faster than in proportion to the nodes, where one serves all others: what says so is noise."""

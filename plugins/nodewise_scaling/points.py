@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -48,6 +48,8 @@ class Points:
         Mean step time.
     runs : (rows,) int
         Measurements behind it.
+    links : frozenset of float
+        Links, bytes per second, that the measured runs had; 0 = not known.
     drifted : int
         Configurations whose older measurements newer ones contradict; the older ones are left out.
     smallest_batch, unit_s, full_node : float
@@ -62,6 +64,7 @@ class Points:
     unit_s: float
     full_node: float
     drifted: int = 0
+    links: frozenset[float] = frozenset()
 
     def __len__(self) -> int:
         return len(self.step_s)
@@ -92,6 +95,7 @@ class Points:
             unit_s=self.unit_s,
             full_node=self.full_node,
             drifted=self.drifted,
+            links=self.links,
         )
 
     @property
@@ -110,6 +114,10 @@ def points_of(profile: Profile) -> dict[str, Points]:
         (configurations.sync_mode == SyncMode.ALLREDUCE)
         & (configurations.tensor_parallel <= 1)
         & (configurations.pipeline_parallel <= 1)
+        & (configurations.context_parallel <= 1)
+        & (configurations.expert_parallel <= 1)
+        & (configurations.zero_stage <= 0)
+        & (configurations.backup_workers == 0)
         & (configurations.workers >= 1)
         & (configurations.nodes >= 1)
         & (observations.steps_per_s > 0.0)
@@ -117,16 +125,21 @@ def points_of(profile: Profile) -> dict[str, Points]:
     devices = np.array(configurations.device_names())
     keys, step_s = keys_of(configurations), 1.0 / np.where(usable, observations.steps_per_s, 1.0)
     when = observations.measured_at_s
-    return {
-        device: averaged(keys[rows], step_s[rows], when[rows])
-        for device in sorted(set(devices[usable].tolist()))
-        for rows in (np.flatnonzero(usable & (devices == device)),)
-    }
+    found = {}
+    for device in sorted(set(devices[usable].tolist())):
+        rows = np.flatnonzero(usable & (devices == device))
+        own = configurations.link_bytes_per_s[rows]
+        links = frozenset(np.where(own == 0.0, profile.network.link_bytes_per_s or 0.0, own).tolist())
+        found[device] = replace(averaged(keys[rows], step_s[rows], when[rows]), links=links)
+    return found
 
 
 def keys_of(configurations: Configurations) -> Floats:
-    """(rows, 5) columns of KEYS; a batch that is not known counts as 1 sample."""
+    """(rows, 5) columns of KEYS; a batch that is not known, nor follows from the global one, counts as 1 sample."""
     workers, nodes = configurations.workers, np.maximum(configurations.nodes, 1)
+    accumulation = np.maximum(configurations.accumulation, 1)
+    shared = np.ceil(configurations.global_batch / (np.maximum(workers, 1) * accumulation))
+    batch = np.where(configurations.batch_per_worker > 0, configurations.batch_per_worker, shared)
     fullest = np.ceil(workers / nodes)
     if configurations.placement is not None:
         for row in range(len(configurations)):
@@ -137,8 +150,8 @@ def keys_of(configurations: Configurations) -> Floats:
         nodes,
         workers,
         fullest,
-        np.maximum(configurations.batch_per_worker, 1),
-        np.maximum(configurations.accumulation, 1),
+        np.maximum(batch, 1),
+        accumulation,
     )
     return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
 
@@ -187,7 +200,11 @@ def _current(rows: Floats) -> tuple[Mask, int]:
             continue
         logs = np.log(rows[start:end, -1])
         first = end - start - 1
-        while first > 0 and abs(logs[first - 1] - logs[first:].mean()) <= DRIFT_DEVIATIONS * MEASUREMENT_LOG_SPREAD:
+        times = rows[start:end, len(KEYS)]
+        while first > 0:
+            apart = abs(logs[first - 1] - logs[first:].mean())
+            if times[first - 1] < times[first] and apart > DRIFT_DEVIATIONS * MEASUREMENT_LOG_SPREAD:
+                break
             first -= 1
         kept[start : start + first] = False
         drifted += first > 0

@@ -41,7 +41,7 @@ UNTRIED_MULTIPLIER: Final = 2.0
 UNKNOWN_DEVICE: Final = 1.5
 """What the multiplier of a device without scores of its own is wider by: its cluster may be unlike any."""
 
-NO_BOUNDS: Final = np.full(COUNT, -np.inf)
+NO_BOUNDS: Final = (np.full(COUNT, -np.inf), np.full(COUNT, np.inf))
 
 _ROUNDS: Final = 8
 _SMALLEST_VARIANCE: Final = 1e-8
@@ -149,6 +149,8 @@ def shipped() -> Knowledge:
 
 def learned(lessons: Sequence[Lesson], sources: tuple[str, ...] = ()) -> Knowledge:
     """Learn a prior from jobs, beginning with the hyper-prior."""
+    if not lessons:
+        return HYPER
     devices = sorted({device for device, _ in lessons})
     offset = {device: np.zeros(COUNT) for device in devices}
     offset_variance = {device: np.zeros(COUNT) for device in devices}

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodewise_scaling.form import Places, log_steps, parts_of, slopes_of
-from nodewise_scaling.parameters import BOUNDS, COUNT, HYPER_MEAN, HYPER_SD
+from nodewise_scaling.parameters import COUNT, HYPER_MEAN, HYPER_SD, LEAST
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of, coordinates, covariance
 
 QUICK = settings(derandomize=True, deadline=None, max_examples=60)
 
 deviations = st.lists(st.floats(-2.5, 2.5), min_size=COUNT, max_size=COUNT)
-thetas = deviations.map(lambda each: np.maximum(HYPER_MEAN + np.array(each) * HYPER_SD, BOUNDS))
+thetas = deviations.map(lambda each: np.maximum(HYPER_MEAN + np.array(each) * HYPER_SD, LEAST))
 one_place = st.tuples(
     st.sampled_from([1, 2, 3, 5, 16, 200]),
     st.floats(1.0, 16.0),

@@ -20,7 +20,7 @@ from scaling_profiles import (
     several,
 )
 
-from nodewise.plugin import Profile, Reason, SyncMode
+from nodewise.plugin import Profile, Reason, SyncMode, as_floats
 from nodewise_scaling.plugin import nodewise_estimators
 
 
@@ -124,3 +124,11 @@ def test_the_plugin_registers_one_estimator() -> None:
     (record,) = nodewise_estimators()
     assert record.name == "scaling"
     assert record.capabilities == {"sync-mode:allreduce"}
+
+
+def test_another_link_than_the_measured_runs_had_is_not_guessed() -> None:
+    ran = rows(EIGHT).replaced(link_bytes_per_s=as_floats([1e9] * len(EIGHT)))
+    asked = rows(full([8, 8, 8])).replaced(link_bytes_per_s=as_floats([0.0, 1e9, 2e9]))
+    answer = predicted(profile(ran, USUAL.step_s(EIGHT)), asked)
+    assert list(refused(answer)) == [2]
+    assert "link" in answer.refusals[0].refusal.message
