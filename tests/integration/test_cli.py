@@ -360,7 +360,9 @@ def test_predictions_never_overwrite_a_table_that_is_read(tmp_path: Path, link: 
 
 def test_refused_rows_are_written_and_exit_3(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
-    table.write_text("job,device,sync,nodes,workers,steps_per_s,split\na,A100,async,1,1,5,train\na,A100,async,2,2,9,test\n")
+    table.write_text(
+        "job,device,sync,nodes,workers,steps_per_s,split\na,A100,async,1,1,5,train\na,A100,async,2,2,9,test\n"
+    )
     out = tmp_path / "out.csv"
     ran = Ran("backtest", table, "--predictions", out, "--json")
     assert ran.status == 3
