@@ -135,7 +135,9 @@ class ScalingModel:
         values = np.zeros((3 + len(PARTS), rows))
         notices = list(self._notices)
         for device, members in groups.items():
-            model, keys = self._devices[device], keys_of(configurations.take(members))
+            model = self._devices[device]
+            keys, assumed = _asked(model, configurations, members)
+            notices += assumed
             step_s, spread, parts = model.predicted(keys)
             status[members] = int(RowStatus.ANSWERED)
             values[:, members] = np.vstack([step_s, spread, model.extrapolation(keys), parts])
@@ -160,9 +162,26 @@ class ScalingModel:
         covariance = np.zeros((len(configurations), len(configurations)))
         _, groups = refusals_of(configurations, self._evidence)
         for device, members in groups.items():
-            keys = keys_of(configurations.take(members))
+            keys, _ = _asked(self._devices[device], configurations, members)
             covariance[np.ix_(members, members)] = self._devices[device].log_covariance(keys)
         return covariance
+
+
+def _asked(model: DeviceModel, configurations: Configurations, members: Ints) -> tuple[Floats, list[Notice]]:
+    """What some rows ask; a batch that they do not say is the one that most measured configurations had."""
+    keys = keys_of(configurations.take(members))
+    unsaid = (configurations.batch_per_worker[members] == 0) & (configurations.global_batch[members] == 0)
+    measured = model.measured.keys[:, 3]
+    if not unsaid.any() or (measured == 1.0).all():
+        return keys, []
+    batches, counts = np.unique(measured, return_counts=True)
+    usual = float(batches[counts == counts.max()].max())
+    keys[unsaid, 3] = usual
+    if len(batches) == 1:
+        return keys, []
+    rows = members[unsaid]
+    message = f"the batch is not said and taken as {usual:.0f} samples per worker, which most measured runs had"
+    return keys, [Notice("BATCH_ASSUMED", message, tuple(rows.tolist()) if len(rows) < len(configurations) else ())]
 
 
 def _assumed(configurations: Configurations, members: Ints) -> list[Notice]:

@@ -20,7 +20,7 @@ from scaling_profiles import (
     several,
 )
 
-from nodewise.plugin import Profile, Reason, SyncMode, as_floats
+from nodewise.plugin import Profile, Reason, SyncMode, as_floats, as_ints
 from nodewise_scaling.plugin import nodewise_estimators
 
 
@@ -132,3 +132,11 @@ def test_another_link_than_the_measured_runs_had_is_not_guessed() -> None:
     answer = predicted(profile(ran, USUAL.step_s(EIGHT)), asked)
     assert list(refused(answer)) == [2]
     assert "link" in answer.refusals[0].refusal.message
+
+
+def test_a_batch_that_is_not_said_is_the_usual_one_and_said_so() -> None:
+    asked = rows(full([1, 8])).replaced(batch_per_worker=as_ints([0, 0]))
+    answer = predicted(job(), asked)
+    usual = predicted(job(), rows(full([1, 8], batch=8)))
+    assert answer.step_s.tolist() == usual.step_s.tolist()
+    assert "BATCH_ASSUMED" in [notice.reason for notice in answer.notices]
