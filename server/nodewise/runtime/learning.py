@@ -19,7 +19,7 @@ __all__ = ["Learning"]
 
 _log = structlog.get_logger(__name__)
 
-LEARNED_PROFILES: Final = 500
+LEARNED_PROFILES: Final = 200
 """Profiles that are learned from: more teach little that is new, and every one costs some fits."""
 
 

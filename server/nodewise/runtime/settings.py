@@ -69,7 +69,7 @@ class Settings(BaseSettings):
     grace_s: float = Field(10.0, ge=0, description="seconds for calls in flight when stopping")
     default_policy: str = Field("efficiency-srpt-fill", description="policy of a Schedule that names none")
     learn_interval_s: float = Field(
-        60.0, ge=0, description="seconds between looks for profiles to learn priors and calibrations from; 0 = never"
+        600.0, ge=0, description="seconds between looks for profiles to learn priors and calibrations from; 0 = never"
     )
     threads: int = Field(4, ge=1, le=256, description="threads for what may block")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
