@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,13 +22,13 @@ from profile_batches import (
     varied_timings,
     without_identity,
 )
+from stores import Opener
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Network, Workload
 from nodewise.profiles.batches import Batch, TraceChunk
 from nodewise.profiles.digest import content_digest
-from nodewise.profiles.opening import open_store
 from nodewise.profiles.store import (
     AppendRequest,
     DeleteRequest,
@@ -38,30 +37,6 @@ from nodewise.profiles.store import (
     RetractRequest,
     SessionStatus,
 )
-
-Opener = Callable[[], ProfileStore]
-KINDS = ("memory", "sqlite", "sqlite-power")
-SHARED_KINDS = ("sqlite",)
-"""Stores that several processes can open at once."""
-
-
-def opener(kind: str, directory: Path) -> Opener:
-    if kind == "memory":
-        return lambda: open_store("memory:")
-    durability = "power" if kind == "sqlite-power" else "process"
-    return lambda: open_store(f"sqlite:{directory / 'store.db'}", durability)
-
-
-@pytest.fixture(params=KINDS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ProfileStore]:
-    opened = opener(request.param, tmp_path)()
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(params=SHARED_KINDS)
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
-    return opener(request.param, tmp_path)
 
 
 def refused(reason: Reason, call: Callable[..., object], *arguments: object) -> NodewiseError:
@@ -275,6 +250,41 @@ def test_what_is_known_of_an_earlier_profile_of_that_name_is_of_no_use(store: Pr
     fresh = store.load("job", known)
     assert fresh.uid != known.uid
     assert speeds(fresh) == {1: 5.0}
+
+
+def test_every_revision_can_be_had_as_it_was(store: ProfileStore) -> None:
+    history: list[Profile] = []
+
+    def happened() -> None:
+        history.append(store.load("job"))
+
+    store.append("job", "a", [batch(1, 1.0, network=NETWORK, commit=True)])
+    happened()
+    rows, timings = varied_observations(5, 1), varied_timings(2, 2)
+    later = Batch(
+        sequence_number=2, observations=rows, phase_timings=timings, trace_chunks=(chunk(0, b"t", last=True),)
+    )
+    store.append("job", "a", [later, batch(3, workload=WORKLOAD, commit=True)])
+    happened()
+    store.retract("job", "r", [1, 3])
+    happened()
+    store.append("job", "b", [batch(1, phase_timings=phase_timings(0.5), commit=True)])
+    happened()
+    store.append("job", "b", [batch(2, 2.0, 3.0, commit=True)])
+    store.retract("job", "r2", [2])
+    happened()
+    assert [profile.revision for profile in history] == [1, 2, 3, 4, 6]
+    for then in history:
+        for known in (None, *history):
+            found = store.load("job", known, then.revision)
+            assert (found.digest, found.revision, found.uid) == (then.digest, then.revision, then.uid)
+            assert (found.workload, found.network, found.traces) == (then.workload, then.network, then.traces)
+            assert (found.create_time_s, found.update_time_s) == (then.create_time_s, then.update_time_s)
+            assert rows_of(found.observations) == rows_of(then.observations)
+    assert speeds(store.load("job", None, 5)).keys() == {2, 4, 5, 6, 7, 8}
+    for missing in (0, -1, 7):
+        refused(Reason.PROFILE_NOT_FOUND, store.load, "job", None, missing)
+    refused(Reason.PROFILE_NOT_FOUND, store.load, "nobody", None, 1)
 
 
 def test_equal_content_has_an_equal_digest_however_it_came(store: ProfileStore) -> None:

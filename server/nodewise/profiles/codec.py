@@ -27,6 +27,7 @@ __all__ = [
     "FORMAT_VERSION",
     "PayloadError",
     "facts_from_json",
+    "facts_from_payload",
     "facts_to_json",
     "runs_from_payloads",
     "runs_to_json",
@@ -305,6 +306,25 @@ def _table(contents: Iterable[Mapping[str, Any]], name: str) -> list[tuple[int, 
     return [(table["rows"], table) for content in contents if (table := content.get(name)) is not None]
 
 
+def facts_from_payload(payload: bytes) -> tuple[Workload, Network]:
+    """The facts that a batch states.
+
+    Raises
+    ------
+    PayloadError
+        For bytes that are no batch of this format.
+    """
+    if b'"workload"' not in payload and b'"network"' not in payload:  # most batches: rows alone
+        return Workload(), Network()
+    try:
+        content = _content(payload)
+        return facts_from_json(Workload, content.get("workload", {})), facts_from_json(
+            Network, content.get("network", {})
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PayloadError("bytes that are no batch") from error
+
+
 def runs_from_payloads(payloads: Iterable[bytes]) -> tuple[PhaseTimings, Observations]:
     """The rows of many batches, one after the other; observations without numbers.
 
@@ -327,15 +347,19 @@ def runs_from_payloads(payloads: Iterable[bytes]) -> tuple[PhaseTimings, Observa
     return PhaseTimings.concatenated(timings), Observations.concatenated(observations)
 
 
+def _content(payload: bytes) -> Mapping[str, Any]:
+    content: Mapping[str, Any] = orjson.loads(payload)
+    if content["v"] != FORMAT_VERSION:
+        raise PayloadError(f"batch of format {content['v']}")
+    return content
+
+
 def _together(payloads: Iterable[bytes]) -> Iterator[list[Mapping[str, Any]]]:
     """Contents of so many batches at a time that small ones are read quickly and large ones do not fill the memory."""
     contents: list[Mapping[str, Any]] = []
     size = 0
     for payload in payloads:
-        content = orjson.loads(payload)
-        if content["v"] != FORMAT_VERSION:
-            raise PayloadError(f"batch of format {content['v']}")
-        contents.append(content)
+        contents.append(_content(payload))
         size += len(payload)
         if size > _TOGETHER_BYTES:
             yield contents

@@ -18,7 +18,9 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _KNOWN: Final = "memory:, sqlite:PATH or a path"
 
 
-def open_store(url: str, durability: Durability = "process", traces: TraceStore | None = None) -> ProfileStore:
+def open_store(
+    url: str, durability: Durability = "process", traces: TraceStore | None = None, *, scored: bool = True
+) -> ProfileStore:
     """The store that a URL names: ``memory:``, ``sqlite:PATH`` (also ``sqlite:///absolute/path``) or a plain path.
 
     Parameters
@@ -27,6 +29,8 @@ def open_store(url: str, durability: Durability = "process", traces: TraceStore 
         What acknowledged batches survive; see :class:`SqliteProfileStore`.
     traces : TraceStore or None
         Where traces go; None = beside the rows.
+    scored : bool
+        Whether commits are put down to be scored.
 
     Raises
     ------
@@ -43,7 +47,7 @@ def open_store(url: str, durability: Durability = "process", traces: TraceStore 
     else:
         scheme, path = match[1].lower(), match[2]
     if scheme == "memory" and not path:
-        return SqliteProfileStore(None, durability, traces)
+        return SqliteProfileStore(None, durability, traces, scored=scored)
     if scheme in {"postgresql", "postgres"}:
         raise invalid_field("store", f"must be {_KNOWN}; PostgreSQL comes with a later release")
     if scheme != "sqlite":
@@ -54,4 +58,4 @@ def open_store(url: str, durability: Durability = "process", traces: TraceStore 
             raise invalid_field("store", "must not name a host: write sqlite:PATH or sqlite:///absolute/path")
     if not path or path == ":memory:":
         raise invalid_field("store", f"must be {_KNOWN}; for a store in memory write memory:")
-    return SqliteProfileStore(Path(path), durability, traces)
+    return SqliteProfileStore(Path(path), durability, traces, scored=scored)

@@ -11,12 +11,22 @@ import orjson
 
 from nodewise.domain.columns import Ints, freeze
 from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceReference
-from nodewise.domain.workload import Network, Workload
-from nodewise.profiles.codec import PayloadError, facts_from_json, facts_to_json, runs_from_payloads
+from nodewise.domain.workload import Network, Workload, merged_facts
+from nodewise.profiles.codec import PayloadError, facts_from_json, facts_from_payload, facts_to_json, runs_from_payloads
 from nodewise.profiles.digest import DIGEST_VERSION, content_digest
 from nodewise.profiles.store import profile_not_found
 
-__all__ = ["ProfileRow", "facts_in", "facts_out", "memo", "memorised", "profile_row", "profile_rows", "replayed"]
+__all__ = [
+    "ProfileRow",
+    "facts_in",
+    "facts_out",
+    "memo",
+    "memorised",
+    "profile_row",
+    "profile_rows",
+    "replayed",
+    "row_at",
+]
 
 _ROW: Final = """
 SELECT key, profile_id, uid, revision, last_number, observations_count, create_time_s, update_time_s, digest, facts
@@ -28,13 +38,18 @@ ORDER BY profile_id LIMIT ?"""
 _PAYLOADS: Final = """
 SELECT b.payload FROM commits c JOIN batches b
     ON b.session_key = c.session_key AND b.sequence_number BETWEEN c.first_sequence_number AND c.last_sequence_number
-WHERE c.profile_key = ? AND c.revision > ? ORDER BY c.revision, b.sequence_number"""
+WHERE c.profile_key = ? AND c.revision > ? AND c.revision <= ? ORDER BY c.revision, b.sequence_number"""
 _REFERENCES: Final = """
 SELECT t.content_sha256, t.format, t.rank, t.world_size, t.size_bytes FROM commits c JOIN traces t
     ON t.session_key = c.session_key
     AND t.finished_sequence_number BETWEEN c.first_sequence_number AND c.last_sequence_number
-WHERE c.profile_key = ? AND c.revision > ? ORDER BY c.revision, t.finished_sequence_number, t.key"""
-_RETRACTED: Final = "SELECT number FROM retracted WHERE profile_key = ? AND revision > ?"
+WHERE c.profile_key = ? AND c.revision > ? AND c.revision <= ?
+ORDER BY c.revision, t.finished_sequence_number, t.key"""
+_RETRACTED: Final = "SELECT number FROM retracted WHERE profile_key = ? AND revision > ? AND revision <= ?"
+_LAST_COMMIT: Final = """
+SELECT first_observation_number + rows - 1, time_s FROM commits
+WHERE profile_key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1"""
+_RETRACTIONS: Final = "SELECT max(time_s) FROM retractions WHERE profile_key = ? AND revision <= ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +106,40 @@ def profile_rows(connection: sqlite3.Connection, prefix: str, after: str, limit:
     return [ProfileRow(*row) for row in rows]
 
 
+def row_at(connection: sqlite3.Connection, row: ProfileRow, revision: int, known: Profile | None) -> ProfileRow:
+    """The row of a profile as it was at an earlier revision; ``known`` is the profile at some revision.
+
+    Raises
+    ------
+    NodewiseError
+        PROFILE_NOT_FOUND for a revision that there is not.
+    PayloadError
+        For stored bytes that this release cannot read.
+    """
+    if not 1 <= revision <= row.revision:
+        raise profile_not_found(row.profile_id)
+    last_number, time_s = connection.execute(_LAST_COMMIT, (row.key, revision)).fetchone()
+    retracted = len(connection.execute(_RETRACTED, (row.key, 0, revision)).fetchall())
+    (retracted_s,) = connection.execute(_RETRACTIONS, (row.key, revision)).fetchone()
+    workload, network, since = Workload(), Network(), 0
+    if known is not None and known.uid == row.uid and known.revision <= revision:
+        workload, network, since = known.workload, known.network, known.revision
+    # Commits add facts and never change them, so all that were committed until then agree.
+    for (payload,) in connection.execute(_PAYLOADS, (row.key, since, revision)):
+        more_workload, more_network = facts_from_payload(payload)
+        workload = merged_facts(workload, more_workload, "workload")
+        network = merged_facts(network, more_network, "network")
+    return replace(
+        row,
+        revision=revision,
+        last_number=last_number,
+        observations_count=last_number - retracted,
+        update_time_s=max(time_s, retracted_s or 0.0),
+        digest=None,
+        facts=facts_out(workload, network),
+    )
+
+
 def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id: str, known: Profile | None) -> Profile:
     """The profile of a row, read in the transaction that read the row.
 
@@ -107,7 +156,7 @@ def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id:
         known = Profile(profile_id=row.profile_id, uid=row.uid)
     elif known.revision == row.revision:
         return known
-    since = (row.key, known.revision)
+    since = (row.key, known.revision, row.revision)
     timings, observations = runs_from_payloads(payload for (payload,) in connection.execute(_PAYLOADS, since))
     if len(observations):
         first = row.last_number - len(observations) + 1

@@ -21,7 +21,7 @@ Durability = Literal["process", "power"]
 APPLICATION_ID: Final = 0x4E444F57
 """``NDOW`` in the header of the file: tells our files from other applications' databases."""
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 _BUSY_TIMEOUT_S: Final = 10.0
 _PAUSE_S: Final = 0.005
@@ -109,6 +109,30 @@ CREATE INDEX traces_by_content ON traces (content_sha256) WHERE content_sha256 I
 CREATE TABLE unreferenced (content_sha256 TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
+# Since version 2. A row of `unscored` comes with the commit's transaction and goes with the one that adds to `scores`.
+_SCORES: Final = """
+CREATE TABLE unscored (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    profile_key INTEGER NOT NULL REFERENCES profiles (key) ON DELETE CASCADE,
+    revision INTEGER NOT NULL,
+    first_number INTEGER NOT NULL,
+    last_number INTEGER NOT NULL,
+    claimed_until_s REAL NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE scores (
+    estimator TEXT NOT NULL,
+    version TEXT NOT NULL,
+    observations INTEGER NOT NULL,
+    absolute_log_error REAL NOT NULL,
+    log_error REAL NOT NULL,
+    intervals INTEGER NOT NULL,
+    covered INTEGER NOT NULL,
+    update_time_s REAL NOT NULL,
+    PRIMARY KEY (estimator, version)
+) WITHOUT ROWID;
+"""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -166,7 +190,7 @@ def _check_or_create(connection: sqlite3.Connection) -> None:
     if not ours:
         with _transaction(connection, "BEGIN IMMEDIATE"):
             if not _is_ours(connection):  # nobody else created it meanwhile
-                for statement in _TABLES.split(";"):
+                for statement in (_TABLES + _SCORES).split(";"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.executemany(
@@ -178,7 +202,19 @@ def _check_or_create(connection: sqlite3.Connection) -> None:
             f"the file has schema {row and row[0]} and this release knows {SCHEMA_VERSION}:"
             " open it with the release that wrote it"
         )
+    if row[0] < SCHEMA_VERSION:
+        with _transaction(connection, "BEGIN IMMEDIATE"):
+            _upgrade(connection)
     _log_ahead(connection)
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Add what later versions brought, unless another process did meanwhile."""
+    (version,) = connection.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchone()
+    if version < 2:
+        for statement in _SCORES.split(";"):
+            connection.execute(statement)
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", (SCHEMA_VERSION,))
 
 
 def _log_ahead(connection: sqlite3.Connection) -> None:

@@ -14,8 +14,9 @@ from typing import Final
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.profiles.batches import Batch
-from nodewise.profiles.sqlite_reads import memorised, profile_row, profile_rows, replayed
+from nodewise.profiles.sqlite_reads import memorised, profile_row, profile_rows, replayed, row_at
 from nodewise.profiles.sqlite_schema import Durability, connect, create, translated
+from nodewise.profiles.sqlite_scores import SqliteScoreLedger
 from nodewise.profiles.sqlite_writes import Writing, session_status, summary
 from nodewise.profiles.store import (
     AppendRequest,
@@ -48,6 +49,8 @@ class SqliteProfileStore:
     durability : "process" or "power"
         What acknowledged batches survive: the death of every process (fast), or also the loss of power (every commit
         waits for the disk).
+    scored : bool
+        Whether commits are put down to be scored.
     traces : TraceStore or None
         Where traces go; None = a directory beside the file (its name and ``-traces``), or memory.
     now : callable
@@ -67,6 +70,8 @@ class SqliteProfileStore:
         durability: Durability = "process",
         traces: TraceStore | None = None,
         now: Callable[[], float] = time.time,
+        *,
+        scored: bool = True,
     ) -> None:
         if traces is not None:
             self._traces = traces
@@ -76,6 +81,7 @@ class SqliteProfileStore:
             traces_path = path.with_name(f"{path.name}-traces")
             self._traces = DirectoryTraceStore(traces_path, sync_chunks=durability == "power")
         self._now = now
+        self._scored = scored
         self._durability = durability
         self._file = None if path is None else str(path)
         self._writing = threading.RLock()
@@ -91,6 +97,12 @@ class SqliteProfileStore:
             self._writer = create(self._file or ":memory:", durability)
             self._watcher = connect(self._file, durability) if self._file else self._writer
         self._idle: deque[sqlite3.Connection] = deque()
+        self._scores = SqliteScoreLedger(self._reading, self._adding, now)
+
+    @property
+    def scores(self) -> SqliteScoreLedger:
+        """As the protocol says."""
+        return self._scores
 
     @property
     def traces(self) -> TraceStore:
@@ -104,10 +116,12 @@ class SqliteProfileStore:
         with self._reading("open a session") as connection:
             return session_status(connection, profile_id, session_id)
 
-    def load(self, profile_id: str, known: Profile | None = None) -> Profile:
+    def load(self, profile_id: str, known: Profile | None = None, revision: int | None = None) -> Profile:
         """As the protocol says."""
         with self._reading("load a profile") as connection:
             row = profile_row(connection, profile_id)
+            if row is not None and revision is not None and revision != row.revision:
+                return replayed(connection, row_at(connection, row, revision, known), profile_id, known)
             profile = replayed(connection, row, profile_id, known)
             if row is not None and memorised(row.digest) is None:
                 self._remember(row.key, row.revision, profile.digest)
@@ -182,7 +196,7 @@ class SqliteProfileStore:
         """As the protocol says: one transaction, a savepoint for each request."""
         with self._writing:
             digests, self._digests = self._digests, {}
-            writing = Writing(self._writer, self._traces, self._now)
+            writing = Writing(self._writer, self._traces, self._now, scored=self._scored)
             try:
                 with translated("write"):
                     outcomes = writing.run(list(requests), digests)
@@ -227,6 +241,18 @@ class SqliteProfileStore:
     def _remember(self, key: int, revision: int, digest: str) -> None:
         if len(self._digests) < _MOST_MEMOS:
             self._digests[key, revision] = digest
+
+    @contextmanager
+    def _adding(self, doing: str) -> Iterator[sqlite3.Connection]:
+        """The writer's connection inside a transaction of its own, which profiles do not change in."""
+        with self._writing, translated(doing):
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            finally:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
 
     @contextmanager
     def _reading(self, doing: str) -> Iterator[sqlite3.Connection]:

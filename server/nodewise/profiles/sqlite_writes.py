@@ -13,6 +13,7 @@ from nodewise.profiles.batches import EncodedBatch, encode_batch
 from nodewise.profiles.ingest import AppendPlan, ChunkStep, ProfileState, SessionState, TraceState, plan_append
 from nodewise.profiles.sqlite_reads import ProfileRow, facts_in, facts_out, memo, profile_row, replayed
 from nodewise.profiles.sqlite_schema import translated
+from nodewise.profiles.sqlite_scores import put_unscored
 from nodewise.profiles.store import (
     AppendRequest,
     DeleteRequest,
@@ -136,6 +137,8 @@ class Writing:
         Whether traces may have lost their last reference.
     written : list of str
         Stages that were written to, for doubt if the transaction fails.
+    scored : bool
+        Whether commits are put down to be scored.
     """
 
     connection: sqlite3.Connection
@@ -145,6 +148,7 @@ class Writing:
     orphaned: bool = False
     discards: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
+    scored: bool = True
 
     def run(self, requests: list[WriteRequest], digests: dict[tuple[int, int], str]) -> list[Outcome]:
         """Do all requests in one transaction; ``digests`` of (profile key, revision) are put down on the way."""
@@ -317,6 +321,8 @@ class Writing:
                 for commit in plan.commits
             ],
         )
+        if self.scored:
+            put_unscored(self.connection, profile.key, plan.commits)
         state = plan.profile
         self.connection.execute(
             "UPDATE profiles SET revision = ?, last_number = ?, observations_count = ?, create_time_s = ?,"

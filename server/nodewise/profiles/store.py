@@ -9,6 +9,7 @@ from typing import Protocol
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.profiles.batches import Batch
+from nodewise.profiles.ledger import ScoreLedger
 from nodewise.profiles.traces import TraceStore
 
 __all__ = [
@@ -109,6 +110,11 @@ class ProfileStore(Protocol):
         """Where the traces are that profiles refer to."""
         ...
 
+    @property
+    def scores(self) -> ScoreLedger:
+        """Running scores, and the commits that wait for them."""
+        ...
+
     def open_session(self, profile_id: str, session_id: str) -> SessionStatus:
         """Where to go on; zeros for a session or profile that does not exist. Writes nothing."""
         ...
@@ -130,16 +136,16 @@ class ProfileStore(Protocol):
         """
         ...
 
-    def load(self, profile_id: str, known: Profile | None = None) -> Profile:
-        """The profile at its newest revision.
+    def load(self, profile_id: str, known: Profile | None = None, revision: int | None = None) -> Profile:
+        """The profile at its newest revision, or at an earlier one: then it is as it was returned at that time.
 
-        ``known`` is what an earlier call returned: it is returned again if it is still the newest, and otherwise only
-        what came after it is read.
+        ``known`` is what an earlier call returned: it is returned again if it is what is asked for, and otherwise only
+        what came after it is read, if it is older.
 
         Raises
         ------
         NodewiseError
-            PROFILE_NOT_FOUND.
+            PROFILE_NOT_FOUND, also for a revision that the profile has not reached.
         """
         ...
 

@@ -107,6 +107,25 @@ def test_a_file_of_a_newer_release_is_refused(tmp_path: Path) -> None:
         open_store(str(path))
 
 
+def test_a_file_of_an_older_release_gets_what_it_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = open_store(str(path))
+    store.append("job", "s", [batch(1, 1.0, commit=True)])
+    store.close()
+    with sqlite3.connect(path) as connection:
+        for table in ("unscored", "scores"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("UPDATE meta SET value = 1 WHERE name = 'schema_version'")
+    connection.close()
+    with ThreadPoolExecutor(4) as pool:
+        stores = list(pool.map(lambda _: open_store(str(path)), range(4)))
+    for number, each in enumerate(stores, start=2):
+        each.append("job", "s", [batch(number, 1.0, commit=True)])
+    assert stores[0].scores.waiting() == 4
+    for each in stores:
+        each.close()
+
+
 def test_a_place_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(NodewiseError) as caught:
         open_store(str(tmp_path))

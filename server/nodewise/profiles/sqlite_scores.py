@@ -1,0 +1,160 @@
+"""Running scores in the SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Final
+
+import structlog
+
+from nodewise.domain.scores import RunningScore, ScoreSums
+from nodewise.profiles.ingest import Commit
+from nodewise.profiles.ledger import MOST_ATTEMPTS, MOST_WAITING, UnscoredCommit
+
+__all__ = ["SqliteScoreLedger", "put_unscored"]
+
+_SWEEP: Final = 256
+"""Commits between looks at how many wait: a commit itself costs one row."""
+_FREE: Final = """
+SELECT u.key, u.attempts, p.key, p.profile_id, p.uid, u.revision, u.first_number, u.last_number
+FROM unscored u JOIN profiles p ON p.key = u.profile_key WHERE u.claimed_until_s <= ? ORDER BY u.key LIMIT 1"""
+_ADD: Final = """
+INSERT INTO scores (estimator, version, observations, absolute_log_error, log_error, intervals, covered, update_time_s)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (estimator, version) DO UPDATE SET
+    observations = observations + excluded.observations,
+    absolute_log_error = absolute_log_error + excluded.absolute_log_error,
+    log_error = log_error + excluded.log_error,
+    intervals = intervals + excluded.intervals,
+    covered = covered + excluded.covered,
+    update_time_s = max(update_time_s, excluded.update_time_s)"""
+
+_log = structlog.get_logger(__name__)
+
+Connected = Callable[[str], AbstractContextManager[sqlite3.Connection]]
+"""A connection inside a transaction; the text says what for."""
+
+
+def put_unscored(connection: sqlite3.Connection, profile_key: int, commits: tuple[Commit, ...]) -> None:
+    """Put down the commits that can be scored, in the transaction that stores them."""
+    for commit in commits:
+        if commit.revision == 1 or not commit.rows:
+            continue
+        first = commit.first_observation_number
+        key = connection.execute(
+            "INSERT INTO unscored (profile_key, revision, first_number, last_number) VALUES (?, ?, ?, ?)",
+            (profile_key, commit.revision, first, first + commit.rows - 1),
+        ).lastrowid
+        if key is not None and key % _SWEEP == 0:
+            dropped = connection.execute("DELETE FROM unscored WHERE key <= ?", (key - MOST_WAITING,)).rowcount
+            if dropped:
+                _log.warning("scoring_behind", commits_dropped=dropped)
+
+
+class SqliteScoreLedger:
+    """Implements ScoreLedger on a store's connections.
+
+    Parameters
+    ----------
+    reading, writing : callable
+        Give a connection in a transaction of either kind.
+    now : callable
+        Seconds since 1970.
+    """
+
+    def __init__(self, reading: Connected, writing: Connected, now: Callable[[], float]) -> None:
+        self._reading, self._writing, self._now = reading, writing, now
+
+    def claim(self, lease_s: float) -> UnscoredCommit | None:
+        """As the protocol says."""
+        now = self._now()
+        with self._reading("look for commits to score") as connection:
+            if connection.execute(_FREE, (now,)).fetchone() is None:
+                return None  # the usual case, in which nobody else waits for this
+        with self._writing("claim a commit to score") as connection:
+            while (row := connection.execute(_FREE, (now,)).fetchone()) is not None:
+                key, attempts, profile_key, profile_id, uid, revision, first, last = row
+                if attempts >= MOST_ATTEMPTS:
+                    connection.execute("DELETE FROM unscored WHERE key = ?", (key,))
+                    _log.warning("scoring_given_up", profile_id=profile_id, revision=revision, attempts=attempts)
+                    continue
+                connection.execute(
+                    "UPDATE unscored SET claimed_until_s = ?, attempts = attempts + 1 WHERE key = ?",
+                    (now + lease_s, key),
+                )
+                retracted = connection.execute(
+                    "SELECT number FROM retracted WHERE profile_key = ? AND number BETWEEN ? AND ?",
+                    (profile_key, first, last),
+                )
+                return UnscoredCommit(
+                    key=key,
+                    profile_id=profile_id,
+                    uid=uid,
+                    revision=revision,
+                    first_number=first,
+                    last_number=last,
+                    retracted=frozenset(number for (number,) in retracted),
+                )
+        return None
+
+    def release(self, commit: UnscoredCommit) -> None:
+        """As the protocol says."""
+        with self._writing("release a commit to score") as connection:
+            connection.execute(
+                "UPDATE unscored SET claimed_until_s = 0, attempts = attempts - 1 WHERE key = ?", (commit.key,)
+            )
+
+    def settle(self, commit: UnscoredCommit, sums: Mapping[tuple[str, str], ScoreSums]) -> bool:
+        """As the protocol says."""
+        now = self._now()
+        with self._writing("add scores") as connection:
+            if not connection.execute("DELETE FROM unscored WHERE key = ?", (commit.key,)).rowcount:
+                return False
+            connection.executemany(
+                _ADD,
+                [
+                    (
+                        estimator,
+                        version,
+                        each.observations,
+                        each.absolute_log_error,
+                        each.log_error,
+                        each.intervals,
+                        each.covered,
+                        now,
+                    )
+                    for (estimator, version), each in sums.items()
+                    if each.observations
+                ],
+            )
+            return True
+
+    def waiting(self) -> int:
+        """As the protocol says."""
+        with self._reading("count commits to score") as connection:
+            (count,) = connection.execute("SELECT count(*) FROM unscored").fetchone()
+            return int(count)
+
+    def scores(self) -> tuple[RunningScore, ...]:
+        """As the protocol says."""
+        with self._reading("read scores") as connection:
+            rows = connection.execute(
+                "SELECT estimator, version, update_time_s, observations, absolute_log_error, log_error, intervals,"
+                " covered FROM scores ORDER BY estimator, version"
+            ).fetchall()
+        return tuple(
+            RunningScore(
+                estimator=estimator,
+                version=version,
+                update_time_s=update_time_s,
+                sums=ScoreSums(
+                    observations=observations,
+                    absolute_log_error=absolute,
+                    log_error=signed,
+                    intervals=intervals,
+                    covered=covered,
+                ),
+            )
+            for estimator, version, update_time_s, observations, absolute, signed, intervals, covered in rows
+        )

@@ -1,0 +1,23 @@
+"""A store of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stores import KINDS, SHARED_KINDS, Opener, opener
+
+from nodewise.profiles.store import ProfileStore
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ProfileStore]:
+    opened = opener(request.param, tmp_path)()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=SHARED_KINDS)
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
+    return opener(request.param, tmp_path)

@@ -1,0 +1,23 @@
+"""Stores of every kind, for tests of what all of them keep to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from nodewise.profiles.opening import open_store
+from nodewise.profiles.store import ProfileStore
+
+__all__ = ["KINDS", "SHARED_KINDS", "Opener", "opener"]
+
+Opener = Callable[[], ProfileStore]
+KINDS = ("memory", "sqlite", "sqlite-power")
+SHARED_KINDS = ("sqlite",)
+"""Stores that several processes can open at once."""
+
+
+def opener(kind: str, directory: Path) -> Opener:
+    if kind == "memory":
+        return lambda: open_store("memory:")
+    durability = "power" if kind == "sqlite-power" else "process"
+    return lambda: open_store(f"sqlite:{directory / 'store.db'}", durability)
