@@ -16,11 +16,13 @@ class RunningScore:
     """How well predictions matched the observations that arrived after them."""
 
     observations_count: int
+    """Observations that the revision before them had an answer for."""
     mean_absolute_log_error: float
+    """Of ln(predicted / measured steps per second)."""
     mean_log_error: float
     """Above 0 = predicted too fast."""
-    coverage: float
-    """Share of observations within the 90 % interval."""
+    coverage: float | None
+    """Share of observations within the 90 % interval, of those whose prediction had one; None = none had."""
     update_time: datetime | None
 
 
@@ -84,6 +86,8 @@ class EstimatorList(Rows[EstimatorInfo]):
 
     estimators: tuple[EstimatorInfo, ...]
     problems: tuple[PluginProblem, ...]
+    auto_score: RunningScore | None = None
+    """Of "auto", with the estimators that are loaded now; None until observations have scored it."""
 
     def _items(self) -> tuple[EstimatorInfo, ...]:
         return self.estimators
@@ -104,7 +108,10 @@ def estimator_list(pages: Iterable[prediction_service_pb2.ListEstimatorsResponse
     """The estimators of all pages."""
     estimators: list[EstimatorInfo] = []
     problems: dict[PluginProblem, None] = {}
+    auto_score: RunningScore | None = None
     for page in pages:
+        if page.HasField("auto_score"):
+            auto_score = _score(page.auto_score)
         estimators += [
             EstimatorInfo(
                 name=found.name,
@@ -118,7 +125,7 @@ def estimator_list(pages: Iterable[prediction_service_pb2.ListEstimatorsResponse
             for found in page.estimators
         ]
         problems.update(dict.fromkeys(map(_problem, page.problems)))
-    return EstimatorList(estimators=tuple(estimators), problems=tuple(problems))
+    return EstimatorList(estimators=tuple(estimators), problems=tuple(problems), auto_score=auto_score)
 
 
 def policy_list(pages: Iterable[schedule_service_pb2.ListPoliciesResponse]) -> PolicyList:
@@ -165,6 +172,6 @@ def _score(message: prediction_service_pb2.RunningScore) -> RunningScore:
         observations_count=message.observations_count,
         mean_absolute_log_error=message.mean_absolute_log_error,
         mean_log_error=message.mean_log_error,
-        coverage=message.coverage,
+        coverage=message.coverage if message.HasField("coverage") else None,
         update_time=from_timestamp(message.update_time) if message.HasField("update_time") else None,
     )

@@ -102,7 +102,7 @@ BASIS = prediction_pb2.Basis(
     estimator="queueing",
     estimator_version="1.0",
     choice="the only one",
-    mixture=[{"estimator": "queueing", "weight": 1.0}],
+    mixture=[{"estimator": "queueing", "weight": 1.0, "expected_log_error": 0.1}],
     profile_revision=3,
     profile_digest="d",
     fit_time=Timestamp(seconds=60),
@@ -233,7 +233,8 @@ def test_predict_reads_rows(client, server):
     assert result.recommendation.numbers == {"gain_samples_per_second": 2.0}
     assert result.warnings == (Notice(reason="EXTRAPOLATES", message="twice the scale", rows=(0,)),)
     assert result.basis.fit_time == datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
-    assert result.basis.mixture == {"queueing": 1.0}
+    (part,) = result.basis.mixture
+    assert (part.estimator, part.weight, part.expected_log_error) == ("queueing", 1.0, 0.1)
     assert result.raw == answer
 
 
@@ -365,12 +366,14 @@ def test_lists_follow_pages(client, server):
                 {"name": "b", "score": {"observations_count": 3, "coverage": 0.9, "update_time": Timestamp(seconds=1)}}
             ],
             problems=[problem],
+            auto_score={"observations_count": 2, "mean_log_error": -0.5},
         ),
     )
     found = client.list_estimators()
     assert [estimator.name for estimator in found] == ["a", "b"]
     assert (found[0].score, found[0].capabilities) == (None, ("phase_timings",))
-    assert found[1].score.observations_count == 3
+    assert (found[1].score.observations_count, found[1].score.coverage) == (3, 0.9)
+    assert (found.auto_score.mean_log_error, found.auto_score.coverage) == (-0.5, None)
     assert [problem.reason for problem in found.problems] == ["PLUGIN_BROKEN"]
     assert [request.page_token for request in server.requests["ListEstimators"]] == ["", "2"]
     page = schedule_service_pb2.ListPoliciesResponse

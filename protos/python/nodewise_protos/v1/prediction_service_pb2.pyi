@@ -213,14 +213,16 @@ class ListEstimatorsRequest(_message.Message):
     def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListEstimatorsResponse(_message.Message):
-    __slots__ = ("estimators", "problems", "next_page_token")
+    __slots__ = ("estimators", "problems", "next_page_token", "auto_score")
     ESTIMATORS_FIELD_NUMBER: _ClassVar[int]
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AUTO_SCORE_FIELD_NUMBER: _ClassVar[int]
     estimators: _containers.RepeatedCompositeFieldContainer[Estimator]
     problems: _containers.RepeatedCompositeFieldContainer[PluginProblem]
     next_page_token: str
-    def __init__(self, estimators: _Optional[_Iterable[_Union[Estimator, _Mapping]]] = ..., problems: _Optional[_Iterable[_Union[PluginProblem, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    auto_score: RunningScore
+    def __init__(self, estimators: _Optional[_Iterable[_Union[Estimator, _Mapping]]] = ..., problems: _Optional[_Iterable[_Union[PluginProblem, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., auto_score: _Optional[_Union[RunningScore, _Mapping]] = ...) -> None: ...
 
 class Estimator(_message.Message):
     __slots__ = ("name", "version", "description", "distribution", "mode", "capabilities", "score")
