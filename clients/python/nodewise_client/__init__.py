@@ -73,6 +73,7 @@ from nodewise_client._objectives import HighestThroughput, Knee, LeastCost, Leas
 from nodewise_client._predictions import (
     Basis,
     BatchPredictResult,
+    EstimatorShare,
     JobOutcome,
     Notice,
     Prediction,
@@ -120,6 +121,7 @@ __all__ = [
     "EstimatorEvaluation",
     "EstimatorInfo",
     "EstimatorList",
+    "EstimatorShare",
     "FailedPreconditionError",
     "Fidelity",
     "FieldViolation",

@@ -119,6 +119,19 @@ class Recommendation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatorShare:
+    """Part of a mixture."""
+
+    estimator: str
+    estimator_version: str
+    weight: float
+    """All weights add up to 1."""
+    expected_log_error: float
+    """Mean absolute logarithmic error that is expected of it, of which the weights are made."""
+    prior_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     """What an answer rests on. Same basis and same question: same answer."""
 
@@ -126,8 +139,8 @@ class Basis:
     estimator_version: str
     choice: str
     """Why this estimator (or mixture) answered."""
-    mixture: dict[str, float]
-    """Weights of a mixture, by estimator; empty = one alone."""
+    mixture: tuple[EstimatorShare, ...]
+    """Parts of a mixture, the heaviest first; empty = one alone."""
     profile_revision: int
     """Revision of the stored profile; 0 = inline."""
     profile_digest: str
@@ -290,7 +303,16 @@ def basis_from_wire(message: prediction_pb2.Basis) -> Basis:
         estimator=message.estimator,
         estimator_version=message.estimator_version,
         choice=message.choice,
-        mixture={share.estimator: share.weight for share in message.mixture},
+        mixture=tuple(
+            EstimatorShare(
+                estimator=share.estimator,
+                estimator_version=share.estimator_version,
+                weight=share.weight,
+                expected_log_error=share.expected_log_error,
+                prior_id=share.prior_id,
+            )
+            for share in message.mixture
+        ),
         profile_revision=message.profile_revision,
         profile_digest=message.profile_digest,
         prior_id=message.prior_id,

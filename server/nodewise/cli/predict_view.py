@@ -32,6 +32,15 @@ def document(result: PredictResult) -> dict[str, Any]:
         # An inline profile's revision is its digest.
         "revision": result.basis.profile_revision or result.basis.profile_digest,
         "choice": result.basis.choice,
+        "mixture": [
+            {
+                "estimator": part.estimator,
+                "estimator_version": part.estimator_version,
+                "weight": part.weight,
+                "expected_log_error": part.expected_log_error,
+            }
+            for part in result.basis.mixture
+        ],
         "evidence": list(result.basis.evidence),
         "warnings": [
             {"reason": found.reason, "message": found.message, "rows": list(found.rows)} for found in result.warnings
@@ -81,6 +90,8 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
         say("t: learned from")
     if result.recommendation is not None:
         say(f"Recommended ({result.recommendation.rule}): {result.recommendation.why}.")
+    if basis.choice:
+        say(f"Why {basis.estimator}: {basis.choice}.")
     if basis.evidence:
         say(f"Rests on: {'; '.join(basis.evidence)}.")
     for found in result.warnings:

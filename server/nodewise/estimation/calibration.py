@@ -6,24 +6,26 @@ are (split conformal prediction with normalised scores: V. Vovk, A. Gammerman an
 a Random World", Springer 2005; J. Lei et al., J. Am. Stat. Assoc. 113(523), 2018). Jobs weigh alike. A few
 pseudo-jobs whose errors are as stated stand for the jobs that nobody tried: with none tried, the estimator's own
 spread holds.
+
+An estimator that states no spread gets one in proportion to how far a row lies beyond the evidence, in logarithms, of
+the same scores: none where nothing was tried.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from scipy.special import ndtri
 
-from nodewise.domain.columns import Floats, Ints, as_ints
-from nodewise.domain.configurations import Configurations, SyncMode
-from nodewise.domain.errors import NodewiseError
+from nodewise.domain.columns import Floats, freeze
 from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Profile
+from nodewise.estimation.trials import Predict, Trial, distance_of, trials_at_largest
 
 __all__ = ["UNTRIED", "Calibration", "calibrated"]
 
@@ -56,85 +58,75 @@ class Calibration:
         On the standard deviation of ln(step time).
     jobs : int
         Jobs that it was tried on.
+    distance_factor : float
+        Standard deviation of ln(step time) per unit of distance, where the estimator states none; 0 = not known.
+    trials : tuple of Trial
+        What was tried.
     """
 
     calibration_id: str
     factor: float
     jobs: int
+    distance_factor: float = 0.0
+    trials: tuple[Trial, ...] = field(default=(), compare=False, repr=False)
 
     def applied(self, predictions: Predictions) -> Predictions:
         """Predictions with spreads multiplied; a simulation's interval is its own."""
-        if self.factor == 1.0 or predictions.simulated:
+        if predictions.simulated:
             return predictions
-        return replace(predictions, log_spread=predictions.log_spread * self.factor)
+        spread = predictions.log_spread
+        if self.distance_factor > 0.0:
+            unstated = predictions.answered & (spread == 0.0)
+            if unstated.any():
+                own = self.distance_factor * distance_of(predictions)
+                return replace(predictions, log_spread=freeze(np.where(unstated, own, spread * self.factor)))
+        if self.factor == 1.0:
+            return predictions
+        return replace(predictions, log_spread=spread * self.factor)
 
 
 UNTRIED: Final = Calibration("", 1.0, 0)
 
-Predict = Callable[[Profile, Configurations], Predictions]
-"""Predicts configurations from a profile; raises NodewiseError where it cannot."""
-
 
 def calibrated(profiles: Iterable[Profile], predict: Predict) -> Calibration:
     """Try an estimator on every profile that allows it."""
-    tried = [scores for profile in profiles for scores in (_scores(profile, predict),) if len(scores)]
-    if not tried:
+    trials = tuple(trial for profile in profiles for trial in trials_at_largest(profile, predict))
+    if not trials:
         return UNTRIED
-    tried.sort(key=lambda scores: (len(scores), scores.tolist()))
-    digest = hashlib.sha256(b"".join(np.round(scores, 6).tobytes() for scores in tried)).hexdigest()[:16]
-    factor = _quantile(tried) / _NOMINAL
-    return Calibration(digest, float(np.clip(factor, _SMALLEST_FACTOR, _LARGEST_FACTOR)), len(tried))
+    stated = _scores((trial, trial.log_spreads) for trial in trials)
+    unstated = _scores((trial, np.where(trial.log_spreads > 0.0, 0.0, trial.distances)) for trial in trials)
+    digest = hashlib.sha256(b"".join(np.round(scores, 6).tobytes() for scores in (*stated, *unstated)))
+    factor, distance_factor = 1.0, 0.0
+    if stated:
+        pseudo = (_half_normal(), PSEUDO_JOBS)
+        factor = float(np.clip(_quantile(stated, pseudo) / _NOMINAL, _SMALLEST_FACTOR, _LARGEST_FACTOR))
+    if unstated:
+        distance_factor = _quantile(unstated) / _NOMINAL
+    return Calibration(digest.hexdigest()[:16], factor, len(trials), distance_factor, trials)
 
 
-def _scores(profile: Profile, predict: Predict) -> Floats:
-    """|ln(measured / predicted)| over the stated deviation, of the runs at a job's largest scale."""
-    none = np.zeros(0)
-    observations = profile.observations
-    held = _largest(observations.configurations)
-    if not held.any() or (held.all() and not len(profile.phase_timings)):
-        return none
-    seen = replace(
-        profile,
-        digest="",
-        observations=observations.take(as_ints(np.flatnonzero(~held))),
-    )
-    asked = observations.take(as_ints(np.flatnonzero(held)))
-    try:
-        predictions = predict(seen, asked.configurations)
-    except NodewiseError:
-        return none
-    usable = predictions.answered & (predictions.log_spread > 0.0) & (asked.steps_per_s > 0.0)
-    cycles = asked.configurations.cycles_per_step()
-    step_s = np.where(usable, predictions.step_s, 1.0)
-    with np.errstate(divide="ignore"):
-        errors = np.abs(np.log(cycles / step_s) - np.log(asked.steps_per_s))[usable]
-    scores = np.sort(np.minimum(errors / predictions.log_spread[usable], LARGEST_SCORE))
-    if len(scores) <= SCORES_PER_JOB:
-        return scores
-    return np.asarray(scores[np.linspace(0, len(scores) - 1, SCORES_PER_JOB).astype(np.int64)])
+def _scores(trials: Iterable[tuple[Trial, Floats]]) -> list[Floats]:
+    """Errors over a normaliser, trial by trial, sorted and thinned; where it is 0 nothing is scored."""
+    found = []
+    for trial, normaliser in trials:
+        usable = normaliser > 0.0
+        if not usable.any():
+            continue
+        scores = np.sort(np.minimum(np.abs(trial.log_errors[usable]) / normaliser[usable], LARGEST_SCORE))
+        if len(scores) > SCORES_PER_JOB:
+            scores = scores[np.linspace(0, len(scores) - 1, SCORES_PER_JOB).astype(np.int64)]
+        found.append(scores)
+    found.sort(key=lambda scores: (len(scores), scores.tolist()))
+    return found
 
 
-def _largest(configurations: Configurations) -> Ints:
-    """Mask of the runs at the largest scale of their mode, where it has a smaller one too."""
-    scale = configurations.nodes * 1_000_000 + configurations.workers
-    held = np.zeros(len(configurations), dtype=bool)
-    for mode in SyncMode:
-        rows = configurations.sync_mode == mode
-        if rows.any() and scale[rows].min() < scale[rows].max():
-            held |= rows & (scale == scale[rows].max())
-    return held
-
-
-def _quantile(tried: Sequence[Floats]) -> float:
-    """Weighted quantile of the scores and of the pseudo-jobs' at LEVEL."""
-    pseudo = _half_normal()
-    values = np.concatenate([*tried, pseudo])
-    weights = np.concatenate(
-        [
-            *(np.full(len(scores), 1.0 / len(scores)) for scores in tried),
-            np.full(len(pseudo), PSEUDO_JOBS / len(pseudo)),
-        ]
-    )
+def _quantile(tried: Sequence[Floats], pseudo: tuple[Floats, float] | None = None) -> float:
+    """Weighted quantile of the scores at LEVEL, jobs weighing alike, with pseudo-jobs' scores and their number."""
+    several = [(scores, 1.0) for scores in tried]
+    # Without pseudo-jobs one more job counts as worse than all others: the correction of a finite sample.
+    several.append(pseudo or (np.array([max(float(scores[-1]) for scores in tried)]), 1.0))
+    values = np.concatenate([scores for scores, _ in several])
+    weights = np.concatenate([np.full(len(scores), weight / len(scores)) for scores, weight in several])
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order]) / weights.sum()
     return float(values[order][min(int(np.searchsorted(share, LEVEL)), len(values) - 1)])

@@ -5,41 +5,39 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
-import numpy as np
 import structlog
 
-from nodewise.domain.columns import as_ints
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.predictions import Fidelity, Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answers import assembled
+from nodewise.estimation.assessing import shown_of
 from nodewise.estimation.calibration import UNTRIED, Calibration
 from nodewise.estimation.check import checked
+from nodewise.estimation.choosing import Choice, Chooser
 from nodewise.estimation.covariance import covariance_of
-from nodewise.estimation.derived import KEPT_ROWS, derived
-from nodewise.estimation.faults import failure, is_sound_assessment, told
-from nodewise.estimation.ignored import Shown, merged, shown_to
-from nodewise.estimation.models import Fitted, Flights, ModelKey, circle, fitting, stated
+from nodewise.estimation.derived import KEPT_ROWS
+from nodewise.estimation.disagreement import disagreement
+from nodewise.estimation.faults import failure, told
+from nodewise.estimation.ignored import merged
+from nodewise.estimation.mixture import Part, mixed
+from nodewise.estimation.models import Fitted, Flights, MixturePart, ModelKey, circle, fitting, mixture_of, stated
 from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Question
 from nodewise.estimation.registry import Loaded, Registry
 from nodewise.estimation.resolve import MAX_WORKERS, Defaults, defaults_of, resolved
 from nodewise.estimation.suggest import Suggestions, Wish, refusal_of, suggested
-from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Model, Prior, Query
+from nodewise.estimation.trials import Predict
+from nodewise.plugin import Catalogue, EstimatorRecord, Model, Prior
 from nodewise.ports.cache import LruCache
 from nodewise.ports.clock import Clock, SystemClock
 
 __all__ = ["Engine", "Fitted", "Prepared"]
 
 _log = structlog.get_logger(__name__)
-
-DISAGREEMENT: Final = 1.5
-"""Factor between a measured and a predicted rate of the profile's own evidence from which an answer warns: repeated
-one-worker campaigns of the same job differ by up to 24 % (docs/estimators/queueing.md)."""
-COMPARED_OBSERVATIONS: Final = 4096
-"""Observations, the newest ones, that a model is compared with when it was fitted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +53,14 @@ class Prepared:
         """Equal keys have equal answers. Holds the objects themselves: a model that is fitted anew is another one."""
         question = self.question
         return self.fitted, self.configurations, question.objective, question.options, question.coverage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lessons:
+    """What was learned: priors and calibrations by estimator. Replaced as a whole, so that no answer mixes two."""
+
+    priors: Mapping[str, Prior]
+    calibrations: Mapping[str, Calibration]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,8 +140,8 @@ class Engine:
     ) -> None:
         self.registry = registry
         self._catalogue = catalogue or Catalogue()
-        self._priors = dict(priors or {})
-        self._calibrations = dict(calibrations or {})
+        self._lessons = _Lessons(dict(priors or {}), dict(calibrations or {}))
+        self._chooser = Chooser(registry, self._alone)
         self._clock = clock or SystemClock()
         self._all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
         self._max_workers = max_workers
@@ -143,7 +149,7 @@ class Engine:
         self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted]] = LruCache(capacity)
         self._models: LruCache[ModelKey, Fitted] = LruCache(capacity)
         self._statements: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
-        self._choices: LruCache[tuple[object, ...], tuple[str, str, bool, Assessment]] = LruCache(KEPT_ROWS)
+        self._choices: LruCache[tuple[object, ...], Choice] = LruCache(KEPT_ROWS)
         self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(KEPT_ROWS)
         self._answers: LruCache[tuple[object, ...], Answer] = LruCache(KEPT_ROWS)
         self._defaults: LruCache[str, Defaults] = LruCache(capacity)
@@ -178,8 +184,12 @@ class Engine:
         configurations = self.resolve(question.profile, question.configurations)
         if _scale(configurations) > INLINE_SCALE:
             return None
-        name = self._chosen(question, configurations)[0]
-        if self._models.get(self._model_key(question, name)) is None:
+        lessons = self._lessons
+        choice = self._chosen(question, configurations, lessons, may_try=False)
+        if choice is None:
+            return None
+        keys = (self._model_key(question, share.estimator, lessons) for share in choice.shares)
+        if any(self._models.get(key) is None for key in keys):
             return None
         return self.prepared(question)
 
@@ -188,11 +198,9 @@ class Engine:
         loaded = self.registry.estimators.get(question.estimator)
         return self._all_inline if loaded is None or question.allow_fallback else loaded.mode == "inline"
 
-    def _model_key(self, question: Question, name: str) -> ModelKey:
-        prior = self._priors.get(name)
-        version = self.estimator(name).record.version
-        prior_id = prior.prior_id if prior else ""
-        calibration_id = self._calibrations.get(name, UNTRIED).calibration_id
+    def _model_key(self, question: Question, name: str, lessons: _Lessons) -> ModelKey:
+        version, prior_id = self._version(lessons, name)
+        calibration_id = lessons.calibrations.get(name, UNTRIED).calibration_id
         return ModelKey(question.profile.digest, name, version, prior_id, calibration_id, question.options.seed)
 
     def _remember(self, prepared: Prepared) -> None:
@@ -240,8 +248,8 @@ class Engine:
 
     def adopt(self, priors: Mapping[str, Prior], calibrations: Mapping[str, Calibration]) -> None:
         """Answer with what was learned meanwhile. Questions under way end with what they began with."""
-        self._priors, self._calibrations = dict(priors), dict(calibrations)
-        # Models are kept under what they were learned from; only what points at them without saying so must go.
+        self._lessons = _Lessons(dict(priors), dict(calibrations))
+        # Models and choices are kept under what they were learned from; what points at them without saying so must go.
         self._ready.clear()
 
     def answer(self, question: Question) -> Answer:
@@ -286,12 +294,16 @@ class Engine:
             As ``answer``; the first refusal where every row is refused; DEADLINE_EXCEEDED.
         """
         prepared = self.prepared(question)
+        if prepared.fitted.parts:
+            # How errors hang together is told by one model: the heaviest part of a mixture.
+            heaviest = prepared.fitted.parts[0].share.estimator
+            prepared = self.prepared(replace(question, estimator=heaviest))
         answer = self.complete(prepared)
         refusal = refusal_of(answer.predictions)
         if refusal is not None:
             raise NodewiseError.refused(refusal)
         loaded = self.estimator(prepared.fitted.basis.estimator)
-        shown = _shown(loaded, question.profile, prepared.configurations)
+        shown = shown_of(loaded, question.profile, prepared.configurations)
         covariance = covariance_of(
             loaded, prepared.fitted.model, shown, answer, question.options, prepared.fitted.calibration
         )
@@ -305,33 +317,50 @@ class Engine:
             self.fitted(question, self.resolve(profile, configurations))
 
     def fitted(self, question: Question, configurations: Configurations) -> Fitted:
-        """The model that answers a question; fitted now unless it is cached."""
+        """The model that answers a question, or the mixture of several; fitted now unless it is cached."""
+        lessons = self._lessons
+        choice = self._chosen(question, configurations, lessons, may_try=True)
+        assert choice is not None
+        parts = tuple(
+            MixturePart(share, self._fitted_alone(question, share.estimator, choice, lessons))
+            for share in choice.shares
+        )
+        if len(parts) == 1:
+            return parts[0].fitted
+        if not question.profile.digest:
+            return mixture_of(parts, choice.why)
+        statement = (choice, *(part.fitted for part in parts))
+        known = self._statements.get(statement)
+        if known is None:
+            known = mixture_of(parts, choice.why)
+            self._statements.put(statement, known)
+        return known
+
+    def _fitted_alone(self, question: Question, name: str, choice: Choice, lessons: _Lessons) -> Fitted:
         profile = question.profile
-        name, choice, fallback, assessment = self._chosen(question, configurations)
         loaded = self.estimator(name)
-        prior = self._priors.get(name)
-        key = self._model_key(question, name)
+        key = self._model_key(question, name, lessons)
         if not profile.digest:
             self._refuse_to_wait(question, name)
-            fitted = self._fit(profile, loaded, prior, key)
-            return stated(fitted, choice, fallback, profile.revision, assessment.evidence)
+            fitted = self._fit(profile, loaded, lessons, key)
+            return stated(fitted, choice.why, choice.fallback, profile.revision, choice.evidence)
         # One model serves questions that differ in what their answers say they rest on.
-        statement = (key, choice, fallback, profile.revision, assessment.evidence)
+        statement = (key, choice.why, choice.fallback, profile.revision, choice.evidence)
         known = self._statements.get(statement)
         if known is None:
             fitted_before = self._models.get(key)
             if fitted_before is None:
                 self._refuse_to_wait(question, name)
-                fitted_before = self._flights.joined(key, lambda: self._kept(profile, loaded, prior, key))
-            known = stated(fitted_before, choice, fallback, profile.revision, assessment.evidence)
+                fitted_before = self._flights.joined(key, lambda: self._kept(profile, loaded, lessons, key))
+            known = stated(fitted_before, choice.why, choice.fallback, profile.revision, choice.evidence)
             self._statements.put(statement, known)
         return known
 
-    def _kept(self, profile: Profile, loaded: Loaded[EstimatorRecord], prior: Prior | None, key: ModelKey) -> Fitted:
+    def _kept(self, profile: Profile, loaded: Loaded[EstimatorRecord], lessons: _Lessons, key: ModelKey) -> Fitted:
         """A model that is kept from now on; the one that was put there since the caller looked, if there is one."""
         fitted = self._models.get(key)
         if fitted is None:
-            fitted = self._fit(profile, loaded, prior, key)
+            fitted = self._fit(profile, loaded, lessons, key)
             self._models.put(key, fitted)
         return fitted
 
@@ -343,84 +372,51 @@ class Engine:
                 {"estimator": name},
             )
 
-    def _chosen(self, question: Question, configurations: Configurations) -> tuple[str, str, bool, Assessment]:
-        """Estimator, why it was chosen, whether it stands in for another, and its assessment."""
-        key = (question.profile.digest, question.estimator, configurations, question.options, question.allow_fallback)
+    def _chosen(
+        self, question: Question, configurations: Configurations, lessons: _Lessons, *, may_try: bool
+    ) -> Choice | None:
+        """Who answers; None where that takes trials that may not be made here."""
+        if question.estimator != AUTO:
+            self.estimator(question.estimator)
+        key = (
+            question.profile.digest,
+            question.estimator,
+            configurations,
+            question.options,
+            question.allow_fallback,
+            lessons,
+        )
         known = self._choices.get(key) if question.profile.digest else None
         if known is None:
-            known = self._choose(question, configurations)
-            if question.profile.digest:
+            known = self._chooser.choose(
+                question, configurations, lessons.calibrations, partial(self._version, lessons), may_try=may_try
+            )
+            if known is not None and question.profile.digest:
                 self._choices.put(key, known, len(configurations) or 1)
         return known
 
-    def _choose(self, question: Question, configurations: Configurations) -> tuple[str, str, bool, Assessment]:
-        asked = (question.profile, configurations, question.options)
-        refusal: Refusal | None = None
-        if question.estimator != AUTO:
-            assessment = self._assess(self.estimator(question.estimator), *asked)
-            if assessment.refusal is None:
-                return question.estimator, "asked for by name", False, assessment
-            refusal = assessment.refusal
-            if not question.allow_fallback:
-                raise NodewiseError.refused(refusal)
-        able: list[tuple[float, str, Assessment]] = []
-        refusals: list[tuple[str, Refusal]] = []
-        for name, loaded in self.registry.estimators.items():
-            if name == question.estimator:
-                continue
-            try:
-                assessment = self._assess(loaded, *asked)
-            except NodewiseError as error:
-                # One broken estimator must not cost the others their answers.
-                assessment = Assessment(refusal=Refusal(error.reason, error.message))
-            if assessment.refusal is None:
-                able.append((-assessment.strength, name, assessment))
-            else:
-                refusals.append((name, assessment.refusal))
-        if not able:
-            raise NodewiseError.refused(refusal or _joint_refusal(refusals))
-        able.sort(key=lambda entry: entry[:2])
-        _, name, assessment = able[0]
-        why = f"strongest evidence of {len(able)} that can answer" if len(able) > 1 else "the only one that can answer"
-        if refusal is not None:
-            why = f"{question.estimator} refused ({refusal.reason}); {why}"
-        return name, why, refusal is not None, assessment
+    def _version(self, lessons: _Lessons, name: str) -> tuple[str, str]:
+        """What predictions of an estimator depend on besides profile, question and calibration."""
+        prior = lessons.priors.get(name)
+        return self.estimator(name).record.version, prior.prior_id if prior else ""
 
-    def _assess(
-        self, loaded: Loaded[EstimatorRecord], profile: Profile, configurations: Configurations, options: Options
-    ) -> Assessment:
-        shown = _shown(loaded, profile, configurations)
-        if shown.refusals and not len(shown.configurations):
-            return Assessment(refusal=shown.refusals[0].refusal)
-        query = Query(configurations=shown.configurations, options=options)
-        try:
-            assessment: Any = loaded.record.estimator.assess(profile, query)
-        except NodewiseError as error:
-            sayable = told(loaded, "assess", error)
-            if sayable is not error:
-                raise sayable from None
-            missing = tuple(filter(None, error.metadata.get("missing_fields", "").split(",")))
-            return Assessment(refusal=Refusal(error.reason, error.message, missing))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-            raise failure(loaded, "assess", error) from None
-        if not is_sound_assessment(assessment):
-            raise NodewiseError(
-                Reason.ESTIMATOR_INVALID_RESULT,
-                f"estimator {loaded.record.name!r} must assess with an Assessment of strength 0 to 1, whose "
-                "refusal has a Reason and whose evidence is a tuple of texts",
-                {"estimator": loaded.record.name},
-            )
-        return assessment
+    def _alone(self, name: str) -> Predict:
+        """A way of asking one estimator."""
+
+        def predict(profile: Profile, configurations: Configurations) -> Predictions:
+            question = Question(profile=profile, configurations=configurations, estimator=name)
+            return self.answer(question).predictions
+
+        return predict
 
     def _fit(
         self,
         profile: Profile,
         loaded: Loaded[EstimatorRecord],
-        prior: Prior | None,
+        lessons: _Lessons,
         key: ModelKey,
     ) -> Fitted:
+        prior = lessons.priors.get(loaded.record.name)
         chain = (*fitting.get(), key)
         context = _Context(prior, self._catalogue, key.seed, profile, self, chain)
         started = time.perf_counter()
@@ -446,51 +442,30 @@ class Engine:
             fit_time_s=self._clock.now_s(),
         )
         fit_s = time.perf_counter() - started
-        calibration = self._calibrations.get(loaded.record.name, UNTRIED)
-        fitted = Fitted(model=model, basis=basis, fit_s=fit_s, calibration=calibration)
-        return replace(fitted, notices=self._disagreement(fitted, profile, Options(seed=key.seed)))
-
-    def _disagreement(self, fitted: Fitted, profile: Profile, options: Options) -> tuple[Notice, ...]:
-        """A notice where the model does not predict what its own evidence measured.
-
-        A comparison beside the way of an answer: whatever fails in it is left out, and comes up again where it is asked
-        for.
-        """
-        observations = profile.observations
-        if not len(observations):
-            return ()
-        try:
-            newest = np.lexsort((observations.number, observations.measured_at_s))[-COMPARED_OBSERVATIONS:]
-            compared = observations.take(as_ints(np.sort(newest)))
-            configurations = self.resolve(profile, compared.configurations)
-            shown = _shown(self.estimator(fitted.basis.estimator), profile, configurations)
-            raw = fitted.model.predict(shown.configurations, options)
-            predictions = checked(raw, shown.configurations, fitted.basis.estimator)
-            measured = compared if shown.rows is None else compared.take(shown.rows)
-            rows = np.flatnonzero(predictions.answered & (measured.steps_per_s > 0))
-            rate = derived(shown.configurations).cycles_per_step[rows] / predictions.step_s[rows]
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-            return ()
-        log_ratio = np.abs(np.log(rate / measured.steps_per_s[rows]))
-        apart = int((log_ratio > np.log(DISAGREEMENT)).sum())
-        if not apart:
-            return ()
-        at = int(log_ratio.argmax())
-        worst = int(rows[at])
-        number = int(measured.number[worst])
-        named = f"number {number}" if number else f"the one with {shown.configurations.workers[worst]} workers"
-        message = (
-            f"{apart} of {len(rows)} observations differ from the model by more than a factor of {DISAGREEMENT:g}; the "
-            f"worst is {named}: measured {measured.steps_per_s[worst]:.4g} steps/s, predicted {rate[at]:.4g}"
+        return Fitted(
+            model=model,
+            basis=basis,
+            fit_s=fit_s,
+            notices=disagreement(loaded, model, profile, Options(seed=key.seed), self.resolve),
+            calibration=lessons.calibrations.get(loaded.record.name, UNTRIED),
         )
-        return (Notice("EVIDENCE_DISAGREES", message),)
 
     def _predicted(self, fitted: Fitted, configurations: Configurations, question: Question) -> Predictions:
+        if fitted.parts:
+            return mixed(
+                [
+                    Part(
+                        estimator=part.share.estimator,
+                        predictions=self._predicted(part.fitted, configurations, question),
+                        weight=part.share.weight,
+                        expected_log_error=part.share.expected_log_error,
+                    )
+                    for part in fitted.parts
+                ]
+            )
         name = fitted.basis.estimator
         loaded = self.estimator(name)
-        shown = _shown(loaded, question.profile, configurations)
+        shown = shown_of(loaded, question.profile, configurations)
         try:
             predictions = fitted.model.predict(shown.configurations, question.options)
         except NodewiseError as error:
@@ -501,11 +476,6 @@ class Engine:
             raise failure(loaded, "predict", error) from None
         known = fitted.calibration.applied(checked(predictions, shown.configurations, name))
         return merged(known, shown, len(configurations))
-
-
-def _shown(loaded: Loaded[EstimatorRecord], profile: Profile, configurations: Configurations) -> Shown:
-    """The rows of which an estimator takes every stated column into account."""
-    return shown_to(loaded.record.columns, configurations, profile.workload.precision or "")
 
 
 def _question_key(question: Question) -> tuple[object, ...]:
@@ -524,14 +494,3 @@ def _question_key(question: Question) -> tuple[object, ...]:
 def _scale(configurations: Configurations) -> int:
     """The largest number of nodes or workers."""
     return int(max(configurations.nodes.max(initial=0), configurations.workers.max(initial=0)))
-
-
-def _joint_refusal(refusals: list[tuple[str, Refusal]]) -> Refusal:
-    """What every estimator misses, in one refusal."""
-    if not refusals:
-        return Refusal(Reason.EVIDENCE_MISSING, "no estimator is loaded")
-    if len(refusals) == 1:
-        return refusals[0][1]
-    fields = tuple(dict.fromkeys(field for _, refusal in refusals for field in refusal.missing_fields))
-    text = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals)
-    return Refusal(Reason.EVIDENCE_MISSING, f"no estimator can answer ({text})", fields)

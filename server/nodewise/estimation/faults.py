@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeGuard
 
 import structlog
@@ -22,10 +23,16 @@ def is_sound_assessment(assessment: Any) -> TypeGuard[Assessment]:
         isinstance(assessment, Assessment)
         and (is_a(assessment.strength, float) or is_a(assessment.strength, int))
         and 0.0 <= assessment.strength <= 1.0
+        and _is_error(assessment.expected_log_error)
         and (assessment.refusal is None or is_sound_refusal(assessment.refusal))
         and is_a(assessment.evidence, tuple)
         and all(is_a(text, str) for text in assessment.evidence)
     )
+
+
+def _is_error(value: Any) -> bool:
+    """An expected error, or none."""
+    return value is None or ((is_a(value, float) or is_a(value, int)) and 0.0 < value < math.inf)
 
 
 def told(loaded: Loaded[EstimatorRecord], method: str, error: NodewiseError) -> NodewiseError:

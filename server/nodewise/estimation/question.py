@@ -11,7 +11,7 @@ from nodewise.domain.objective import Objective, Recommendation
 from nodewise.domain.predictions import Notice, Options, Predictions
 from nodewise.domain.profile import Profile
 
-__all__ = ["AUTO", "Answer", "Basis", "Freshness", "Interval", "IntervalBasis", "Question"]
+__all__ = ["AUTO", "Answer", "Basis", "Freshness", "Interval", "IntervalBasis", "MixtureShare", "Question"]
 
 AUTO = "auto"
 """Name that leaves the choice of an estimator to the service."""
@@ -73,8 +73,22 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureShare:
+    """Part of a mixture: weights add up to 1; the error is the mean |ln(predicted / measured)| expected of the part."""
+
+    estimator: str
+    estimator_version: str
+    weight: float
+    expected_log_error: float
+    prior_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What an answer rests on; same basis and same question, same answer."""
+    """What an answer rests on; same basis and same question, same answer.
+
+    A mixture's ``estimator`` is ``AUTO``, and ``mixture`` says what it consists of, the heaviest part first.
+    """
 
     estimator: str
     estimator_version: str
@@ -87,6 +101,7 @@ class Basis:
     stale: bool = False
     fallback: bool = False
     evidence: tuple[str, ...] = ()
+    mixture: tuple[MixtureShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -365,6 +365,16 @@ def write_basis(basis: Basis) -> prediction_pb2.Basis:
         estimator=basis.estimator,
         estimator_version=basis.estimator_version,
         choice=basis.choice,
+        mixture=[
+            prediction_pb2.EstimatorShare(
+                estimator=share.estimator,
+                weight=share.weight,
+                estimator_version=share.estimator_version,
+                expected_log_error=share.expected_log_error,
+                prior_id=share.prior_id,
+            )
+            for share in basis.mixture
+        ],
         profile_revision=basis.profile_revision,
         profile_digest=basis.profile_digest,
         prior_id=basis.prior_id,

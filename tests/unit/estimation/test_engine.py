@@ -121,12 +121,13 @@ def test_an_objective_recommends_or_says_why_not() -> None:
 # --- choice
 
 
-def test_auto_takes_the_strongest_evidence_then_the_first_name() -> None:
+def test_auto_takes_the_strongest_evidence_then_the_first_name_where_nothing_was_tried() -> None:
     engine = engine_of(weak=Fake(strength=0.1), zed=Fake(strength=0.9), able=Fake(strength=0.9), no=refusing())
-    found = answer(engine)
+    known = profile_of(workers=(2,))
+    found = answer(engine, profile=known)
     assert found.basis.estimator == "able"
     assert found.basis.choice == "strongest evidence of 3 that can answer"
-    assert answer(engine, estimator=AUTO).basis == found.basis
+    assert answer(engine, profile=known, estimator=AUTO).basis == found.basis
 
 
 def test_auto_with_one_that_can_says_so() -> None:

@@ -168,9 +168,15 @@ class Basis(_message.Message):
     def __init__(self, estimator: _Optional[str] = ..., estimator_version: _Optional[str] = ..., choice: _Optional[str] = ..., mixture: _Optional[_Iterable[_Union[EstimatorShare, _Mapping]]] = ..., profile_revision: _Optional[int] = ..., profile_digest: _Optional[str] = ..., prior_id: _Optional[str] = ..., catalogue_digest: _Optional[str] = ..., fit_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., stale: bool = ..., fallback: bool = ..., evidence: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EstimatorShare(_message.Message):
-    __slots__ = ("estimator", "weight")
+    __slots__ = ("estimator", "weight", "estimator_version", "expected_log_error", "prior_id")
     ESTIMATOR_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATOR_VERSION_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_LOG_ERROR_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_ID_FIELD_NUMBER: _ClassVar[int]
     estimator: str
     weight: float
-    def __init__(self, estimator: _Optional[str] = ..., weight: _Optional[float] = ...) -> None: ...
+    estimator_version: str
+    expected_log_error: float
+    prior_id: str
+    def __init__(self, estimator: _Optional[str] = ..., weight: _Optional[float] = ..., estimator_version: _Optional[str] = ..., expected_log_error: _Optional[float] = ..., prior_id: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,179 @@
+"""Choosing: who answers a question, tried on the job's own runs and on similar jobs where several can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from nodewise.domain.configurations import Configurations, SyncMode
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.predictions import Fidelity
+from nodewise.estimation.assessing import assessed, joint_refusal
+from nodewise.estimation.calibration import UNTRIED, Calibration
+from nodewise.estimation.choice import Candidate, Share, shares_of, similar_to, why
+from nodewise.estimation.question import AUTO, Freshness, Question
+from nodewise.estimation.registry import Registry
+from nodewise.estimation.trials import Predict, Trial, left_out, trials_left_out
+from nodewise.plugin import Assessment
+from nodewise.ports.cache import LruCache
+
+__all__ = ["Choice", "Chooser"]
+
+KEPT_TRIALS: Final = 8192
+"""Estimators' trials on one job that are kept, least recently used dropped first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Who answers a question.
+
+    Attributes
+    ----------
+    shares : tuple of Share
+        The estimators, the heaviest first; several are a mixture.
+    why : str
+        For people.
+    fallback : bool
+        Whether they stand in for another one that was asked for.
+    evidence : tuple of str
+        What the answer rests on, in words.
+    """
+
+    shares: tuple[Share, ...]
+    why: str
+    fallback: bool
+    evidence: tuple[str, ...]
+
+
+class Chooser:
+    """Chooses among a registry's estimators.
+
+    Parameters
+    ----------
+    registry : Registry
+    predict : callable
+        From an estimator's name to a way of asking it alone; what it answers is checked.
+    """
+
+    def __init__(self, registry: Registry, predict: Callable[[str], Predict]) -> None:
+        self._registry = registry
+        self._predict = predict
+        self._trials: LruCache[tuple[object, ...], tuple[Trial, ...]] = LruCache(KEPT_TRIALS)
+
+    def choose(
+        self,
+        question: Question,
+        configurations: Configurations,
+        calibrations: Mapping[str, Calibration],
+        versions: Callable[[str], object],
+        *,
+        may_try: bool,
+    ) -> Choice | None:
+        """Who answers, or None where that takes trials which may not be made here.
+
+        Parameters
+        ----------
+        configurations : Configurations
+            As resolved.
+        calibrations : mapping of estimator to Calibration
+            What was tried on the store's jobs.
+        versions : callable
+            Of an estimator's name, what its predictions depend on besides the profile: trials are kept under it.
+
+        Raises
+        ------
+        NodewiseError
+            A joint refusal where no estimator can answer; MODEL_NOT_CACHED where trials are needed and the question
+            does not wait.
+        """
+        refusal: Refusal | None = None
+        asked = (question.profile, configurations, question.options)
+        if question.estimator != AUTO:
+            named = assessed(self._registry.estimators[question.estimator], *asked)
+            if named.refusal is None:
+                share = Share(estimator=question.estimator, weight=1.0, expected_log_error=0.0)
+                return Choice(shares=(share,), why="asked for by name", fallback=False, evidence=named.evidence)
+            if not question.allow_fallback:
+                raise NodewiseError.refused(named.refusal)
+            refusal = named.refusal
+        able = self._able(question, configurations, refusal)
+        modes = tuple(SyncMode(mode) for mode in sorted(set(configurations.sync_mode.tolist())))
+        own = self._own_trials(question, tuple(able), modes, versions, may_try=may_try)
+        if own is None:
+            return None
+        candidates = [
+            Candidate(
+                estimator=name,
+                assessment=assessment,
+                own=own[name],
+                similar=similar_to(calibrations.get(name, UNTRIED).trials, modes),
+            )
+            for name, assessment in able.items()
+        ]
+        devices = set(configurations.device_names())
+        # The interval of a simulation is its own: it is not mixed with others'.
+        shares = shares_of(candidates, devices, mixed=question.options.fidelity != Fidelity.SIMULATE)
+        text = why(shares, candidates, devices)
+        if refusal is not None:
+            text = f"{question.estimator} refused ({refusal.reason}); {text}"
+        evidence = dict.fromkeys(line for share in shares for line in able[share.estimator].evidence)
+        return Choice(shares=shares, why=text, fallback=refusal is not None, evidence=tuple(evidence))
+
+    def _able(
+        self, question: Question, configurations: Configurations, refusal: Refusal | None
+    ) -> dict[str, Assessment]:
+        """What the estimators say that can answer, by name."""
+        able: dict[str, Assessment] = {}
+        refusals: list[tuple[str, Refusal]] = []
+        for name, loaded in self._registry.estimators.items():
+            if name == question.estimator:
+                continue
+            try:
+                assessment = assessed(loaded, question.profile, configurations, question.options)
+            except NodewiseError as error:
+                # One broken estimator must not cost the others their answers.
+                assessment = Assessment(refusal=Refusal(error.reason, error.message))
+            if assessment.refusal is None:
+                able[name] = assessment
+            else:
+                refusals.append((name, assessment.refusal))
+        if not able:
+            raise NodewiseError.refused(refusal or joint_refusal(refusals))
+        return able
+
+    def _own_trials(
+        self,
+        question: Question,
+        names: tuple[str, ...],
+        modes: tuple[SyncMode, ...],
+        versions: Callable[[str], object],
+        *,
+        may_try: bool,
+    ) -> dict[str, tuple[Trial, ...]] | None:
+        """Trials on the job's own runs by estimator; none where there is no choice, None where they may not be made."""
+        found: dict[str, tuple[Trial, ...]] = dict.fromkeys(names, ())
+        profile = question.profile
+        if len(names) < 2:
+            return found
+        for mode in modes:
+            if not left_out(profile, mode):
+                continue
+            for name in names:
+                key = (profile.digest, mode, name, versions(name))
+                trials = self._trials.get(key) if profile.digest else None
+                if trials is None:
+                    if question.freshness == Freshness.CACHED_ONLY:
+                        raise NodewiseError(
+                            Reason.MODEL_NOT_CACHED,
+                            f"{name!r} was not tried on this profile yet; ask with FRESHNESS_WAIT",
+                            {"estimator": name},
+                        )
+                    if not may_try:
+                        return None
+                    made = trials_left_out(profile, mode, self._predict(name))
+                    trials = tuple(trial for trial in made if trial is not None)
+                    if profile.digest:
+                        self._trials.put(key, trials)
+                found[name] += trials
+        return found

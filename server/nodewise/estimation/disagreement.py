@@ -1,0 +1,69 @@
+"""Whether a model predicts what its own evidence measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from nodewise.domain.columns import as_ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.predictions import Notice, Options
+from nodewise.domain.profile import Profile
+from nodewise.estimation.assessing import shown_of
+from nodewise.estimation.check import checked
+from nodewise.estimation.derived import derived
+from nodewise.estimation.registry import Loaded
+from nodewise.plugin import EstimatorRecord, Model
+
+__all__ = ["disagreement"]
+
+DISAGREEMENT: Final = 1.5
+"""Factor between a measured and a predicted rate of the profile's own evidence from which an answer warns: repeated
+one-worker campaigns of the same job differ by up to 24 % (docs/estimators/queueing.md)."""
+COMPARED_OBSERVATIONS: Final = 4096
+"""Observations, the newest ones, that a model is compared with when it was fitted."""
+
+
+def disagreement(
+    loaded: Loaded[EstimatorRecord],
+    model: Model,
+    profile: Profile,
+    options: Options,
+    resolve: Callable[[Profile, Configurations], Configurations],
+) -> tuple[Notice, ...]:
+    """A notice where the model does not predict what its own evidence measured.
+
+    A comparison beside the way of an answer: whatever fails in it is left out, and comes up again where it is asked
+    for.
+    """
+    observations = profile.observations
+    if not len(observations):
+        return ()
+    try:
+        newest = np.lexsort((observations.number, observations.measured_at_s))[-COMPARED_OBSERVATIONS:]
+        compared = observations.take(as_ints(np.sort(newest)))
+        configurations = resolve(profile, compared.configurations)
+        shown = shown_of(loaded, profile, configurations)
+        predictions = checked(model.predict(shown.configurations, options), shown.configurations, loaded.record.name)
+        measured = compared if shown.rows is None else compared.take(shown.rows)
+        rows = np.flatnonzero(predictions.answered & (measured.steps_per_s > 0))
+        rate = derived(shown.configurations).cycles_per_step[rows] / predictions.step_s[rows]
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  # a plugin's SystemExit must not end the server
+        return ()
+    log_ratio = np.abs(np.log(rate / measured.steps_per_s[rows]))
+    apart = int((log_ratio > np.log(DISAGREEMENT)).sum())
+    if not apart:
+        return ()
+    at = int(log_ratio.argmax())
+    worst = int(rows[at])
+    number = int(measured.number[worst])
+    named = f"number {number}" if number else f"the one with {shown.configurations.workers[worst]} workers"
+    message = (
+        f"{apart} of {len(rows)} observations differ from the model by more than a factor of {DISAGREEMENT:g}; the "
+        f"worst is {named}: measured {measured.steps_per_s[worst]:.4g} steps/s, predicted {rate[at]:.4g}"
+    )
+    return (Notice("EVIDENCE_DISAGREES", message),)

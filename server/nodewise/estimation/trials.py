@@ -1,0 +1,154 @@
+"""Trials: an estimator predicts runs that it is not shown, and its errors are counted.
+
+Two kinds of runs are held back. A job's largest scale, predicted from its smaller ones, is the extrapolation that
+askers want, once per job. Each of its scales in turn (leave-one-configuration-out, M. Stone, J. Royal Stat. Soc. B
+36(2), 1974) says more of one job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Floats, Ints, as_ints, freeze
+from nodewise.domain.configurations import Configurations, SyncMode
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.predictions import Predictions
+from nodewise.domain.profile import Observations, Profile
+
+__all__ = ["Predict", "Trial", "distance_of", "left_out", "trials_at_largest", "trials_left_out"]
+
+Predict = Callable[[Profile, Configurations], Predictions]
+"""Predicts configurations from a profile; raises NodewiseError where it cannot."""
+
+Mask = NDArray[np.bool_]
+
+LEAST_DISTANCE: Final = float(np.log(1.25))
+"""Distance of what was measured, and of all within a quarter of it: no prediction is surer than that far away."""
+
+LARGEST_LOG_ERROR: Final = 3.0
+"""A run that is a factor of 20 off is wrong; how wrong says no more."""
+
+MOST_LEFT_OUT: Final = 6
+"""Scales of one job that are left out in turn, evenly from the smallest to the largest: each costs a fit."""
+
+MOST_RUNS: Final = 64
+"""Runs that a trial shows, and asks about: a fit of hundreds ranks estimators no better for many times the time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Trial:
+    """An estimator's errors on runs that were held back together.
+
+    Attributes
+    ----------
+    sync_mode : SyncMode
+        Of the runs.
+    device : str
+        Of most of them.
+    log_errors : (runs,) float
+        ln(predicted / measured) of steps/s, at most LARGEST_LOG_ERROR either way.
+    log_spreads : (runs,) float
+        The estimator's own deviation of ln(step time); 0 = none stated.
+    distances : (runs,) float
+        How far beyond what was shown, as ``distance_of``.
+    """
+
+    sync_mode: SyncMode
+    device: str
+    log_errors: Floats
+    log_spreads: Floats
+    distances: Floats
+
+    @property
+    def mean_absolute_log_error(self) -> float:
+        """Mean of |ln(predicted / measured)|."""
+        return float(np.abs(self.log_errors).mean())
+
+
+def distance_of(predictions: Predictions) -> Floats:
+    """Ln of the factor by which each row lies beyond the evidence, LEAST_DISTANCE at least."""
+    return np.asarray(np.log(np.maximum(predictions.extrapolation, np.exp(LEAST_DISTANCE))))
+
+
+def trials_at_largest(profile: Profile, predict: Predict) -> tuple[Trial, ...]:
+    """Every sync mode's largest scale, predicted from all smaller ones."""
+    found = []
+    for mode in SyncMode:
+        scales = _scales(profile.observations.configurations, mode)
+        if len(scales) > 1:
+            found.append(_tried(profile, scales[-1], mode, predict))
+    return tuple(trial for trial in found if trial is not None)
+
+
+def trials_left_out(profile: Profile, mode: SyncMode, predict: Predict) -> tuple[Trial | None, ...]:
+    """Scales of a sync mode left out in turn, smallest first; None = it refused. Empty where there is one scale."""
+    return tuple(_tried(profile, held, mode, predict) for held in left_out(profile, mode))
+
+
+def left_out(profile: Profile, mode: SyncMode) -> Sequence[Mask]:
+    """Masks of the observations that are held back together, smallest scale first."""
+    scales = _scales(profile.observations.configurations, mode)
+    if len(scales) < 2:
+        return ()
+    kept = np.unique(np.linspace(0, len(scales) - 1, min(MOST_LEFT_OUT, len(scales))).round().astype(np.int64))
+    return [scales[index] for index in kept]
+
+
+def _scales(configurations: Configurations, mode: SyncMode) -> list[Mask]:
+    """Masks of the observations of one mode by scale: nodes, then workers, servers and device."""
+    of_mode = configurations.sync_mode == mode
+    if not of_mode.any():
+        return []
+    keys = np.stack(
+        [
+            configurations.nodes,
+            configurations.workers,
+            configurations.parameter_servers,
+            configurations.device_index,
+        ],
+        axis=1,
+    )
+    distinct = np.unique(keys[of_mode], axis=0)
+    return [of_mode & np.all(keys == key, axis=1) for key in distinct]
+
+
+def _tried(profile: Profile, held: Mask, mode: SyncMode, predict: Predict) -> Trial | None:
+    """The errors on the runs held back; None where nothing is left to show, or nothing is answered."""
+    observations = profile.observations
+    shown, asked = (observations.take(_thinned(observations, mask)) for mask in (~held, held))
+    if not len(shown) and not len(profile.phase_timings):
+        return None
+    try:
+        predictions = predict(replace(profile, digest="", observations=shown), asked.configurations)
+    except NodewiseError:
+        return None
+    usable = predictions.answered & (asked.steps_per_s > 0.0)
+    if not usable.any():
+        return None
+    rate = asked.configurations.cycles_per_step()[usable] / predictions.step_s[usable]
+    log_errors = np.log(rate) - np.log(asked.steps_per_s[usable])
+    devices, counts = np.unique(np.array(asked.configurations.device_names())[usable], return_counts=True)
+    return Trial(
+        sync_mode=mode,
+        device=str(devices[counts.argmax()]),
+        log_errors=freeze(np.clip(log_errors, -LARGEST_LOG_ERROR, LARGEST_LOG_ERROR)),
+        log_spreads=freeze(predictions.log_spread[usable]),
+        distances=freeze(distance_of(predictions)[usable]),
+    )
+
+
+def _thinned(observations: Observations, mask: Mask) -> Ints:
+    """Rows of a mask, at most MOST_RUNS of them, evenly over configurations, whatever order they came in."""
+    rows = np.flatnonzero(mask)
+    if len(rows) > MOST_RUNS:
+        asked = observations.configurations
+        columns = (asked.batch_per_worker, asked.global_batch, asked.workers, asked.nodes)
+        order = np.lexsort((observations.steps_per_s[rows], *(column[rows] for column in columns)))
+        kept = np.unique(np.linspace(0, len(rows) - 1, MOST_RUNS).round().astype(np.int64))
+        rows = np.sort(rows[order[kept]])
+    return as_ints(rows)
