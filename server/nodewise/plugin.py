@@ -119,6 +119,7 @@ __all__ = [
     "Workload",
     "as_floats",
     "as_ints",
+    "catalogue_key",
     "constant_floats",
     "constant_ints",
     "freeze",
@@ -190,11 +191,28 @@ class Prior:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """Facts about devices and links by name, with the digest of all of them. Empty = nothing is known."""
+    """Facts about devices and links, with the digest of all of them. Empty = nothing is known.
+
+    Mappings are by ``catalogue_key`` of every name that an entry goes by; :meth:`device` and :meth:`link` take a name
+    as anyone writes it. Names of facts carry units: ``fp16_flops_per_s``, ``memory_bytes_per_s``, ``bytes_per_s``.
+    """
 
     digest: str = ""
     devices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     links: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def device(self, name: str) -> Mapping[str, float] | None:
+        """Facts of an accelerator; None = not known."""
+        return self.devices.get(catalogue_key(name))
+
+    def link(self, name: str) -> Mapping[str, float] | None:
+        """Facts of a link; None = not known."""
+        return self.links.get(catalogue_key(name))
+
+
+def catalogue_key(name: str) -> str:
+    """A name as the catalogue files it: letters and digits alone, without the vendor's name and regardless of case."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum()).removeprefix("nvidia")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

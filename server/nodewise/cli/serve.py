@@ -28,6 +28,10 @@ def serve(
         typer.Option(help="What an acknowledged batch survives: process (death of the process, default) or power."),
     ] = None,
     traces: Annotated[str | None, typer.Option(metavar="DIRECTORY", help="Traces. Default: beside the store.")] = None,
+    catalogue: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.toml", help="Facts about devices and links besides the shipped ones. Default: none."),
+    ] = None,
     plugin: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Plugin allowed besides the shipped ones; repeatable. Default: all."),
@@ -72,6 +76,7 @@ def serve(
             store=store,
             durability=durability,
             traces=traces,
+            catalogue=catalogue,
             plugins=tuple(plugin) if plugin else None,
             safe_mode=safe_mode,
             reflection=reflection,

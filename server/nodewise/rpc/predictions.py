@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Final
@@ -15,9 +15,11 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import Fidelity
+from nodewise.domain.scores import RunningScore
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import AUTO, Answer, Question
 from nodewise.estimation.suggest import HIGHEST_THROUGHPUT, Suggestions
+from nodewise.evaluation.scoring import auto_version
 from nodewise.ports.cache import LruCache
 from nodewise.ports.limits import Limits
 from nodewise.rpc.budgets import CallBudget
@@ -27,7 +29,7 @@ from nodewise.rpc.paging import page
 from nodewise.rpc.sources import ProfileSources, prefixed
 from nodewise.rpc.varint import encode_varint
 from nodewise.rpc.wire_configurations import read_candidates
-from nodewise.rpc.wire_plugins import write_problem
+from nodewise.rpc.wire_plugins import write_problem, write_score
 from nodewise.rpc.wire_predictions import (
     ReadOptions,
     columns_of,
@@ -75,6 +77,8 @@ class Predictions:
         Finds profiles.
     executor : Executor
         Threads for fits, large questions and estimators that do not run inline.
+    scores : callable
+        Finds running scores.
     simulations : Executor or None
         Threads for simulations, which take long; None = the same.
     """
@@ -85,12 +89,14 @@ class Predictions:
         sources: ProfileSources,
         limits: Limits,
         executor: Executor,
+        scores: Callable[[], Awaitable[Sequence[RunningScore]]],
         simulations: Executor | None = None,
     ) -> None:
         self._engine = engine
         self._sources = sources
         self._limits = limits
         self._executor = executor
+        self._scores = scores
         self._simulations = simulations or executor
         self._replies: LruCache[tuple[object, ...], bytes] = LruCache(REPLIES_BYTES)
 
@@ -274,7 +280,10 @@ class Predictions:
         """What can be asked."""
         registry = self._engine.registry
         names, next_token = page(sorted(registry.estimators), request.page_size, request.page_token)
-        response = pb.ListEstimatorsResponse(next_page_token=next_token)
+        scores = {(score.estimator, score.version): write_score(score) for score in await self._scores()}
+        response = pb.ListEstimatorsResponse(
+            next_page_token=next_token, auto_score=scores.get((AUTO, auto_version(registry)))
+        )
         for name in names:
             loaded = registry.estimators[name]
             response.estimators.add(
@@ -284,6 +293,7 @@ class Predictions:
                 distribution=loaded.distribution,
                 mode=loaded.mode,
                 capabilities=sorted(loaded.record.capabilities),
+                score=scores.get((name, loaded.record.version)),
             )
         response.problems.extend(
             write_problem(problem) for problem in registry.problems if problem.kind in ("estimator", "plugin")

@@ -21,6 +21,7 @@ from nodewise.estimation.engine import Engine
 from nodewise.estimation.priors import learned_from
 from nodewise.estimation.registry import Registry
 from nodewise.estimation.warming import warm_up
+from nodewise.plugin import Catalogue
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
@@ -71,9 +72,11 @@ class Application:
         Plugins as loaded.
     store : ProfileStore
         Closed by :meth:`stop`.
+    catalogue : Catalogue
+        Devices and links.
     """
 
-    def __init__(self, settings: Settings, registry: Registry, store: ProfileStore) -> None:
+    def __init__(self, settings: Settings, registry: Registry, store: ProfileStore, catalogue: Catalogue) -> None:
         self._settings = settings
         self._store = store
         # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, and a
@@ -89,6 +92,7 @@ class Application:
         self._limits = settings.limits.limits()
         self._engine = Engine(
             registry,
+            catalogue=catalogue,
             # What shipped estimators bring with them; what the store teaches is learned beside the way of requests.
             priors=learned_from(_inline(registry), ()).priors,
             max_workers=self._limits.max_workers,

@@ -43,6 +43,11 @@ class EmbeddedServer:
         self.target = f"127.0.0.1:{starting.result()}"
         return self
 
+    def wait_until_scored(self, timeout_s: float) -> bool:
+        """Wait until every commit so far is scored; False = some were left after so many seconds."""
+        scoring = self._application.scoring
+        return scoring is None or scoring.wait_until_idle(timeout_s)
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import structlog
 
+from nodewise.catalogue.loading import CatalogueError, load_catalogue
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.registry import Registry, load_registry
 from nodewise.profiles.opening import open_store
@@ -60,12 +61,16 @@ def application_of(settings: Settings, registry: Registry | None = None) -> Appl
     """
     if registry is None:
         registry = load_registry(allowed=settings.plugins, safe_mode=settings.safe_mode)
+    try:
+        catalogue = load_catalogue(Path(settings.catalogue) if settings.catalogue else None)
+    except CatalogueError as error:
+        raise SettingsError(f"setting catalogue: {error}") from None
     traces = DirectoryTraceStore(Path(settings.traces)) if settings.traces else None
     try:
         store = open_store(settings.store, settings.durability, traces)
     except NodewiseError as error:
         raise SettingsError(f"setting {error.message}") from None
-    return Application(settings, registry, store)
+    return Application(settings, registry, store, catalogue)
 
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> int:

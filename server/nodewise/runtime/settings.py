@@ -58,6 +58,7 @@ class Settings(BaseSettings):
         "process", description="what an acknowledged batch survives: death of the process, or loss of power"
     )
     traces: str = Field("", description="directory of traces; empty = beside the store")
+    catalogue: str = Field("", description="TOML file of devices and links that join the shipped ones; empty = none")
     plugins: Annotated[tuple[str, ...] | None, NoDecode] = Field(
         None,
         description="distributions or entry points allowed besides the shipped ones; unset = all, [] = none",

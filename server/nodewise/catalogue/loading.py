@@ -1,0 +1,154 @@
+"""Reading the catalogue: the shipped facts, and a user's file over them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from nodewise.plugin import Catalogue, catalogue_key
+
+__all__ = ["CatalogueError", "load_catalogue"]
+
+DEVICE_FACTS: Final = (
+    "fp64_flops_per_s",
+    "fp32_flops_per_s",
+    "tf32_flops_per_s",
+    "fp16_flops_per_s",
+    "bf16_flops_per_s",
+    "fp8_flops_per_s",
+    "int8_ops_per_s",
+    "memory_bytes",
+    "memory_bytes_per_s",
+)
+LINK_FACTS: Final = ("bytes_per_s", "latency_s")
+NEEDED: Final = {"devices": ("memory_bytes", "memory_bytes_per_s"), "links": ("bytes_per_s",)}
+KNOWN: Final = {"devices": DEVICE_FACTS, "links": LINK_FACTS}
+LINK: Final = "intra_node_link"
+LINK_FACT: Final = "intra_node_link_bytes_per_s"
+"""An entry names its link; what reads the catalogue finds that link's bandwidth."""
+TEXTS: Final = {"devices": ("source", LINK), "links": ("source",)}
+
+_Entries = dict[str, dict[str, Any]]
+
+
+class CatalogueError(ValueError):
+    """An entry that cannot be used; the text names file, entry and field, and what would be right."""
+
+
+def load_catalogue(path: Path | None = None) -> Catalogue:
+    """The shipped facts; entries of a user's TOML file stand in for those of the same name, or join them.
+
+    Raises
+    ------
+    CatalogueError
+        Naming the file, the entry and the field.
+    """
+    shipped = resources.files("nodewise.catalogue").joinpath("facts.toml").read_text(encoding="utf-8")
+    sections = _checked(_parsed(shipped, "facts.toml"), "facts.toml")
+    name = "facts.toml"
+    if path is not None:
+        name = str(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+            raise CatalogueError(f"{name}: cannot be read ({reason})") from None
+        own = _checked(_parsed(text, name), name)
+        sections = {section: _joined(sections[section], own[section]) for section in sections}
+    links = _named(sections["links"], "links", name)
+    devices = _named(_linked(sections["devices"], links, name), "devices", name)
+    content = json.dumps(sections, sort_keys=True).encode()
+    return Catalogue(digest=hashlib.sha256(content).hexdigest(), devices=devices, links=links)
+
+
+def _parsed(text: str, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise CatalogueError(f"{name}: is no TOML: {error}") from None
+
+
+def _checked(document: Mapping[str, Any], name: str) -> dict[str, _Entries]:
+    unknown = sorted(set(document) - set(KNOWN))
+    if unknown:
+        raise CatalogueError(f"{name}: {unknown[0]}: is no section; known are devices, links")
+    sections: dict[str, _Entries] = {}
+    for section in KNOWN:
+        entries = document.get(section, {})
+        if not isinstance(entries, dict):
+            raise CatalogueError(f"{name}: {section}: must be a table of entries, [{section}.NAME]")
+        for entry, fields in entries.items():
+            where = f"{name}: {section}.{entry}"
+            if not isinstance(fields, dict):
+                raise CatalogueError(f"{where}: must be a table of facts")
+            _check_entry(section, fields, where)
+        sections[section] = entries
+    return sections
+
+
+def _check_entry(section: str, fields: Mapping[str, Any], where: str) -> None:
+    numbers, texts = KNOWN[section], TEXTS[section]
+    for field, value in fields.items():
+        if field in numbers:
+            # A bool is an int to Python, and no fact.
+            sound = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            if not sound or value <= 0:
+                raise CatalogueError(f"{where}.{field}: must be a number above 0, found {value!r}")
+        elif field in texts:
+            if not isinstance(value, str) or not value.strip():
+                raise CatalogueError(f"{where}.{field}: must be a text, found {value!r}")
+        elif field == "aliases":
+            if not isinstance(value, list) or not all(isinstance(each, str) and catalogue_key(each) for each in value):
+                raise CatalogueError(f"{where}.aliases: must be a list of names, found {value!r}")
+        else:
+            known = ", ".join((*numbers, *texts, "aliases"))
+            raise CatalogueError(f"{where}.{field}: is no fact; known are {known}")
+    for field in (*NEEDED[section], "source"):
+        if field not in fields:
+            raise CatalogueError(f"{where}.{field}: is missing")
+    if section == "devices" and not any(field.endswith("_flops_per_s") for field in fields):
+        raise CatalogueError(f"{where}.fp32_flops_per_s: is missing, as is the peak of any other number format")
+
+
+def _joined(shipped: _Entries, own: _Entries) -> _Entries:
+    """A user's entry takes the place of the shipped one that has its name."""
+    replaced = {catalogue_key(name) for name in own}
+    return {name: fields for name, fields in shipped.items() if catalogue_key(name) not in replaced} | own
+
+
+def _linked(devices: _Entries, links: Mapping[str, Mapping[str, float]], name: str) -> _Entries:
+    """Devices with their link's bandwidth in the place of its name."""
+    found: _Entries = {}
+    for device, fields in devices.items():
+        link = fields.get(LINK)
+        if link is not None and catalogue_key(link) not in links:
+            raise CatalogueError(f"{name}: devices.{device}.{LINK}: names no link of the catalogue, found {link!r}")
+        bandwidth = {} if link is None else {LINK_FACT: links[catalogue_key(link)]["bytes_per_s"]}
+        found[device] = {**fields, **bandwidth}
+    return found
+
+
+def _named(entries: _Entries, section: str, name: str) -> Mapping[str, Mapping[str, float]]:
+    """Facts under the keys of every name of an entry."""
+    found: dict[str, Mapping[str, float]] = {}
+    owner: dict[str, str] = {}
+    for entry, fields in entries.items():
+        facts = MappingProxyType(
+            {field: float(value) for field, value in fields.items() if isinstance(value, int | float)}
+        )
+        for alias in (entry, *fields.get("aliases", ())):
+            key = catalogue_key(alias)
+            if owner.setdefault(key, entry) != entry:
+                raise CatalogueError(
+                    f"{name}: {section}.{entry}.aliases: {alias!r} is a name of {owner[key]!r} already; "
+                    "an entry of that name would take its place"
+                )
+            found[key] = facts
+    return MappingProxyType(found)

@@ -1,0 +1,206 @@
+"""Scoring while serving, off every request's path: what arrives is compared with what the revision before predicts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any, Final
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.profile import Observations, Profile
+from nodewise.domain.scores import ScoreSums
+from nodewise.estimation.engine import Engine
+from nodewise.estimation.question import AUTO
+from nodewise.evaluation.scoring import arrived, auto_version, scored
+from nodewise.ports.cache import LruCache
+from nodewise.profiles.ledger import UnscoredCommit
+from nodewise.profiles.store import ProfileStore
+
+__all__ = ["Scoring"]
+
+_log = structlog.get_logger(__name__)
+
+ESTIMATOR_S: Final = 30.0
+"""Patience with one estimator on one commit: fits and predictions of the shipped ones take milliseconds to seconds."""
+LEASE_S: Final = 300.0
+"""Time for which a commit is one scorer's alone: longer than several estimators that use up their patience. Only what a
+killed process held waits so long."""
+REST: Final = 3.0
+"""Seconds of rest per second of work, so that a backlog takes at most a quarter of one core from requests and fits."""
+LONGEST_REST_S: Final = 10.0
+LOOK_S: Final = 30.0
+"""Seconds between looks for commits of other processes that nobody scored."""
+KEPT_ROWS: Final = 1 << 18
+"""Rows of profiles that are kept to read only what came after them: the next commit to the same job is often near."""
+
+
+class Scoring:
+    """Scores commits one after the other, in one thread of low demands.
+
+    Parameters
+    ----------
+    engine : Engine
+        Answers as it would have answered a question about the revision before; models that it keeps are not fitted
+        again.
+    store : ProfileStore
+        Whose ledger says what waits, and takes the scores.
+    estimator_s, lease_s, look_s : float
+        See ESTIMATOR_S, LEASE_S and LOOK_S.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: ProfileStore,
+        *,
+        estimator_s: float = ESTIMATOR_S,
+        lease_s: float = LEASE_S,
+        look_s: float = LOOK_S,
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._estimator_s, self._lease_s, self._look_s = estimator_s, lease_s, look_s
+        self._profiles: LruCache[str, Profile] = LruCache(KEPT_ROWS)
+        self._stuck: dict[str, Future[ScoreSums]] = {}
+        self._woken = threading.Event()
+        self._stopped: Future[None] = Future()
+        self._settled = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="nodewise-scoring", daemon=True)
+
+    def start(self) -> None:
+        """Begin, with what earlier processes left."""
+        self._thread.start()
+
+    def notify(self) -> None:
+        """Something was committed."""
+        self._woken.set()
+
+    def stop(self, patience_s: float) -> bool:
+        """Stop now, once; True = the thread has ended. The commit in hand waits in the store with the others."""
+        self._stopped.set_result(None)
+        self._woken.set()
+        if self._thread.ident is not None:
+            self._thread.join(patience_s)
+        return not self._thread.is_alive()
+
+    def wait_until_idle(self, timeout_s: float) -> bool:
+        """Wait until this process has left no commit to score; False = some were after so many seconds."""
+        with self._settled:
+            return self._settled.wait_for(lambda: not self._store.scores.waiting(), timeout_s)
+
+    def _run(self) -> None:
+        while not self._stopped.done():
+            self._woken.clear()
+            started = time.monotonic()
+            try:
+                worked = self.score_one()
+            except NodewiseError as error:  # the store does not answer; it said why
+                _log.warning("scoring_paused", reason=str(error.reason))
+                worked = False
+            except Exception as error:  # noqa: BLE001 - the thread must outlive whatever one commit brings
+                _log.error("scoring_failed", exc_info=error)
+                worked = False
+            if worked:
+                wait((self._stopped,), min(REST * (time.monotonic() - started), LONGEST_REST_S))
+            else:
+                self._woken.wait(self._look_s)
+
+    def score_one(self) -> bool:
+        """Score the commit that has waited longest; False = none waits."""
+        ledger = self._store.scores
+        commit = ledger.claim(self._lease_s)
+        if commit is None:
+            return False
+        sums = self._sums(commit)
+        if sums is None:
+            ledger.release(commit)
+            return False
+        counted = ledger.settle(commit, sums)
+        with self._settled:
+            self._settled.notify_all()
+        _log.debug(
+            "commit_scored",
+            profile_id=commit.profile_id,
+            revision=commit.revision,
+            counted=counted,
+            observations={name: each.observations for (name, _), each in sums.items()},
+        )
+        return True
+
+    def _sums(self, commit: UnscoredCommit) -> dict[tuple[str, str], ScoreSums] | None:
+        """What a commit scores, by estimator and version; None = the process stops."""
+        sums: dict[tuple[str, str], ScoreSums] = {}
+        try:
+            before = self._profile(commit, commit.revision - 1, self._profiles.get(commit.uid))
+            after = self._profile(commit, commit.revision, before)
+        except NodewiseError as error:
+            if error.reason == Reason.PROFILE_NOT_FOUND:  # deleted meanwhile
+                return sums
+            raise
+        if before.uid != commit.uid:
+            return sums
+        observations = arrived(self._engine, before, after, commit)
+        if not len(observations):
+            return sums
+        registry = self._engine.registry
+        versions = {AUTO: auto_version(registry)}
+        versions.update({name: loaded.record.version for name, loaded in registry.estimators.items()})
+        for name, version in versions.items():
+            score = self._asked(name, before, observations, commit)
+            if self._stopped.done():
+                return None
+            if score is not None:
+                sums[name, version] = score
+        return sums
+
+    def _profile(self, commit: UnscoredCommit, revision: int, known: Profile | None) -> Profile:
+        """The profile at a revision; what is known of it is not read again."""
+        profile = self._store.load(commit.profile_id, known, revision)
+        if profile is not known:
+            self._profiles.put(profile.uid, profile, len(profile.observations) + len(profile.phase_timings) + 1)
+        return profile
+
+    def _asked(
+        self, name: str, before: Profile, observations: Observations, commit: UnscoredCommit
+    ) -> ScoreSums | None:
+        """An estimator's score; None where it has none. One that fails or never returns costs only its own."""
+        stuck = self._stuck.get(name)
+        if stuck is not None:
+            if not stuck.done():
+                return None
+            del self._stuck[name]
+        about = {"estimator": name, "profile_id": commit.profile_id, "revision": commit.revision}
+        asking = _in_thread(lambda: scored(self._engine, before, observations, name))
+        either: tuple[Future[Any], ...] = (asking, self._stopped)
+        wait(either, self._estimator_s, FIRST_COMPLETED)
+        if not asking.done():
+            if not self._stopped.done():
+                self._stuck[name] = asking
+                _log.warning("scoring_left_out", reason="NO_ANSWER_IN_TIME", seconds=self._estimator_s, **about)
+            return None
+        try:
+            return asking.result()
+        except NodewiseError as error:
+            if error.reason in (Reason.ESTIMATOR_FAILED, Reason.ESTIMATOR_INVALID_RESULT):
+                _log.warning("scoring_left_out", reason=str(error.reason), **about)
+        except Exception as error:  # noqa: BLE001 - as for a plugin's own
+            _log.warning("scoring_left_out", reason=str(Reason.INTERNAL), exc_info=error, **about)
+        return None
+
+
+def _in_thread(call: Callable[[], ScoreSums]) -> Future[ScoreSums]:
+    """Call it in a thread of its own, which can be given up: a thread cannot be ended, and a pool would wait for it."""
+    future: Future[ScoreSums] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - whoever waits for it gets it
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="nodewise-scored", daemon=True).start()
+    return future

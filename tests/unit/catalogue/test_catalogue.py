@@ -1,0 +1,125 @@
+"""The catalogue: shipped facts with sources, a user's file over them, and errors that name entry and field."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from nodewise.catalogue.loading import CatalogueError, load_catalogue
+from nodewise.plugin import Catalogue
+
+MINE = """
+[devices.Z9]
+aliases = ["Zeta 9"]
+fp16_flops_per_s = 1e14
+memory_bytes = 48e9
+memory_bytes_per_s = 1e12
+intra_node_link = "ring"
+source = "measured"
+
+[links.ring]
+bytes_per_s = 2e10
+source = "measured"
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["T4", "tesla t4", "NVIDIA T4", "K80", "P100", "V100", "RTX 2080 Ti", "2080Ti", "A10"])
+def test_published_devices_are_known_by_their_usual_names(name: str) -> None:
+    facts = load_catalogue().device(name)
+    assert facts is not None
+    assert facts["fp32_flops_per_s"] > 1e12
+    assert facts["memory_bytes_per_s"] > 1e11
+    assert facts["intra_node_link_bytes_per_s"] > 1e10
+
+
+def test_newer_devices_and_links_are_known() -> None:
+    catalogue = load_catalogue()
+    a100, h100, h200 = (catalogue.device(name) for name in ("A100-SXM4-40GB", "h100", "H200"))
+    assert a100 is not None
+    assert h100 is not None
+    assert h200 is not None
+    assert a100["fp16_flops_per_s"] < h100["fp16_flops_per_s"] == h200["fp16_flops_per_s"]
+    assert h100["memory_bytes_per_s"] < h200["memory_bytes_per_s"]
+    ethernet, infiniband = catalogue.link("100GbE"), catalogue.link("InfiniBand EDR")
+    assert ethernet == infiniband == {"bytes_per_s": 12.5e9}
+
+
+def test_every_shipped_entry_names_its_source() -> None:
+    text = resources.files("nodewise.catalogue").joinpath("facts.toml").read_text(encoding="utf-8")
+    for entries in tomllib.loads(text).values():
+        assert all(len(fields["source"]) > len("IEEE 802.3") for fields in entries.values())
+
+
+def test_what_is_not_known_is_none_and_an_empty_catalogue_knows_nothing() -> None:
+    assert load_catalogue().device("TPU v9") is None
+    assert load_catalogue().link("two cans and a string") is None
+    assert Catalogue().device("T4") is None
+
+
+def test_a_users_file_joins_the_shipped_facts(tmp_path: Path) -> None:
+    catalogue = load_catalogue(written(tmp_path, MINE))
+    assert catalogue.device("zeta-9") == {
+        "fp16_flops_per_s": 1e14,
+        "memory_bytes": 48e9,
+        "memory_bytes_per_s": 1e12,
+        "intra_node_link_bytes_per_s": 2e10,
+    }
+    assert catalogue.device("T4") == load_catalogue().device("T4")
+
+
+def test_a_users_entry_takes_the_place_of_the_shipped_one(tmp_path: Path) -> None:
+    own = (
+        '[devices.t4]\nfp32_flops_per_s = 7e12\nmemory_bytes = 16e9\nmemory_bytes_per_s = 3e11\nsource = "clocked down"'
+    )
+    found = load_catalogue(written(tmp_path, own)).device("T4")
+    assert found is not None
+    assert found["fp32_flops_per_s"] == 7e12
+    assert "fp16_flops_per_s" not in found
+
+
+def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
+    shipped, mine = load_catalogue(), load_catalogue(written(tmp_path, MINE))
+    assert shipped.digest == load_catalogue().digest != mine.digest
+    assert load_catalogue(written(tmp_path, "")).digest == shipped.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[devices", "is no TOML"),
+        ("[machines.X]", "machines: is no section; known are devices, links"),
+        ("devices = 3", "devices: must be a table of entries"),
+        ("[devices]\nX = 3", "devices.X: must be a table of facts"),
+        (MINE.replace("1e14", '"fast"'), "devices.Z9.fp16_flops_per_s: must be a number above 0, found 'fast'"),
+        (MINE.replace("1e14", "-1"), "devices.Z9.fp16_flops_per_s: must be a number above 0, found -1"),
+        (MINE.replace("1e14", "nan"), "devices.Z9.fp16_flops_per_s: must be a number above 0"),
+        (MINE.replace("1e14", "true"), "devices.Z9.fp16_flops_per_s: must be a number above 0"),
+        (MINE.replace("fp16_flops_per_s", "speed"), "devices.Z9.speed: is no fact; known are fp64_flops_per_s"),
+        (MINE.replace("memory_bytes = 48e9\n", ""), "devices.Z9.memory_bytes: is missing"),
+        (MINE.replace("fp16_flops_per_s = 1e14\n", ""), "devices.Z9.fp32_flops_per_s: is missing, as is"),
+        (MINE.replace('"ring"', '"wire"'), "devices.Z9.intra_node_link: names no link of the catalogue, found 'wire'"),
+        (MINE.replace('"Zeta 9"', '"Tesla V100"'), "devices.Z9.aliases: 'Tesla V100' is a name of 'V100' already"),
+        (MINE.replace('["Zeta 9"]', '"Zeta 9"'), "devices.Z9.aliases: must be a list of names"),
+        (MINE.replace('source = "measured"', 'source = ""', 1), "devices.Z9.source: must be a text"),
+        ("[links.wire]\nbytes_per_s = 1e9", "links.wire.source: is missing"),
+    ],
+)
+def test_errors_name_file_entry_and_field(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(CatalogueError) as caught:
+        load_catalogue(written(tmp_path, text))
+    assert str(caught.value).startswith(str(tmp_path / "mine.toml"))
+    assert said in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CatalogueError, match=r"nowhere\.toml: cannot be read \(No such file"):
+        load_catalogue(tmp_path / "nowhere.toml")
