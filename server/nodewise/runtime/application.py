@@ -25,13 +25,14 @@ from nodewise.plugin import Catalogue
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
-from nodewise.rpc.calls import Method, generic_handler
+from nodewise.rpc.calls import Method, generic_handler, run_in
 from nodewise.rpc.evaluations import Evaluations
 from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
 from nodewise.rpc.schedules import Schedules
 from nodewise.rpc.sources import ProfileSources
 from nodewise.runtime.learning import Learning
+from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import (
     evaluation_service_pb2,
@@ -99,6 +100,8 @@ class Application:
         )
         self._learning = Learning(self._engine, store, self._lessons, settings.learn_interval_s)
         self._learner: asyncio.Task[None] | None = None
+        self.scoring = Scoring(self._engine, store) if settings.scoring else None
+        """What compares predictions with what arrives; None = switched off."""
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
 
@@ -145,6 +148,8 @@ class Application:
         await server.start()
         self._server = server
         self._learner = asyncio.get_running_loop().create_task(self._learning.run())
+        if self.scoring is not None:
+            self.scoring.start()
         await self._announce(health_pb2.HealthCheckResponse.SERVING)
         return port
 
@@ -161,6 +166,8 @@ class Application:
         if self._server is not None:
             await self._server.stop(self._settings.grace_s)
         loop = asyncio.get_running_loop()
+        if self.scoring is not None:
+            await loop.run_in_executor(None, self.scoring.stop, THREADS_END_S)
         await loop.run_in_executor(None, self._writer.close)
         ended = await loop.run_in_executor(None, self._ended)
         self._store.close()
@@ -187,8 +194,9 @@ class Application:
 
     def _handlers(self) -> list[grpc.GenericRpcHandler]:
         sources = ProfileSources(self._reader, self._limits, self._reads)
-        predictions = Predictions(self._engine, sources, self._limits, self._work, self._simulations)
-        profiles = Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._fit_ahead)
+        scores = partial(run_in, self._reads, self._store.scores.scores)
+        predictions = Predictions(self._engine, sources, self._limits, self._work, scores, self._simulations)
+        profiles = Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._committed)
         schedules = Schedules(self._engine, sources, self._limits, self._work, self._settings.default_policy)
         evaluations = Evaluations(self._engine, self._limits, self._work)
         method = partial(
@@ -247,8 +255,10 @@ class Application:
         }
         return [generic_handler(name, methods) for name, methods in services.items()]
 
-    def _fit_ahead(self, profile_id: str) -> None:
-        """Fit a profile that moved, off the request path, so that the next question finds the model."""
+    def _committed(self, profile_id: str) -> None:
+        """A profile moved: score what arrived, and fit it so that the next question finds the model."""
+        if self.scoring is not None:
+            self.scoring.notify()
         if profile_id not in self._waiting_ahead:  # one fit serves all commits that came before it
             self._waiting_ahead.add(profile_id)
             self._ahead.submit(_guarded, partial(self._fit, profile_id))

@@ -67,7 +67,7 @@ def application_of(settings: Settings, registry: Registry | None = None) -> Appl
         raise SettingsError(f"setting catalogue: {error}") from None
     traces = DirectoryTraceStore(Path(settings.traces)) if settings.traces else None
     try:
-        store = open_store(settings.store, settings.durability, traces)
+        store = open_store(settings.store, settings.durability, traces, scored=settings.scoring)
     except NodewiseError as error:
         raise SettingsError(f"setting {error.message}") from None
     return Application(settings, registry, store, catalogue)

@@ -72,6 +72,9 @@ class Settings(BaseSettings):
     learn_interval_s: float = Field(
         600.0, ge=0, description="seconds between looks for profiles to learn priors and calibrations from; 0 = never"
     )
+    scoring: bool = Field(
+        default=True, description="score every estimator on the observations that arrive, for ListEstimators"
+    )
     threads: int = Field(4, ge=1, le=256, description="threads for what may block")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     limits: LimitSettings = LimitSettings()
