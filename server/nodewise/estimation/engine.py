@@ -12,7 +12,7 @@ import structlog
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.domain.predictions import Fidelity, Options, Predictions
+from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answers import assembled
 from nodewise.estimation.assessing import shown_of
@@ -321,18 +321,25 @@ class Engine:
         lessons = self._lessons
         choice = self._chosen(question, configurations, lessons, may_try=True)
         assert choice is not None
-        parts = tuple(
-            MixturePart(share, self._fitted_alone(question, share.estimator, choice, lessons))
-            for share in choice.shares
-        )
-        if len(parts) == 1:
+        parts = []
+        failures = []
+        for share in choice.shares:
+            try:
+                parts.append(MixturePart(share, self._fitted_alone(question, share.estimator, choice, lessons)))
+            except NodewiseError as error:
+                # One broken part must not cost the others their answer.
+                failures.append((share.estimator, error))
+        if not parts:
+            raise failures[0][1]
+        if len(choice.shares) == 1:
             return parts[0].fitted
+        lost = tuple(_lost(name, error) for name, error in failures)
         if not question.profile.digest:
-            return mixture_of(parts, choice.why)
+            return mixture_of(tuple(parts), choice.why, lost)
         statement = (choice, *(part.fitted for part in parts))
         known = self._statements.get(statement)
         if known is None:
-            known = mixture_of(parts, choice.why)
+            known = mixture_of(tuple(parts), choice.why, lost)
             self._statements.put(statement, known)
         return known
 
@@ -450,19 +457,30 @@ class Engine:
             calibration=lessons.calibrations.get(loaded.record.name, UNTRIED),
         )
 
+    def _predicted_by_all(
+        self, parts: tuple[MixturePart, ...], configurations: Configurations, question: Question
+    ) -> Predictions:
+        """What the parts of a mixture predict together; one that fails has no part in it."""
+        able = []
+        failures = []
+        for part in parts:
+            name = part.share.estimator
+            try:
+                predictions = self._predicted(part.fitted, configurations, question)
+            except NodewiseError as error:
+                failures.append((name, error))
+                continue
+            error_expected = part.share.expected_log_error
+            able.append(Part(name, predictions, part.share.weight, error_expected))
+        if not able:
+            raise failures[0][1]
+        together = mixed(able)
+        lost = tuple(_lost(name, error) for name, error in failures)
+        return replace(together, notices=(*together.notices, *lost)) if lost else together
+
     def _predicted(self, fitted: Fitted, configurations: Configurations, question: Question) -> Predictions:
         if fitted.parts:
-            return mixed(
-                [
-                    Part(
-                        estimator=part.share.estimator,
-                        predictions=self._predicted(part.fitted, configurations, question),
-                        weight=part.share.weight,
-                        expected_log_error=part.share.expected_log_error,
-                    )
-                    for part in fitted.parts
-                ]
-            )
+            return self._predicted_by_all(fitted.parts, configurations, question)
         name = fitted.basis.estimator
         loaded = self.estimator(name)
         shown = shown_of(loaded, question.profile, configurations)
@@ -476,6 +494,11 @@ class Engine:
             raise failure(loaded, "predict", error) from None
         known = fitted.calibration.applied(checked(predictions, shown.configurations, name))
         return merged(known, shown, len(configurations))
+
+
+def _lost(estimator: str, error: NodewiseError) -> Notice:
+    """That a mixture is without one of its parts."""
+    return Notice("PART_MISSING", f"{estimator} has no part in the mixture ({error.reason}): {error.message}")
 
 
 def _question_key(question: Question) -> tuple[object, ...]:

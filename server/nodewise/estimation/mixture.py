@@ -28,7 +28,7 @@ UNNAMED_PART: Final = "step"
 """What a prediction without a breakdown counts as."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """An estimator's predictions of every row asked about, its weight, and how far off it is expected to be.
 

@@ -123,15 +123,16 @@ def stated(fitted: Fitted, choice: str, fallback: bool, revision: int, evidence:
     return replace(fitted, basis=basis)
 
 
-def mixture_of(parts: tuple[MixturePart, ...], choice: str) -> Fitted:
-    """The models of a mixture as one, with what its answers rest on."""
+def mixture_of(parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notice, ...] = ()) -> Fitted:
+    """The models of a mixture as one, with what its answers rest on, and with notices besides the parts' own."""
     bases = [part.fitted.basis for part in parts]
     heaviest = parts[0].fitted
+    whole = sum(part.share.weight for part in parts)
     shares = tuple(
         MixtureShare(
             estimator=part.share.estimator,
             estimator_version=part.fitted.basis.estimator_version,
-            weight=part.share.weight,
+            weight=part.share.weight / whole,
             expected_log_error=part.share.expected_log_error,
             prior_id=part.fitted.basis.prior_id,
         )
@@ -152,10 +153,13 @@ def mixture_of(parts: tuple[MixturePart, ...], choice: str) -> Fitted:
         model=heaviest.model,
         basis=basis,
         fit_s=sum(part.fitted.fit_s for part in parts),
-        notices=tuple(
-            replace(notice, message=f"{part.share.estimator}: {notice.message}")
-            for part in parts
-            for notice in part.fitted.notices
+        notices=(
+            *(
+                replace(notice, message=f"{part.share.estimator}: {notice.message}")
+                for part in parts
+                for notice in part.fitted.notices
+            ),
+            *notices,
         ),
         # Spreads are multiplied part by part; the mixture's is calibrated if all of them are.
         calibration=tried,

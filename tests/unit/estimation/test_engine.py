@@ -13,11 +13,13 @@ from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import HighestThroughput, LeastCost, LeastTime, Objective, Prices
-from nodewise.domain.predictions import Notice, Options
+from nodewise.domain.predictions import Fidelity, Notice, Options
 from nodewise.domain.profile import Observations, Profile
 from nodewise.estimation.engine import Engine
+from nodewise.estimation.learning import calibrations_of
 from nodewise.estimation.question import AUTO, Answer, Freshness, Question
 from nodewise.estimation.registry import Loaded, Registry
+from nodewise.estimation.suggest import Wish
 from nodewise.plugin import Assessment, Catalogue, Prior
 
 ROWS = asked(1, 2, 4)
@@ -132,6 +134,98 @@ def test_auto_takes_the_strongest_evidence_then_the_first_name_where_nothing_was
 
 def test_auto_with_one_that_can_says_so() -> None:
     assert answer(engine_of(able=Fake(), no=refusing())).basis.choice == "the only one that can answer"
+
+
+def rated(factor: float, **changes: Any) -> Fake:
+    """Steps that are a factor longer than those of the runs; counts as ``Fake``."""
+    return Fake(lambda rows, _: predictions_of(factor / rows.workers), **changes)
+
+
+def test_auto_takes_who_predicts_the_jobs_own_runs_though_another_claims_more() -> None:
+    engine = engine_of(boasts=rated(5.0, strength=0.6), knows=rated(1.0, strength=0.5))
+    found = answer(engine, profile=profile_of(workers=(1, 2, 4, 8)))
+    assert (found.basis.estimator, found.basis.mixture) == ("knows", ())
+    assert found.basis.choice.startswith("least expected error: knows (expected error 12%: 0% on 4 scales")
+    assert "not boasts" in found.basis.choice
+
+
+def test_auto_mixes_those_that_are_about_as_good_and_says_so() -> None:
+    engine = engine_of(long=rated(1.2), short=rated(0.8))
+    found = answer(engine)
+    assert (found.basis.estimator, found.basis.estimator_version) == ("auto", "long 1.0 + short 1.0")
+    assert [part.estimator for part in found.basis.mixture] == ["long", "short"]
+    assert sum(part.weight for part in found.basis.mixture) == pytest.approx(1.0)
+    assert (found.predictions.step_s < 1.2 / ROWS.workers).all()
+    assert (found.predictions.step_s > 0.8 / ROWS.workers).all()
+    assert found.interval is not None
+    assert answer(engine).basis == found.basis
+    assert answer(engine, profile=profile_of("")).basis.mixture == found.basis.mixture
+
+
+def test_similar_jobs_weigh_in() -> None:
+    engine = engine_of(long=rated(1.1), short=rated(0.7))
+    profiles = [profile_of(f"d{number}", workers=(1, 2, 4)) for number in range(2, 6)]
+    registry = engine.registry
+    engine.adopt({}, calibrations_of(registry, profiles, catalogue=Catalogue(), priors={}))
+    found = answer(engine)
+    assert found.basis.estimator == "long"
+    assert "on 4 similar jobs" in found.basis.choice
+
+
+def test_trials_are_made_once_and_never_in_the_callers_thread() -> None:
+    long, short = rated(1.2), rated(0.8)
+    engine = engine_of(long=long, short=short)
+    question = Question(profile=profile_of(), configurations=ROWS)
+    assert engine.ready(question) is None
+    assert (long.fitted, short.fitted) == (0, 0)
+    engine.answer(question)
+    fitted = (long.fitted, short.fitted)
+    assert fitted == (3, 3)  # two scales left out in turn, and the whole
+    assert engine.ready(Question(profile=profile_of(), configurations=asked(16))) is not None
+    engine.answer(Question(profile=profile_of(), configurations=asked(8)))
+    assert (long.fitted, short.fitted) == fitted
+
+
+def test_who_does_not_wait_is_not_kept_waiting_by_trials() -> None:
+    engine = engine_of(long=rated(1.2), short=rated(0.8))
+    assert error_of(engine, freshness=Freshness.CACHED_ONLY).reason == Reason.MODEL_NOT_CACHED
+    answer(engine)
+    assert answer(engine, freshness=Freshness.CACHED_ONLY).basis.estimator == "auto"
+
+
+def test_what_is_fitted_ahead_is_a_choice_as_well() -> None:
+    engine = engine_of(long=rated(1.2), short=rated(0.8))
+    engine.fit_ahead(profile_of())
+    assert answer(engine, freshness=Freshness.CACHED_ONLY).basis.estimator == "auto"
+
+
+def test_a_simulation_is_never_mixed() -> None:
+    engine = engine_of(long=rated(1.2), short=rated(0.8))
+    assert answer(engine, options=Options(fidelity=Fidelity.SIMULATE)).basis.mixture == ()
+
+
+@pytest.mark.parametrize("method", ["fit", "predict"])
+def test_a_part_that_fails_costs_its_part(method: str) -> None:
+    def fail(*given: Any) -> Any:
+        known = given[0]
+        if isinstance(known, Profile) and len(known.observations) < 2:
+            return rated(1.0)
+        if isinstance(known, Configurations) and len(known) < 2:
+            return predictions_of(1.0 / known.workers)
+        raise RuntimeError("secret")
+
+    broken = Fake(fit=fail) if method == "fit" else Fake(fail)
+    found = answer(engine_of(broken=broken, whole=rated(1.1)))
+    np.testing.assert_allclose(found.predictions.step_s, 1.1 / ROWS.workers)
+    (notice,) = [notice for notice in found.notices if notice.reason == "PART_MISSING"]
+    assert "broken has no part in the mixture (ESTIMATOR_FAILED)" in notice.message
+    assert "secret" not in notice.message
+
+
+def test_suggestions_are_told_by_the_heaviest_part() -> None:
+    engine = engine_of(long=rated(1.2), short=rated(0.8))
+    found = engine.suggest(Question(profile=profile_of(), configurations=asked(1, 2, 4, 8, 16)), Wish())
+    assert found.basis.estimator == "long"
 
 
 def test_a_name_is_a_choice() -> None:
