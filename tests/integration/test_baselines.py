@@ -124,7 +124,8 @@ def test_published_errors_are_reproduced(site: Path, table: str, name: str, erro
         pytest.skip(f"{path} is not there")
     metrics = scored(site, path)[name]
     assert metrics["refused"] == 0
-    assert metrics["coverage90"] is None
+    # No form has a spread of its own; intervals come of its errors at the largest scale of the jobs' train rows.
+    assert metrics["width90"] > 0.0
     found = (metrics["mape"], metrics["step_mape"], metrics["regret"])
     # Pollux' minimum hangs on rounding; the others are rounded to 0.1 points in print (the largest to whole points).
     assert found == pytest.approx(errors, rel=1e-3, abs=0.01 if name == "pollux" else 0.003)

@@ -30,7 +30,7 @@ def serve(
     traces: Annotated[str | None, typer.Option(metavar="DIRECTORY", help="Traces. Default: beside the store.")] = None,
     catalogue: Annotated[
         str | None,
-        typer.Option(metavar="FILE.toml", help="Facts about devices and links besides the shipped ones. Default: none."),
+        typer.Option(metavar="FILE.toml", help="Facts of devices and links besides the shipped ones. Default: none."),
     ] = None,
     plugin: Annotated[
         list[str] | None,

@@ -34,6 +34,8 @@ REST: Final = 3.0
 LONGEST_REST_S: Final = 10.0
 LOOK_S: Final = 30.0
 """Seconds between looks for commits of other processes that nobody scored."""
+OTHERS_S: Final = 0.2
+"""Seconds between looks at what other processes have scored, for those who wait until all is."""
 KEPT_ROWS: Final = 1 << 18
 """Rows of profiles that are kept to read only what came after them: the next commit to the same job is often near."""
 
@@ -88,9 +90,15 @@ class Scoring:
         return not self._thread.is_alive()
 
     def wait_until_idle(self, timeout_s: float) -> bool:
-        """Wait until this process has left no commit to score; False = some were after so many seconds."""
+        """Wait until no commit is left to score; False = some were after so many seconds."""
+        ends_s = time.monotonic() + timeout_s
         with self._settled:
-            return self._settled.wait_for(lambda: not self._store.scores.waiting(), timeout_s)
+            while self._store.scores.waiting():
+                remaining_s = ends_s - time.monotonic()
+                if remaining_s <= 0.0:
+                    return False
+                self._settled.wait(min(remaining_s, OTHERS_S))  # other processes settle too, and notify nobody here
+        return True
 
     def _run(self) -> None:
         while not self._stopped.done():
