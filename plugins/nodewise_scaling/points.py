@@ -79,7 +79,6 @@ class Points:
             per_node=mean,
             batch=batch / self.smallest_batch,
             log_accumulation=np.log(accumulation),
-            full_node=self.full_node,
         )
 
     def thinned(self) -> Points:
