@@ -56,7 +56,7 @@ PARAMETERS: Final = (
     Parameter(name="inter_workers", meaning="power of workers per node in it: they share the node's link",
               mean=0.2, sd=0.4, job_share=0.97, least=-1.0, most=2.0),
     Parameter(name="two_nodes", meaning="ln of what exactly two nodes cost more than the curve",
-              mean=0.0, sd=0.3, job_share=0.2, least=-1.0, most=2.0),
+              mean=0.2, sd=0.3, job_share=0.2, least=-1.0, most=2.0),
     Parameter(name="two_nodes_workers", meaning="the same per ln of workers per node over 8",
               mean=0.0, sd=0.2, job_share=0.2, least=-0.5, most=1.0),
 )  # fmt: skip
