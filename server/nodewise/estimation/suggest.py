@@ -26,6 +26,7 @@ from nodewise.estimation.covariance import LogCovariance, measured
 from nodewise.estimation.derived import derived
 from nodewise.estimation.objectives import judged
 from nodewise.estimation.question import Answer, Basis, Question
+from nodewise.estimation.ran import ran_before
 
 __all__ = [
     "HIGHEST_THROUGHPUT",
@@ -255,6 +256,7 @@ class _Search:
         order = _order(answer, answered, covariance.values.diagonal())
         self._places = answered[order]
         self._configurations = answer.configurations.take(as_ints(self._places))
+        self._ran = ran_before(self._configurations, question.profile)
         self._covariance = covariance.values[np.ix_(order, order)]
         self._noise = covariance.measurement_log_spread
         predictions = answer.predictions
@@ -289,7 +291,7 @@ class _Search:
             regret = float(samples.losses[:, decided].mean())
             expected_regret = expected_regret if number else regret
             width_falls = self._width_falls(covariance)
-            open_rows = covariance.diagonal() > KNOWN_SHARE * self._noise**2
+            open_rows = (covariance.diagonal() > KNOWN_SHARE * self._noise**2) & ~self._ran
             open_rows[chosen] = False
             candidates = self._candidates(open_rows, width_falls, decided, samples)
             if not candidates:
