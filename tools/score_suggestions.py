@@ -1,307 +1,313 @@
 """Simulate measuring what the service suggests, beside fixed designs: `score_suggestions.py TABLE.csv...`.
 
-Every job of a table and batch is a decision: which of the measured configurations is the best for the objective. It
-begins with two runs, and then one configuration after the other is "run", which is to look its throughput up in the
-table. Counted are the node-seconds until the configuration that the estimator recommends is within a regret of the
-best one. All designs decide with the same estimator, under a prior that saw no job of the same network.
+Every job and batch of a table is a decision: which of the measured configurations is best. It begins with two runs.
+Then one configuration after the other is "run", which is to look its throughput up in the table, until all were.
+Counted are the node-seconds until the configuration that the estimator recommends lies within a regret of the best one,
+for the first time and for good. All designs decide with the same estimator, `scaling` under a prior that saw no job of
+the same network.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import hashlib
 import json
 import math
 import sys
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from measurement_designs import Row, doubling, optimal, random_order  # type: ignore[import-not-found]
-from nodewise.domain.columns import as_floats, as_ints
-from nodewise.domain.configurations import Configurations, SyncMode
+from measurement_designs import CRITERIA, doubling, optimal, random_order  # type: ignore[import-not-found]
+from nodewise.domain.columns import as_floats
+from nodewise.domain.configurations import SyncMode
 from nodewise.domain.objective import HighestThroughput, Knee, Objective
 from nodewise.domain.predictions import Predictions
-from nodewise.domain.profile import Observations, Profile
-from nodewise.domain.workload import Workload
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.objectives import judged
 from nodewise.estimation.question import Question
 from nodewise.estimation.registry import load_registry
-from nodewise.estimation.suggest import Wish
+from nodewise.estimation.suggest import Suggestions, Wish
 from nodewise.plugin import Prior
-from score_scaling import Lessons, model_of  # type: ignore[import-not-found]
+from score_scaling import Lessons  # type: ignore[import-not-found]
+from simulated_jobs import Case, Job, cases_of, jobs_of  # type: ignore[import-not-found]
 
 SUGGESTED: Final = "suggested"
 RECOMMENDED: Final = "recommended"
-FIXED: Final = ("doubling", "A-optimal", "D-optimal", "D-optimal/node", "random")
-DESIGNS: Final = (SUGGESTED, RECOMMENDED, *FIXED)
+DESIGNS: Final = (SUGGESTED, RECOMMENDED, "doubling", *CRITERIA, "random")
+"""``RECOMMENDED`` runs what is recommended until that has run, then the rest by nodes: no fixed design, but a plain one."""
+ENDS: Final = ("first", "lasting")
 OBJECTIVES: Final = {"highest-throughput": Objective(rule=HighestThroughput()), "knee": Objective(rule=Knee())}
 RUN_STEPS: Final = 100
+TIE: Final = 1e-9
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Case:
-    """One decision.
-
-    Attributes
-    ----------
-    job, device : str
-    batch : int
-        What its rows share: the global batch, or that of one worker.
-    rows, step_s : of equal length
-        What may be run and chosen, and its step seconds: means over placements.
-    start : mapping of Row to float
-        The two runs that it begins with, and their step seconds.
-    """
-
-    job: str
-    device: str
-    batch: int
-    rows: tuple[Row, ...]
-    step_s: tuple[float, ...]
-    start: Mapping[Row, float]
+Choose = Callable[[Sequence[int]], int | None]
+"""The next row, given those that ran; None = none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Path_:
-    """What one design came to: regret at the start and after each run, node-seconds after each run."""
+class Walk:
+    """What came of one design: regrets and node-seconds at the start and after each run.
+
+    ``enough`` counts the runs after which the service expected a regret within the asked one, ``settled`` those after
+    which it expected nothing of any measurement.
+    """
 
     regrets: tuple[float, ...]
     node_s: tuple[float, ...]
-    stopped: int | None = None
+    enough: int = -1
+    settled: int = -1
 
-    def first(self, regret: float) -> float:
-        """Node-seconds until the regret is met."""
-        return self.node_s[next((index for index, each in enumerate(self.regrets) if each <= regret), -1)]
-
-    def lasting(self, regret: float) -> float:
-        """Node-seconds until the regret is met and stays."""
-        above = [index for index, each in enumerate(self.regrets) if each > regret]
-        return self.node_s[min(above[-1] + 1, len(self.node_s) - 1)] if above else 0.0
-
-
-def tables_of(paths: Iterable[Path]) -> dict[tuple[str, str], dict[Row, float]]:
-    """Step seconds by job and configuration; of a job in several tables that with most configurations."""
-    found: dict[tuple[str, str], dict[Row, float]] = {}
-    for path in paths:
-        runs: dict[tuple[str, str], dict[Row, list[float]]] = defaultdict(lambda: defaultdict(list))
-        with path.open(encoding="utf-8", newline="") as stream:
-            for line in csv.DictReader(stream):
-                row = Row(int(line["nodes"]), int(line["workers"]), int(line["batch_per_worker"]))
-                runs[line["job"], line["device"]][row].append(1.0 / float(line["steps_per_s"]))
-        for job, by_row in runs.items():
-            if len(by_row) > len(found.get(job, ())):
-                found[job] = {row: float(np.mean(steps)) for row, steps in by_row.items()}
-    return found
+    def until(self, regret: float, end: str) -> float:
+        """Node-seconds until the regret is met: the first time, or for good."""
+        met = [each <= regret for each in self.regrets]
+        if end == "first":
+            return self.node_s[met.index(True)] if True in met else self.node_s[-1]
+        missed = [index for index, each in enumerate(met) if not each]
+        return self.node_s[min(missed[-1] + 1, len(met) - 1)] if missed else 0.0
 
 
-def cases_of(
-    job: tuple[str, str], steps: Mapping[Row, float], *, weak: bool, second_nodes: int, least: int, most: int
-) -> Iterator[Case]:
-    """At most so many decisions of a job, spread evenly over its batches, of at least so many configurations."""
-    groups: dict[int, list[Row]] = defaultdict(list)
-    for row in sorted(steps):
-        groups[row.batch if weak else row.batch * row.workers].append(row)
-    batches = sorted(batch for batch, rows in groups.items() if len(rows) >= least)
-    start = start_of(steps, second_nodes)
-    for place in np.unique(np.linspace(0, len(batches) - 1, min(most, len(batches))).round().astype(int)):
-        rows = groups[batches[place]]
-        yield Case(*job, batches[place], tuple(rows), tuple(steps[row] for row in rows), start)
+class Simulation:
+    """One decision, its configurations "run" one after the other."""
 
-
-def start_of(steps: Mapping[Row, float], second_nodes: int) -> dict[Row, float]:
-    """One worker with the middle of its batches, and full nodes with the batch next to it."""
-    single = sorted(row for row in steps if row.workers == 1)
-    middle = single[len(single) // 2]
-    most = max(row.workers for row in steps if row.nodes == second_nodes)
-    full = [row for row in steps if (row.nodes, row.workers) == (second_nodes, most)]
-    second = min(full, key=lambda row: (abs(math.log(row.batch / middle.batch)), row))
-    return {middle: steps[middle], second: steps[second]}
-
-
-class Bench:
-    """One decision in simulation."""
-
-    def __init__(self, engine: Engine, case: Case, objective: Objective, start_up_s: float) -> None:
-        self._engine, self._case, self._objective = engine, case, objective
+    def __init__(self, engine: Engine, case: Case, objective: Objective, estimator: str, start_up_s: float) -> None:
+        self._engine, self._case, self._objective, self._estimator = engine, case, objective, estimator
         self._wish = Wish(start_up_s=start_up_s, run_steps=RUN_STEPS)
-        self._asked = configurations_of(case.rows, case.device)
-        step_s = as_floats(case.step_s)
-        samples = as_floats([row.workers * row.batch for row in case.rows])
-        self._rates = samples / step_s
-        verdict = judged(
-            objective,
-            self._asked.replaced(sync_mode=as_ints([int(SyncMode.ALLREDUCE)] * len(step_s))),
-            Predictions.of(step_s),
-            self._rates,
-            self._rates,
-            Workload(),
-        )
+        self._asked = case.job.configurations(case.rows)
+        resolved = engine.resolve(case.job.profile(case.start), self._asked)
+        steps_per_s = as_floats([case.job.steps_per_s[row] for row in case.rows])
+        step_s = as_floats(resolved.cycles_per_step() / steps_per_s)
+        samples = steps_per_s * resolved.samples_per_step()
+        minibatches = steps_per_s * resolved.minibatches_per_step()
+        profile = case.job.profile(case.start)
+        verdict = judged(objective, resolved, Predictions.of(step_s), samples, minibatches, profile.workload)
         assert verdict.recommendation is not None
-        self._best = self._rates[verdict.recommendation.row]
-        self._costs = [
-            row.nodes * (start_up_s + RUN_STEPS * each) for row, each in zip(case.rows, case.step_s, strict=True)
-        ]
+        rates = samples if samples.all() else minibatches
+        self._regrets = np.abs(rates / rates[verdict.recommendation.row] - 1.0).tolist()
+        self._costs = (resolved.nodes_held() * (start_up_s + RUN_STEPS * step_s)).tolist()
+        self.open = [index for index, row in enumerate(case.rows) if row not in case.start]
+
+    def in_order(self, order: Iterable[int]) -> Walk:
+        """Of a fixed design: places among the open rows."""
+        rows = [self.open[place] for place in order]
+        return self._walk(lambda ran: rows[len(ran)] if len(ran) < len(rows) else None)
+
+    def recommended(self) -> Walk:
+        """Of running what is recommended."""
+
+        def choose(ran: Sequence[int]) -> int | None:
+            left = [row for row in self.open if row not in ran]
+            row = self._recommended(ran)
+            return row if row in left else next(iter(left), None)
+
+        return self._walk(choose)
+
+    def suggested(self, regret: float) -> Walk:
+        """Of running what is suggested, then the rest by nodes."""
+        enough, settled = [], []
+
+        def choose(ran: Sequence[int]) -> int | None:
+            left = [row for row in self.open if row not in ran]
+            found = self._suggestions(ran)
+            if found.expected_regret <= regret:
+                enough.append(len(ran))
+            if not any(each.expected_regret_fall for each in found.suggestions):
+                settled.append(len(ran))
+            return found.suggestions[0].row if found.suggestions else next(iter(left), None)
+
+        walk = self._walk(choose)
+        last = len(walk.regrets) - 1
+        return replace(walk, enough=next(iter(enough), last), settled=next(iter(settled), last))
+
+    def _walk(self, choose: Choose) -> Walk:
+        ran: list[int] = []
+        regrets, node_s = [self._regrets[self._recommended(ran)]], [0.0]
+        while len(ran) < len(self.open):
+            row = choose(ran)
+            if row is None:
+                break
+            ran.append(row)
+            regrets.append(self._regrets[self._recommended(ran)])
+            node_s.append(node_s[-1] + self._costs[row])
+        return Walk(tuple(regrets), tuple(node_s))
 
     def _question(self, ran: Sequence[int]) -> Question:
         case = self._case
-        rows = [*case.start, *(case.rows[index] for index in ran)]
-        steps = [*case.start.values(), *(case.step_s[index] for index in ran)]
-        observations = Observations.of(configurations_of(rows, case.device), as_floats(1.0 / np.array(steps)))
-        observations = replace(observations, measured_at_s=as_floats(1.0 + np.arange(len(rows))))
-        digest = hashlib.sha256(repr((case.job, rows, steps)).encode()).hexdigest()
-        profile = Profile(digest=digest, observations=observations)
-        return Question(
-            profile=profile, configurations=self._asked, objective=self._objective, estimator=ESTIMATOR
-        )
+        profile = case.job.profile([*case.start, *(case.rows[index] for index in ran)])
+        asked, objective = self._asked, self._objective
+        return Question(profile=profile, configurations=asked, objective=objective, estimator=self._estimator)
 
     def _recommended(self, ran: Sequence[int]) -> int:
         recommendation = self._engine.answer(self._question(ran)).recommendation
         assert recommendation is not None
         return recommendation.row
 
-    def _regret(self, ran: Sequence[int]) -> float:
-        return abs(1.0 - float(self._rates[self._recommended(ran)] / self._best))
-
-    @property
-    def unknown(self) -> list[int]:
-        return [index for index, row in enumerate(self._case.rows) if row not in self._case.start]
-
-    def path(self, order: Iterable[int]) -> Path_:
-        """Of runs in an order that was fixed before."""
-        ran: list[int] = []
-        regrets, node_s = [self._regret(ran)], [0.0]
-        for index in order:
-            ran.append(index)
-            regrets.append(self._regret(ran))
-            node_s.append(node_s[-1] + self._costs[index])
-        return Path_(tuple(regrets), tuple(node_s))
-
-    def recommended(self) -> Path_:
-        """Of running what is recommended, as long as it was not run; then what is left, by nodes."""
-        ran: list[int] = []
-        regrets, node_s = [self._regret(ran)], [0.0]
-        unknown = self.unknown
-        while unknown:
-            index = self._recommended(ran)
-            index = index if index in unknown else unknown[0]
-            unknown.remove(index)
-            ran.append(index)
-            regrets.append(self._regret(ran))
-            node_s.append(node_s[-1] + self._costs[index])
-        return Path_(tuple(regrets), tuple(node_s))
-
-    def suggested(self) -> Path_:
-        """Of running what is suggested, until nothing is or everything was run."""
-        ran: list[int] = []
-        regrets, node_s = [self._regret(ran)], [0.0]
-        stopped = None
-        left = set(self.unknown)
-        while left and len(ran) < 3 * len(self._case.rows):
-            found = self._engine.suggest(self._question(ran), self._wish)
-            if stopped is None and (
-                not found.suggestions or found.suggestions[0].why.startswith("no measurement is needed")
-            ):
-                stopped = len(ran)
-            if not found.suggestions:
-                break
-            index = found.suggestions[0].row
-            left.discard(index)
-            ran.append(index)
-            regrets.append(self._regret(ran))
-            node_s.append(node_s[-1] + self._costs[index])
-        REPEATS.append((len(ran), len(ran) - len(set(ran))))
-        return Path_(tuple(regrets), tuple(node_s), len(ran) if stopped is None else stopped)
+    def _suggestions(self, ran: Sequence[int]) -> Suggestions:
+        return self._engine.suggest(self._question(ran), self._wish)
 
 
-REPEATS: list[tuple[int, int]] = []
-ESTIMATOR = "scaling"
+def walks_of(simulation: Simulation, case: Case, regret: float, seeds: int) -> dict[str, list[Walk]]:
+    """Every design's; of random orders several."""
+    rows = [case.rows[index] for index in simulation.open]
+    fixed = {"doubling": doubling(rows), **{each: optimal(rows, case.start, each) for each in CRITERIA}}
+    return {
+        SUGGESTED: [simulation.suggested(regret)],
+        RECOMMENDED: [simulation.recommended()],
+        **{name: [simulation.in_order(order)] for name, order in fixed.items()},
+        "random": [simulation.in_order(random_order(rows, seed)) for seed in range(seeds)],
+    }
 
 
-def configurations_of(rows: Sequence[Row], device: str) -> Configurations:
-    """As asked and as observed."""
-    plain = Configurations.of(
-        len(rows),
-        nodes=[row.nodes for row in rows],
-        workers=[row.workers for row in rows],
-        device=device,
-        sync_mode=SyncMode.ALLREDUCE,
-    )
-    return plain.replaced(batch_per_worker=as_ints([row.batch for row in rows]))
+class Scores:
+    """Walks of all decisions, by job."""
+
+    def __init__(self, regret: float, jobs: Mapping[str, Sequence[Mapping[str, Sequence[Walk]]]]) -> None:
+        self.regret, self.jobs = regret, jobs
+
+    def node_s(self, walks: Sequence[Walk], end: str) -> float:
+        """Mean over a design's walks."""
+        return float(np.mean([walk.until(self.regret, end) for walk in walks]))
+
+    def by_job(self, design: str, end: str) -> dict[str, float]:
+        """Mean node-seconds over each job's decisions."""
+        return {
+            name: float(np.mean([self.node_s(each[design], end) for each in cases])) for name, cases in self.jobs.items()
+        }
+
+    def against(self, design: str, end: str, start_node_s: Mapping[str, float]) -> dict[str, float]:
+        """Jobs and decisions in which suggestions cost less and more, and the mean ratio of node-seconds over jobs.
+
+        The ratio counts the two runs at the start, so that no job is left out for costing nothing more.
+        """
+        ours, theirs = self.by_job(SUGGESTED, end), self.by_job(design, end)
+        cases = [each for several in self.jobs.values() for each in several]
+        pairs = [(self.node_s(each[SUGGESTED], end), self.node_s(each[design], end)) for each in cases]
+        ratios = [math.log((start_node_s[job] + ours[job]) / (start_node_s[job] + theirs[job])) for job in ours]
+        further = [math.log(ours[job] / theirs[job]) for job in ours if ours[job] > 0.0 < theirs[job]]
+        return {
+            "jobs_won": sum(ours[job] < theirs[job] * (1.0 - TIE) for job in ours),
+            "jobs_lost": sum(ours[job] > theirs[job] * (1.0 + TIE) for job in ours),
+            "decisions_won": sum(one < other * (1.0 - TIE) for one, other in pairs),
+            "decisions_lost": sum(one > other * (1.0 + TIE) for one, other in pairs),
+            "ratio": math.exp(float(np.mean(further))) if further else 1.0,
+            "ratio_with_start": math.exp(float(np.mean(ratios))),
+        }
+
+    def stops(self) -> dict[str, dict[str, float]]:
+        """When the service says that it is enough, and what is true then: means over decisions."""
+        walks = [each[SUGGESTED][0] for several in self.jobs.values() for each in several]
+        places = {"start": [0] * len(walks), "enough": [w.enough for w in walks], "settled": [w.settled for w in walks]}
+        places["everything"] = [len(walk.regrets) - 1 for walk in walks]
+        found = {}
+        for name, at in places.items():
+            regrets = np.array([walk.regrets[place] for walk, place in zip(walks, at, strict=True)])
+            node_s = [walk.node_s[place] for walk, place in zip(walks, at, strict=True)]
+            within = float((regrets <= self.regret).mean())
+            found[name] = {
+                "runs": float(np.mean(at)), "node_s": float(np.mean(node_s)), "regret": float(regrets.mean()),
+                "within": within,
+            }  # fmt: skip
+        return found
 
 
 def main() -> int:
+    """Simulate all tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("tables", nargs="+", type=Path)
-    parser.add_argument("--objective", choices=OBJECTIVES, default="highest-throughput")
-    parser.add_argument("--regret", type=float, default=0.03)
-    parser.add_argument("--start-up-s", type=float, default=0.0)
-    parser.add_argument("--second-nodes", type=int, default=1)
-    parser.add_argument("--least", type=int, default=4)
-    parser.add_argument("--most", type=int, default=10)
-    parser.add_argument("--seeds", type=int, default=8)
-    parser.add_argument("--verbose", action="store_true")
-    a = parser.parse_args()
-    import time, pickle
-    t0 = time.time()
-    lessons = Lessons(a.tables)
-    cache = Path("/tmp/wt-g-tmp/know.pkl")
-    know = pickle.loads(cache.read_bytes()) if cache.exists() else {}
-    registry = load_registry(safe_mode=True)
-    total = {}
-    for job, steps in sorted(tables_of(a.tables).items()):
-        model = model_of(job)
-        if model not in know:
-            know[model] = lessons.knowledge(model, "")
-            cache.write_bytes(pickle.dumps(know))
-        prior = Prior(prior_id=f"without-{model}", estimator="scaling", sources=(), content=know[model])
-        engine = Engine(registry, priors={"scaling": prior})
-        per = defaultdict(list)
-        for case in cases_of(
-            job, steps, weak=a.objective == "knee", second_nodes=a.second_nodes, least=a.least, most=a.most
-        ):
-            bench = Bench(engine, case, OBJECTIVES[a.objective], a.start_up_s)
-            un = bench.unknown
-            rows = [case.rows[i] for i in un]
-            start = list(case.start)
-            orders = {
-                "doubling": [doubling(rows)],
-                **{n: [optimal(rows, start, criterion=c)] for n, c in (("A-optimal", "A"), ("D-optimal", "D"), ("D-optimal/node", "D/cost"))},
-                "random": [random_order(rows, s) for s in range(a.seeds)],
-            }
-            for n, os_ in orders.items():
-                per[n].append([bench.path([un[i] for i in o]) for o in os_])
-            per[SUGGESTED].append([bench.suggested()])
-            per[RECOMMENDED].append([bench.recommended()])
-            if a.verbose:
-                p = per[SUGGESTED][-1][0]
-                print(job, case.batch, len(case.rows), [f"{100*r:.0f}" for r in p.regrets], "stop", p.stopped, *(f"{n} {np.mean([q.first(a.regret) for q in per[n][-1]]):.0f}/{np.mean([q.lasting(a.regret) for q in per[n][-1]]):.0f}" for n in DESIGNS))
-        if per:
-            total[job[0]] = per
-    print(f"{time.time()-t0:.0f} s; runs {sum(x for x,_ in REPEATS)} repeats {sum(y for _,y in REPEATS)}")
-    for kind in ("first", "lasting"):
-        print(kind)
-        val = {}
-        for job, per in total.items():
-            val[job] = {n: np.mean([np.mean([getattr(q, kind)(a.regret) for q in c]) for c in per[n]]) for n in DESIGNS}
-            st = [c[0] for c in per[SUGGESTED]]
-            print(f"{job:16}{len(st):4}" + "".join(f"{val[job][n]:12.1f}" for n in DESIGNS) + f" stop: {np.mean([q.node_s[q.stopped] for q in st]):.1f} regret {100*np.mean([q.regrets[q.stopped] for q in st]):.1f} start {100*np.mean([q.regrets[0] for q in st]):.1f} within3 {np.mean([q.regrets[q.stopped]<=a.regret for q in st]):.2f}")
-        for n in DESIGNS[1:]:
-            w = sum(v[SUGGESTED] < v[n]*(1-1e-9) for v in val.values()); l = sum(v[SUGGESTED] > v[n]*(1+1e-9) for v in val.values())
-            r = [math.log(v[SUGGESTED] / v[n]) for v in val.values() if v[n] > 0 and v[SUGGESTED] > 0]
-            cw = cl = 0
-            for per in total.values():
-                for c, d in zip(per[SUGGESTED], per[n]):
-                    x, y = getattr(c[0], kind)(a.regret), np.mean([getattr(q, kind)(a.regret) for q in d])
-                    cw += x < y - 1e-9; cl += x > y + 1e-9
-            print(f"  vs {n:16} jobs won {w} lost {l} of {len(val)}; geomean ratio {math.exp(np.mean(r)):.2f} over {len(r)}; decisions won {cw} lost {cl}")
+    parser.add_argument("tables", nargs="+", type=Path, help="measurements, all rows of which are used")
+    parser.add_argument("--objective", choices=OBJECTIVES, default="highest-throughput", help="knee: by batch per worker")
+    parser.add_argument("--regret", type=float, default=0.03, help="to be met, a share of the best throughput")
+    parser.add_argument("--start-up-s", type=float, default=0.0, help="seconds to start a run")
+    parser.add_argument("--second-nodes", type=int, default=1, help="full nodes of the second run before the decision")
+    parser.add_argument("--least-rows", type=int, default=4, help="configurations of a decision")
+    parser.add_argument("--most-cases", type=int, default=12, help="decisions of a job, evenly over its batches")
+    parser.add_argument("--seeds", type=int, default=8, help="random orders")
+    parser.add_argument("--estimator", default="scaling", help='what decides; "auto" chooses')
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    arguments = parser.parse_args()
+    scores, start_node_s = simulated(arguments)
+    if not scores.jobs:
+        parser.error("no job of the tables has the runs to begin with and --least-rows configurations of one batch")
+    document = {
+        end: {
+            "node_s": {design: scores.by_job(design, end) for design in DESIGNS},
+            "against": {design: scores.against(design, end, start_node_s) for design in DESIGNS[1:]},
+        }
+        for end in ENDS
+    }
+    if arguments.json:
+        print(json.dumps({**document, "stops": scores.stops(), "start_node_s": start_node_s}))
+    else:
+        _print(document, scores)
     return 0
+
+
+def simulated(arguments: argparse.Namespace) -> tuple[Scores, dict[str, float]]:
+    """Walks of all jobs, and node-seconds of the two runs that each begins with."""
+    registry = load_registry(safe_mode=True)
+    jobs = jobs_of(arguments.tables)
+    lessons = Lessons([path for path in arguments.tables if _all_reduce(jobs_of([path]))])
+    objective = OBJECTIVES[arguments.objective]
+    found, start_node_s = {}, {}
+    for job in jobs:
+        cases = list(
+            cases_of(
+                job,
+                weak=arguments.objective == "knee",
+                second_nodes=arguments.second_nodes,
+                least_rows=arguments.least_rows,
+                most_cases=arguments.most_cases,
+            )
+        )
+        if not cases:
+            continue
+        engine = Engine(registry, priors=_priors(lessons, job))
+        several = []
+        for case in cases:
+            simulation = Simulation(engine, case, objective, arguments.estimator, arguments.start_up_s)
+            several.append(walks_of(simulation, case, arguments.regret, arguments.seeds))
+        found[job.name] = several
+        asked = engine.resolve(job.profile(cases[0].start), job.configurations(cases[0].start))
+        step_s = asked.cycles_per_step() / np.array([job.steps_per_s[row] for row in cases[0].start])
+        start_node_s[job.name] = float((asked.nodes_held() * (arguments.start_up_s + RUN_STEPS * step_s)).sum())
+    return Scores(arguments.regret, found), start_node_s
+
+
+def _all_reduce(jobs: Sequence[Job]) -> bool:
+    return all(job.sync_mode is SyncMode.ALLREDUCE for job in jobs)
+
+
+def _priors(lessons: Lessons, job: Job) -> dict[str, Prior]:
+    """What `scaling` may know of other networks; parameter servers' estimators learn nothing of jobs."""
+    if job.sync_mode is not SyncMode.ALLREDUCE:
+        return {}
+    knowledge = lessons.knowledge(job.network, "")
+    return {"scaling": Prior(prior_id=f"without-{job.network}", estimator="scaling", sources=(), content=knowledge)}
+
+
+def _print(document: Mapping[str, Any], scores: Scores) -> None:
+    width = max(len(name) for name in scores.jobs) + 2
+    for end, found in document.items():
+        told = "for the first time" if end == "first" else "for good"
+        print(f"Node-seconds to a regret of {100 * scores.regret:g} % {told}, mean over a job's decisions")
+        print(f"{'':{width}}{'n':>4}" + "".join(f"{design:>15}" for design in DESIGNS))
+        for name, cases in scores.jobs.items():
+            cells = "".join(f"{found['node_s'][design][name]:15.1f}" for design in DESIGNS)
+            print(f"{name:{width}}{len(cases):4}{cells}")
+        for design, each in found["against"].items():
+            print(
+                f"suggested against {design}: {each['jobs_won']} jobs cost less, {each['jobs_lost']} more; decisions "
+                f"{each['decisions_won']} and {each['decisions_lost']}; node-seconds x {each['ratio']:.2f} "
+                f"(x {each['ratio_with_start']:.2f} with the start)"
+            )
+        print()
+    print("Where suggestions are followed up to a point: means over decisions")
+    for name, stop in scores.stops().items():
+        print(
+            f"{name:12} {stop['runs']:6.2f} runs {stop['node_s']:9.1f} node-s  regret {100 * stop['regret']:5.2f} %  "
+            f"within {100 * stop['within']:.0f} %"
+        )
 
 
 if __name__ == "__main__":
