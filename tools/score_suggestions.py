@@ -37,7 +37,7 @@ from simulated_jobs import Case, Job, cases_of, jobs_of  # type: ignore[import-n
 SUGGESTED: Final = "suggested"
 RECOMMENDED: Final = "recommended"
 DESIGNS: Final = (SUGGESTED, RECOMMENDED, "doubling", *CRITERIA, "random")
-"""``RECOMMENDED`` runs what is recommended until that has run, then the rest by nodes: no fixed design, but a plain one."""
+"""``RECOMMENDED`` runs what is recommended until that has run, then the rest by nodes: a plain rule, but not fixed."""
 ENDS: Final = ("first", "lasting")
 OBJECTIVES: Final = {"highest-throughput": Objective(rule=HighestThroughput()), "knee": Objective(rule=Knee())}
 RUN_STEPS: Final = 100
@@ -173,7 +173,8 @@ class Scores:
     def by_job(self, design: str, end: str) -> dict[str, float]:
         """Mean node-seconds over each job's decisions."""
         return {
-            name: float(np.mean([self.node_s(each[design], end) for each in cases])) for name, cases in self.jobs.items()
+            name: float(np.mean([self.node_s(each[design], end) for each in cases]))
+            for name, cases in self.jobs.items()
         }
 
     def against(self, design: str, end: str, start_node_s: Mapping[str, float]) -> dict[str, float]:
@@ -216,7 +217,9 @@ def main() -> int:
     """Simulate all tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("tables", nargs="+", type=Path, help="measurements, all rows of which are used")
-    parser.add_argument("--objective", choices=OBJECTIVES, default="highest-throughput", help="knee: by batch per worker")
+    parser.add_argument(
+        "--objective", choices=OBJECTIVES, default="highest-throughput", help="knee: by batch per worker"
+    )
     parser.add_argument("--regret", type=float, default=0.03, help="to be met, a share of the best throughput")
     parser.add_argument("--start-up-s", type=float, default=0.0, help="seconds to start a run")
     parser.add_argument("--second-nodes", type=int, default=1, help="full nodes of the second run before the decision")

@@ -138,7 +138,8 @@ def suggested(question: Question, answer: Answer, covariance: LogCovariance, wis
 
     Ranked by the expected fall of regret per node-second; where no measurement is expected to improve the decision, by
     the expected fall of the interval's width per node-second. Each further suggestion rests on those before it being
-    made, with what they find left open. The order of the question's rows changes nothing.
+    made, with what they find left open. What the profile has measured is not suggested again. The order of the
+    question's rows changes nothing.
 
     Parameters
     ----------
@@ -166,7 +167,7 @@ def _nothing(covariance: LogCovariance) -> Notice:
     """Why no measurement is suggested."""
     if not covariance.values.any():
         return Notice("NO_SPREAD", "the model states no spread: what a measurement would teach cannot be told")
-    message = "every row is known better than a measurement would tell it: nothing is worth measuring"
+    message = "every row was measured or is known better than a measurement would tell it: nothing is worth measuring"
     return Notice("NOTHING_TO_MEASURE", message)
 
 
@@ -249,6 +250,10 @@ class _Search:
 
     Rows are the answered ones, brought into an order of their own (``_order``), so that the samples do not depend on
     that of the question; ``places`` are their rows in the question.
+
+    Rows that ran are not weighed. What repeats of a configuration share, a placement or a day, they do not tell; models
+    therefore stay unsure of them by about the noise of one run, and their repeats, which are cheap and look worth it
+    again and again, would keep the search from what never ran.
     """
 
     def __init__(self, question: Question, answer: Answer, covariance: LogCovariance, wish: Wish) -> None:
