@@ -40,6 +40,7 @@ DESIGNS: Final = (SUGGESTED, RECOMMENDED, "doubling", *CRITERIA, "random")
 """``RECOMMENDED`` runs what is recommended until that has run, then the rest by nodes: a plain rule, but not fixed."""
 ENDS: Final = ("first", "lasting")
 OBJECTIVES: Final = {"highest-throughput": Objective(rule=HighestThroughput()), "knee": Objective(rule=Knee())}
+NOT_NEEDED: Final = "no measurement is needed"
 RUN_STEPS: Final = 100
 TIE: Final = 1e-9
 
@@ -113,7 +114,7 @@ class Simulation:
             found = self._suggestions(ran)
             if found.expected_regret <= regret:
                 enough.append(len(ran))
-            if not any(each.expected_regret_fall for each in found.suggestions):
+            if not found.suggestions or NOT_NEEDED in found.suggestions[0].why:
                 settled.append(len(ran))
             return found.suggestions[0].row if found.suggestions else next(iter(left), None)
 
