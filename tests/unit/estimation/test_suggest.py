@@ -115,6 +115,20 @@ def test_where_nothing_turns_the_decision_the_interval_decides() -> None:
     assert "on 1 node narrows" in only.why
 
 
+def test_where_one_measurement_turns_nothing_the_next_tells_most_of_the_doubt() -> None:
+    # A measurement so coarse that it takes more than three deviations of what it may find to turn the decision.
+    apart, spread, noise = 0.105, 0.1, 0.3
+    rates = {1: 100.0, 2: 100.0 * math.exp(-apart), 3: 10.0}
+    found = suggestions(Covariant(steps_of(rates), np.diag([0.0, spread**2, 0.1]), noise=noise), (1, 2, 3))
+    assert found.expected_regret == pytest.approx(lost(-apart, spread), rel=0.3)
+    (only,) = found.suggestions
+    assert only.nodes == 2  # the third is in greater doubt, which decides nothing
+    assert only.expected_regret_fall < suggest.LEAST_REGRET_FALL
+    explained = spread**2 / (spread**2 + noise**2)
+    assert f"tells of {100 * explained * found.expected_regret:.3g} points" in only.why
+    assert only.why.startswith("no single measurement is expected to turn the decision, but several may: ")
+
+
 def test_the_cheaper_of_equals_comes_first() -> None:
     # The second and third are one unknown: whoever measures either knows both.
     covariance = [[0.0, 0.0, 0.0], [0.0, 0.04, 0.04], [0.0, 0.04, 0.04]]
