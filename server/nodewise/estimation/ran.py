@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Final
 
 import numpy as np
@@ -14,8 +15,6 @@ from nodewise.domain.profile import Profile
 __all__ = ["ran_before"]
 
 _EQUAL: Final = (
-    ("nodes", 0),
-    ("workers", 0),
     ("parameter_servers", UNSTATED),
     ("sync_mode", 0),
     ("accumulation", 0),
@@ -24,7 +23,7 @@ _EQUAL: Final = (
     ("pipeline_parallel", 0),
     ("backup_workers", 0),
 )
-"""Columns in which one configuration is equal to another, and what stands for "not stated" in an observation."""
+"""Columns in which configurations of equal nodes and workers are equal, and an observation's value where it states none."""
 
 
 def ran_before(configurations: Configurations, profile: Profile) -> NDArray[np.bool_]:
@@ -36,19 +35,22 @@ def ran_before(configurations: Configurations, profile: Profile) -> NDArray[np.b
     observed = profile.observations.configurations
     near = np.isin(observed.nodes, configurations.nodes) & np.isin(observed.workers, configurations.workers)
     seen = observed.take(as_ints(np.flatnonzero(near & ~observed.grouped())))
-    if not len(seen):
-        return np.zeros(len(configurations), dtype=bool)
+    runs: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for run, scale in enumerate(zip(seen.nodes.tolist(), seen.workers.tolist(), strict=True)):
+        runs[scale].append(run)
     devices, seen_devices = configurations.device_names(), np.array(seen.device_names())
     batches, seen_batches = _batches(configurations), _batches(seen)
-    placements = [sorted(seen.placement_of(run)) for run in range(len(seen))]
     found = ~configurations.grouped()
     for row in np.flatnonzero(found).tolist():
-        same = (seen_batches == batches[row]) & ((seen_devices == devices[row]) | (seen_devices == ""))
+        alike = np.array(
+            runs.get((int(configurations.nodes[row]), int(configurations.workers[row])), ()), dtype=np.int64
+        )
+        same = (seen_batches[alike] == batches[row]) & np.isin(seen_devices[alike], ("", devices[row]))
         for name, unstated in _EQUAL:
-            column = getattr(seen, name)
+            column = getattr(seen, name)[alike]
             same &= (column == getattr(configurations, name)[row]) | (column == unstated)
-        runs = np.flatnonzero(same).tolist()
-        found[row] = bool(runs) and any(placements[run] == sorted(configurations.placement_of(row)) for run in runs)
+        placed = sorted(configurations.placement_of(row)) if same.any() else []
+        found[row] = any(sorted(seen.placement_of(run)) == placed for run in alike[same].tolist())
     return found
 
 
