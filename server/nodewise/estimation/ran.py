@@ -23,7 +23,7 @@ _EQUAL: Final = (
     ("pipeline_parallel", 0),
     ("backup_workers", 0),
 )
-"""Columns in which configurations of equal nodes and workers are equal, and an observation's value where it states none."""
+"""Columns in which configurations of equal nodes and workers are equal, and what stands for "not stated" in a run."""
 
 
 def ran_before(configurations: Configurations, profile: Profile) -> NDArray[np.bool_]:
