@@ -23,9 +23,8 @@ import numpy as np
 from learn_scaling_prior import SMALL_SERIES, _lesson, _merged, _points, _read, _score  # type: ignore[import-not-found]
 from nodewise.domain.columns import Floats, as_ints, freeze
 from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
-from nodewise_scaling.estimator import INTERVAL_LEVEL
+from nodewise_scaling.device import INTERVAL_LEVEL, NOMINAL, DeviceModel
 from nodewise_scaling.fitting import fitted
-from nodewise_scaling.model import NOMINAL, DeviceModel
 from nodewise_scaling.prior import HYPER, Knowledge, learned
 
 Job = tuple[str, str]

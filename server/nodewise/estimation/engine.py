@@ -141,7 +141,7 @@ class Engine:
         self.registry = registry
         self._catalogue = catalogue or Catalogue()
         self._lessons = _Lessons(dict(priors or {}), dict(calibrations or {}))
-        self._chooser = Chooser(registry, self._alone)
+        self._chooser = Chooser(registry, self._alone, self._catalogue)
         self._clock = clock or SystemClock()
         self._all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
         self._max_workers = max_workers
