@@ -30,15 +30,23 @@ MOST_COMPUTE_LOG_SD: Final = 1.0
 """More doubt of compute than this, a factor of 5 either way in a 90 % interval, is no answer."""
 
 
+LARGEST_LOG_SD: Final = 5.0
+"""A factor of 150: more doubt says no more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """Compute at some batch: ln of the seconds that do not grow with it and of those that do, and their deviations."""
+    """Compute at some batch: ln of the seconds that do not grow with it and of those that do, and their deviations.
+
+    ``facts_sd`` is that of the surest ratio of ``facts`` alone, ``donors_s`` the seconds as donors had them (mean of ln).
+    """
 
     fixed: float
     growing: float
     fixed_sd: float
     growing_sd: float
     facts_sd: float
+    donors_s: float
     facts: tuple[str, ...]
 
     @property
@@ -58,8 +66,8 @@ class ComputeDoubt:
 
     Attributes
     ----------
-    unit_s : float
-        Compute at the smallest batch.
+    unit_s, donors_unit_s : float
+        Compute at the smallest batch, and as the donors had it.
     batch_share : float
         Share of it that grows with the batch.
     facts_log_sd : float
@@ -67,12 +75,16 @@ class ComputeDoubt:
     """
 
     unit_s: float
+    donors_unit_s: float
     batch_share: float
     facts_log_sd: float
 
     def host_log_sd(self, batch: Floats) -> Floats:
-        """Of what a host may add, one standard deviation of ln compute."""
-        return np.asarray(np.log1p(HOST_S / (self.unit_s * self._growth(batch))))
+        """Of what a host may add, or the donors' hosts have added: one standard deviation of ln compute."""
+        growth = self._growth(batch)
+        added = np.log1p(HOST_S / (self.unit_s * growth))
+        left = 1.0 - HOST_S / (self.donors_unit_s * growth)
+        return np.asarray(np.maximum(added, -np.log(np.maximum(left, np.exp(-LARGEST_LOG_SD)))))
 
     def log_sd(self, batch: Floats) -> Floats:
         """Of everything."""
@@ -85,7 +97,7 @@ class ComputeDoubt:
 
 def compute_by_facts(told: Iterable[tuple[Fitted, Points, Ratio | None]], batch: float) -> Compute | None:
     """Compute at a batch, by donors and how much faster the device is than each; None where no ratio is known."""
-    logs, variances, sds = [], [], []
+    logs, variances, sds, ratios = [], [], [], []
     facts: list[str] = []
     for fit, points, ratio in told:
         if ratio is None:
@@ -98,6 +110,7 @@ def compute_by_facts(told: Iterable[tuple[Fitted, Points, Ratio | None]], batch:
             (ratio.log_sd**2 + FIXED_LOG_SD**2 + share**2 * unsure, ratio.log_sd**2 + (1.0 - share) ** 2 * unsure)
         )
         sds.append(ratio.log_sd)
+        ratios.append(ratio.log)
         facts += ratio.facts
     if not logs:
         return None
@@ -106,4 +119,12 @@ def compute_by_facts(told: Iterable[tuple[Fitted, Points, Ratio | None]], batch:
     # Half of the doubt is about the asked device, which no second donor lessens.
     fixed_sd, growing_sd = np.sqrt(0.5 * (1.0 / weights.max(axis=0) + 1.0 / weights.sum(axis=0)))
     used = tuple(dict.fromkeys(facts))
-    return Compute(float(fixed), float(growing), float(fixed_sd), float(growing_sd), min(sds), used)
+    return Compute(
+        fixed=float(fixed),
+        growing=float(growing),
+        fixed_sd=float(fixed_sd),
+        growing_sd=float(growing_sd),
+        facts_sd=min(sds),
+        donors_s=float(np.exp(np.logaddexp(fixed, growing) + np.average(ratios, weights=weights[:, 1]))),
+        facts=used,
+    )

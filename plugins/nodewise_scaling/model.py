@@ -133,8 +133,8 @@ class ScalingModel:
                 notices += _assumed(configurations, members)
         if link and link != ran:
             message = (
-                f"no run over a link of {link:.3g} bytes/s is known: exchange across nodes is that over {ran:.3g} bytes/s, "
-                "of which 60 to 100 % are taken to change with the bandwidth"
+                f"no run over a link of {link:.3g} bytes/s is known: exchange across nodes is that over {ran:.3g} "
+                "bytes/s, of which 60 to 100 % are taken to change with the bandwidth"
             )
             notices.append(Notice("LINK_SCALED", message, rows))
         return notices

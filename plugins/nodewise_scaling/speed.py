@@ -20,7 +20,7 @@ import numpy as np
 
 from nodewise.plugin import Catalogue
 
-__all__ = ["FACT_WORDS", "Ratio", "exchange_doubt", "exchange_over", "inside_link_log", "known_as", "ratio_of"]
+__all__ = ["FACT_WORDS", "Ratio", "exchange_doubt", "exchange_over", "known_as", "ratio_of"]
 
 EFFICIENCY_LOG_SD: Final = 0.3
 """Standard deviation of ln of what two devices reach of the peaks that their facts tell, against each other: software
@@ -36,7 +36,6 @@ for which messages count little, but neither hosts nor switches grow with a fast
 
 _PEAK: Final = "_flops_per_s"
 _MEMORY: Final = "memory_bytes_per_s"
-_INSIDE: Final = "intra_node_link_bytes_per_s"
 
 FACT_WORDS: Final[Mapping[str, str]] = {
     **{f"{name}{_PEAK}": f"{name} peak" for name in FORMATS},
@@ -75,12 +74,6 @@ def exchange_over(bandwidth_log: float, share: float = BYTES_SHARE) -> float:
 def exchange_doubt(bandwidth_log: float) -> float:
     """Standard deviation of it: half of what lies between the least and the largest share of bytes."""
     return 0.5 * abs(exchange_over(bandwidth_log, BYTES_SHARE_LEAST) - exchange_over(bandwidth_log, 1.0))
-
-
-def inside_link_log(catalogue: Catalogue, device: str, other: str) -> float:
-    """Ln of the bandwidth inside a node of a device over another's; 0 where facts do not tell."""
-    bandwidths = [(catalogue.device(name) or {}).get(_INSIDE, 0.0) for name in (device, other)]
-    return float(np.log(bandwidths[0] / bandwidths[1])) if all(bandwidths) else 0.0
 
 
 def known_as(catalogue: Catalogue, device: str, names: Collection[str]) -> str:

@@ -8,8 +8,8 @@ from device to device, and one that is of the job on that device alone::
 
 A donor's fit is a message about delta: the information of its runs, blurred by epsilon and by what is not known of the
 donor's offset. Messages add up; what they say, with epsilon and the offset of this device, is the prior under which
-this device's own runs are fitted (conditioning of Gaussians: C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for
-Machine Learning", 2006, appendix A.2).
+this device's own runs are fitted (conditioning of Gaussians: C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes
+for Machine Learning", 2006, appendix A.2).
 
 No ratio of throughputs is carried over. Seconds of exchange are the network's and seconds of compute the device's, and
 ``intra`` is the ln of one over the other: where this job's compute is slower than the devices' facts let expect, its
@@ -30,7 +30,7 @@ from nodewise_scaling.fitting import Fitted, fitted
 from nodewise_scaling.parameters import COUNT, NAMES
 from nodewise_scaling.points import Points, Setting
 from nodewise_scaling.prior import Knowledge
-from nodewise_scaling.speed import Ratio, exchange_doubt, exchange_over, inside_link_log, known_as, ratio_of
+from nodewise_scaling.speed import Ratio, exchange_doubt, exchange_over, known_as, ratio_of
 
 __all__ = ["SMALLEST_NODE", "Donor", "Sources", "combined", "node_known", "sources_of", "supported"]
 
@@ -90,25 +90,11 @@ class Sources:
         return {setting: each for setting, each in self.donors.items() if setting.device not in {"", device}}
 
     def of(self, device: str) -> tuple[Floats, Floats]:
-        """Mean of the parameters on a device over jobs, and the variance of its offset.
-
-        A device that the prior does not know is as the mean of those that it does, but for what facts tell: seconds of
-        exchange are the network's, so exchange over compute grows as compute falls, and falls as the link inside the
-        node is faster.
-        """
+        """Mean of the parameters on a device over jobs, and the variance of its offset."""
         knowledge, name = self.knowledge, self.name_of(device)
         if name:
             return knowledge.mean + knowledge.offset[name], knowledge.offset_variance[name]
-        mean = knowledge.mean.copy()
-        shifts = []
-        for other in sorted(knowledge.offset):
-            ratio = self.ratio(device, other)
-            if ratio is not None:
-                inside = exchange_over(inside_link_log(self.catalogue, device, other))
-                shifts.append((ratio.log + inside, -inside))
-        if shifts:
-            mean[[INTRA, INTER]] += np.mean(shifts, axis=0)
-        return mean, knowledge.device_sd**2
+        return knowledge.mean.copy(), knowledge.device_sd**2
 
 
 def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:

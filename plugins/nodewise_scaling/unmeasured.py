@@ -74,8 +74,9 @@ def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeas
     if compute is None:
         return None
     link = _nearest([setting.link_bytes_per_s for setting in donors], link_bytes_per_s)
-    shifts = {setting: _link_shift(setting.link_bytes_per_s, link) for setting in donors}
+    shifts = {setting: _shift(setting, link, sources) for setting in donors}
     mean, covariance = combined(device, donors, shifts, sources)
+    mean[INTRA] += _faster_than_known(device, sources)
     share = compute.share
     mean[LEVEL], mean[BATCH_SHARE] = 0.0, compute.growing - compute.fixed
     for index in (LEVEL, BATCH_SHARE):
@@ -108,7 +109,7 @@ def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeas
     )
     return Unmeasured(
         fit=fit,
-        doubt=ComputeDoubt(unit_s, share, compute.facts_sd),
+        doubt=ComputeDoubt(unit_s, compute.donors_s, share, compute.facts_sd),
         reach=np.concatenate([donor.points.keys for donor in donors.values()]),
         donors=tuple(donors),
         facts=compute.facts,
@@ -129,10 +130,23 @@ def _nearest(links: list[float], asked: float) -> float:
     return min(known, key=lambda link: abs(np.log(link / asked))) if asked else known[0]
 
 
-def _link_shift(of: float, to: float) -> tuple[Floats, Floats]:
-    """What a donor's exchange across nodes differs by over another link, and the variance of that."""
+def _shift(donor: Setting, link: float, sources: Sources) -> tuple[Floats, Floats]:
+    """What a donor's exchange differs by from that of devices that the prior knows, over a link; and its variance."""
     shift, doubt = np.zeros(COUNT), np.zeros(COUNT)
-    if of and to:
-        faster = float(np.log(to / of))
+    shift[INTRA] = -_faster_than_known(donor.device, sources)
+    if donor.link_bytes_per_s and link:
+        faster = float(np.log(link / donor.link_bytes_per_s))
         shift[INTER], doubt[INTER] = exchange_over(faster), exchange_doubt(faster) ** 2
     return shift, doubt
+
+
+def _faster_than_known(device: str, sources: Sources) -> float:
+    """Ln of how much faster a device that the prior does not know computes than those that it knows; 0 where it does.
+
+    Seconds of exchange are the network's: where compute takes less, exchange over compute is more.
+    """
+    if sources.name_of(device):
+        return 0.0
+    ratios = [sources.ratio(device, other) for other in sorted(sources.knowledge.offset)]
+    logs = [ratio.log for ratio in ratios if ratio is not None]
+    return float(np.mean(logs)) if logs else 0.0
