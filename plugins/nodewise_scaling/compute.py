@@ -38,7 +38,7 @@ LARGEST_LOG_SD: Final = 5.0
 class Compute:
     """Compute at some batch: ln of the seconds that do not grow with it and of those that do, and their deviations.
 
-    ``facts_sd`` is that of the surest ratio of ``facts`` alone, ``donors_s`` the seconds as donors had them (mean of ln).
+    ``facts_sd`` is that of the surest ratio of ``facts`` alone, ``donors_s`` the seconds that donors took.
     """
 
     fixed: float

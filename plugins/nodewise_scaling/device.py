@@ -99,7 +99,8 @@ class DeviceModel:
             at, theta = self.fit.points.places(keys), self._theta_over_link()
             step_s *= np.exp(log_steps(theta, at) - log_steps(self.fit.theta, at))
             parts = _parts(theta, at, step_s)
-        spread = np.sqrt(spread**2 + self._doubts(keys) ** 2)
+        if self.faster_log or self.doubt is not None:
+            spread = np.hypot(spread, self._doubts(keys))
         return step_s, np.minimum(spread * self.multiplier / NOMINAL, LARGEST_LOG_SPREAD), parts
 
     def answerable(self, keys: Floats) -> Mask:
@@ -141,8 +142,10 @@ class DeviceModel:
         """(rows, rows) covariance of ln(true step) about the prediction."""
         at = self.fit.points.places(keys)
         _, unsure, _ = self.fit.predicted(at)
-        doubts = self._doubts(keys)
-        covariance = self.fit.residual_covariance(at) + unsure.T @ unsure + np.outer(doubts, doubts)
+        covariance = self.fit.residual_covariance(at) + unsure.T @ unsure
+        if self.faster_log or self.doubt is not None:
+            doubts = self._doubts(keys)
+            covariance = covariance + np.outer(doubts, doubts)
         return np.asarray((covariance + covariance.T) * (0.5 * (self.multiplier / NOMINAL) ** 2))
 
     def extrapolation(self, keys: Floats) -> Floats:
