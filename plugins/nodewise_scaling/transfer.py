@@ -100,11 +100,18 @@ class Sources:
 def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
     """Fit the job in every setting by itself."""
     donors = {}
-    for setting, points in evidence.items():
+    for setting, seen in evidence.items():
+        points = replace(seen, full_node=_full_node(setting.device, seen, bare))
         mean, offset_variance = bare.of(setting.device)
         fit = fitted(points, mean, np.sqrt(bare.knowledge.job_sd**2 + offset_variance))
         donors[setting] = Donor(points, fit, mean, offset_variance)
     return replace(bare, donors=donors)
+
+
+def _full_node(device: str, seen: Points, sources: Sources) -> float:
+    """Workers on a full node; where no run left the first node it may be larger than what was seen of it."""
+    inside = not np.any(seen.keys[:, 0] > 1.0)
+    return max(seen.full_node, node_known(device, sources)) if inside else seen.full_node
 
 
 def node_known(device: str, sources: Sources) -> float:
@@ -127,12 +134,7 @@ def _prior_given(
 ) -> tuple[Points, Floats, Floats]:
     """Own points in the units that the prior has, and the prior's mean and deviation given the donors."""
     points, device = own.points, setting.device
-    node = points.full_node
-    if not np.any(points.keys[:, 0] > 1.0):
-        # No run left the first node: it may be larger than what was seen of it.
-        node = max(node, node_known(device, sources))
-    if not np.any(points.keys[:, 1] > 1.0):
-        node = max(node, SMALLEST_NODE)
+    node = points.full_node if np.any(points.keys[:, 1] > 1.0) else max(points.full_node, SMALLEST_NODE)
     lone = points.keys[:, 1].min() == 1.0
     told = [(each.fit, each.points, sources.ratio(device, name.device)) for name, each in donors.items()]
     compute = None if lone else compute_by_facts(told, points.smallest_batch)
