@@ -79,17 +79,17 @@ def test_a_device_is_known_by_any_of_its_names() -> None:
 
 def test_runs_on_one_node_there_take_how_the_job_scales_from_elsewhere() -> None:
     lone: list[Scale] = [(1, 1, 4), (1, 1, 8), (1, 1, 16)]
-    slow, fast = Law(fixed_s=0.05, sample_s=0.1, across_s=1.2), Law(fixed_s=0.02, sample_s=0.04, across_s=1.2)
-    there = job(fast, lone, device="V100")
-    asked = rows(full([2, 4]), device="V100")
-    alone, helped = answered(there, asked), answered(joined(there, job(slow, TEN)), asked)
-    assert "T4" in notices(helped)["SUPPORTED_BY_OTHER_DEVICES"]
-    assert "SUPPORTED_BY_OTHER_DEVICES" not in notices(alone)
-    assert np.all(helped.log_spread < alone.log_spread)
-    measured = rows(lone, device="V100")
-    assert (
-        answered(joined(there, job(slow, TEN)), measured).step_s.tolist() == answered(there, measured).step_s.tolist()
+    there, asked = job(Law(fixed_s=0.02, sample_s=0.04), lone, device="V100"), rows(full([2, 4]), device="V100")
+    little, much = (
+        answered(joined(there, job(replace(HEAVY, across_s=across_s, inside_s=across_s / 4), TEN)), asked)
+        for across_s in (0.1, 4.0)
     )
+    assert np.all(much.step_s > 1.1 * little.step_s)
+    assert "T4" in notices(much)["SUPPORTED_BY_OTHER_DEVICES"]
+    assert "SUPPORTED_BY_OTHER_DEVICES" not in notices(answered(there, asked))
+    measured = rows(lone, device="V100")
+    both = answered(joined(there, job(HEAVY, TEN)), measured)
+    assert both.step_s.tolist() == answered(there, measured).step_s.tolist()
 
 
 def test_a_device_that_is_in_no_catalogue_is_refused_with_what_is_missing() -> None:
