@@ -66,7 +66,7 @@ def scored(engine: Engine, before: Profile, observations: Observations, estimato
         As ``Engine.answer``.
     """
     question = Question(profile=before, configurations=observations.configurations, estimator=estimator)
-    return score_of(engine.answer(question), observations.steps_per_s)
+    return score_of(engine.answer(question, keep=False), observations.steps_per_s)
 
 
 def score_of(answer: Answer, measured_steps_per_s: Floats) -> ScoreSums:

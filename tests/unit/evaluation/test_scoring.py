@@ -105,6 +105,17 @@ def test_refused_rows_are_counted_apart() -> None:
     assert found.absolute_log_error == pytest.approx(0.0, abs=1e-12)
 
 
+def test_a_model_is_kept_and_answers_that_nobody_asks_for_again_are_not() -> None:
+    fake = Fake()
+    engine = Engine(registry_of({"perfect": fake}))
+    observations = arrived(engine, BEFORE, after([3, 4], [3.0, 4.0]), commit(3, 4))
+    first = engine.answer(Question(profile=BEFORE, configurations=observations.configurations), keep=False)
+    again = engine.answer(Question(profile=BEFORE, configurations=observations.configurations), keep=False)
+    assert again is not first
+    assert again.steps_per_s.tolist() == first.steps_per_s.tolist() == [3.0, 4.0]
+    assert fake.fitted == 1
+
+
 def test_an_estimator_that_refuses_the_job_says_so() -> None:
     engine = Engine(registry_of({"able": Fake(), "unable": Fake(refusal=Refusal(Reason.EVIDENCE_MISSING, "no", ()))}))
     with pytest.raises(NodewiseError) as caught:
