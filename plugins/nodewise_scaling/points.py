@@ -116,7 +116,11 @@ class Points:
 
 
 def points_of(profile: Profile) -> dict[Setting, Points]:
-    """By device and link, sorted. Observations of other sync modes and degrees are left out."""
+    """By device and link, sorted.
+
+    Left out are observations of other sync modes and degrees, of workers that differ, and of another number format than
+    the job's.
+    """
     observations = profile.observations
     if not len(observations):
         return {}
@@ -132,6 +136,8 @@ def points_of(profile: Profile) -> dict[Setting, Points]:
         & (configurations.workers >= 1)
         & (configurations.nodes >= 1)
         & (observations.steps_per_s > 0.0)
+        & ~configurations.grouped()
+        & _of_the_job(configurations, profile.workload.precision or "")
     )
     devices = np.array(configurations.device_names())
     stated = configurations.link_bytes_per_s
@@ -144,6 +150,12 @@ def points_of(profile: Profile) -> dict[Setting, Points]:
             rows = np.flatnonzero(usable & (devices == device) & (links == link))
             found[Setting(device, link)] = averaged(keys[rows], step_s[rows], when[rows])
     return found
+
+
+def _of_the_job(configurations: Configurations, precision: str) -> Mask:
+    """Rows of the job's number format, as far as both are stated."""
+    alike = np.array([not precision or name in {"", precision} for name in configurations.precisions], dtype=bool)
+    return np.asarray(alike[configurations.precision_index])
 
 
 def keys_of(configurations: Configurations) -> Floats:

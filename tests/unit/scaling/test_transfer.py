@@ -26,7 +26,7 @@ from scaling_profiles import (
     summed,
 )
 
-from nodewise.plugin import Configurations, Options, Profile, Reason, as_floats
+from nodewise.plugin import Configurations, Options, Profile, Reason, WorkerGroup, WorkerGroups, Workload, as_floats
 
 HEAVY = Law(fixed_s=0.05, sample_s=0.1)
 """Compute of 0.45 s and more: what a host adds is little of it."""
@@ -147,6 +147,23 @@ def test_a_batch_that_is_not_said_is_that_of_the_donors() -> None:
     unsaid = answered(job(HEAVY), asked.replaced(batch_per_worker=np.zeros(1, dtype=np.int64)))
     assert unsaid.step_s.tolist() == answered(job(HEAVY), asked).step_s.tolist()
     assert "BATCH_ASSUMED" in notices(unsaid)
+
+
+def test_runs_that_mix_devices_are_no_evidence_of_either() -> None:
+    mixed = rows(full([4]), device="T4").replaced(
+        devices=("T4", "V100"),
+        worker_groups=WorkerGroups.of([(WorkerGroup("T4", 8), WorkerGroup("V100", 8))], ("T4", "V100")),
+    )
+    both = joined(job(), profile(mixed, [0.01]))
+    asked = rows(full([2, 4, 8]))
+    assert answered(both, asked).step_s.tolist() == answered(job(), asked).step_s.tolist()
+
+
+def test_runs_of_another_number_format_are_left_out() -> None:
+    half = rows(full([4])).replaced(precisions=("fp16",))
+    both = replace(joined(job(), profile(half, [0.01])), workload=Workload(precision="fp32"))
+    asked = rows(full([2, 4, 8]))
+    assert answered(both, asked).step_s.tolist() == answered(job(), asked).step_s.tolist()
 
 
 # --- another link
