@@ -141,7 +141,7 @@ class Engine:
         self.registry = registry
         self._catalogue = catalogue or Catalogue()
         self._lessons = _Lessons(dict(priors or {}), dict(calibrations or {}))
-        self._chooser = Chooser(registry, self._alone)
+        self._chooser = Chooser(registry, self._alone, self._catalogue)
         self._clock = clock or SystemClock()
         self._all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
         self._max_workers = max_workers
@@ -252,15 +252,24 @@ class Engine:
         # Models and choices are kept under what they were learned from; what points at them without saying so must go.
         self._ready.clear()
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, question: Question, *, keep: bool = True) -> Answer:
         """Answer a question.
+
+        Parameters
+        ----------
+        keep : bool
+            Whether the same question may come again; else what only that would need takes no room. The model is kept.
 
         Raises
         ------
         NodewiseError
             Whatever stands in the way of every row; single rows are refused in the predictions instead.
         """
-        return self.complete(self.prepared(question))
+        if keep:
+            return self.complete(self.prepared(question))
+        configurations = self.resolve(question.profile, question.configurations)
+        fitted = self.fitted(question, configurations)
+        return assembled(question, configurations, self._predicted(fitted, configurations, question), fitted)
 
     def prepared(self, question: Question) -> Prepared:
         """All that an answer depends on: what is the same here is answered the same."""
