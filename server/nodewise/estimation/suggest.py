@@ -8,7 +8,7 @@ Statistical Decision Theory, 1961). Expectations are means over seeded samples: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,16 +17,13 @@ from scipy.special import ndtri
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.columns import Floats, Ints, as_ints
-from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import HighestThroughput, Objective
 from nodewise.domain.predictions import Notice, Predictions
-from nodewise.domain.workload import Workload
 from nodewise.estimation.covariance import LogCovariance, measured
-from nodewise.estimation.derived import derived
-from nodewise.estimation.objectives import judged
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.ran import ran_before
+from nodewise.estimation.regret import Decision, Samples, likelihoods
 
 __all__ = [
     "HIGHEST_THROUGHPUT",
@@ -61,8 +58,6 @@ KNOWN_SHARE: Final = 0.1
 """A row whose variance is at most this share of a measurement's is known: measuring it would say less than is known."""
 LEAST_SHARE_LEFT: Final = 1e-12
 """Share of a variance that any measurement leaves: an objective with a confidence passes over rows without a spread."""
-LEAST_NOISE: Final = 1e-9
-"""Noise in ln(step time) that stands for none at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,80 +166,6 @@ def _nothing(covariance: LogCovariance) -> Notice:
     return Notice("NOTHING_TO_MEASURE", message)
 
 
-class _Decision:
-    """What the objective recommends under a vector of step times, and what is lost by recommending something else.
-
-    Rows are those that were answered.
-    """
-
-    def __init__(
-        self, objective: Objective, configurations: Configurations, predictions: Predictions, workload: Workload
-    ) -> None:
-        rates = derived(configurations)
-        counted = rates.samples_per_step if rates.batch_known else rates.minibatches_per_step
-        self._objective, self._workload = objective, workload
-        self._configurations, self._predictions = configurations, predictions
-        self._samples = rates.cycles_per_step * rates.samples_per_step
-        self._minibatches = rates.cycles_per_step * rates.minibatches_per_step
-        self._counted = rates.cycles_per_step * counted
-
-    def row(self, log_step: Floats, log_spread: Floats) -> int:
-        """The recommended row, -1 where none meets the objective."""
-        step_s = np.exp(log_step)
-        verdict = judged(
-            self._objective,
-            self._configurations,
-            replace(self._predictions, step_s=step_s, log_spread=log_spread),
-            self._samples / step_s,
-            self._minibatches / step_s,
-            self._workload,
-        )
-        return -1 if verdict.recommendation is None else verdict.recommendation.row
-
-    def losses(self, log_steps: Floats, best: Ints) -> Floats:
-        """What each recommendation loses in each truth: |X(row) - X(best)| / X(best), X the true rate.
-
-        Parameters
-        ----------
-        log_steps : float, of shape (truths, rows)
-            ln(step time).
-        best : int
-            The right row in each truth, -1 = none.
-
-        Returns
-        -------
-        float, of shape (truths, rows + 1)
-            1 where a row is recommended and none should be; in the last column, that of no row, 1 where one should be.
-        """
-        truths, rows = log_steps.shape
-        log_rates = np.log(self._counted) - log_steps
-        right = log_rates[np.arange(truths), best][:, np.newaxis]
-        found = np.where(best[:, np.newaxis] >= 0, np.abs(np.expm1(log_rates - right)), 1.0)
-        return np.column_stack([found, best >= 0]).reshape(truths, rows + 1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Samples:
-    """Truths that may hold now, with the noise of a measurement in each.
-
-    Attributes
-    ----------
-    log_steps : float, of shape (truths, rows)
-        ln(step time).
-    deviates : float
-        Noise of ln(step time), one for each truth.
-    best : int
-        The right row in each truth, -1 = none.
-    losses : float, of shape (truths, rows + 1)
-        Of each recommendation (``_Decision.losses``).
-    """
-
-    log_steps: Floats
-    deviates: Floats
-    best: Ints
-    losses: Floats
-
-
 class _Search:
     """One search for measurements.
 
@@ -268,7 +189,7 @@ class _Search:
         step_s, self._log_spread = predictions.step_s[self._places], predictions.log_spread[self._places]
         once_s = 0.0 if predictions.once_s is None else predictions.once_s[self._places]
         self._log_step = np.log(step_s)
-        self._decision = _Decision(
+        self._decision = Decision(
             question.objective or HIGHEST_THROUGHPUT,
             self._configurations,
             Predictions.of(step_s, log_spread=self._log_spread, once_s=once_s),
@@ -310,7 +231,7 @@ class _Search:
             covariance = measured(covariance, row, self._noise)
         return tuple(suggestions), expected_regret
 
-    def _samples(self, covariance: Floats) -> _Samples:
+    def _samples(self, covariance: Floats) -> Samples:
         """Truths drawn from the rows' joint distribution, and the row that is best in each."""
         values, vectors = np.linalg.eigh(covariance)
         # The symmetric root: another one would depend on the signs that the decomposition happens to give its vectors.
@@ -319,7 +240,7 @@ class _Search:
         certain = np.zeros(len(self._log_step))
         best = as_ints([self._decision.row(truth, certain) for truth in log_steps])
         losses = self._decision.losses(log_steps, best)
-        return _Samples(log_steps, self._noise * self._normal[:, -1], best, losses)
+        return Samples(log_steps, self._noise * self._normal[:, -1], best, losses)
 
     def _spread(self, variance: Floats) -> Floats:
         """The predictions' own spread, as far as the variance is left of what it was."""
@@ -327,7 +248,7 @@ class _Search:
         left = np.divide(variance, before, out=np.ones(len(before)), where=before > 0.0)
         return np.asarray(self._log_spread * np.sqrt(np.clip(left, LEAST_SHARE_LEFT, 1.0)))
 
-    def _regret_fall(self, covariance: Floats, row: int, decided: int, samples: _Samples) -> float:
+    def _regret_fall(self, covariance: Floats, row: int, decided: int, samples: Samples) -> float:
         """Expected fall of the regret when a row was measured.
 
         Each sample is measured once. What a decision loses then is its mean over all samples, each weighted with the
@@ -345,7 +266,7 @@ class _Search:
         saved = samples.losses[:, decided] - samples.losses[:, decisions].T
         if not saved.any():
             return 0.0
-        weights = _likelihoods(found, truths, self._noise)
+        weights = likelihoods(found, truths, self._noise)
         return max(0.0, float((weights * saved).sum(axis=1).mean()))
 
     def _width_falls(self, covariance: Floats) -> Floats:
@@ -358,7 +279,7 @@ class _Search:
         return np.asarray(2.0 * self._deviations * np.maximum(falls, 0.0).mean(axis=0))
 
     def _candidates(
-        self, open_rows: NDArray[np.bool_], width_falls: Floats, decided: int, samples: _Samples
+        self, open_rows: NDArray[np.bool_], width_falls: Floats, decided: int, samples: Samples
     ) -> list[int]:
         """Rows that are weighed: the recommended one, those that may be the right one, those that teach most."""
         rank = np.argsort(-width_falls / self._costs, kind="stable")
@@ -370,7 +291,7 @@ class _Search:
             kept.append(decided)
         return sorted(kept)
 
-    def _regrets_explained(self, covariance: Floats, decided: int, samples: _Samples) -> Floats:
+    def _regrets_explained(self, covariance: Floats, decided: int, samples: Samples) -> Floats:
         """Regret of deciding now that hangs on what each row's measurement explains; at least 0.
 
         Where several measurements together would turn a decision, each alone may turn nothing: the worth of one says
@@ -456,13 +377,6 @@ def _order(answer: Answer, answered: NDArray[np.int64], variance: Floats) -> Int
         ),
     )
     return as_ints(np.lexsort(keys))
-
-
-def _likelihoods(found: Floats, truths: Floats, noise: float) -> Floats:
-    """How likely each truth would have been measured so, of shape (measurements, truths); each row adds up to 1."""
-    apart = np.subtract.outer(found, truths) / max(noise, LEAST_NOISE)
-    weights = np.exp(-0.5 * (apart**2 - (apart**2).min(axis=1, keepdims=True)))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def _counted(count: int, what: str) -> str:
