@@ -68,15 +68,19 @@ class Lessons:
 
     def knowledge(self, model: str, device: str) -> Knowledge:
         """What a job may know: a prior and scores without its model, and without a device if one is named."""
-        scores = []
+        scores: dict[bool, list[tuple[str, Floats, float]]] = {True: [], False: []}
         for table in self._tables.values():
             for job in sorted(table):
                 if model_of(job) == model or job[1] == device:
                     continue
-                found = _score(job, table[job], self.prior(frozenset({model, model_of(job)}), device))
-                if found is not None:
-                    scores.append((job[1], found, SMALL_SERIES if "batch" in job[0] else 1.0))
-        return replace(self.prior(frozenset({model}), device), scores=tuple(scores))
+                prior = self.prior(frozenset({model, model_of(job)}), device)
+                for known in (prior, prior.where_unseen):
+                    found = _score(job, table[job], known)
+                    if found is not None:
+                        scores[known.over_fixed].append((job[1], found, SMALL_SERIES if "batch" in job[0] else 1.0))
+        prior = self.prior(frozenset({model}), device)
+        unseen = replace(prior.where_unseen, scores=tuple(scores[False]))
+        return replace(prior, scores=tuple(scores[True]), unseen=unseen)
 
     def reference(self, path: Path) -> dict[Job, tuple[Floats, Floats]]:
         """Widths of the reference form's intervals of a table's test rows, and whether measurements lie inside."""

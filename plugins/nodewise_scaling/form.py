@@ -4,9 +4,10 @@
 
     T = (C^p + X^p)^(1/p),   X = (X_i^2 + X_n^2)^(1/2)
     C   = acc e^a ((1 - s) + s m) e^(k (1 - 1/f))                                   s = logistic(batch_share)
-    X_i = (1 - s) e^(a + u) r(f) / r(8) (f / 8)^e1                                  0 where f = 1
-    X_n = (1 - s) e^(a + u + v) r(n) / r(4) (n / 4)^v1 (g / 8)^v2                   0 where n = 1
+    X_i = c e^(a + u) r(f) / r(8) (f / 8)^e1                                  0 where f = 1
+    X_n = c e^(a + u + v) r(n) / r(4) (n / 4)^v1 (g / 8)^v2                   0 where n = 1
           times e^(v3 + v4 ln(g / 8)) where n = 2;   r(N) = (N - 1) / N
+    c   = 1 - s where exchange was seen, 1 where it was not
 
 in units of the job itself: m samples per worker over its smallest batch, times over its step time at one worker and
 that batch. n nodes, f workers that share a node's host, g workers per node, acc micro-steps. 8 workers on each of 4
@@ -17,7 +18,10 @@ X. Yuan, J. Parallel Distrib. Comput. 69(2), 2009), so its time saturates in the
 slow as its slowest link, one level after another takes the sum of both: the root of the squares lies between. A p-norm
 between sum (p = 1, nothing hidden) and maximum is how Pollux (A. Qiao et al., OSDI 2021) overlaps exchange with
 compute. Exchange is told over the compute that does not grow with the batch: its bytes are the parameters', and so is
-the work of updating them. The level of every term, the powers, and what is special of two nodes come from measurements.
+the work of updating them, and runs whose batch shrinks as workers join do not tell the two apart. Where no run had a
+second worker both parts of compute are known, the part that does not grow is launches and hosts too, and exchange is
+told over all of it (docs/estimators/scaling.md has both errors). The level of every term, the powers, and what is
+special of two nodes come from measurements.
 """
 
 from __future__ import annotations
@@ -47,6 +51,8 @@ class Places:
         Nodes; workers that share a node's host; mean workers per node; samples per worker over the smallest batch.
     log_accumulation : float
         ln of the micro-steps per exchange.
+    over_fixed : bool
+        Whether exchange is told over the compute that no batch changes, or over all of it at the smallest batch.
     """
 
     nodes: Floats
@@ -54,6 +60,7 @@ class Places:
     per_node: Floats
     batch: Floats
     log_accumulation: Floats
+    over_fixed: bool = True
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -72,7 +79,7 @@ class Parts:
 def parts_of(theta: Floats, at: Places) -> Parts:
     """The form at some places."""
     level, batch_share, contention, overlap, intra, intra_slope, inter, v1, v2, v3, v4 = theta.tolist()
-    log_fixed = -np.logaddexp(0.0, batch_share)
+    log_fixed = -np.logaddexp(0.0, batch_share) if at.over_fixed else 0.0
     share = 1.0 / (1.0 + np.exp(-batch_share))
     compute = level + np.log((1.0 - share) + share * at.batch) + contention * (1.0 - 1.0 / at.sharing)
     compute = compute + at.log_accumulation
@@ -110,7 +117,7 @@ def slopes_of(theta: Floats, at: Places) -> tuple[Floats, Floats]:
     grown = (1.0 - share) * (at.batch - 1.0) / ((1.0 - share) + share * at.batch)
     slopes = np.empty((COUNT, len(at)))
     slopes[0] = 1.0
-    slopes[1] = share * (rest * grown - weight)
+    slopes[1] = share * (rest * grown - (weight if at.over_fixed else 0.0))
     slopes[2] = rest * (1.0 - 1.0 / at.sharing)
     slopes[3] = (p - 1.0) * (weight * excess - soft) / p**2
     slopes[4] = weight
