@@ -103,12 +103,13 @@ def _model(job: Job) -> str:
 def _score(job: Job, rows: list[Row], knowledge: Knowledge) -> Floats | None:
     """|ln(measured / predicted)| over the deviation, of the test rows, thinned to 200.
 
-    What is known where exchange was not seen is tried from the runs of one worker, on all others.
+    What is known where exchange was not seen is tried from the runs of one worker, on all others, of jobs where these ran
+    several batches: of a job that ran one, nobody knows how its compute grows.
     """
     shown = [not test if knowledge.over_fixed else key[1] == 1.0 for key, _, test in rows]
     train = [row for row, told in zip(rows, shown, strict=True) if told]
     test = [row for row, told in zip(rows, shown, strict=True) if not told]
-    if not train or not test:
+    if not train or not test or (not knowledge.over_fixed and len({key[3] for key, _, _ in train}) == 1):
         return None
     seen = replace(_points(train), over_fixed=knowledge.over_fixed)
     model = DeviceModel(fitted(seen, *knowledge.of(job[1])), 1.6448536269514722, seen)
