@@ -103,8 +103,8 @@ def _model(job: Job) -> str:
 def _score(job: Job, rows: list[Row], knowledge: Knowledge) -> Floats | None:
     """|ln(measured / predicted)| over the deviation, of the test rows, thinned to 200.
 
-    What is known where exchange was not seen is tried from the runs of one worker, on all others, of jobs where these ran
-    several batches: of a job that ran one, nobody knows how its compute grows.
+    What is known where exchange was not seen is tried from the runs of one worker, on all others, of jobs where these
+    ran several batches: of a job that ran one, nobody knows how its compute grows.
     """
     shown = [not test if knowledge.over_fixed else key[1] == 1.0 for key, _, test in rows]
     train = [row for row, told in zip(rows, shown, strict=True) if told]
