@@ -44,7 +44,8 @@ def main() -> None:
     names = sorted(everything)
     sources = tuple(f"{stem}.csv, all rows" for stem in tables)
     knowledge = learned([_lesson(name, everything[name]) for name in names], sources)
-    scores, scores_unseen = [], []
+    scores: list[tuple[str, Floats, float]] = []
+    scores_unseen: list[tuple[str, Floats, float]] = []
     for stem, table in tables.items():
         for name in sorted(table):
             others = [_lesson(other, everything[other]) for other in names if _model(other) != _model(name)]
