@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nodewise.plugin import Floats
 from nodewise_scaling.compute import MOST_COMPUTE_LOG_SD, ComputeDoubt
 from nodewise_scaling.fitting import Fitted
-from nodewise_scaling.form import Places, log_steps, parts_of
+from nodewise_scaling.form import Parts, log_steps, parts_of
 from nodewise_scaling.parameters import NAMES
 from nodewise_scaling.points import Points
 from nodewise_scaling.speed import BYTES_SHARE, BYTES_SHARE_LEAST, exchange_over
@@ -35,7 +35,7 @@ INTERVAL_LEVEL: Final = 0.92
 LARGEST_LOG_SPREAD: Final = 5.0
 """A factor of 150 either way: more doubt says no more."""
 
-CHUNK_ROWS: Final = 16_384
+CHUNK_ROWS: Final = 4_096
 """Rows predicted at a time: what caches hold."""
 
 PARTS: Final = ("compute", "exchange_intra_node", "exchange_inter_node")
@@ -87,18 +87,18 @@ class DeviceModel:
         for start in range(0, rows, CHUNK_ROWS):
             chunk = slice(start, start + CHUNK_ROWS)
             at = self.fit.points.places(keys[chunk])
-            log_step, unsure, left = self.fit.predicted(at)
+            log_step, unsure, left, form = self.fit.predicted(at)
             variance = left + (unsure**2).sum(axis=0)
             shaded = log_step + SHADE * np.minimum(variance, SHADE_LIMIT)
             step_s[chunk] = self.fit.points.unit_s * np.exp(shaded)
             spread[chunk] = np.sqrt(variance + FLOOR_LOG_SPREAD**2)
-            parts[:, chunk] = _parts(self.fit.theta, at, step_s[chunk])
+            parts[:, chunk] = _parts(form, step_s[chunk])
         self._as_measured(keys, step_s, spread, parts)
         if self.faster_log:
             # What another link changes is the form's alone: what was measured stays where nothing is exchanged.
             at, theta = self.fit.points.places(keys), self._theta_over_link()
             step_s *= np.exp(log_steps(theta, at) - log_steps(self.fit.theta, at))
-            parts = _parts(theta, at, step_s)
+            parts = _parts(parts_of(theta, at), step_s)
         if self.faster_log or self.doubt is not None:
             spread = np.hypot(spread, self._doubts(keys))
         return step_s, np.minimum(spread * self.multiplier / NOMINAL, LARGEST_LOG_SPREAD), parts
@@ -127,21 +127,16 @@ class DeviceModel:
 
     def _as_measured(self, keys: Floats, step_s: Floats, spread: Floats, parts: Floats) -> None:
         """A configuration that was measured is answered as measured."""
-        points = self.measured
-        known = {tuple(key): index for index, key in enumerate(points.keys.tolist())}
-        candidates = np.ones(len(keys), dtype=bool)
-        for column, seen in zip(keys.T.astype(np.int64), points.keys.T.astype(np.int64), strict=True):
-            candidates &= np.isin(column, seen)
-        for row in np.flatnonzero(candidates).tolist():
-            index = known.get(tuple(keys[row].tolist()))
-            if index is not None:
-                parts[:, row] *= points.step_s[index] / step_s[row]
-                step_s[row], spread[row] = points.step_s[index], FLOOR_LOG_SPREAD
+        rows, points = self.measured.found(keys)
+        if len(rows):
+            ran_s = self.measured.step_s[points]
+            parts[:, rows] *= ran_s / step_s[rows]
+            step_s[rows], spread[rows] = ran_s, FLOOR_LOG_SPREAD
 
     def log_covariance(self, keys: Floats) -> Floats:
         """(rows, rows) covariance of ln(true step) about the prediction."""
         at = self.fit.points.places(keys)
-        _, unsure, _ = self.fit.predicted(at)
+        _, unsure, _, _ = self.fit.predicted(at)
         covariance = self.fit.residual_covariance(at) + unsure.T @ unsure
         if self.faster_log or self.doubt is not None:
             doubts = self._doubts(keys)
@@ -156,9 +151,8 @@ class DeviceModel:
         return np.asarray(np.maximum(np.maximum(beyond.max(axis=1), below), 1.0))
 
 
-def _parts(theta: Floats, at: Places, step_s: Floats) -> Floats:
+def _parts(form: Parts, step_s: Floats) -> Floats:
     """Compute as if alone, in proportion to the step; the exchange that it does not hide, by size."""
-    form = parts_of(theta, at)
     compute = step_s * np.exp(np.minimum(form.log_compute - form.log_step, 0.0))
     exposed = step_s - compute
     exchange = form.intra + form.inter

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from nodewise.plugin import Floats
-from nodewise_scaling.form import Places, log_steps, slopes_of
+from nodewise_scaling.form import Parts, Places, log_steps, slopes_of
 from nodewise_scaling.parameters import COUNT, LEAST, MOST, NAMES
 from nodewise_scaling.points import Points
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of, coordinates, covariance
@@ -64,7 +64,7 @@ class Fitted:
     weights: Floats
     precision: Floats
 
-    def predicted(self, at: Places) -> tuple[Floats, Floats, Floats]:
+    def predicted(self, at: Places) -> tuple[Floats, Floats, Floats, Parts]:
         """Logarithm of the step over the job's unit, and what predictions are unsure by.
 
         Returns
@@ -75,13 +75,15 @@ class Fitted:
             Deviations by each direction of the parameters, scaled to standard deviations.
         (rows,) float
             Variance that the residual leaves.
+        Parts
+            The form without the residual.
         """
-        log_step, slopes = slopes_of(self.theta, at)
+        form, slopes = slopes_of(self.theta, at)
         kernel = covariance(coordinates(at), self.centres)
         near = kernel @ self.weights
         root = np.linalg.cholesky(self.theta_covariance)
         left = RESIDUAL_SD**2 - np.einsum("ij,ij->i", kernel @ self.precision, kernel)
-        return log_step + near[:, 0], root.T @ (slopes - near[:, 1:].T), np.maximum(left, 0.0)
+        return form.log_step + near[:, 0], root.T @ (slopes - near[:, 1:].T), np.maximum(left, 0.0), form
 
     def residual_covariance(self, at: Places) -> Floats:
         """(rows, rows) what the residual leaves unsure."""
@@ -114,13 +116,14 @@ def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Bounds = (LE
         if np.allclose(widened, noise, rtol=0.05):
             break
         noise = widened
-    log_step, slopes = slopes_of(theta, at)
-    whitened = _whitened(lower, np.column_stack([slopes.T, measured - log_step]))
+    form, slopes = slopes_of(theta, at)
+    errors = measured - form.log_step
+    whitened = _whitened(lower, np.column_stack([slopes.T, errors]))
     misfit = float(whitened[:, -1] @ whitened[:, -1])
     scale = max((PSEUDO_ROWS + misfit) / (PSEUDO_ROWS + len(points)), 0.5)
     pull = _pull(theta, mean, sd)
     information = whitened[:, :-1].T @ whitened[:, :-1] / scale + np.diag(pull)
-    centres, weights, precision = _residual(kernel, noise, places, np.column_stack([measured - log_step, slopes.T]))
+    centres, weights, precision = _residual(kernel, noise, places, np.column_stack([errors, slopes.T]))
     return Fitted(points, theta, _inverse(information), pull, centres, weights, precision)
 
 
@@ -156,8 +159,8 @@ def _climbed(
 
     best, damping = cost(theta), 1e-3
     for _ in range(_ITERATIONS):
-        log_step, slopes = slopes_of(theta, at)
-        whitened = _whitened(lower, np.column_stack([slopes.T, measured - log_step]))
+        form, slopes = slopes_of(theta, at)
+        whitened = _whitened(lower, np.column_stack([slopes.T, measured - form.log_step]))
         pull = _pull(theta, mean, sd)
         curvature = whitened[:, :-1].T @ whitened[:, :-1] + np.diag(pull)
         ascent = whitened[:, :-1].T @ whitened[:, -1] + (mean - theta) * pull

@@ -101,8 +101,8 @@ def log_steps(theta: Floats, at: Places) -> Floats:
     return parts_of(theta, at).log_step
 
 
-def slopes_of(theta: Floats, at: Places) -> tuple[Floats, Floats]:
-    """Ln of the step, and (parameters, rows) its derivatives."""
+def slopes_of(theta: Floats, at: Places) -> tuple[Parts, Floats]:
+    """The form, and (parameters, rows) the derivatives of ln of the step."""
     parts = parts_of(theta, at)
     share = 1.0 / (1.0 + np.exp(-theta[1]))
     p = 1.0 + np.exp(theta[3])
@@ -127,7 +127,7 @@ def slopes_of(theta: Floats, at: Places) -> tuple[Floats, Floats]:
     slopes[8] = across * workers
     slopes[9] = across * two
     slopes[10] = across * two * workers
-    return parts.log_step, slopes
+    return parts, slopes
 
 
 def _inside(at: Places) -> tuple[Floats, Floats]:

@@ -97,6 +97,22 @@ class Points:
             over_fixed=self.over_fixed,
         )
 
+    def found(self, keys: Floats) -> tuple[Ints, Ints]:
+        """Rows of ``keys`` that are among these configurations, and the point of each."""
+        rows = np.arange(len(keys))
+        codes, own = np.zeros(len(keys), dtype=np.int64), np.zeros(len(self), dtype=np.int64)
+        for asked, seen in zip(keys.T, self.keys.T, strict=True):
+            values = np.unique(seen)
+            place = np.searchsorted(values, asked[rows])
+            near = np.minimum(place, len(values) - 1)
+            kept = values[near] == asked[rows] if len(values) else np.zeros(len(rows), dtype=bool)
+            rows, codes = rows[kept], codes[kept] * len(values) + near[kept]
+            own = own * len(values) + np.searchsorted(values, seen)
+        order = np.argsort(own, kind="stable")
+        place = np.minimum(np.searchsorted(own[order], codes), len(own) - 1)
+        kept = own[order][place] == codes
+        return rows[kept], order[place[kept]]
+
     def thinned(self) -> Points:
         """At most LARGEST_FIT of them, evenly over the sorted configurations."""
         if len(self) <= LARGEST_FIT:

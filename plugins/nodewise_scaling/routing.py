@@ -45,7 +45,7 @@ def routes_of(
     routes: dict[Route, list[Ints]] = {}
     for index, name in enumerate(configurations.devices):
         of_device = (configurations.device_index == index) & (reasons == 0)
-        for link in sorted(set(configurations.link_bytes_per_s[of_device].tolist())):
+        for link in np.unique(configurations.link_bytes_per_s[of_device]).tolist():
             rows = np.flatnonzero(of_device & (configurations.link_bytes_per_s == link))
             route = _route(Setting(name, link), settings, catalogue)
             if isinstance(route, Refusal):

@@ -43,8 +43,8 @@ def places(draw: st.DrawFn, least: int = 1) -> Places:
 @QUICK
 @given(theta=thetas, at=places())
 def test_slopes_are_the_forms_derivatives(theta: np.ndarray, at: Places) -> None:
-    log_step, slopes = slopes_of(theta, at)
-    np.testing.assert_array_equal(log_step, log_steps(theta, at))
+    form, slopes = slopes_of(theta, at)
+    np.testing.assert_array_equal(form.log_step, log_steps(theta, at))
     assert slopes.shape == (COUNT, len(at))
     width = 1e-5
     for parameter in range(COUNT):
