@@ -76,7 +76,7 @@ def _layer(where: str, header: list[str], cells: list[str]) -> Layer:
     for name in _TEXTS:
         if not row[name]:
             raise ImportedModelError(f"{where}: column {name}: must be given, found nothing")
-    # An empty cell of what every layer has is a mistake, of what only some have a 0.
+    # An empty cell of what every layer has is a mistake, of what only some have it says that this one has not.
     numbers = {name: _number(where, name, row[name]) for name in _NUMBERS}
     numbers |= {name: _number(where, name, row[name]) for name in _OPTIONAL if row.get(name)}
     size = numbers["parameter_bytes"]
@@ -90,7 +90,7 @@ def _layer(where: str, header: list[str], cells: list[str]) -> Layer:
         forward_flops_per_sample=numbers["forward_flops_per_sample"],
         parameter_bytes=int(size),
         activation_bytes_per_sample=numbers["activation_bytes_per_sample"],
-        halo_bytes_per_sample=numbers.get("halo_bytes_per_sample", 0.0),
+        halo_bytes_per_sample=numbers.get("halo_bytes_per_sample"),
     )
 
 

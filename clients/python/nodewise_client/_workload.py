@@ -55,8 +55,8 @@ class Layer:
     parameter_bytes: int = 0
     activation_bytes_per_sample: float = 0.0
     """Of its output."""
-    halo_bytes_per_sample: float = 0.0
-    """Of its input, read by a part of it beyond each of its two edges if it can be split spatially; 0 = it cannot."""
+    halo_bytes_per_sample: float | None = None
+    """Of its input, read by a part beyond each of its two edges if it can be split spatially; None = it cannot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ def workload_from_wire(message: workload_pb2.Workload) -> Workload:
                 forward_flops_per_sample=layer.forward_flops_per_sample,
                 parameter_bytes=layer.parameter_bytes,
                 activation_bytes_per_sample=layer.activation_bytes_per_sample,
-                halo_bytes_per_sample=layer.halo_bytes_per_sample,
+                halo_bytes_per_sample=layer.halo_bytes_per_sample if layer.HasField("halo_bytes_per_sample") else None,
             )
             for layer in message.layers
         ],

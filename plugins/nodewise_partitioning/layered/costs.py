@@ -76,7 +76,7 @@ class LayerCosts:
         forward = as_floats([layer.forward_flops_per_sample for layer in layers])
         parameters = as_floats([float(layer.parameter_bytes) for layer in layers])
         activations = as_floats([layer.activation_bytes_per_sample for layer in layers])
-        halo = as_floats([layer.halo_bytes_per_sample for layer in layers])
+        halo = as_floats([layer.halo_bytes_per_sample or 0.0 for layer in layers])
         error = forward.copy()
         error[:1] = 0.0
         update = np.where(parameters > 0.0, forward, 0.0)
@@ -94,6 +94,6 @@ class LayerCosts:
             activation_bytes=activations,
             input_bytes=freeze(np.concatenate(([0.0], activations[:-1]))),
             halo_bytes=halo,
-            strips=freeze(halo > 0.0),
+            strips=freeze(np.array([layer.halo_bytes_per_sample is not None for layer in layers], dtype=np.bool_)),
             recurrent=freeze(np.array([layer.kind == RECURRENT for layer in layers], dtype=np.bool_)),
         )

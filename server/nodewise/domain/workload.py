@@ -88,9 +88,9 @@ class Layer:
 
     Attributes
     ----------
-    halo_bytes_per_sample : float
+    halo_bytes_per_sample : float or None
         Bytes of its input that a part of it reads beyond each of its two edges, where it can be split spatially into
-        strips; 0 = it cannot, and its parts read all of the input.
+        strips; None = it cannot, and its parts read all of the input.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Layer:
     forward_flops_per_sample: float
     parameter_bytes: int
     activation_bytes_per_sample: float
-    halo_bytes_per_sample: float = 0.0
+    halo_bytes_per_sample: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

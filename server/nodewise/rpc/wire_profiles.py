@@ -120,7 +120,9 @@ def read_workload(message: workload_pb2.Workload, path: str, reader: Reader) -> 
             ),
             halo_bytes_per_sample=reader.number(
                 layer.halo_bytes_per_sample, f"{path}.layers[{index}].halo_bytes_per_sample"
-            ),
+            )
+            if layer.HasField("halo_bytes_per_sample")
+            else None,
         )
         for index, layer in enumerate(message.layers)
     )

@@ -37,7 +37,7 @@ def networks(draw: st.DrawFn, most: int = 4, *, spatial: bool = True) -> LayerCo
                 forward_flops_per_sample=draw(st.floats(1e4, 1e7)),
                 parameter_bytes=draw(st.integers(0, 10**6)),
                 activation_bytes_per_sample=draw(st.floats(1e2, 1e5)),
-                halo_bytes_per_sample=draw(st.floats(1.0, 1e3)) if kind == "convolution" else 0.0,
+                halo_bytes_per_sample=draw(st.floats(0.0, 1e3)) if kind == "convolution" else None,
             )
         )
     return LayerCosts.of(layers)

@@ -20,7 +20,7 @@ def written(folder: Path, text: str | bytes) -> Path:
 def test_layers_in_the_order_of_the_file(tmp_path: Path) -> None:
     path = written(
         tmp_path,
-        f"\ufeff{HEADER},halo_bytes_per_sample\nconv1,convolution,1.2e9,36864,802816,7168\n\nfc,dense,2e6,4e6,4000,\n",
+        f"\ufeff{HEADER},halo_bytes_per_sample\nconv1,convolution,1.2e9,36864,802816,7168\n\nfc,dense,2e6,4e6,4000,\npool,pooling,0,0,4000,0\n",
     )
     assert layers_from_csv(path) == (
         Layer(
@@ -30,6 +30,9 @@ def test_layers_in_the_order_of_the_file(tmp_path: Path) -> None:
         Layer(
             name="fc", kind="dense", forward_flops_per_sample=2e6, parameter_bytes=4_000_000,
             activation_bytes_per_sample=4000.0,
+        ),
+        Layer(
+            name="pool", kind="pooling", activation_bytes_per_sample=4000.0, halo_bytes_per_sample=0.0,
         ),
     )  # fmt: skip
 

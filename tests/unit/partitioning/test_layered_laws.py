@@ -24,10 +24,12 @@ from nodewise_partitioning.layered.replica import (
 from nodewise_partitioning.layered.traffic import exchange_of
 
 
-def dense(flops: float, parameters: int, activations: float, **more: object) -> Layer:
+def dense(
+    flops: float, parameters: int, activations: float, *, kind: str = "dense", halo: float | None = None
+) -> Layer:
     return Layer(
-        name="", kind=str(more.get("kind", "dense")), forward_flops_per_sample=flops, parameter_bytes=parameters,
-        activation_bytes_per_sample=activations, halo_bytes_per_sample=float(str(more.get("halo", 0.0))),
+        name="", kind=kind, forward_flops_per_sample=flops, parameter_bytes=parameters,
+        activation_bytes_per_sample=activations, halo_bytes_per_sample=halo,
     )  # fmt: skip
 
 
