@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -31,6 +32,7 @@ from nodewise_partitioning.layered.exchange import Servers, asynchronous, knee_r
 from nodewise_partitioning.layered.memory import device_bytes, optimizer_states
 from nodewise_partitioning.layered.overlap import bucket_ends, exposed_s
 from nodewise_partitioning.layered.planned import Planned, planned
+from nodewise_partitioning.layered.provisioning import smallest_sufficient
 from nodewise_partitioning.layered.questions import ASSUMED_PRECISION, Inner, question_of
 
 __all__ = ["EXPECTED_LOG_ERROR", "LayeredModel", "assess_layers"]
@@ -47,6 +49,9 @@ MESSAGE_S: Final = 50e-6
 inside a data centre."""
 NODE_MESSAGE_S: Final = 10e-6
 """The same between devices of one node: a kernel's launch."""
+
+MOST_LAYOUTS: Final = 8
+"""Layouts that an answer describes: the first ones of a long question."""
 
 PARTS: Final = ("compute", "partition_traffic", "exchange", "barrier", "queueing", "optimizer")
 
@@ -182,6 +187,7 @@ class LayeredModel:
             found["excess"] = max(laid.memory_bytes - device.memory_bytes, 0.0)
         found["replica_samples_per_s"] = batch / batch_s
         found["knee_replicas"] = knee_replicas(batch_s, count, exchange)
+        found["sufficient_servers"] = _sufficient_servers(inner, float(batch_s.max(initial=0.0)), replicas, exchange)
         # Between its bounds a rate may be anywhere: a uniform law's deviation.
         unsure_s = laid.batch_s(batch, lower=True) - batch_s
         if inner.mode == SyncMode.SYNC:
@@ -265,8 +271,49 @@ class LayeredModel:
             found.append(Notice("MESSAGE_TIME_ASSUMED", text))
         if not self._profile.workload.precision and any(inner.precision == ASSUMED_PRECISION for inner in groups):
             found.append(Notice("PRECISION_ASSUMED", f"precision is not stated and taken as {ASSUMED_PRECISION}"))
+        names = [layer.name or f"layer {index}" for index, layer in enumerate(self._profile.workload.layers or ())]
+        shared = [inner for inner in groups if inner.width * inner.stages > 1][:MOST_LAYOUTS]
+        for inner in shared:
+            message = f"a replica of {inner.width * inner.stages} workers: {_laid_out(names, self.planned(inner))}"
+            rows = tuple(groups[inner].tolist()) if len(groups) > 1 else ()
+            found.append(Notice("LAYOUT", message, rows))
         return tuple(found)
 
 
 _ANSWERED: Final = int(RowStatus.ANSWERED)
-_EXTRA: Final = ("replicas", "threads_per_worker", "replica_samples_per_s", "knee_replicas")
+_EXTRA: Final = ("replicas", "threads_per_worker", "replica_samples_per_s", "knee_replicas", "sufficient_servers")
+MOST_SERVERS: Final = 1 << 20
+
+
+def _sufficient_servers(inner: Inner, batch_s: float, replicas: Floats, exchange: Servers) -> Floats:
+    """Servers with which replicas wait for their own links alone; 0 = so many as nobody has."""
+    # Synchronous ones exchange at a time, asynchronous ones when they like.
+    rest_s = exchange.machine_s() + (0.0 if inner.mode == SyncMode.SYNC else batch_s)
+    counts, index = np.unique(replicas, return_inverse=True)
+    found = []
+    for count in counts.tolist():
+        of_all = np.float64(count)
+
+        def busy_s(servers: int, of_all: np.float64 = of_all) -> float:
+            if inner.mode == SyncMode.SYNC:
+                return float(exchange.round_s(np.asarray(of_all), np.asarray(float(servers))))
+            return float(of_all * exchange.cycle_demand_s(np.asarray(float(servers))))
+
+        found.append(smallest_sufficient(busy_s, rest_s, MOST_SERVERS) or 0)
+    return np.asarray(found, dtype=np.float64)[index.reshape(replicas.shape)]
+
+
+def _laid_out(costs_names: Sequence[str], planned_by: Planned) -> str:
+    """Parts of the layers for people: runs of layers that have as many, stage by stage."""
+    layout = planned_by.layout
+    stages = []
+    for stage in range(layout.stages):
+        members = [layer for layer, of_stage in enumerate(layout.stage) if of_stage == stage]
+        runs = [list(run) for _, run in itertools.groupby(members, key=lambda layer: layout.parts[layer])]
+        words = []
+        for run in runs:
+            first, last, parts = costs_names[run[0]], costs_names[run[-1]], layout.parts[run[0]]
+            named = first if len(run) == 1 else f"{first} to {last}"
+            words.append(f"{named} in {parts} part{'s' if parts > 1 else ''}")
+        stages.append(", ".join(words))
+    return "; then ".join(stages)

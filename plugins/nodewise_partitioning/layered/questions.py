@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import (
     Catalogue,
@@ -53,14 +54,18 @@ class Question:
 
 def question_of(configurations: Configurations, profile: Profile, catalogue: Catalogue | None) -> Question:
     """Sort the rows. Without a catalogue, devices are not judged."""
-    keys: dict[Inner, list[int]] = {}
-    refused: dict[Refusal, list[int]] = {}
+    groups: dict[Inner, list[Ints]] = {}
+    refused: dict[Refusal, list[Ints]] = {}
     layers = profile.workload.layers or ()
     default_link = profile.network.link_bytes_per_s or 0.0
     precisions = configurations.precisions
-    columns = {name: getattr(configurations, name).tolist() for name in _READ}
-    for row in range(len(configurations)):
-        at = {name: column[row] for name, column in columns.items()}
+    columns = {name: getattr(configurations, name) for name in _READ}
+    workers, nodes = configurations.workers, np.maximum(configurations.nodes, 1)
+    columns["per_node"] = -(-workers // nodes)
+    columns["one_node"] = workers <= columns["per_node"]
+    columns["too_few"] = workers < configurations.tensor_parallel * configurations.pipeline_parallel
+    for members in _alike(list(columns.values()), len(configurations)):
+        at = {name: column[members[0]].item() for name, column in columns.items()}
         inner = Inner(
             device=configurations.devices[at["device_index"]],
             precision=(precisions[at["precision_index"]] or profile.workload.precision or ASSUMED_PRECISION).lower(),
@@ -69,18 +74,39 @@ def question_of(configurations: Configurations, profile: Profile, catalogue: Cat
             stages=at["pipeline_parallel"],
             batch=at["batch_per_worker"],
             accumulation=max(at["accumulation"], 1),
-            per_node=-(-at["workers"] // max(at["nodes"], 1)),
+            per_node=at["per_node"],
             link_bytes_per_s=at["link_bytes_per_s"] or default_link,
         )
         wrong = _wrong(inner, at, len(layers)) or _missing(inner, at, catalogue)
         if wrong is None:
-            keys.setdefault(inner, []).append(row)
+            groups.setdefault(inner, []).append(members)
         else:
-            refused.setdefault(wrong, []).append(row)
+            refused.setdefault(wrong, []).append(members)
     return Question(
-        {inner: np.array(rows, dtype=np.int64) for inner, rows in keys.items()},
-        tuple(RowRefusal(tuple(rows), refusal) for refusal, rows in refused.items()),
+        {inner: _joined(parts) for inner, parts in groups.items()},
+        tuple(RowRefusal(tuple(_joined(parts).tolist()), refusal) for refusal, parts in refused.items()),
     )
+
+
+def _alike(columns: Sequence[NDArray[Any]], rows: int) -> list[Ints]:
+    """Rows that agree in every column, each ascending, in the order of their first rows."""
+    if not rows:
+        return []
+    key = np.zeros(rows, dtype=np.int64)
+    for column in columns:
+        if (column == column[0]).all():
+            continue
+        values, index = np.unique(column, return_inverse=True)
+        # Made small again each time: a product of many columns' values would leave the integers.
+        _, key = np.unique(key * len(values) + index.ravel(), return_inverse=True)
+        key = key.ravel().astype(np.int64)
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+    return sorted(np.split(order, starts[1:]), key=lambda members: int(members[0]))
+
+
+def _joined(parts: Sequence[Ints]) -> Ints:
+    return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
 
 
 def _wrong(inner: Inner, at: Mapping[str, int], layers: int) -> Refusal | None:
@@ -102,7 +128,7 @@ def _wrong(inner: Inner, at: Mapping[str, int], layers: int) -> Refusal | None:
         )
     if inner.stages > layers:
         return unsupported(f"the network has {layers} layers: pipeline_parallel must be at most that")
-    if at["workers"] < inner.width * inner.stages:
+    if at["too_few"]:
         return unsupported("a replica takes tensor_parallel x pipeline_parallel workers: there must be as many")
     return None
 
@@ -115,7 +141,7 @@ def _missing(inner: Inner, at: Mapping[str, int], catalogue: Catalogue | None) -
         return missing("the device is not stated, nor is one in evidence", "configurations.device_names")
     if inner.batch < 1:
         return missing("the batch is not stated, nor is one in evidence", "configurations.batches_per_worker")
-    alone = inner.mode == SyncMode.ALLREDUCE and at["workers"] <= inner.per_node
+    alone = inner.mode == SyncMode.ALLREDUCE and bool(at["one_node"])
     if not inner.link_bytes_per_s and not alone:
         text = "the link between nodes is not known: an exchange over it cannot be told"
         return missing(text, "network.link_bytes_per_second", "configurations.link_bytes_per_second")
@@ -127,7 +153,7 @@ def _missing(inner: Inner, at: Mapping[str, int], catalogue: Catalogue | None) -
     if f"{inner.precision}_flops_per_s" not in facts:
         field = f"catalogue.devices.{inner.precision}_flops_per_s"
         return missing(f"the catalogue knows no peak of device {inner.device!r} in {inner.precision}", field)
-    if alone and at["workers"] > 1 and "intra_node_link_bytes_per_s" not in facts:
+    if alone and inner.per_node > 1 and "intra_node_link_bytes_per_s" not in facts:
         text = f"the catalogue knows no link between devices {inner.device!r} of one node"
         return missing(text, "catalogue.devices.intra_node_link")
     return None
@@ -147,7 +173,5 @@ _READ: Final = (
     "recomputation",
     "batch_per_worker",
     "accumulation",
-    "workers",
-    "nodes",
     "link_bytes_per_s",
 )

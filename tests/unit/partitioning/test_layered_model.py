@@ -215,3 +215,24 @@ def test_the_same_question_has_the_same_answer() -> None:
     model, rows = LayeredModel(profile("vgg16"), CATALOGUE), asked([1, 8, 64], tensor_parallel=1)
     first, second = model.predict(rows, Options()), model.predict(rows, Options())
     assert first.step_s.tobytes() == second.step_s.tobytes()
+
+
+def test_servers_that_are_enough() -> None:
+    for mode in (SyncMode.SYNC, SyncMode.ASYNC):
+        rows = asked([1, 8, 64], sync_mode=mode, parameter_servers=1)
+        enough = predicted(profile("vgg16"), rows).extra["sufficient_servers"].astype(int).tolist()
+        assert enough == sorted(enough)
+        for workers, servers in zip((1, 8, 64), enough, strict=True):
+            steps = [
+                predicted(profile("vgg16"), asked([workers], sync_mode=mode, parameter_servers=count)).step_s[0]
+                for count in (servers - 1, servers, servers + 10)
+                if count
+            ]
+            assert steps[-1] == pytest.approx(steps[-2])
+            assert len(steps) == 2 or steps[0] > steps[1]
+
+
+def test_how_a_replica_is_laid_out_is_said() -> None:
+    answer = predicted(profile(), asked([4], tensor_parallel=2, pipeline_parallel=2))
+    (layout,) = [notice.message for notice in answer.notices if notice.reason == "LAYOUT"]
+    assert layout == "a replica of 4 workers: fc1 to fc2 in 2 parts; then fc3 to fc6 in 2 parts"
