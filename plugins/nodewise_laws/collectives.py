@@ -1,7 +1,7 @@
 """Costs of collective operations by latency and bandwidth (the alpha-beta model).
 
-`size_bytes` is the full tensor in every formula: what each rank ends with (all-gather), starts with (reduce-scatter), or
-both (all-reduce). `ranks` take part, `latency_s` passes per message, and a rank sends `bytes_per_s` in one direction.
+`size_bytes` is the full tensor in every formula: what each rank ends with (all-gather), starts with (reduce-scatter),
+or both (all-reduce). `ranks` take part, `latency_s` passes per message, a rank sends `bytes_per_s` in one direction.
 One rank has nobody to talk to: 0 s. Every function takes numbers or arrays that broadcast, and checks nothing: they
 are the innermost part of searches over millions of configurations.
 
@@ -49,12 +49,14 @@ def ring_all_gather_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_p
 def tree_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_per_s: Value) -> Value:
     """All-reduce up and down a pipelined double binary tree."""
     several = np.minimum(ranks - 1.0, 1.0)
-    return 2.0 * np.ceil(np.log2(ranks)) * latency_s + several * 2.0 * size_bytes / bytes_per_s  # type: ignore[return-value]
+    seconds: Value = 2.0 * np.ceil(np.log2(ranks)) * latency_s + several * 2.0 * size_bytes / bytes_per_s
+    return seconds
 
 
 def halving_doubling_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_per_s: Value) -> Value:
     """All-reduce by recursive halving, then doubling: the bytes of a ring in a tree's number of messages."""
-    return 2.0 * np.log2(ranks) * latency_s + 2.0 * size_bytes * (ranks - 1.0) / (ranks * bytes_per_s)  # type: ignore[return-value]
+    seconds: Value = 2.0 * np.log2(ranks) * latency_s + 2.0 * size_bytes * (ranks - 1.0) / (ranks * bytes_per_s)
+    return seconds
 
 
 def all_to_all_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_per_s: Value) -> Value:
@@ -105,4 +107,4 @@ def interpolated_s(size_bytes: npt.ArrayLike, log_sizes: FloatArray, log_seconds
     """
     size = np.log(size_bytes)
     beyond = np.maximum(size - log_sizes[-1], 0.0)
-    return np.exp(np.interp(size, log_sizes, log_seconds) + beyond)
+    return np.asarray(np.exp(np.interp(size, log_sizes, log_seconds) + beyond))
