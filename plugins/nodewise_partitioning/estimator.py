@@ -31,6 +31,7 @@ from nodewise.plugin import (
 )
 from nodewise_partitioning.calibration import Calibrated, Runs, calibrated
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
+from nodewise_partitioning.layered.model import LayeredModel, assess_layers
 from nodewise_partitioning.model import Knowledge, PartitioningModel
 from nodewise_partitioning.rows import asked_of
 from nodewise_partitioning.software import stack_of
@@ -96,6 +97,8 @@ class PartitioningEstimator:
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Say whether the dimensions are known and a row is a partition of the model."""
         transformer = profile.workload.transformer
+        if transformer is None and profile.workload.layers:
+            return assess_layers(profile, query)
         if transformer is None:
             return Assessment(refusal=_NO_DIMENSIONS)
         asked = asked_of(query.configurations, Dimensions.of(transformer), profile.network)
@@ -113,6 +116,8 @@ class PartitioningEstimator:
         """Correct the stack by the runs of other transformers, then by the job's own."""
         workload = profile.workload
         transformer = workload.transformer
+        if transformer is None and workload.layers:
+            return LayeredModel(profile, context.catalogue)
         if transformer is None:
             raise NodewiseError(_NO_DIMENSIONS.reason, _NO_DIMENSIONS.message)
         framework, number_format = workload.framework or "", workload.precision or DEFAULT_FORMAT
@@ -216,6 +221,7 @@ def _notices(found: Calibrated, framework: str, *, known: bool) -> Iterable[Noti
 
 _NO_DIMENSIONS: Final = Refusal(
     Reason.EVIDENCE_MISSING,
-    "the dimensions of a transformer are not known: layers, hidden size, heads, sequence and vocabulary are needed",
-    ("transformer",),
+    "neither a transformer's dimensions (layers, hidden size, heads, sequence, vocabulary) nor a network's layers are "
+    "known",
+    ("workload.transformer", "workload.layers"),
 )

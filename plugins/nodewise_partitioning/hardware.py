@@ -54,7 +54,7 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
         what = f"the catalogue knows no device {name!r}" if name else "the device is not stated"
         return Refusal(Reason.EVIDENCE_MISSING, f"{what}: its peak, memory and link are needed", ("device",))
     peak, element_bytes = entry
-    missing = [fact for fact in (peak, "intra_node_link_bytes_per_s") if fact not in facts]
+    missing = [fact for fact in (peak, "intra_node_link_bytes_per_s", "memory_bytes") if fact not in facts]
     if missing:
         return Refusal(Reason.EVIDENCE_MISSING, f"the catalogue's entry of {name!r} lacks {missing[0]}", tuple(missing))
     board = _largest(catalogue, name, facts)

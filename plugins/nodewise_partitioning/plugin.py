@@ -15,17 +15,18 @@ VERSION: Final = "1.0"
 
 @hookimpl
 def nodewise_estimators() -> list[EstimatorRecord]:
-    """Step time and memory of partitioned transformers."""
+    """Step time and memory of partitioned transformers and layered networks."""
     return [
         EstimatorRecord(
             name="partitioning",
             version=VERSION,
             description=(
                 "Transformers over tensor, pipeline, data, expert and context parallelism: step time and memory from "
-                "dimensions, devices and links, with efficiencies that a few runs correct (ALLREDUCE)."
+                "dimensions, devices and links, with efficiencies that a few runs correct (ALLREDUCE); layered "
+                "networks with parameter servers or all-reduce from facts alone (ASYNC, SYNC, ALLREDUCE)."
             ),
             estimator=PartitioningEstimator(),
-            capabilities=frozenset({"sync-mode:allreduce"}),
+            capabilities=frozenset({"sync-mode:allreduce", "sync-mode:async", "sync-mode:sync"}),
             columns=BASIC_COLUMNS | frozenset(DEGREES) | {"precision"},
         )
     ]

@@ -27,7 +27,7 @@ from nodewise.plugin import (
     as_ints,
 )
 from nodewise_client import layers_from_csv
-from nodewise_partitioning.layered.model import EXPECTED_LOG_ERROR, LayeredModel, assess_layers
+from nodewise_partitioning.layered.model import EXPECTED_LOG_ERROR, LOG_SPREAD, LayeredModel, assess_layers
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "layers"
 CATALOGUE = load_catalogue()
@@ -64,7 +64,7 @@ def test_parts_add_up_to_the_step(mode: SyncMode, name: str, device: str) -> Non
     assert answer.all_answered
     assert sum(answer.breakdown_s.values()) == pytest.approx(answer.step_s)
     assert all(np.all(part >= 0.0) for part in answer.breakdown_s.values())
-    assert np.all(answer.log_spread >= 0.5)
+    assert np.all(answer.log_spread >= LOG_SPREAD)
     assert answer.memory_bytes is not None
     assert np.all(answer.memory_bytes > 0.0)
 
