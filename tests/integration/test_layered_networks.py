@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,3 +86,19 @@ def test_what_is_missing_is_named(client: Client) -> None:
         FACTS, configurations=Configurations(nodes=[4], workers=[4], device="abacus", batch_per_worker=8)
     )
     assert found[0].status is RowStatus.REFUSED
+
+
+def test_machines_are_divided_among_parts_replicas_and_servers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--machines", "32", "--device", "Xeon-E5-2450L", "--link-bytes-per-s", "1.25e9"]
+    monkeypatch.setattr(sys, "argv", ["provision.py", str(LAYERS / "mlp.csv"), *asked])
+    runpy.run_path(str(LAYERS.parent / "provision.py"), run_name="__main__")
+    said, _, *ranked = capsys.readouterr().out.splitlines()
+    assert said.startswith("664 ways to divide 32 machines")
+    parts, stages, replicas, servers = map(int, ranked[0].split()[:4])
+    assert parts * stages * replicas + servers <= 32
+    # One machine's memory bus is the limit of one whole network; its parts fit the caches of several.
+    assert parts * stages > 1
+    rates = [float(line.split()[4]) for line in ranked]
+    assert rates == sorted(rates, reverse=True)

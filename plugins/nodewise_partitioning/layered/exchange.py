@@ -5,7 +5,6 @@ the S servers hold a share each. R replicas, t seconds per sample, links of beta
 
     sync    T = b t + max(2 (alpha + x_w / beta), 2 R X / (S beta_s)) + E[max of R] - mean
     async   T >= max(b t + 2 (alpha + x_w / beta), R c X / (S beta_s))
-            T >= max(b t, 2 (alpha + x_w / beta), R c X / (S beta_s)) where the exchange runs beside computing
 
 In a synchronous step everybody fetches, then everybody returns: both directions one after the other. Asynchronous ones
 mix, so that a full-duplex link carries them beside each other: c = 1, and 2 where both share the link's rate.
@@ -20,7 +19,7 @@ import numpy as np
 from nodewise.plugin import Floats
 from nodewise_laws import asymptotic_bounds, balanced_job_bounds, expected_maximum_gamma, knee_population
 
-__all__ = ["Asynchronous", "Servers", "Synchronous", "asynchronous", "epoch_s", "knee_replicas", "synchronous"]
+__all__ = ["Asynchronous", "Servers", "Synchronous", "asynchronous", "knee_replicas", "synchronous"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -115,36 +114,28 @@ def synchronous(
     )
 
 
-def asynchronous(
-    batch_s: Floats, replicas: Floats, servers: Floats, exchange: Servers, *, overlapped: bool = False
-) -> Asynchronous:
+def asynchronous(batch_s: Floats, replicas: Floats, servers: Floats, exchange: Servers) -> Asynchronous:
     """Cycles of replicas that wait for nobody but the servers."""
     demand = exchange.cycle_demand_s(servers)
     alone = np.maximum(exchange.machine_s(), demand)
-    private = np.maximum(batch_s, alone) if overlapped else batch_s + alone
+    private = batch_s + alone
     # What a replica does besides being served: think + demand is its cycle when it is alone.
     think = np.maximum(private - demand, 0.0)
     upper = asymptotic_bounds(demand[..., np.newaxis], think, replicas).upper_per_s
     lower = balanced_job_bounds(demand[..., np.newaxis], think, replicas).lower_per_s
     cycle = replicas / upper
-    computing = np.minimum(batch_s, cycle)
-    own = np.minimum(private - computing, cycle - computing)
+    own = np.minimum(alone, cycle - batch_s)
     return Asynchronous(
         cycle_s=cycle,
         longest_cycle_s=np.maximum(replicas / lower, cycle),
-        compute_s=computing,
+        compute_s=batch_s,
         exchange_s=own,
-        queueing_s=cycle - computing - own,
+        queueing_s=cycle - batch_s - own,
         utilisation=np.minimum(upper * demand, 1.0),
     )
 
 
 def knee_replicas(batch_s: Floats, servers: Floats, exchange: Servers) -> Floats:
-    """Replicas whose hidden exchanges keep the servers busy all the time: R* = b t / demand."""
+    """Replicas whose exchanges keep the servers busy all the time while they compute: R* = b t / demand."""
     demand = exchange.cycle_demand_s(servers)
     return knee_population(demand[..., np.newaxis], np.maximum(batch_s - demand, 0.0))
-
-
-def epoch_s(samples: float, replicas: Floats, batch: Floats, cycle_s: Floats) -> Floats:
-    """Pass over a data set: D / (R b) steps of ``cycle_s``, or as many cycles of each replica."""
-    return np.asarray(samples / (replicas * batch) * cycle_s)

@@ -1,11 +1,10 @@
-"""How many servers are enough, and which assignments of parts to machines are worth a look."""
+"""How many servers are enough."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 
-__all__ = ["canonical_assignments", "smallest_sufficient"]
+__all__ = ["smallest_sufficient"]
 
 
 def smallest_sufficient(seconds_of: Callable[[int], float], within_s: float, most: int) -> int | None:
@@ -23,12 +22,3 @@ def smallest_sufficient(seconds_of: Callable[[int], float], within_s: float, mos
         else:
             low = middle + 1
     return low
-
-
-def canonical_assignments(layers: int, choices: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """One assignment of each class that differs in the names of machines alone: parts of each layer, on the first ones.
-
-    Machines are alike, so which of them hold a layer matters only by which layers share them; layers whose parts read
-    all of their input lose nothing by sharing as many as they can.
-    """
-    return itertools.product(choices, repeat=layers)

@@ -25,7 +25,6 @@ __all__ = [
     "Machine",
     "Rate",
     "Replica",
-    "interference",
     "memory_traffic_bytes",
     "rate_of",
     "replica_of",
@@ -121,26 +120,12 @@ class Rate:
     bottleneck: str
 
 
-def interference(threads: int, memory_bytes_per_sample: float, memory_bytes_per_s: float, latency_s: float) -> float:
-    """By how much threads slow each other at the memory bus: I(H) = max(1, H V / (BW T_1))."""
-    return max(1.0, threads * memory_bytes_per_sample / (memory_bytes_per_s * latency_s))
-
-
-def replica_of(
-    costs: LayerCosts,
-    layout: Layout,
-    machine: Machine,
-    *,
-    message_s: float,
-    bytes_per_s: float,
-    overlapped: bool = False,
-) -> Replica:
+def replica_of(costs: LayerCosts, layout: Layout, machine: Machine, *, message_s: float, bytes_per_s: float) -> Replica:
     """Lay a network over machines.
 
     Parameters
     ----------
     message_s, bytes_per_s : seconds per message besides its bytes; rate of a machine's link per direction.
-    overlapped : whether a layer's traffic runs beside its computing: max(U, M) in the place of U + M.
     """
     machines = layout.machines
     columns = np.zeros((5, machines))
@@ -156,9 +141,8 @@ def replica_of(
         forward, error = float(costs.forward_flops[layer]) * thread_s, float(costs.error_flops[layer]) * thread_s
         update = float(costs.update_flops[layer]) * thread_s
         # Errors go the same ways back, and so as long.
-        spent = max(forward, seconds) + max(error, seconds) if overlapped else forward + error + 2.0 * seconds
-        latency += spent + update
-        communication += spent - forward - error
+        latency += forward + error + update + 2.0 * seconds
+        communication += 2.0 * seconds
         compute[held] += forward + error + update
         # Errors take the same ways back: what a machine received forward it sends backward.
         received[held] += exchange.received_bytes + 2.0 * exchange.among_bytes

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nodewise.plugin import Layer
 from nodewise_partitioning.layered.costs import LayerCosts
-from nodewise_partitioning.layered.provisioning import canonical_assignments, smallest_sufficient
+from nodewise_partitioning.layered.provisioning import smallest_sufficient
 from nodewise_partitioning.layered.replica import Layout, Machine, replica_of
 from nodewise_partitioning.layered.shapes import fastest_shapes
 from nodewise_partitioning.layered.splits import largest_stage, min_max_split
@@ -56,7 +56,7 @@ def test_shapes_of_least_latency(costs: LayerCosts, data: st.DataObject) -> None
     stage = min_max_split(costs.flops.tolist(), stages)
     choices = data.draw(st.sampled_from([(1, 2), (1, 2, 3), (1, 2, 4)]))
     found = fastest_shapes(costs, stage, choices, thread_flops_per_s=RATE, message_s=MESSAGE_S, bytes_per_s=LINK)
-    every = {parts: latency_s(costs, stage, parts) for parts in canonical_assignments(len(costs), choices)}
+    every = {parts: latency_s(costs, stage, parts) for parts in itertools.product(choices, repeat=len(costs))}
     assert len(every) == len(choices) ** len(costs)
     assert every[found] == pytest.approx(min(every.values()), rel=1e-12)
 
@@ -120,7 +120,7 @@ def test_machines_by_other_names_are_no_faster(costs: LayerCosts, machines: int)
     every = min(placed_latency_s(costs, held) for held in itertools.product(subsets, repeat=len(costs)))
     canonical = min(
         latency_s(costs, (0,) * len(costs), parts)
-        for parts in canonical_assignments(len(costs), range(1, machines + 1))
+        for parts in itertools.product(range(1, machines + 1), repeat=len(costs))
     )
     assert canonical == pytest.approx(every, rel=1e-9)
 
