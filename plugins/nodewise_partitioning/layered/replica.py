@@ -89,7 +89,7 @@ class Replica:
     latency_s, communication_s : float
         T_1 on one thread, and the part of it that is traffic.
     compute_s : (W,) seconds of one thread.
-    network_bytes : (W,) through the busier direction of its link.
+    network_bytes : (W,) through each direction of its link.
     parameter_bytes, activation_bytes : (W,) held.
     """
 
@@ -127,9 +127,7 @@ def replica_of(costs: LayerCosts, layout: Layout, machine: Machine, *, message_s
     ----------
     message_s, bytes_per_s : seconds per message besides its bytes; rate of a machine's link per direction.
     """
-    machines = layout.machines
-    columns = np.zeros((5, machines))
-    compute, received, sent, parameters, activations = columns
+    compute, network, parameters, activations = np.zeros((4, layout.machines))
     latency = communication = 0.0
     before, stage_before = 1, layout.stage[0]
     for layer in range(len(costs)):
@@ -144,12 +142,9 @@ def replica_of(costs: LayerCosts, layout: Layout, machine: Machine, *, message_s
         latency += forward + error + update + 2.0 * seconds
         communication += 2.0 * seconds
         compute[held] += forward + error + update
-        # Errors take the same ways back: what a machine received forward it sends backward.
-        received[held] += exchange.received_bytes + 2.0 * exchange.among_bytes
-        sent[held] += exchange.received_bytes + 2.0 * exchange.among_bytes
-        from_held = slice(stage_before * layout.width, stage_before * layout.width + before)
-        sent[from_held] += exchange.sent_bytes
-        received[from_held] += exchange.sent_bytes
+        # What a machine receives forward it sends backward, and the other way round: both directions carry the same.
+        network[held] += exchange.received_bytes + 2.0 * exchange.among_bytes
+        network[stage_before * layout.width : stage_before * layout.width + before] += exchange.sent_bytes
         parameters[held] += costs.parameter_bytes[layer] / (1 if costs.strips[layer] else parts)
         activations[held] += costs.activation_bytes[layer] / parts
         before, stage_before = parts, stage
@@ -157,7 +152,7 @@ def replica_of(costs: LayerCosts, layout: Layout, machine: Machine, *, message_s
         latency_s=latency,
         communication_s=communication,
         compute_s=freeze(compute),
-        network_bytes=freeze(np.maximum(received, sent)),
+        network_bytes=freeze(network),
         parameter_bytes=freeze(parameters),
         activation_bytes=freeze(activations),
     )
