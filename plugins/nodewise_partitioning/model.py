@@ -50,6 +50,8 @@ class Knowledge:
     ----------
     numbers : tuple of float
         Values of ``software.FIELDS``.
+    level : float
+        Factor on every step that the job's own runs ask for beyond what the stack's numbers explain.
     log_spreads : mapping of device key to float
         Deviation of ln(step time) on devices that were measured; ``""`` = on every other.
     """
@@ -60,6 +62,7 @@ class Knowledge:
     framework: str
     number_format: str
     numbers: tuple[float, ...]
+    level: float
     log_spreads: Mapping[str, float]
 
     def software(self, number_format: str) -> Software:
@@ -156,7 +159,8 @@ class PartitioningModel:
         samples = prefixes.samples_per_step()
         for device, rows, software in _devices(self._knowledge, prefixes, np.arange(len(prefixes)))[0]:
             workers = np.maximum(prefixes.workers[rows], 1).astype(np.float64)
-            bound[rows] = least_step_s(self._knowledge.dimensions, samples[rows], workers, device, software)
+            least = least_step_s(self._knowledge.dimensions, samples[rows], workers, device, software)
+            bound[rows] = self._knowledge.level * least
         return freeze(bound)
 
     def space(self, constraints: Mapping[str, Any]) -> Any:
@@ -179,7 +183,8 @@ class PartitioningModel:
                 part = own.part(chunk)
                 where = chunk if everything else members[chunk]
                 if timed:
-                    found.parts_s[:, where] = step_parts_s(self._knowledge.dimensions, part, device, software)
+                    seconds = step_parts_s(self._knowledge.dimensions, part, device, software)
+                    found.parts_s[:, where] = self._knowledge.level * seconds
                 memory = memory_of(self._knowledge.dimensions, part, device, software)
                 for place, term in enumerate(TERMS):
                     found.terms_bytes[place, where] = memory.column(term)
