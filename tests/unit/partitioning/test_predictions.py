@@ -224,7 +224,7 @@ def test_assessing_says_what_it_rests_on() -> None:
     assert measured.strength > found.strength
     unknown = estimator.assess(profile(None), Query(configurations=asked))
     assert unknown.refusal is not None
-    assert unknown.refusal.missing_fields == ("transformer",)
+    assert unknown.refusal.missing_fields == ("transformer", "layers")
     impossible = estimator.assess(profile(), Query(configurations=rows(1, workers=7, tensor_parallel=2)))
     assert impossible.refusal is not None
     nothing = estimator.assess(profile(), Query(configurations=rows(0)))
