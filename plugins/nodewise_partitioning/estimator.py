@@ -242,7 +242,7 @@ def _notices(found: Calibrated, framework: str, *, known: bool) -> Iterable[Noti
 
 _NO_DIMENSIONS: Final = Refusal(
     Reason.EVIDENCE_MISSING,
-    "the dimensions of a transformer are not known (layers, hidden size, heads, sequence and vocabulary), nor the layers "
-    "of another network",
+    "the dimensions of a transformer are not known (layers, hidden size, heads, sequence and vocabulary), nor the "
+    "layers of another network",
     ("transformer", "layers"),
 )
