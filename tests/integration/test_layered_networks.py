@@ -48,7 +48,7 @@ def rows(*workers: int, sync: str = "async", tensor_parallel: int = 1) -> Config
 def test_a_network_that_never_ran_is_predicted_from_its_layers(client: Client) -> None:
     found = client.predict(FACTS, configurations=rows(4, 8, 128))
     assert found.basis.estimator == "partitioning"
-    assert found.basis.evidence == ("facts of 6 layers, of the device and of the link; no run of the job",)
+    assert found.basis.evidence == ("facts alone: 6 layers, device and link",)
     assert {warning.reason for warning in found.warnings} == {"FACTS_ALONE"}
     first, second, last = found
     assert first.samples_per_s is not None

@@ -73,7 +73,7 @@ def assess_layers(profile: Profile, query: Query) -> Assessment:
         nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about", ("configurations",))
         return Assessment(refusal=question.refusals[0].refusal if question.refusals else nothing)
     return Assessment(
-        evidence=(f"facts of {len(layers)} layers, of the device and of the link; no run of the job",),
+        evidence=(f"facts alone: {len(layers)} layers, device and link",),
         strength=0.0,
         expected_log_error=EXPECTED_LOG_ERROR,
     )
@@ -265,7 +265,7 @@ class LayeredModel:
         return found
 
     def _notices(self, groups: Mapping[Inner, Ints]) -> tuple[Notice, ...]:
-        found = [Notice("FACTS_ALONE", "no run of the job is in it: times come from facts of layers, device and link")]
+        found = [Notice("FACTS_ALONE", "no run of the job is used: times come from facts of layers, device and link")]
         if not self._message_known and groups:
             text = (
                 f"the time per message was not measured and is taken as {MESSAGE_S:g} s (per_message_s, round_trip_s)"
