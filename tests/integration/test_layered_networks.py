@@ -18,7 +18,6 @@ from nodewise_client import (
     PredictOptions,
     ProfileContent,
     RefusedError,
-    RowStatus,
     Workload,
     layers_from_csv,
 )
@@ -82,10 +81,9 @@ def test_what_is_missing_is_named(client: Client) -> None:
     unlinked = ProfileContent(workload=FACTS.workload)
     with pytest.raises(RefusedError, match="link between nodes is not known"):
         client.predict(unlinked, configurations=rows(4), options=PredictOptions(estimator="partitioning"))
-    found = client.predict(
-        FACTS, configurations=Configurations(nodes=[4], workers=[4], device="abacus", batch_per_worker=8)
-    )
-    assert found[0].status is RowStatus.REFUSED
+    abacus = Configurations(nodes=[4], workers=[4], device="abacus", batch_per_worker=8)
+    with pytest.raises(RefusedError, match="device 'abacus' is not in the catalogue"):
+        client.predict(FACTS, configurations=abacus)
 
 
 def test_machines_are_divided_among_parts_replicas_and_servers(

@@ -68,7 +68,8 @@ def assess_layers(profile: Profile, query: Query) -> Assessment:
             ("workload.layers",),
         )
         return Assessment(refusal=refusal)
-    question = question_of(query.configurations, profile, None)
+    # An empty catalogue is none: then devices are not judged before the fit.
+    question = question_of(query.configurations, profile, query.catalogue if query.catalogue.devices else None)
     if not question.groups:
         nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about", ("configurations",))
         return Assessment(refusal=question.refusals[0].refusal if question.refusals else nothing)

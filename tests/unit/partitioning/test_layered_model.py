@@ -207,6 +207,10 @@ def test_facts_alone_are_said_to_be_weak() -> None:
     refusal = assess_layers(profile(), Query(configurations=asked([4], device=""))).refusal
     assert refusal is not None
     assert "device" in refusal.message
+    assert assess_layers(profile(), Query(configurations=asked([4], device="abacus"))).refusal is None
+    refusal = assess_layers(profile(), Query(configurations=asked([4], device="abacus"), catalogue=CATALOGUE)).refusal
+    assert refusal is not None
+    assert "'abacus' is not in the catalogue" in refusal.message
     refusal = assess_layers(profile(), Query(configurations=asked([]))).refusal
     assert refusal is not None
 
