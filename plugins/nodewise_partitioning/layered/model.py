@@ -68,8 +68,7 @@ def assess_layers(profile: Profile, query: Query) -> Assessment:
             ("workload.layers",),
         )
         return Assessment(refusal=refusal)
-    # An empty catalogue is none: then devices are not judged before the fit.
-    question = question_of(query.configurations, profile, query.catalogue if query.catalogue.devices else None)
+    question = question_of(query.configurations, profile, query.catalogue)
     if not question.groups:
         nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about", ("configurations",))
         return Assessment(refusal=question.refusals[0].refusal if question.refusals else nothing)

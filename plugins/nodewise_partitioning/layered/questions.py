@@ -52,8 +52,8 @@ class Question:
     refusals: tuple[RowRefusal, ...]
 
 
-def question_of(configurations: Configurations, profile: Profile, catalogue: Catalogue | None) -> Question:
-    """Sort the rows. Without a catalogue, devices are not judged."""
+def question_of(configurations: Configurations, profile: Profile, catalogue: Catalogue) -> Question:
+    """Sort the rows."""
     groups: dict[Inner, list[Ints]] = {}
     refused: dict[Refusal, list[Ints]] = {}
     layers = profile.workload.layers or ()
@@ -133,7 +133,7 @@ def _wrong(inner: Inner, at: Mapping[str, int], layers: int) -> Refusal | None:
     return None
 
 
-def _missing(inner: Inner, at: Mapping[str, int], catalogue: Catalogue | None) -> Refusal | None:
+def _missing(inner: Inner, at: Mapping[str, int], catalogue: Catalogue) -> Refusal | None:
     def missing(text: str, *fields: str) -> Refusal:
         return Refusal(Reason.EVIDENCE_MISSING, text, fields)
 
@@ -145,8 +145,6 @@ def _missing(inner: Inner, at: Mapping[str, int], catalogue: Catalogue | None) -
     if not inner.link_bytes_per_s and not alone:
         text = "the link between nodes is not known: an exchange over it cannot be told"
         return missing(text, "network.link_bytes_per_second", "configurations.link_bytes_per_second")
-    if catalogue is None:
-        return None
     facts = catalogue.device(inner.device)
     if facts is None:
         return missing(f"device {inner.device!r} is not in the catalogue, which users can add to", "catalogue.devices")
