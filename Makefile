@@ -10,7 +10,7 @@ export COVERAGE_RCFILE := $(CURDIR)/pyproject.toml
 export NODEWISE_DATA
 
 TYPED := server/nodewise plugins clients/python/nodewise_client tools
-DEMO := $(wildcard examples/demo)
+DEMO := $(wildcard examples/demo examples/provision.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-source test-wheel lint format bench stubs lock release-image clean

@@ -38,6 +38,7 @@ WORKLOAD = Workload(
             forward_flops_per_sample=1e6,
             parameter_bytes=4_000,
             activation_bytes_per_sample=1 / 3,
+            halo_bytes_per_sample=56.0,
         )
         for name in ("first", "second")
     ),

@@ -58,8 +58,10 @@ from nodewise_client._evidence import (
     content_from_wire,
     content_to_wire,
 )
+from nodewise_client._hugging_face import ImportedModel, ImportedModelError, model_from_hugging_face
 from nodewise_client._ingest import IngestWriter
 from nodewise_client._ingest_core import CommitResult
+from nodewise_client._layer_tables import layers_from_csv
 from nodewise_client._listings import (
     EstimatorInfo,
     EstimatorList,
@@ -128,6 +130,8 @@ __all__ = [
     "Freshness",
     "HealthStatus",
     "HighestThroughput",
+    "ImportedModel",
+    "ImportedModelError",
     "IngestWriter",
     "InternalError",
     "IntervalBasis",
@@ -196,5 +200,7 @@ __all__ = [
     "configurations_from_wire",
     "content_from_wire",
     "content_to_wire",
+    "layers_from_csv",
+    "model_from_hugging_face",
     "version",
 ]

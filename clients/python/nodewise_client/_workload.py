@@ -54,6 +54,9 @@ class Layer:
     forward_flops_per_sample: float = 0.0
     parameter_bytes: int = 0
     activation_bytes_per_sample: float = 0.0
+    """Of its output."""
+    halo_bytes_per_sample: float | None = None
+    """Of its input, read by a part beyond each of its two edges if it can be split spatially; None = it cannot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +125,7 @@ def workload_to_wire(workload: Workload) -> workload_pb2.Workload:
                 forward_flops_per_sample=layer.forward_flops_per_sample,
                 parameter_bytes=layer.parameter_bytes,
                 activation_bytes_per_sample=layer.activation_bytes_per_sample,
+                halo_bytes_per_sample=layer.halo_bytes_per_sample,
             )
             for layer in workload.layers
         ],
@@ -150,6 +154,7 @@ def workload_from_wire(message: workload_pb2.Workload) -> Workload:
                 forward_flops_per_sample=layer.forward_flops_per_sample,
                 parameter_bytes=layer.parameter_bytes,
                 activation_bytes_per_sample=layer.activation_bytes_per_sample,
+                halo_bytes_per_sample=layer.halo_bytes_per_sample if layer.HasField("halo_bytes_per_sample") else None,
             )
             for layer in message.layers
         ],

@@ -26,6 +26,8 @@ DEVICE_FACTS: Final = (
     "int8_ops_per_s",
     "memory_bytes",
     "memory_bytes_per_s",
+    "cores",
+    "last_level_cache_bytes",
 )
 LINK_FACTS: Final = ("bytes_per_s", "latency_s")
 NEEDED: Final = {"devices": ("memory_bytes", "memory_bytes_per_s"), "links": ("bytes_per_s",)}
@@ -111,7 +113,8 @@ def _check_entry(section: str, fields: Mapping[str, Any], where: str) -> None:
             known = ", ".join((*numbers, *texts, "aliases"))
             raise CatalogueError(f"{where}.{field}: is no fact; known are {known}")
     for field in (*NEEDED[section], "source"):
-        if field not in fields:
+        # A processor's memory is that of its machine, which no document about the processor tells.
+        if field not in fields and not (field == "memory_bytes" and "cores" in fields):
             raise CatalogueError(f"{where}.{field}: is missing")
     if section == "devices" and not any(field.endswith("_flops_per_s") for field in fields):
         raise CatalogueError(f"{where}.fp32_flops_per_s: is missing, as is the peak of any other number format")

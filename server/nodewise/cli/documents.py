@@ -11,6 +11,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from nodewise.cli.failures import InputError, unreadable
+from nodewise.cli.model_files import is_model, with_model, workload_of_model
 from nodewise.cli.table_content import profile_content
 from nodewise.cli.tables import Table, read_table
 from nodewise_client import ProfileContent, content_from_wire, content_to_wire
@@ -21,15 +22,28 @@ __all__ = ["read_profile", "read_schedule_request"]
 MessageT = TypeVar("MessageT", bound=Message)
 
 
-def read_profile(path: Path) -> ProfileContent:
-    """A profile: protobuf's JSON of `nodewise.v1.ProfileContent`.
+def read_profile(path: Path, sequence_length: int | None = None) -> ProfileContent:
+    """A profile: protobuf's JSON of `nodewise.v1.ProfileContent`, or the `config.json` of a Hugging Face model.
+
+    Its workload may name files in the place of what they hold (``model_files.with_model``). ``sequence_length`` is of a
+    `config.json` alone: tokens per sample.
 
     Raises
     ------
     InputError
         Naming the file, the place and what would be right.
     """
-    return content_from_wire(_parsed(path, _document(path), profile_pb2.ProfileContent()))
+    document = _document(path)
+    if is_model(document):
+        return ProfileContent(workload=workload_of_model(path, document, sequence_length))
+    if sequence_length is not None:
+        raise InputError(f"--sequence-length: must come with the config.json of a model, {path} is a profile")
+    return content_from_wire(_parsed(path, _with_files(path, document), profile_pb2.ProfileContent()))
+
+
+def _with_files(path: Path, document: dict[str, Any]) -> dict[str, Any]:
+    workload = document.get("workload")
+    return {**document, "workload": with_model(path, workload)} if isinstance(workload, dict) else document
 
 
 def read_schedule_request(path: Path) -> schedule_service_pb2.ScheduleRequest:
@@ -50,6 +64,8 @@ def read_schedule_request(path: Path) -> schedule_service_pb2.ScheduleRequest:
         profile = job.get("profile") if isinstance(job, dict) else None
         if isinstance(profile, dict) and "table" in profile:
             job["profile"] = {"inline": _from_table(path, f"jobs[{index}].profile", profile, tables)}
+        elif isinstance(profile, dict) and isinstance(profile.get("inline"), dict):
+            profile["inline"] = _with_files(path, profile["inline"])
     request = _parsed(path, document, schedule_service_pb2.ScheduleRequest())
     if not request.HasField("now"):
         request.now.FromDatetime(datetime.now(UTC))

@@ -27,7 +27,10 @@ __all__ = ["predict"]
 def predict(
     source: Annotated[
         Path | None,
-        typer.Argument(metavar="TABLE.csv|PROFILE.json", help="Measurements, or JSON of nodewise.v1.ProfileContent."),
+        typer.Argument(
+            metavar="TABLE.csv|PROFILE.json",
+            help="Measurements, JSON of nodewise.v1.ProfileContent, or a model's config.json.",
+        ),
     ] = None,
     job: Annotated[str | None, typer.Option(help="Job of the table.")] = None,
     profile: Annotated[str | None, typer.Option(metavar="ID", help="A profile that the server holds, instead.")] = None,
@@ -43,6 +46,13 @@ def predict(
     sync: Annotated[SyncMode | None, typer.Option(help="Exchange of gradients. Default: as in the evidence.")] = None,
     batch_per_worker: Annotated[int | None, typer.Option(min=1, help="Samples per worker (weak scaling).")] = None,
     global_batch: Annotated[int | None, typer.Option(min=1, help="Samples per step (strong scaling).")] = None,
+    sequence_length: Annotated[
+        int | None, typer.Option(metavar="TOKENS", min=1, help="config.json: tokens per sample. Default: its longest.")
+    ] = None,
+    tensor_parallel: Annotated[int | None, typer.Option(min=1, help="Parts that each layer is split into.")] = None,
+    pipeline_parallel: Annotated[
+        int | None, typer.Option(min=1, help="Consecutive parts that the layers are laid over.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="Accelerator. Default: as in the evidence.")] = None,
     backup_workers: Annotated[
         int | None, typer.Option(min=0, help="sync: workers of each step whose result is not waited for.")
@@ -108,7 +118,7 @@ def predict(
         )
     )
     checked_plot(plot)
-    asked = asked_job(source, job, profile, server)
+    asked = asked_job(source, job, profile, server, sequence_length)
     template = {
         "device": device,
         "sync": sync,
@@ -119,6 +129,8 @@ def predict(
         "backup_workers": backup_workers,
         "hybrid_sync_fraction": hybrid_sync_fraction,
         "hybrid_switch_s": hybrid_switch_s,
+        "tensor_parallel": tensor_parallel,
+        "pipeline_parallel": pipeline_parallel,
     }
     ranges = asked_ranges(
         asked, nodes=nodes, workers=workers, workers_per_node=workers_per_node, placement=placement, template=template

@@ -45,8 +45,10 @@ class AskedJob:
         return () if self.table is None else self.table.rows_by_job[self.name]
 
 
-def asked_job(source: Path | None, job: str | None, profile: str | None, server: str | None) -> AskedJob:
-    """The job that some options name.
+def asked_job(
+    source: Path | None, job: str | None, profile: str | None, server: str | None, sequence_length: int | None = None
+) -> AskedJob:
+    """The job that some options name; ``sequence_length`` is of a model's `config.json`, in tokens.
 
     Raises
     ------
@@ -64,7 +66,9 @@ def asked_job(source: Path | None, job: str | None, profile: str | None, server:
     if source.suffix.lower() == ".json":
         if job is not None:
             raise InputError(f"--job: must be left out: {source} holds one profile")
-        return AskedJob(read_profile(source), source.stem)
+        return AskedJob(read_profile(source, sequence_length), source.stem)
+    if sequence_length is not None:
+        raise InputError(f"--sequence-length: must come with the config.json of a model, {source} is a table")
     table = read_table(source)
     if job is None and len(table.jobs) == 1:
         job = table.jobs[0]

@@ -289,8 +289,9 @@ class Configurations:
         return found
 
     def cycles_per_step(self) -> Floats:
-        """Steps in a step time: ASYNC and HYBRID, one of each worker; else one."""
-        return self.steps_by_worker() * (self.workers - 1.0) + 1.0
+        """Steps in a step time: ASYNC and HYBRID, one of each worker (of each replica that workers share); else one."""
+        replicas = np.maximum(np.floor(self.workers / np.maximum(self.degree(), 1.0)), 1.0)
+        return self.steps_by_worker() * (replicas - 1.0) + 1.0
 
     def steps_by_worker(self) -> NDArray[np.bool_]:
         """Rows whose step is one worker's mini-batch: ASYNC and HYBRID."""

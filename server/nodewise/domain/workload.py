@@ -84,13 +84,21 @@ class Transformer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One layer of a general network; FLOPs and activation bytes per sample."""
+    """One layer of a general network; FLOPs and bytes of its output (activation) per sample.
+
+    Attributes
+    ----------
+    halo_bytes_per_sample : float or None
+        Bytes of its input that a part of it reads beyond each of its two edges, where it can be split spatially into
+        strips; None = it cannot, and its parts read all of the input.
+    """
 
     name: str
     kind: str
     forward_flops_per_sample: float
     parameter_bytes: int
     activation_bytes_per_sample: float
+    halo_bytes_per_sample: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

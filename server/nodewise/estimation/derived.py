@@ -22,7 +22,7 @@ class Derived:
     Attributes
     ----------
     cycles_per_step : float
-        Steps per step time: workers where ASYNC or HYBRID, else 1.
+        Steps per step time: workers (replicas where workers share one) if ASYNC or HYBRID, else 1.
     samples_per_step, minibatches_per_step : float
         Samples (0 = not known) and workers' mini-batches in one step.
     batch_known : bool

@@ -118,6 +118,11 @@ def read_workload(message: workload_pb2.Workload, path: str, reader: Reader) -> 
             activation_bytes_per_sample=reader.number(
                 layer.activation_bytes_per_sample, f"{path}.layers[{index}].activation_bytes_per_sample"
             ),
+            halo_bytes_per_sample=reader.number(
+                layer.halo_bytes_per_sample, f"{path}.layers[{index}].halo_bytes_per_sample"
+            )
+            if layer.HasField("halo_bytes_per_sample")
+            else None,
         )
         for index, layer in enumerate(message.layers)
     )
@@ -447,6 +452,7 @@ def _write_workload(workload: Workload) -> workload_pb2.Workload | None:
                 forward_flops_per_sample=layer.forward_flops_per_sample,
                 parameter_bytes=layer.parameter_bytes,
                 activation_bytes_per_sample=layer.activation_bytes_per_sample,
+                halo_bytes_per_sample=layer.halo_bytes_per_sample,
             )
             for layer in workload.layers or ()
         ],

@@ -105,6 +105,7 @@ LAYERS = st.lists(
         forward_flops_per_sample=FLOATS,
         parameter_bytes=COUNTS,
         activation_bytes_per_sample=FLOATS,
+        halo_bytes_per_sample=st.none() | FLOATS,
     ),
     max_size=3,
 ).map(tuple)

@@ -123,3 +123,16 @@ def test_errors_name_file_entry_and_field(tmp_path: Path, text: str, said: str) 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CatalogueError, match=r"nowhere\.toml: cannot be read \(No such file"):
         load_catalogue(tmp_path / "nowhere.toml")
+
+
+def test_processors_have_cores_and_a_cache_and_the_memory_of_their_machine(tmp_path: Path) -> None:
+    facts = load_catalogue().device("Intel Xeon E5-2450L")
+    assert facts is not None
+    assert (facts["cores"], facts["last_level_cache_bytes"]) == (8.0, 20e6)
+    assert "memory_bytes" not in facts
+    assert facts["fp32_flops_per_s"] == 8 * 1.8e9 * 16
+    own = (
+        "[devices.Ours]\ncores = 8\nfp32_flops_per_s = 2e11\nmemory_bytes = 9.6e10\nmemory_bytes_per_s = 3e10\n"
+        'source = "measured"\n'
+    )
+    assert load_catalogue(written(tmp_path, own)).devices["ours"]["memory_bytes"] == 9.6e10

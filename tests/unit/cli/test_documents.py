@@ -141,3 +141,65 @@ def test_everything_in_a_request_is_passed_on(tmp_path: Path) -> None:
     assert (options.freshness, options.fidelity) == (Freshness.ALLOW_STALE, Fidelity.MODEL)
     assert options.columns == ("none",)
     assert given["cluster"].pools[0].price_per_node_hour == 1.5
+
+
+def test_a_model_stands_for_a_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = {"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "n_positions": 64, "vocab_size": 100}
+    workload = read_profile(write(tmp_path, model), 32).workload
+    assert workload is not None
+    assert workload.transformer is not None
+    assert workload.transformer.sequence_length == 32
+    assert "torch_dtype is missing: precision is not stated" in capsys.readouterr().err
+    with pytest.raises(InputError, match=r"file.json: n_layer .*: is missing"):
+        read_profile(write(tmp_path, {**model, "n_layer": None}))
+
+
+def test_a_workload_names_its_model(tmp_path: Path) -> None:
+    model = {"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 100, "dtype": "float16"}
+    (tmp_path / "config.json").write_text(json.dumps(model))
+    (tmp_path / "layers.csv").write_text(
+        "name,kind,forward_flops_per_sample,parameter_bytes,activation_bytes_per_sample\nfc,dense,2e6,4e6,4000\n"
+    )
+    facts = {"hugging_face": "config.json", "sequence_length_tokens": 16, "optimizer": "adam", "model_name": "mine"}
+    content = read_profile(write(tmp_path, {"workload": facts, "network": {"link_bytes_per_second": 1e9}}))
+    assert content.network is not None
+    assert content.workload is not None
+    assert content.workload.transformer is not None
+    assert content.workload.transformer.head_size == 4
+    assert (content.workload.optimizer, content.workload.precision) == ("adam", "fp16")
+    assert content.workload.model_name == "mine"
+    content = read_profile(write(tmp_path, {"workload": {"layer_table": "layers.csv", "samples_per_epoch": 5}}))
+    assert content.workload is not None
+    assert [layer.name for layer in content.workload.layers] == ["fc"]
+    assert content.workload.samples_per_epoch == 5
+
+
+def test_jobs_of_a_request_name_their_model(tmp_path: Path) -> None:
+    (tmp_path / "layers.csv").write_text(
+        "name,kind,forward_flops_per_sample,parameter_bytes,activation_bytes_per_sample\nfc,dense,2e6,4e6,4000\n"
+    )
+    job = {"job_id": "x", "profile": {"inline": {"workload": {"layer_table": "layers.csv"}}}}
+    request = read_schedule_request(write(tmp_path, {"jobs": [job]}))
+    assert request.jobs[0].profile.inline.workload.layers[0].parameter_bytes == 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [
+        ({"hugging_face": 5}, "workload.hugging_face: must be the path of a file, found 5"),
+        ({"hugging_face": "none.json"}, "none.json: cannot be read: No such file"),
+        ({"hugging_face": "none.json", "transformer": {}}, "workload.transformer: must be left out"),
+        ({"layer_table": "none.csv"}, "none.csv: cannot be read: No such file"),
+        ({"layer_table": "none.csv", "layers": []}, "workload.layers: must be left out"),
+        ({"sequence_length_tokens": 5}, "workload.sequence_length_tokens: must be a whole number beside hugging_face"),
+    ],
+)
+def test_models_that_cannot_be_named(tmp_path: Path, workload: Any, expected: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_profile(write(tmp_path, {"workload": workload}))
+    assert expected in str(caught.value)
+
+
+def test_a_length_without_a_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--sequence-length: must come with the config"):
+        read_profile(write(tmp_path, {"workload": {}}), 5)

@@ -71,18 +71,20 @@ class Transformer(_message.Message):
     def __init__(self, layers_count: _Optional[int] = ..., hidden_size: _Optional[int] = ..., attention_heads_count: _Optional[int] = ..., sequence_length_tokens: _Optional[int] = ..., vocabulary_size: _Optional[int] = ..., key_value_heads_count: _Optional[int] = ..., feed_forward_size: _Optional[int] = ..., experts_count: _Optional[int] = ..., experts_per_token_count: _Optional[int] = ..., head_size: _Optional[int] = ..., gated_feed_forward: bool = ..., untied_embeddings: bool = ..., expert_feed_forward_size: _Optional[int] = ..., shared_expert_feed_forward_size: _Optional[int] = ..., expert_layers_count: _Optional[int] = ...) -> None: ...
 
 class Layer(_message.Message):
-    __slots__ = ("name", "kind", "forward_flops_per_sample", "parameter_bytes", "activation_bytes_per_sample")
+    __slots__ = ("name", "kind", "forward_flops_per_sample", "parameter_bytes", "activation_bytes_per_sample", "halo_bytes_per_sample")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     FORWARD_FLOPS_PER_SAMPLE_FIELD_NUMBER: _ClassVar[int]
     PARAMETER_BYTES_FIELD_NUMBER: _ClassVar[int]
     ACTIVATION_BYTES_PER_SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    HALO_BYTES_PER_SAMPLE_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: str
     forward_flops_per_sample: float
     parameter_bytes: int
     activation_bytes_per_sample: float
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., forward_flops_per_sample: _Optional[float] = ..., parameter_bytes: _Optional[int] = ..., activation_bytes_per_sample: _Optional[float] = ...) -> None: ...
+    halo_bytes_per_sample: float
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., forward_flops_per_sample: _Optional[float] = ..., parameter_bytes: _Optional[int] = ..., activation_bytes_per_sample: _Optional[float] = ..., halo_bytes_per_sample: _Optional[float] = ...) -> None: ...
 
 class Network(_message.Message):
     __slots__ = ("link_bytes_per_second", "half_duplex", "worker_link_bytes_per_second", "per_message_seconds", "round_trip_seconds")

@@ -1,0 +1,35 @@
+"""What a machine or device holds while it trains its part of a network."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodewise.plugin import Floats
+
+__all__ = ["OPTIMIZER_STATES", "device_bytes", "machine_bytes", "optimizer_states"]
+
+OPTIMIZER_STATES: Final = {"sgd": 0.0, "momentum": 1.0, "adagrad": 1.0, "rmsprop": 1.0, "adam": 2.0, "adamw": 2.0}
+"""Values that an optimizer keeps for each parameter, of the parameters' size."""
+UNKNOWN_OPTIMIZER_STATES: Final = 1.0
+"""Of one that is not stated: momentum, the usual one of such networks."""
+
+
+def optimizer_states(optimizer: str | None) -> float:
+    """Values kept for each parameter."""
+    return OPTIMIZER_STATES.get((optimizer or "").casefold(), UNKNOWN_OPTIMIZER_STATES)
+
+
+def machine_bytes(parameter_bytes: Floats, activation_bytes: Floats, samples_in_flight: int) -> float:
+    """Of the machine of a replica that holds most: weights and their local updates; activations and errors of samples.
+
+    The optimizer's own values are with the parameter servers.
+    """
+    return float((2.0 * parameter_bytes + samples_in_flight * 2.0 * activation_bytes).max())
+
+
+def device_bytes(parameter_bytes: float, activation_bytes_per_sample: float, batch: Floats, states: float) -> Floats:
+    """Of a device that holds the whole network: weights, gradients and the optimizer's values; a batch's activations.
+
+    Errors are freed as the backward pass goes and take the place of activations that it has used.
+    """
+    return (2.0 + states) * parameter_bytes + batch * activation_bytes_per_sample

@@ -1,0 +1,56 @@
+"""All-reduce beside the backward pass: what of it is left over follows from when gradients are ready.
+
+Gradients are ready in the reverse order of the layers. They are exchanged in buckets, one after the other, each when
+its last gradient is there and the one before has gone:
+
+    end_k = max(end_(k-1), ready_k) + exchange_k,  exposed = max(0, end of the last - end of the backward pass)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Floats
+
+__all__ = ["BUCKET_BYTES", "bucket_ends", "exposed_s"]
+
+BUCKET_BYTES: Final = 25.0 * 2**20
+"""Gradients that are exchanged together: the default of PyTorch's DistributedDataParallel (S. Li et al., "PyTorch
+distributed: experiences on accelerating data parallel training", VLDB 2020)."""
+
+
+def bucket_ends(parameter_bytes: Floats, bucket_bytes: float = BUCKET_BYTES) -> list[tuple[int, float]]:
+    """Layers, last first, whose gradients fill a bucket: the layer that completes each, and its bytes."""
+    found: list[tuple[int, float]] = []
+    held = 0.0
+    for layer in range(len(parameter_bytes) - 1, -1, -1):
+        held += float(parameter_bytes[layer])
+        if held >= bucket_bytes or (layer == 0 and held > 0.0):
+            found.append((layer, held))
+            held = 0.0
+    return found
+
+
+def exposed_s(
+    backward_s: Floats, buckets: list[tuple[int, float]], exchange_s: Callable[[float], Floats]
+) -> tuple[Floats, Floats]:
+    """What the backward pass does not hide, and all of the exchange.
+
+    Parameters
+    ----------
+    backward_s : (L, rows) seconds of each layer's backward pass.
+    buckets : of `bucket_ends`.
+    exchange_s : (rows,) seconds of an exchange of some bytes.
+    """
+    # From the last layer to the first: ready[l] = end of the backward pass of layer l.
+    ready = np.cumsum(backward_s[::-1], axis=0)[::-1]
+    end = np.zeros(backward_s.shape[1])
+    whole = np.zeros(backward_s.shape[1])
+    for layer, size in buckets:
+        seconds = exchange_s(size)
+        end = np.maximum(end, ready[layer]) + seconds
+        whole = whole + seconds
+    return np.maximum(end - ready[0], 0.0), whole

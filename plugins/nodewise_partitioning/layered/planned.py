@@ -1,0 +1,117 @@
+"""How a replica is laid over its machines: the stages of its pipeline, and the parts of each layer.
+
+What happens inside a replica depends on its machines alone, not on how many replicas or servers there are: it is
+decided once for all rows that share it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodewise_partitioning.layered.costs import LayerCosts
+from nodewise_partitioning.layered.devices import Device
+from nodewise_partitioning.layered.memory import machine_bytes
+from nodewise_partitioning.layered.replica import Layout, Rate, Replica, rate_of, replica_of
+from nodewise_partitioning.layered.shapes import fastest_shapes
+from nodewise_partitioning.layered.splits import min_max_split
+
+__all__ = ["Planned", "planned"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Planned:
+    """A replica as laid out.
+
+    Attributes
+    ----------
+    together : int
+        Samples that go through a layer together.
+    threads : int
+        Threads per machine whose samples fit its memory.
+    memory_bytes : float
+        Of the machine that holds most, with these threads.
+    rate : Rate
+        In units of ``together`` samples.
+    """
+
+    layout: Layout
+    replica: Replica
+    together: int
+    threads: int
+    memory_bytes: float
+    rate: Rate
+
+    def batch_s(self, batch: int, *, lower: bool = False) -> float:
+        """Seconds in which the replica trains ``batch`` samples; ``lower``: at the lower bound of its rate."""
+        return batch / self.together / (self.rate.lower_samples_per_s if lower else self.rate.samples_per_s)
+
+    def traffic_s(self, batch: int) -> float:
+        """What of ``batch_s`` is traffic between its machines."""
+        whole = self.batch_s(batch)
+        if self.rate.bottleneck == "network":
+            return max(whole - batch / self.together * float(self.replica.compute_s.max()) / self.threads, 0.0)
+        return (
+            whole * self.replica.communication_s / self.replica.latency_s if self.rate.bottleneck == "latency" else 0.0
+        )
+
+
+def planned(
+    costs: LayerCosts, device: Device, *, batch: int, width: int, stages: int, message_s: float, bytes_per_s: float
+) -> Planned:
+    """The better of two layouts: parts by least latency, and every layer in as many parts as a stage has machines.
+
+    Layers go to stages by the smallest largest stage. The faster layout that fits the memory is taken; where none fits,
+    the one that needs least.
+    """
+    work = device.work(costs, batch)
+    machine = device.machine
+    stage = min_max_split(work.flops.tolist(), stages)
+    shapes = {(width,) * len(costs)}
+    if width > 1:
+        shapes.add(
+            fastest_shapes(
+                work,
+                stage,
+                range(1, width + 1),
+                thread_flops_per_s=machine.thread_flops_per_s,
+                message_s=message_s,
+                bytes_per_s=bytes_per_s,
+            )
+        )
+    found = []
+    for parts in sorted(shapes):
+        layout = Layout(parts, stage, width, stages)
+        replica = replica_of(work, layout, machine, message_s=message_s, bytes_per_s=bytes_per_s)
+        threads = _threads(replica, device, batch)
+        # No more samples are in flight than there are between two exchanges.
+        flying = min(threads * stages, max(batch // device.together(batch), 1))
+        rate = rate_of(replica, machine, threads=threads, flying=flying, bytes_per_s=bytes_per_s)
+        found.append(
+            Planned(
+                layout=layout,
+                replica=replica,
+                together=device.together(batch),
+                threads=threads,
+                memory_bytes=machine_bytes(replica.parameter_bytes, replica.activation_bytes, threads),
+                rate=rate,
+            )
+        )
+    fitting = [each for each in found if not device.memory_bytes or each.memory_bytes <= device.memory_bytes]
+    if not fitting:
+        return min(found, key=lambda each: each.memory_bytes)
+    return max(fitting, key=lambda each: each.rate.samples_per_s)
+
+
+def _threads(replica: Replica, device: Device, batch: int) -> int:
+    """Threads that have samples to work on and room for them; at least one."""
+    threads = device.machine.threads
+    if device.is_processor:
+        threads = min(threads, batch)
+    if not device.memory_bytes:
+        return threads
+    room = device.memory_bytes - 2.0 * replica.parameter_bytes
+    each = 2.0 * replica.activation_bytes
+    fits = np.divide(room, each, out=np.full(len(each), float(threads)), where=each > 0.0)
+    return max(min(threads, int(fits.min())), 1)

@@ -1,0 +1,68 @@
+"""Consecutive layers over the stages of a pipeline: the split whose largest stage is smallest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["largest_stage", "min_max_split"]
+
+
+def min_max_split(costs: Sequence[float], stages: int) -> tuple[int, ...]:
+    """The stage of each layer, in order, none empty.
+
+    Exact: the smallest bound that a greedy filling meets is the cost of some run of layers, and whether a bound is met
+    is monotone, so bisection over those costs finds it.
+
+    Parameters
+    ----------
+    costs : (L,) at least 0.
+    stages : 1 to L.
+
+    Raises
+    ------
+    ValueError
+        More stages than layers, or none.
+    """
+    layers = len(costs)
+    if not 1 <= stages <= layers:
+        message = f"stages must be 1 to the number of layers ({layers}), got {stages}"
+        raise ValueError(message)
+    up_to = np.concatenate(([0.0], np.cumsum(np.asarray(costs, dtype=np.float64))))
+    bounds = np.unique(up_to[np.newaxis, 1:] - up_to[:-1, np.newaxis])
+    bounds = bounds[bounds >= 0.0]
+    low, high = 0, len(bounds) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if _filled(up_to, float(bounds[middle]), stages) is None:
+            low = middle + 1
+        else:
+            high = middle
+    found = _filled(up_to, float(bounds[low]), stages)
+    # The largest bound is the cost of all layers, which any filling meets.
+    assert found is not None
+    return found
+
+
+def largest_stage(costs: Sequence[float], stage: Sequence[int]) -> float:
+    """Cost of the most expensive stage."""
+    return float(np.bincount(np.asarray(stage), weights=np.asarray(costs, dtype=np.float64)).max())
+
+
+def _filled(up_to: np.ndarray[tuple[int], np.dtype[np.float64]], bound: float, stages: int) -> tuple[int, ...] | None:
+    """Stages filled one after the other up to the bound; None where they do not hold all layers."""
+    layers = len(up_to) - 1
+    # Differences of sums miss the bound that they are by rounding.
+    slack = bound + 1e-12 * float(up_to[-1])
+    found: list[int] = []
+    start = 0
+    for stage in range(stages):
+        end = int(np.searchsorted(up_to, up_to[start] + slack, side="right")) - 1
+        # Each stage that is still to come keeps a layer.
+        end = min(max(end, start), layers - (stages - stage - 1))
+        if end == start:
+            return None
+        found += [stage] * (end - start)
+        start = end
+    return tuple(found) if start == layers else None

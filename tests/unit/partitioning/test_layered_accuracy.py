@@ -1,0 +1,50 @@
+"""The figures of docs/estimators/partitioning_layered.md, from the tools that print them."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+DATA = os.environ.get("NODEWISE_DATA")
+PAGE = (ROOT / "docs" / "estimators" / "partitioning_layered.md").read_text(encoding="utf-8")
+
+pytestmark = pytest.mark.skipif(DATA is None, reason="NODEWISE_DATA does not name the folder of measurements")
+
+
+def printed(tool: str, tables: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    monkeypatch.setattr(sys, "argv", [tool, *(str(Path(DATA or "") / table) for table in tables)])
+    runpy.run_path(str(ROOT / "tools" / tool), run_name="__main__")
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("table", "rows", "begins"),
+    [
+        ("measurements/elasticflow_a100_8_to_64.csv", 21, "| ElasticFlow, VGG-16"),
+        ("measurements/tf_ec2_sync_ps.csv", 10, "| TensorFlow on EC2, Inception V3"),
+    ],
+)
+def test_measured_tables(
+    table: str, rows: int, begins: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = printed("score_layered.py", [table], monkeypatch, capsys).splitlines()[-1]
+    found = re.fullmatch(r"mean \|ln ratio\| ([\d.]+), mean ln ratio (-?[\d.]+), (\d+) rows", said)
+    assert found is not None
+    assert int(found[3]) == rows
+    (line,) = [line for line in PAGE.splitlines() if line.startswith(begins)]
+    assert [float(cell) for cell in line.split("|")[2:5]] == [rows, float(found[1]), float(found[2])]
+
+
+def test_beside_paradl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    said = printed("compare_paradl.py", ["plan/paradl_table8_measured_vs_projected.csv"], monkeypatch, capsys)
+    for name, begins in (("here", "| here, from facts |"), ("ParaDL", "| ParaDL, from timed layers |")):
+        found = re.search(rf"^{name}: mean ([\d.]+) %, median ([\d.]+) %, bias (-[\d.]+) %$", said, re.MULTILINE)
+        assert found is not None
+        assert f"{begins} {found[1]} % | {found[2]} % | {found[3]} % |" in PAGE
+    assert "(Spearman, all cells, log): 0.89" in said
