@@ -42,9 +42,8 @@ __all__ = ["Lesson", "PartitioningEstimator"]
 NAME: Final = "partitioning"
 
 FACTS_ALONE: Final = 0.1
-RUNS_OF_OTHERS: Final = 0.4
 OWN_RUNS: Final = 0.6
-"""Strength of evidence: dimensions and data sheets; runs of other models on the same stack; runs of the job itself."""
+"""Strength of evidence: dimensions and data sheets; also runs of the job itself."""
 
 LOG_SPREAD: Final = 0.10
 """Deviation of ln(step) on A100 with the default numbers: nine of ten published runs lie within 17 %."""
@@ -58,7 +57,7 @@ PRIOR_RUNS: Final = 8.0
 OTHER_WIDENED: Final = 2.0
 """How much wider the priors of a stack's numbers are for another stack or device than the defaults were fitted to."""
 
-EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {FACTS_ALONE: 0.08, RUNS_OF_OTHERS: 0.06, OWN_RUNS: 0.05}
+EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {FACTS_ALONE: 0.08, OWN_RUNS: 0.05}
 """Mean |ln(predicted / measured)| by strength (docs/estimators/partitioning.md); facts alone on other devices: more."""
 
 
@@ -93,7 +92,7 @@ class PartitioningEstimator:
         return Prior(
             prior_id=f"{NAME}-{hashlib.sha256(content).hexdigest()[:16]}",
             estimator=NAME,
-            sources=(f"{runs} runs of {len(lessons)} transformers",),
+            sources=(f"{runs} runs of transformers, of {len(lessons)} profiles",),
             content=lessons,
         )
 
