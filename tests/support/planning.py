@@ -16,7 +16,7 @@ from nodewise.domain.predictions import Options, Predictions, RowStatus
 from nodewise.domain.profile import Profile
 from nodewise.estimation.registry import Loaded
 from nodewise.planning.asked import AskedModel
-from nodewise.plugin import Assessment, BASIC_COLUMNS, DEGREES, EstimatorRecord, Query
+from nodewise.plugin import BASIC_COLUMNS, DEGREES, Assessment, EstimatorRecord, Query
 
 ANY = PlanConstraints(pools=(PlanPool(device="A", nodes=(1, 2), workers_per_node=8),), global_batches=(64,))
 COLUMNS = BASIC_COLUMNS | frozenset(DEGREES)

@@ -86,7 +86,7 @@ class AskedModel:
         sizes: Any = self._called("space", lambda: space.sizes)
         if not isinstance(prefixes, Configurations):
             raise self._invalid("space", f"prefixes are a {type(prefixes).__name__} instead of Configurations")
-        if not _is_column(sizes, len(prefixes), np.integer) or (sizes < 0).any():
+        if not _is_column(sizes, len(prefixes), "iu") or (sizes < 0).any():
             raise self._invalid("space", f"sizes are no column of whole numbers for {len(prefixes)} prefixes")
         missing = sorted(REQUIRED - set(self._called("space", lambda: space.final)))
         if missing:
@@ -112,7 +112,7 @@ class AskedModel:
         if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Configurations):
             raise self._invalid("completed", "it is no pair of Configurations and prefixes")
         rows, origin = answer
-        if not _is_column(origin, len(rows), np.integer):
+        if not _is_column(origin, len(rows), "iu"):
             raise self._invalid("completed", "it has no prefix for every row")
         known = bool(len(origin) == 0 or (origin.min() >= 0 and origin.max() < len(sizes)))
         expected = np.zeros(len(sizes), dtype=np.int64)
@@ -132,16 +132,14 @@ class AskedModel:
             raise self._invalid(method, f"step_s lies outside {LEAST_STEP_S:g} to {MOST_STEP_S:g} s")
         return Values(step_s, memory, np.where(capacity > 0.0, capacity, np.inf))
 
-    def _columns(
-        self, method: str, call: Callable[[], Any], names: Sequence[str], rows: int
-    ) -> dict[str, Floats]:
+    def _columns(self, method: str, call: Callable[[], Any], names: Sequence[str], rows: int) -> dict[str, Floats]:
         answer: Any = self._called(method, call)
         if not isinstance(answer, Mapping):
             raise self._invalid(method, f"it is a {type(answer).__name__} instead of a mapping of columns")
-        found = {}
+        found: dict[str, Floats] = {}
         for name in names:
-            column = answer.get(name)
-            if not _is_column(column, rows, np.floating):
+            column: Any = answer.get(name)
+            if not _is_column(column, rows, "f"):
                 raise self._invalid(method, f"{name} is no column of numbers for {rows} rows")
             if rows and not (np.isfinite(column).all() and column.min() >= 0.0):
                 raise self._invalid(method, f"{name} is not finite or is negative")
@@ -213,5 +211,5 @@ def _constrained(found: Values, constraints: PlanConstraints) -> Values:
     return Values(found.step_s, found.memory_bytes, np.maximum(capacity, 0.0))
 
 
-def _is_column(column: Any, rows: int, kind: type[np.generic]) -> bool:
-    return isinstance(column, np.ndarray) and column.shape == (rows,) and np.issubdtype(column.dtype, kind)
+def _is_column(column: Any, rows: int, kinds: str) -> bool:
+    return isinstance(column, np.ndarray) and column.shape == (rows,) and column.dtype.kind in kinds

@@ -99,9 +99,7 @@ class Frontier:
         joined, together = joined.take(left), together.take(left)
         order = np.lexsort((*reversed(canonical(joined)), together.memory, together.time, together.devices))
         together = together.take(order)
-        same = (
-            (np.diff(together.time) == 0.0) & (np.diff(together.devices) == 0) & (np.diff(together.memory) == 0.0)
-        )
+        same = (np.diff(together.time) == 0.0) & (np.diff(together.devices) == 0) & (np.diff(together.memory) == 0.0)
         first = np.concatenate(([True], ~same))
         self.rows, self.points = joined.take(order[first]), together.take(np.flatnonzero(first))
         self._build()

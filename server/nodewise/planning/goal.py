@@ -96,7 +96,8 @@ class Goal:
     def _cost(self, rows: Configurations, step_s: Floats) -> Floats:
         assert self.price_per_node_s is not None  # goal_of refuses costs without prices
         per_device = np.array([self.price_per_node_s.get(name, 0.0) for name in rows.devices])
-        return self._finish_s(rows, step_s) * per_device[rows.device_index] * rows.nodes_held()
+        cost: Floats = self._finish_s(rows, step_s) * per_device[rows.device_index] * rows.nodes_held()
+        return cost
 
     def scales(self, prefixes: Configurations) -> Ints:
         """The column whose values are compared by the knee: nodes, or workers where all have the same nodes."""

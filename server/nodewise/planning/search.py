@@ -138,9 +138,7 @@ class _Best:
             self.keys[:, scale] = its_keys
 
 
-def searched(
-    space: AskedSpace, goal: Goal, how: How, progress: Callable[[Progress], None] | None = None
-) -> Found:
+def searched(space: AskedSpace, goal: Goal, how: How, progress: Callable[[Progress], None] | None = None) -> Found:
     """Search a space.
 
     Parameters

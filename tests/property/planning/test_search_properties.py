@@ -96,7 +96,9 @@ def numbers(result: Found) -> list[int]:
 
 
 @settings(max_examples=400, deadline=None)
-@given(table=tables, rule=st.sampled_from(RULES), chunk_rows=st.sampled_from([1, 7, 64, 10_000]), frontier=st.booleans())
+@given(
+    table=tables, rule=st.sampled_from(RULES), chunk_rows=st.sampled_from([1, 7, 64, 10_000]), frontier=st.booleans()
+)
 def test_the_best_is_what_comparing_everything_finds(table: Table, rule: Rule, chunk_rows: int, frontier: bool) -> None:
     wanted = by_hand(table, rule)
     pruned, model = found(table, rule, chunk_rows=chunk_rows, frontier=frontier)
