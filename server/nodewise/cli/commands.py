@@ -13,6 +13,7 @@ from nodewise.cli.errors import explained, status_of
 from nodewise.cli.failures import CommandError
 from nodewise.cli.health import health
 from nodewise.cli.ingest import ingest
+from nodewise.cli.plan import plan
 from nodewise.cli.plugins import plugins
 from nodewise.cli.predict import predict
 from nodewise.cli.schedule import schedule
@@ -62,5 +63,5 @@ def nodewise(
     """How many nodes is a training job worth? Serve, ingest profiles, predict, schedule, score."""
 
 
-for _command in (serve, ingest, predict, suggest, schedule, backtest, plugins, health):
+for _command in (serve, ingest, predict, suggest, plan, schedule, backtest, plugins, health):
     app.command()(_command)
