@@ -74,10 +74,11 @@ def planner_of(engine: Engine, question: PlanQuestion) -> Planner:
     """
     constraints = _linked(question)
     pool = constraints.pools[0]
+    # One device that holds everything is a configuration of every model.
     probe = Configurations.of(
         1,
-        nodes=pool.nodes[0],
-        workers=pool.nodes[0] * pool.workers_per_node,
+        nodes=1,
+        workers=1,
         device=pool.device,
         sync_mode=SyncMode.ALLREDUCE,
         global_batch=constraints.global_batches[0],
