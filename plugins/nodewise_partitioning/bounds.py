@@ -1,130 +1,162 @@
 """What no completion of a prefix is below: the same equations, each term at the completion where it is least.
 
-The time of a layer grows from no over selective to full recomputation, and shrinks with sequence parallelism; the
-schedule waits least with most interleaving. The exchange of replicas is taken at every ZeRO stage that is allowed, and
-at the least of them; gradients hide behind the longest backward pass that is allowed. With stage 3 a micro-batch takes
-the longer of its computation and its gathers, so that the sum grows with the computation. Memory is least with the
-least activations and the least states, which need not be of one completion.
+The time of a layer shrinks with sequence parallelism, and the schedule waits least with most interleaving. The exchange
+of replicas is taken at the allowed ZeRO stage where it is least. A longer backward pass hides more of the gradients, but
+never more than it is longer; with stage 3 a micro-batch takes the longer of its computation and its gathers: in both the
+sum grows with the time of a layer. Memory is least with sequence parallelism, one chunk a stage and the highest stage,
+which need not be the completion of least time.
 
 All equations are chains of operations that grow with these terms, but for powers: a margin of rounding is taken off.
+What a layer takes depends on few of the columns, and is computed once for rows that agree in them.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Floats, PlanConstraints
-from nodewise_partitioning.block import block_of
+from nodewise.plugin import Floats, PlanConstraints, as_ints
+from nodewise_partitioning.block import Block, block_of
 from nodewise_partitioning.data_parallel import data_parallel_of
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import memory_of
-from nodewise_partitioning.pipeline import ends_of, pipeline_of
+from nodewise_partitioning.pipeline import Pipeline, ends_of, pipeline_of
 from nodewise_partitioning.software import Software
-from nodewise_partitioning.space import RECOMPUTATIONS, ZERO_STAGES, divisors
+from nodewise_partitioning.space import ZERO_STAGES, divisors
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["least_memory_bytes", "least_time_s"]
+Columns = TypeVar("Columns", Block, Pipeline)
+
+__all__ = ["least_of"]
 
 MARGIN: Final = 1.0 - 1e-12
 """Rounding of some hundred operations."""
 
 
-def least_time_s(
-    dimensions: Dimensions, prefixes: Layout, device: Device, software: Software, constraints: PlanConstraints
-) -> Floats:
-    """Seconds of a step that no completion of each prefix is below."""
+def least_of(
+    dimensions: Dimensions,
+    layouts: Layout,
+    recomputations: list[int],
+    device: Device,
+    software: Software,
+    constraints: PlanConstraints,
+) -> Iterator[tuple[Floats, Floats]]:
+    """Seconds of a step and bytes on each device that no completion is below, for each way to recompute in turn."""
+    split = _split(dimensions, layouts, constraints)
     quickest = replace(
-        prefixes,
-        recomputation=_constant(prefixes, min(_allowed(constraints, "recomputations", RECOMPUTATIONS))),
-        sequence_parallel=_split(dimensions, prefixes, constraints),
-        interleave=_most_interleaved(dimensions, prefixes, constraints),
+        layouts, sequence_parallel=split, interleave=_most_interleaved(dimensions, layouts, constraints)
     )
-    block = block_of(dimensions, quickest, device, software)
-    pipeline = pipeline_of(
-        dimensions, quickest, block, ends_of(dimensions, quickest, device, software), device, software
+    smallest = replace(
+        layouts, sequence_parallel=split, interleave=_least_interleaved(constraints, layouts)
     )
-    hiding = block
-    if software.overlaps_gradients:
-        slowest = replace(
-            prefixes,
-            recomputation=_constant(prefixes, max(_allowed(constraints, "recomputations", RECOMPUTATIONS))),
-            sequence_parallel=_constant(prefixes, 0.0),
-        )
-        hiding = block_of(dimensions, slowest, device, software)
-    least = np.full(len(prefixes), np.inf)
-    alone = prefixes.data * prefixes.context == 1.0
-    for stage in _stages(constraints):
-        staged = replace(quickest, zero_stage=_constant(prefixes, stage))
-        replicas = data_parallel_of(dimensions, staged, hiding, pipeline, device, software)
-        possible = alone | (prefixes.pipeline == 1.0) | (stage <= 1)
-        least = np.where(possible, np.minimum(least, replicas.exchange_s + replicas.optimizer_s), least)
-    slots = prefixes.micro_batches * pipeline.slowest_layers
-    busy = slots * block.layer_s + prefixes.micro_batches * pipeline.slowest_ends_s
-    step_s = busy + pipeline.bubble_s + pipeline.transfer_s + least + software.fixed_s
-    return np.where(np.isfinite(step_s), step_s, busy) * MARGIN
+    states = _least_states(dimensions, smallest, device, software, constraints)
+    ends = ends_of(dimensions, quickest, device, software)
+    stages = _stages(constraints)
+    alone = layouts.data * layouts.context == 1.0
+    for recomputation in recomputations:
+        chosen = replace(quickest, recomputation=_constant(layouts, recomputation))
+        block = _block(dimensions, chosen, device, software)
+        pipeline = pipeline_of(dimensions, chosen, block, ends, device, software)
+        least = np.full(len(layouts), np.inf)
+        for stage in stages:
+            rows = np.flatnonzero(alone | (layouts.pipeline == 1.0) | (stage <= 1))
+            staged = replace(chosen, zero_stage=_constant(layouts, stage))
+            if len(rows) < len(layouts):
+                staged = staged.take(as_ints(rows))
+                its_block, its_pipeline = _taken(block, rows), _taken(pipeline, rows)
+            else:
+                its_block, its_pipeline = block, pipeline
+            replicas = data_parallel_of(dimensions, staged, its_block, its_pipeline, device, software)
+            least[rows] = np.minimum(least[rows], replicas.exchange_s + replicas.optimizer_s)
+        slots = layouts.micro_batches * pipeline.slowest_layers
+        step_s = slots * block.layer_s + layouts.micro_batches * pipeline.slowest_ends_s
+        step_s = step_s + pipeline.bubble_s + pipeline.transfer_s + software.fixed_s
+        step_s = step_s + np.where(np.isfinite(least), least, 0.0)
+        held = memory_of(dimensions, replace(smallest, recomputation=chosen.recomputation), device, software)
+        yield step_s * MARGIN, (held.activations + held.logits + states) * MARGIN
 
 
-def least_memory_bytes(
-    dimensions: Dimensions, prefixes: Layout, device: Device, software: Software, constraints: PlanConstraints
+def _least_states(
+    dimensions: Dimensions, layouts: Layout, device: Device, software: Software, constraints: PlanConstraints
 ) -> Floats:
-    """Bytes on each device that no completion of each prefix is below."""
-    split = _split(dimensions, prefixes, constraints)
-    plain = replace(prefixes, sequence_parallel=split, interleave=_least_interleaved(constraints, prefixes))
-    activations = np.full(len(prefixes), np.inf)
-    states = np.full(len(prefixes), np.inf)
-    logits = np.zeros(len(prefixes))
-    for recomputation in _allowed(constraints, "recomputations", RECOMPUTATIONS):
-        held = memory_of(dimensions, replace(plain, recomputation=_constant(plain, recomputation)), device, software)
-        activations, logits = np.minimum(activations, held.activations), held.logits
-    for stage in _allowed(constraints, "zero_stages", ZERO_STAGES):
-        held = memory_of(dimensions, replace(plain, zero_stage=_constant(plain, stage)), device, software)
-        states = np.minimum(states, held.weights + held.gradients + held.optimizer + held.buffers)
-    return (activations + states + logits) * MARGIN
+    """Weights, gradients, optimizer states and buffers at the stage that splits most; stage 3 has buffers of its own."""
+    allowed = _allowed(constraints)
+    tried = {max(allowed), max((stage for stage in allowed if stage < 3), default=max(allowed))}
+    found = np.full(len(layouts), np.inf)
+    for stage in sorted(tried):
+        held = memory_of(dimensions, replace(layouts, zero_stage=_constant(layouts, stage)), device, software)
+        found = np.minimum(found, held.weights + held.gradients + held.optimizer + held.buffers)
+    return found
 
 
-def _allowed(constraints: PlanConstraints, name: str, values: tuple[int, ...]) -> list[int]:
-    """Allowed values; all, where none is: such prefixes have no completions."""
-    return [value for value in values if constraints.allows(name, value)] or list(values)
+def _block(dimensions: Dimensions, layouts: Layout, device: Device, software: Software) -> Block:
+    """Times of one layer; computed once for rows that agree in all that it depends on."""
+    columns = (
+        layouts.tensor,
+        layouts.micro_batch,
+        layouts.context,
+        layouts.expert,
+        layouts.sequence_parallel,
+        layouts.devices_per_node,
+        layouts.devices,
+        layouts.node_link_bytes_per_s,
+        layouts.data,
+    )
+    key = np.zeros(len(layouts), dtype=np.int64)
+    for column in columns:
+        values, codes = np.unique(column, return_inverse=True)
+        key = key * len(values) + codes
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    return _taken(block_of(dimensions, layouts.take(as_ints(first)), device, software), which)
+
+
+def _taken(columns: Columns, rows: NDArray[np.int64]) -> Columns:
+    return type(columns)(**{each.name: getattr(columns, each.name)[rows] for each in fields(columns)})
+
+
+def _allowed(constraints: PlanConstraints) -> list[int]:
+    """Allowed ZeRO stages; all, where none is: such prefixes have no completions."""
+    return [stage for stage in ZERO_STAGES if constraints.allows("zero_stages", stage)] or list(ZERO_STAGES)
 
 
 def _stages(constraints: PlanConstraints) -> list[int]:
     """ZeRO stages of which the time differs: 1 and 2 exchange the same."""
-    allowed = _allowed(constraints, "zero_stages", ZERO_STAGES)
+    allowed = _allowed(constraints)
     return [stage for stage in allowed if not (stage == 2 and 1 in allowed)]
 
 
-def _constant(prefixes: Layout, value: float) -> Floats:
-    return np.broadcast_to(np.float64(value), len(prefixes))
+def _constant(layouts: Layout, value: float) -> Floats:
+    return np.broadcast_to(np.float64(value), len(layouts))
 
 
-def _split(dimensions: Dimensions, prefixes: Layout, constraints: PlanConstraints) -> Floats:
+def _split(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints) -> Floats:
     """Sequence parallelism where it is possible."""
-    possible = (prefixes.tensor > 1.0) & (np.mod(dimensions.sequence, prefixes.tensor) == 0.0)
+    possible = (layouts.tensor > 1.0) & (np.mod(dimensions.sequence, layouts.tensor) == 0.0)
     return (possible & constraints.allows("sequence_parallel", 1)).astype(np.float64)
 
 
-def _whole(prefixes: Layout) -> NDArray[np.bool_]:
-    """Prefixes that may be interleaved."""
-    return (prefixes.pipeline > 1.0) & (np.mod(prefixes.micro_batches, prefixes.pipeline) == 0.0)
+def _whole(layouts: Layout) -> NDArray[np.bool_]:
+    """Layouts that may be interleaved."""
+    return (layouts.pipeline > 1.0) & (np.mod(layouts.micro_batches, layouts.pipeline) == 0.0)
 
 
-def _most_interleaved(dimensions: Dimensions, prefixes: Layout, constraints: PlanConstraints) -> Floats:
-    """The largest interleaving of each prefix."""
-    found = np.ones(len(prefixes))
-    whole = _whole(prefixes)
-    for stages in np.unique(prefixes.pipeline[whole]).tolist():
+def _most_interleaved(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints) -> Floats:
+    """The largest interleaving of each layout."""
+    found = np.ones(len(layouts))
+    whole = _whole(layouts)
+    for stages in np.unique(layouts.pipeline[whole]).tolist():
         allowed = [v for v in divisors(int(dimensions.layers // stages)) if constraints.allows("interleave", v)]
-        found[whole & (prefixes.pipeline == stages)] = max(allowed, default=1)
+        found[whole & (layouts.pipeline == stages)] = max(allowed, default=1)
     return found
 
 
-def _least_interleaved(constraints: PlanConstraints, prefixes: Layout) -> Floats:
+def _least_interleaved(constraints: PlanConstraints, layouts: Layout) -> Floats:
     """Chunks a stage with the fewest micro-batches in flight: one, else the most."""
     if constraints.allows("interleave", 1):
-        return _constant(prefixes, 1.0)
-    return np.where(_whole(prefixes), float(max(constraints.interleave or (1,))), 1.0)
+        return _constant(layouts, 1.0)
+    return np.where(_whole(layouts), float(max(constraints.interleave or (1,))), 1.0)

@@ -1,15 +1,15 @@
 """The space of partitions of a transformer: every layout that can run, as prefixes and their completions.
 
 A prefix settles pool, nodes, batch, the degrees of tensor, pipeline, context, expert and data parallelism, the
-micro-batch and the number format. Its completions differ in recomputation, sequence parallelism, ZeRO stage and
-interleaving: what moves a lower bound by parts, not by factors. The rules of validity are those of ``rows``, and stages
+micro-batch, the number format and what is recomputed. Its completions differ in sequence parallelism, ZeRO stage and
+interleaving: what moves the bounds of time and memory little, or both in one direction. The rules of validity are those of ``rows``, and stages
 have equally many layers. Of switches that change nothing (sequence parallelism without tensor parallelism, ZeRO without
 replicas) one setting stands for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from nodewise.plugin import (
     Configurations,
     Exclusion,
+    Floats,
     Ints,
     PlanConstraints,
     PlanPool,
@@ -26,7 +27,6 @@ from nodewise.plugin import (
     SyncMode,
     as_floats,
     as_ints,
-    constant_ints,
     freeze,
 )
 from nodewise_partitioning.workload import Dimensions
@@ -48,6 +48,7 @@ FINAL: Final = frozenset(
         "batch_per_worker",
         "accumulation",
         "precision_index",
+        "recomputation",
     }
 )
 RECOMPUTATIONS: Final = (int(Recomputation.NONE), int(Recomputation.SELECTIVE), int(Recomputation.FULL))
@@ -57,7 +58,7 @@ PIPELINED_STAGES: Final = (0, 1)
 SHOWN_VALUES: Final = 8
 
 _ALONE, _REPLICATED, _PIPELINED = range(3)
-_COMPLETED: Final = ("recomputation", "sequence_parallel", "zero_stage", "interleave")
+_COMPLETED: Final = ("sequence_parallel", "zero_stage", "interleave")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,11 +98,19 @@ class PartitionSpace:
         What may be chosen.
     assumed_link_bytes_per_s : float
         Network of a node where nobody states it, for constraints that multiply it.
+    bounds : callable
+        Computes the columns of :meth:`lower_bound`.
     """
 
     final = FINAL
 
-    def __init__(self, dimensions: Dimensions, constraints: PlanConstraints, assumed_link_bytes_per_s: float) -> None:
+    def __init__(
+        self,
+        dimensions: Dimensions,
+        constraints: PlanConstraints,
+        assumed_link_bytes_per_s: float,
+        bounds: Callable[[PartitionSpace], Mapping[str, Floats]],
+    ) -> None:
         self._dimensions = dimensions
         self._constraints = constraints
         layers, tokens = int(dimensions.layers), int(dimensions.sequence)
@@ -138,17 +147,28 @@ class PartitionSpace:
         held = np.where(data * context == 1, _ALONE, np.where(pipeline == 1, _REPLICATED, _PIPELINED))
         stages, stage_kind = np.unique(pipeline, return_inverse=True)
         choices = (
-            _Choices.of([self._allowed("recomputations", RECOMPUTATIONS)], constant_ints(len(row), 0)),
             _Choices.of(self._switches(), np.where(tensor == 1, 2, even)),
             _Choices.of(self._zero_stages(), held),
             _Choices.of(self._interleaves(stages.tolist(), layers), 2 * stage_kind + (steps % pipeline == 0)),
         )
         sizes = np.prod([each.sizes() for each in choices], axis=0, dtype=np.int64)
         kept = np.flatnonzero(sizes)
-        self.prefixes = prefixes.take(as_ints(kept))
-        self.sizes: Ints = freeze(sizes[kept])
+        self.layouts = prefixes.take(as_ints(kept))
+        """Prefixes but for what is recomputed."""
+        self.recomputations = self._allowed("recomputations", RECOMPUTATIONS)
+        """What may be recomputed; the prefixes are all layouts with the first, then with the next."""
+        times = len(self.recomputations)
+        every = np.tile(np.arange(len(kept)), times)
+        recomputation = np.repeat(np.array(self.recomputations, dtype=np.int64), len(kept))
+        self.prefixes = self.layouts.take(as_ints(every)).replaced(recomputation=freeze(recomputation))
+        self.sizes: Ints = freeze(np.tile(sizes[kept], times))
         self.choices = {name: each.take(kept) for name, each in zip(_COMPLETED, choices)}
         self.exclusions = self._exclusions()
+        self._bounds = bounds
+
+    def lower_bound(self) -> Mapping[str, Floats]:
+        """Seconds and bytes that no completion of a prefix is below, and the memory that there is."""
+        return self._bounds(self)
 
     # --- prefixes
 
@@ -239,7 +259,7 @@ class PartitionSpace:
         number = np.arange(len(origin)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         columns = {}
         for name, choices in self.choices.items():
-            kinds = choices.kinds[origin]
+            kinds = choices.kinds[origin % max(len(self.layouts), 1)]
             number, place = np.divmod(number, choices.counts[kinds])
             columns[name] = freeze(choices.values[kinds, place])
         return self.prefixes.take(origin).replaced(**columns), as_ints(origin)

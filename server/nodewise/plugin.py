@@ -369,6 +369,13 @@ class PlanSpace(Protocol):
         """What the constraints allow and the model cannot do, such as degrees that divide nothing."""
         ...
 
+    def lower_bound(self) -> Mapping[str, Floats]:
+        """``step_s`` and ``memory_bytes`` that no completion of each prefix is below, and ``memory_capacity_bytes``.
+
+        Of the numbers as ``evaluate`` computes them, rounding included: the search compares exactly.
+        """
+        ...
+
     def completed(self, prefixes: Ints) -> tuple[Configurations, Ints]:
         """All completions of some prefixes, and the prefix of each. Pure; rows are fully resolved."""
         ...
@@ -389,13 +396,6 @@ class PlanningModel(Model, Protocol):
 
     def space(self, constraints: PlanConstraints) -> PlanSpace:
         """The space within the constraints, in an order that the constraints alone decide; it may be empty."""
-        ...
-
-    def lower_bound(self, prefixes: Configurations, constraints: PlanConstraints) -> Mapping[str, Floats]:
-        """``step_s`` and ``memory_bytes`` that no completion of each prefix is below, and ``memory_capacity_bytes``.
-
-        Of the numbers as ``evaluate`` computes them, rounding included: the search compares exactly.
-        """
         ...
 
     def evaluate(self, chunk: Configurations, columns: Sequence[str]) -> Mapping[str, Floats]:

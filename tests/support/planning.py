@@ -97,7 +97,7 @@ class TableModel:
         rows = as_ints(np.flatnonzero(np.isin(self.table.origin, prefixes)))
         return self.table.rows.take(rows), self.table.origin[rows]
 
-    def lower_bound(self, prefixes: Configurations, constraints: PlanConstraints) -> Any:
+    def lower_bound(self) -> Any:
         found = {
             "step_s": as_floats(self.table.bound_s),
             "memory_bytes": as_floats(self.table.bound_memory),

@@ -93,7 +93,7 @@ class AskedModel:
             raise self._invalid("space", f"a prefix must settle {missing[0]}")
         if len(prefixes) and (min(prefixes.workers.min(), prefixes.nodes.min(), prefixes.global_batch.min()) < 1):
             raise self._invalid("space", "a prefix has no workers, nodes or global batch")
-        bounds = self._values("lower_bound", lambda: self._model.lower_bound(prefixes, constraints), len(prefixes))
+        bounds = self._values("lower_bound", space.lower_bound, len(prefixes))
         return AskedSpace(self, space, prefixes, sizes.astype(np.int64), bounds, constraints)
 
     def evaluate(self, chunk: Configurations, constraints: PlanConstraints) -> Values:

@@ -183,9 +183,12 @@ class _Search:
         for limit in goal.limits(prefixes, bounds.step_s):
             self._hopeless |= limit.values > limit.most
         self._unfit = np.zeros(len(prefixes), dtype=bool) if goal.by_excess else ~bounds.fits()
+        self._points = _points(prefixes, bounds)
         self._order = np.arange(len(prefixes))
         if how.prune:
-            self._order = np.lexsort(tuple(self._keys[::-1]))
+            kept = np.flatnonzero(~self._unfit & ~self._hopeless if self._frontier is None else ~self._unfit)
+            self._order = kept[np.argsort(self._keys[0][kept], kind="stable")]
+            self.skipped = space.total - int(space.sizes[kept].sum())
 
     def chunks(self) -> Iterator[Ints]:
         """Prefixes to look at, as many as make a chunk; what is found meanwhile cuts what comes later."""
@@ -226,9 +229,7 @@ class _Search:
         if self._frontier is not None:
             others = np.flatnonzero(fits & ~useful)
             if len(others):
-                few = prefixes[others]
-                bounds = self._space.bounds.take(few)
-                useful[others] = ~self._frontier.dominated(_points(self._space.prefixes.take(few), bounds))
+                useful[others] = ~self._frontier.dominated(self._points.take(prefixes[others]))
         return useful
 
     def look_at(self, prefixes: Ints) -> None:
