@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Floats, PlanConstraints, as_ints
+from nodewise.plugin import Floats, Ints, PlanConstraints, as_ints
 from nodewise_partitioning.block import Block, block_of
 from nodewise_partitioning.data_parallel import data_parallel_of
 from nodewise_partitioning.hardware import Device
@@ -36,6 +36,8 @@ __all__ = ["least_of"]
 
 MARGIN: Final = 1.0 - 1e-12
 """Rounding of some hundred operations."""
+MOST_CODES: Final = 1 << 16
+"""Largest value that stands for itself in a key."""
 
 
 def least_of(
@@ -48,19 +50,16 @@ def least_of(
 ) -> Iterator[tuple[Floats, Floats]]:
     """Seconds of a step and bytes on each device that no completion is below, for each way to recompute in turn."""
     split = _split(dimensions, layouts, constraints)
-    quickest = replace(
-        layouts, sequence_parallel=split, interleave=_most_interleaved(dimensions, layouts, constraints)
-    )
-    smallest = replace(
-        layouts, sequence_parallel=split, interleave=_least_interleaved(constraints, layouts)
-    )
+    quickest = replace(layouts, sequence_parallel=split, interleave=_most_interleaved(dimensions, layouts, constraints))
+    smallest = replace(layouts, sequence_parallel=split, interleave=_least_interleaved(constraints, layouts))
     states = _least_states(dimensions, smallest, device, software, constraints)
     ends = ends_of(dimensions, quickest, device, software)
+    alike, kinds = _alike(quickest)
     stages = _stages(constraints)
     alone = layouts.data * layouts.context == 1.0
     for recomputation in recomputations:
         chosen = replace(quickest, recomputation=_constant(layouts, recomputation))
-        block = _block(dimensions, chosen, device, software)
+        block = _taken(block_of(dimensions, chosen.take(alike), device, software), kinds)
         pipeline = pipeline_of(dimensions, chosen, block, ends, device, software)
         least = np.full(len(layouts), np.inf)
         for stage in stages:
@@ -94,25 +93,30 @@ def _least_states(
     return found
 
 
-def _block(dimensions: Dimensions, layouts: Layout, device: Device, software: Software) -> Block:
-    """Times of one layer; computed once for rows that agree in all that it depends on."""
-    columns = (
+def _alike(layouts: Layout) -> tuple[Ints, Ints]:
+    """Rows of which a layer takes the same: one of each kind, and the kind of every row."""
+    key = np.zeros(len(layouts), dtype=np.int64)
+    size = 1.0
+    for column in (
         layouts.tensor,
-        layouts.micro_batch,
         layouts.context,
         layouts.expert,
         layouts.sequence_parallel,
+        layouts.micro_batch,
         layouts.devices_per_node,
-        layouts.devices,
         layouts.node_link_bytes_per_s,
-        layouts.data,
-    )
-    key = np.zeros(len(layouts), dtype=np.int64)
-    for column in columns:
-        values, codes = np.unique(column, return_inverse=True)
-        key = key * len(values) + codes
+    ):
+        codes = column.astype(np.int64)
+        most = int(codes.max(initial=0)) + 1
+        if most > MOST_CODES or (codes != column).any():
+            values, codes = np.unique(column, return_inverse=True)
+            most = len(values)
+        size *= most
+        if size > 2.0**62:  # no sum of products any more: every row is of a kind of its own
+            return as_ints(np.arange(len(layouts))), as_ints(np.arange(len(layouts)))
+        key = key * most + codes
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    return _taken(block_of(dimensions, layouts.take(as_ints(first)), device, software), which)
+    return as_ints(first), as_ints(which)
 
 
 def _taken(columns: Columns, rows: NDArray[np.int64]) -> Columns:

@@ -252,17 +252,18 @@ class PartitionSpace:
             found += [plain, every]
         return found
 
-    def completed(self, prefixes: Ints) -> tuple[Configurations, Ints]:
-        """All completions of some prefixes, and the prefix of each."""
+    def completed(self, prefixes: Ints) -> Configurations:
+        """All completions of some prefixes, one prefix after the other."""
         sizes = self.sizes[prefixes]
         origin = np.repeat(prefixes, sizes)
+        layout = origin % max(len(self.layouts), 1)
         number = np.arange(len(origin)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         columns = {}
         for name, choices in self.choices.items():
-            kinds = choices.kinds[origin % max(len(self.layouts), 1)]
+            kinds = choices.kinds[layout]
             number, place = np.divmod(number, choices.counts[kinds])
             columns[name] = freeze(choices.values[kinds, place])
-        return self.prefixes.take(origin).replaced(**columns), as_ints(origin)
+        return self.prefixes.take(origin).replaced(**columns)
 
     # --- what is not in it
 

@@ -376,8 +376,8 @@ class PlanSpace(Protocol):
         """
         ...
 
-    def completed(self, prefixes: Ints) -> tuple[Configurations, Ints]:
-        """All completions of some prefixes, and the prefix of each. Pure; rows are fully resolved."""
+    def completed(self, prefixes: Ints) -> Configurations:
+        """All completions of some prefixes: those of the first, then those of the next. Pure; rows are resolved."""
         ...
 
 

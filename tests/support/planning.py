@@ -94,8 +94,8 @@ class TableModel:
     def completed(self, prefixes: np.ndarray[Any, Any]) -> Any:
         if "completed" in self.wrong:
             return self.wrong["completed"]
-        rows = as_ints(np.flatnonzero(np.isin(self.table.origin, prefixes)))
-        return self.table.rows.take(rows), self.table.origin[rows]
+        rows = [np.flatnonzero(self.table.origin == prefix) for prefix in prefixes.tolist()]
+        return self.table.rows.take(as_ints(np.concatenate([np.zeros(0, dtype=np.int64), *rows])))
 
     def lower_bound(self) -> Any:
         found = {

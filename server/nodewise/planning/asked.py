@@ -106,20 +106,12 @@ class AskedModel:
         names = tuple(self._called("memory_terms", lambda: self._model.memory_terms))
         return self._columns("evaluate", lambda: self._model.evaluate(rows, names), names, len(rows))
 
-    def completed(self, space: PlanSpace, prefixes: Ints, sizes: Ints) -> tuple[Configurations, Ints]:
-        """Completions of some prefixes, and the prefix of each."""
-        answer: Any = self._called("completed", lambda: space.completed(prefixes))
-        if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Configurations):
-            raise self._invalid("completed", "it is no pair of Configurations and prefixes")
-        rows, origin = answer
-        if not _is_column(origin, len(rows), "iu"):
-            raise self._invalid("completed", "it has no prefix for every row")
-        known = bool(len(origin) == 0 or (origin.min() >= 0 and origin.max() < len(sizes)))
-        expected = np.zeros(len(sizes), dtype=np.int64)
-        expected[prefixes] = sizes[prefixes]
-        if not known or (np.bincount(origin, minlength=len(sizes)) != expected).any():
-            raise self._invalid("completed", "it is not as many rows as the sizes of the prefixes say")
-        return rows, origin
+    def completed(self, space: PlanSpace, prefixes: Ints, count: int) -> Configurations:
+        """Completions of some prefixes."""
+        rows: Any = self._called("completed", lambda: space.completed(prefixes))
+        if not isinstance(rows, Configurations) or len(rows) != count:
+            raise self._invalid("completed", "it is not as many Configurations as the sizes of the prefixes say")
+        return rows
 
     def unsound(self, problem: str) -> NodewiseError:
         """That a bound does not hold."""
@@ -194,7 +186,9 @@ class AskedSpace:
         NodewiseError
             ESTIMATOR_INVALID_RESULT, also where a completion is below the bound of its prefix.
         """
-        rows, origin = self._model.completed(self._space, prefixes, self.sizes)
+        sizes = self.sizes[prefixes]
+        origin = np.repeat(prefixes, sizes)
+        rows = self._model.completed(self._space, prefixes, len(origin))
         values = self._model.evaluate(rows, self._constraints)
         for name in ("step_s", "memory_bytes"):
             bound, found = getattr(self.bounds, name), getattr(values, name)

@@ -32,6 +32,10 @@ CHUNK_ROWS: Final = 32768
 """Completions evaluated at a time: at first few, for a good row to prune with; then as many as a core's cache takes."""
 
 
+FIRST_PREFIXES: Final = 512
+"""Prefixes that are visited for the best before the order is the frontier's: its corners prune more than its one end."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
     """How to search.
@@ -187,8 +191,18 @@ class _Search:
         self._order = np.arange(len(prefixes))
         if how.prune:
             kept = np.flatnonzero(~self._unfit & ~self._hopeless if self._frontier is None else ~self._unfit)
-            self._order = kept[np.argsort(self._keys[0][kept], kind="stable")]
+            self._order = self._ordered(kept)
             self.skipped = space.total - int(space.sizes[kept].sum())
+
+    def _ordered(self, prefixes: Ints) -> Ints:
+        """The most promising first: for the best by its first key, for the frontier after that by the product of bounds."""
+        order = prefixes[np.argsort(self._keys[0][prefixes], kind="stable")]
+        if self._frontier is None:
+            return order
+        rest = order[FIRST_PREFIXES:]
+        points = self._points.take(rest)
+        product = points.time * points.devices * np.maximum(points.memory, 1.0)
+        return np.concatenate((order[:FIRST_PREFIXES], rest[np.argsort(product, kind="stable")]))
 
     def chunks(self) -> Iterator[Ints]:
         """Prefixes to look at, as many as make a chunk; what is found meanwhile cuts what comes later."""
