@@ -1,0 +1,1 @@
+"""Partitioned transformers: step time and memory from facts, corrected by what was observed."""

@@ -1,0 +1,166 @@
+"""Time of one layer for one micro-batch: it depends on how a layer is split, never on pipeline or data parallelism.
+
+    products      C = sum of F_i / (peak x efficiency) + ramp, each matrix product F_i of the layer
+    operators     E = (c_r x T h / sp + c_f x T f / t + c_s x b a s^2 / t) x bytes / memory bandwidth
+    collectives   A = all-reduce of T h values over the tensor-parallel ranks
+    device        D = 4 (C + E) + 6 A with full recomputation, 3 (C + E) + 4 A without, + scores again if selective
+    host          H = time to launch a layer's kernels and collectives
+    layer         (D^p + H^p)^(1/p)
+
+T = b s / c tokens. The backward pass takes twice the forward one; recomputation runs the forward one again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Floats, Recomputation
+from nodewise_partitioning.hardware import Device
+from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.links import Group, all_reduce_s, group_of
+from nodewise_partitioning.software import Software
+from nodewise_partitioning.workload import Dimensions
+
+__all__ = ["Block", "block_of", "soft_maximum"]
+
+PASSES_WITHOUT: Final = 3.0
+PASSES_FULL: Final = 4.0
+"""Forward passes that a layer's work amounts to: backward counts as two, full recomputation adds one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Seconds of one layer and micro-batch on one device; ``compute_s`` to ``expert_s`` are the device's own time.
+
+    Attributes
+    ----------
+    compute_s, tensor_s, context_s, expert_s : float
+        Kernels; exposed collectives of tensor, context and expert parallelism.
+    layer_s : float
+        All of it, the host's launches included.
+    backward_s : float
+        Part of ``layer_s`` in the backward pass, recomputation included.
+    """
+
+    compute_s: Floats
+    tensor_s: Floats
+    context_s: Floats
+    expert_s: Floats
+    layer_s: Floats
+    backward_s: Floats
+
+
+def soft_maximum(first: Floats, second: Floats, order: float) -> Floats:
+    """The p-norm of two times of at least 0: the larger of both, or up to 2^(1/p) times it where they are equal."""
+    larger = np.maximum(first, second)
+    ratio = np.minimum(first, second) / np.maximum(larger, 1e-300)
+    return larger * (1.0 + ratio**order) ** (1.0 / order)
+
+
+def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Block:
+    """Time of one layer of every row."""
+    recomputed = layout.recomputation == Recomputation.FULL
+    selective = layout.recomputation == Recomputation.SELECTIVE
+    tokens = layout.micro_batch * dimensions.sequence / layout.context
+    core, scores = _attention(dimensions, layout, device, software)
+    forward = _products(dimensions, layout, tokens, device, software) + core
+    forward += _operators(dimensions, layout, tokens, device, software) + scores
+    passes = np.where(recomputed, PASSES_FULL, PASSES_WITHOUT)
+    compute = passes * forward + selective * (core + scores)
+    tensor_group = group_of(layout, layout.tensor, np.ones(len(layout)))
+    activation = device.element_bytes * tokens * dimensions.hidden
+    collectives = np.where(recomputed, 6.0, 4.0)
+    tensor = (
+        collectives
+        * software.tensor_collective_factor
+        * _all_reduce(activation, tensor_group, device, software, layout)
+    )
+    context = _context(dimensions, layout, tokens, core, device, software) * passes
+    expert = _expert(dimensions, layout, activation, device, software) * np.where(recomputed, 3.0, 2.0)
+    host = _host(dimensions, layout, software) * passes / PASSES_FULL
+    host += collectives * software.host_collective_s * (layout.tensor > 1.0)
+    busy = compute + tensor + context + expert
+    layer = soft_maximum(busy, host, software.host_order)
+    return Block(compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes))
+
+
+def _all_reduce(size: Floats, group: Group, device: Device, software: Software, layout: Layout) -> Floats:
+    return all_reduce_s(size, group, device, software, layout, software.network_tensor_efficiency)
+
+
+def _products(dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software) -> Floats:
+    """Forward matrix products of a layer but those of attention itself; every expert on the device has its own."""
+    attention = 2.0 * tokens * dimensions.attention_parameters / layout.tensor
+    per_token = dimensions.feed_forward_parameters * dimensions.experts_per_token
+    feed_forward = 2.0 * tokens * per_token / layout.tensor
+    held = max(dimensions.experts, 1.0) / layout.expert
+    launches = 2.0 + dimensions.matrices * held
+    return (attention + feed_forward) / (
+        device.flops_per_s * software.gemm_efficiency
+    ) + launches * software.gemm_ramp_s
+
+
+def _attention(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> tuple[Floats, Floats]:
+    """Forward seconds of attention's two batched products, and of the passes over its scores."""
+    split = layout.tensor * layout.context
+    flops = 4.0 * layout.micro_batch * dimensions.sequence**2 * dimensions.hidden / split
+    narrow = 1.0 + software.half_head_size / dimensions.head_size
+    if software.flash_attention:
+        flops = 0.5 * flops
+    core = flops * narrow / (device.flops_per_s * software.attention_efficiency) + 2.0 * software.gemm_ramp_s
+    if software.flash_attention:
+        return core, np.zeros(len(layout))
+    stored = layout.micro_batch * dimensions.heads * dimensions.sequence**2 / split
+    return core, software.score_passes * stored * device.element_bytes / _memory(device, software)
+
+
+def _operators(dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software) -> Floats:
+    """Forward seconds of norms, residuals and activations: bound by the memory's bandwidth."""
+    split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
+    inner = dimensions.feed_forward * dimensions.experts_per_token
+    values = software.replicated_passes * dimensions.hidden / split
+    values = values + software.feed_forward_passes * inner / layout.tensor
+    seconds: Floats = tokens * values * device.element_bytes / _memory(device, software)
+    return seconds
+
+
+def _memory(device: Device, software: Software) -> float:
+    return device.memory_bytes_per_s * software.memory_efficiency
+
+
+def _host(dimensions: Dimensions, layout: Layout, software: Software) -> Floats:
+    """Seconds to launch a fully recomputed layer; without the fused softmax there are more kernels to launch."""
+    batches = layout.micro_batch * dimensions.heads / layout.tensor
+    unfused = (np.mod(batches, software.fused_softmax_group) != 0.0) & (not software.flash_attention)
+    return software.host_layer_s + software.unfused_softmax_s * unfused
+
+
+def _context(
+    dimensions: Dimensions, layout: Layout, tokens: Floats, core: Floats, device: Device, software: Software
+) -> Floats:
+    """Exposed seconds per pass of ring attention: keys and values travel while the block before is worked on."""
+    if not np.any(layout.context > 1.0):
+        return np.zeros(len(layout))
+    group = group_of(layout, layout.context, layout.tensor)
+    share = dimensions.key_value_heads / dimensions.heads
+    size = 2.0 * device.element_bytes * tokens * dimensions.hidden * share / layout.tensor
+    adapter = layout.node_link_bytes_per_s * group.share * software.network_efficiency
+    rate = np.where(group.nodes > 1.0, adapter, device.link_bytes_per_s * software.replica_link_efficiency)
+    return (layout.context - 1.0) * np.maximum(size / rate - core / layout.context, 0.0)
+
+
+def _expert(dimensions: Dimensions, layout: Layout, activation: Floats, device: Device, software: Software) -> Floats:
+    """Seconds of the two all-to-alls of a layer that bring tokens to their experts and back."""
+    if not dimensions.experts or not np.any(layout.expert > 1.0):
+        return np.zeros(len(layout))
+    group = group_of(layout, layout.expert, layout.tensor * layout.context)
+    split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
+    size = activation * dimensions.experts_per_token / split
+    inside = device.link_bytes_per_s * software.replica_link_efficiency
+    across = layout.node_link_bytes_per_s * group.share * software.network_efficiency
+    leaving = (group.nodes - 1.0) / group.nodes
+    staying = (layout.expert - 1.0) / layout.expert - leaving
+    return 2.0 * size * (np.maximum(staying, 0.0) / inside + leaving / across)

@@ -1,0 +1,116 @@
+"""Correcting a software stack's numbers by runs that were measured.
+
+    minimise  sum of rho( (ln predicted - ln measured) / noise ) + sum of ( ln(x / default) / deviation )^2
+
+over the numbers x of :data:`FIELDS` within their bounds; rho(z) is the soft absolute value 2 (sqrt(1 + z^2) - 1), so
+that a run that something disturbed pulls with bounded force. A number that the runs do not identify stays where it was:
+its prior holds it, and it is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from nodewise.plugin import Floats
+from nodewise_partitioning.hardware import Device
+from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.software import FIELDS, Software
+from nodewise_partitioning.step import step_parts_s
+from nodewise_partitioning.workload import Dimensions
+
+__all__ = ["Calibrated", "Runs", "calibrated"]
+
+NOISE: Final = 0.08
+"""Deviation of ln(step) that these equations leave where they fit: between repeated runs, kernels and shapes."""
+
+IDENTIFIED_SHARE: Final = 0.9
+"""A number whose deviation the runs leave above this share of its prior's is not identified by them."""
+
+LARGEST_CORRECTION: Final = 4.0
+"""Prior deviations that a number moves at most: beyond, the runs contradict the equations, not a number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Runs:
+    """Measured steps of one model on one device; ``weight`` is what one of them counts."""
+
+    dimensions: Dimensions
+    layout: Layout
+    device: Device
+    step_s: Floats
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibrated:
+    """Numbers that agree with measured runs.
+
+    Attributes
+    ----------
+    software : Software
+        The corrected stack.
+    runs : int
+        Runs that it rests on; 0 = none, the defaults hold.
+    kept : tuple of str
+        Numbers that no run identified: they are what they were before.
+    log_residuals : float
+        ln(predicted / measured) of every run under the corrected stack.
+    """
+
+    software: Software
+    runs: int = 0
+    kept: tuple[str, ...] = tuple(each.name for each in FIELDS)
+    log_residuals: Floats = field(default_factory=lambda: np.zeros(0))
+
+
+def calibrated(software: Software, runs: Sequence[Runs], *, widened: float = 1.0, noise: float = NOISE) -> Calibrated:
+    """Correct a stack's numbers by runs.
+
+    Parameters
+    ----------
+    widened : float
+        Factor on the deviations of all priors.
+    noise : float
+        Deviation of ln(step) of one run.
+    """
+    if not runs:
+        return Calibrated(software)
+    start = np.log(software.vector())
+    deviation = widened * np.array([each.log_deviation for each in FIELDS])
+    lower = np.maximum((np.log([each.lower for each in FIELDS]) - start) / deviation, -LARGEST_CORRECTION)
+    upper = np.minimum((np.log([each.upper for each in FIELDS]) - start) / deviation, LARGEST_CORRECTION)
+
+    weights = np.sqrt(np.concatenate([np.full(len(each.step_s), each.weight) for each in runs]))
+
+    def stack(moved: Floats) -> Software:
+        return software.corrected(tuple(np.exp(start + deviation * moved).tolist()))
+
+    def residuals(moved: Floats) -> Floats:
+        misfit = _log_residuals(stack(moved), runs) / noise
+        return np.concatenate((weights * _softened(misfit), moved))
+
+    # A default on its bound leaves the optimizer no room to begin with.
+    begin = np.clip(np.zeros(len(FIELDS)), lower + 1e-6, np.maximum(upper - 1e-6, lower + 2e-6))
+    found = least_squares(residuals, begin, bounds=(lower, np.maximum(upper, lower + 1e-5)), method="trf")
+    rows = sum(len(each.step_s) for each in runs)
+    slopes = np.asarray(found.jac)
+    remaining = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
+    kept = tuple(each.name for each, left in zip(FIELDS, remaining, strict=True) if left > IDENTIFIED_SHARE)
+    best = stack(found.x)
+    return Calibrated(best, rows, kept, _log_residuals(best, runs))
+
+
+def _softened(misfit: Floats) -> Floats:
+    """Residuals whose squares are the soft absolute value: only these, not the priors, are to be robust."""
+    square = 2.0 * (np.sqrt(1.0 + misfit**2) - 1.0)
+    return np.asarray(np.sign(misfit) * np.sqrt(square))
+
+
+def _log_residuals(software: Software, runs: Sequence[Runs]) -> Floats:
+    parts = [step_parts_s(each.dimensions, each.layout, each.device, software).sum(axis=0) for each in runs]
+    return np.asarray(np.log(np.concatenate(parts) / np.concatenate([each.step_s for each in runs])))

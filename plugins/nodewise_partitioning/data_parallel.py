@@ -1,0 +1,93 @@
+"""What data-parallel replicas exchange, and how much of it a step waits for.
+
+    stage 0         all-reduce of gradients
+    stages 1 and 2  reduce-scatter of gradients, all-gather of parameters: the same bytes where both have one format
+    stage 3         parameters gathered before the forward and before the backward pass of every micro-batch, gradients
+                    reduce-scattered: 1.5 times the bytes of stage 0 with one micro-batch
+
+Parameters of stage 3 travel while the layers before are computed: a micro-batch takes the longer of both. Where the
+stack overlaps gradients, they travel during the last micro-batch's backward pass, all but those of its last layer.
+
+Source: S. Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodewise.plugin import Floats
+from nodewise_partitioning.block import Block
+from nodewise_partitioning.hardware import Device
+from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.links import Group, all_reduce_s, group_of, ring_s
+from nodewise_partitioning.pipeline import Pipeline, most_layers
+from nodewise_partitioning.software import Software
+from nodewise_partitioning.workload import Dimensions
+
+__all__ = ["DataParallel", "data_parallel_of", "held_parameters"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DataParallel:
+    """Seconds per step: exposed exchange, and the optimizer's update."""
+
+    exchange_s: Floats
+    optimizer_s: Floats
+
+
+def held_parameters(dimensions: Dimensions, layout: Layout) -> tuple[Floats, Floats]:
+    """Parameters on a device of the fullest stage before any is split over replicas: shared ones, and experts'."""
+    layers = most_layers(dimensions, layout)
+    dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
+    embedding = dimensions.padded_vocabulary(layout.tensor) / layout.tensor + dimensions.sequence
+    shared = layers * (dense + dimensions.replicated_parameters) + dimensions.hidden * embedding
+    return shared, layers * experts
+
+
+def data_parallel_of(
+    dimensions: Dimensions, layout: Layout, block: Block, pipeline: Pipeline, device: Device, software: Software
+) -> DataParallel:
+    """Exchange and update of every row."""
+    shared, experts = held_parameters(dimensions, layout)
+    replicas = layout.data * layout.context
+    group = group_of(layout, replicas, layout.tensor)
+    whole = _exchanged(shared, group, device, software, layout)
+    if dimensions.experts:
+        holders = replicas / layout.expert
+        expert_group = group_of(layout, np.maximum(holders, 1.0), layout.tensor * layout.expert)
+        whole = whole + _exchanged(experts, expert_group, device, software, layout)
+    exposed = _exposed(whole, layout, block, dimensions) if software.overlaps_gradients else whole
+    exposed = np.where(
+        layout.zero_stage >= 3.0, _gathered(shared + experts, group, layout, pipeline, device, software), exposed
+    )
+    parameters = (shared + experts) / np.where(layout.zero_stage >= 1.0, replicas, 1.0)
+    memory = device.memory_bytes_per_s * software.memory_efficiency
+    return DataParallel(exposed, software.optimizer_bytes * parameters / memory)
+
+
+def _exchanged(parameters: Floats, group: Group, device: Device, software: Software, layout: Layout) -> Floats:
+    """An all-reduce of gradients, or a reduce-scatter of them with an all-gather of parameters."""
+    split = layout.zero_stage >= 1.0
+    gradients = software.exchanged_gradient_bytes
+    average = 0.5 * (gradients + software.weight_bytes)
+    size = parameters * np.where(split, average, gradients)
+    return all_reduce_s(size, group, device, software, layout, software.network_efficiency)
+
+
+def _exposed(whole: Floats, layout: Layout, block: Block, dimensions: Dimensions) -> Floats:
+    """What remains of an exchange that starts with the last micro-batch's backward pass."""
+    layers = most_layers(dimensions, layout)
+    last = whole / layers
+    backward = (layers - 1.0) * block.backward_s
+    return last + np.maximum(whole - last - backward, 0.0)
+
+
+def _gathered(
+    parameters: Floats, group: Group, layout: Layout, pipeline: Pipeline, device: Device, software: Software
+) -> Floats:
+    """Stage 3: what the gathers and reductions of a micro-batch take beyond its computation."""
+    size = parameters * (2.0 * software.weight_bytes + software.exchanged_gradient_bytes)
+    moved = ring_s(size, group, device, layout, software.gather_efficiency)
+    return layout.micro_batches * np.maximum(moved - pipeline.slowest_s, 0.0)

@@ -1,0 +1,221 @@
+"""The estimator: reads dimensions and runs, corrects the software stack by them, and makes the model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import (
+    Assessment,
+    Catalogue,
+    Context,
+    Corpus,
+    Model,
+    Network,
+    NodewiseError,
+    Notice,
+    Observations,
+    Prior,
+    Profile,
+    Query,
+    Reason,
+    Refusal,
+    Transformer,
+    catalogue_key,
+)
+from nodewise_partitioning.calibration import Calibrated, Runs, calibrated
+from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
+from nodewise_partitioning.model import Knowledge, PartitioningModel
+from nodewise_partitioning.rows import asked_of
+from nodewise_partitioning.software import stack_of
+from nodewise_partitioning.workload import Dimensions
+
+__all__ = ["Lesson", "PartitioningEstimator"]
+
+NAME: Final = "partitioning"
+
+FACTS_ALONE: Final = 0.1
+RUNS_OF_OTHERS: Final = 0.4
+OWN_RUNS: Final = 0.6
+"""Strength of evidence: dimensions and data sheets; runs of other models on the same stack; runs of the job itself."""
+
+LOG_SPREAD: Final = 0.10
+"""Deviation of ln(step) on A100 with the default numbers: nine of ten published runs lie within 17 %."""
+OTHER_LOG_SPREAD: Final = 0.25
+"""On a device, or with a framework, that no run of the defaults had."""
+KNOWN_DEVICE: Final = "a100"
+LEAST_LOG_SPREAD: Final = 0.05
+PRIOR_RUNS: Final = 8.0
+"""Runs that the defaults' spread counts for beside those of a calibration."""
+
+EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {FACTS_ALONE: 0.08, RUNS_OF_OTHERS: 0.06, OWN_RUNS: 0.05}
+"""Mean |ln(predicted / measured)| by strength (docs/estimators/partitioning.md); facts alone on other devices: more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lesson:
+    """Runs of one job, with the facts that make them readable."""
+
+    transformer: Transformer
+    network: Network
+    framework: str
+    number_format: str
+    observations: Observations
+
+
+class PartitioningEstimator:
+    """Closed-form step times of partitioned transformers, corrected by measured runs."""
+
+    def learn(self, corpus: Corpus) -> Prior:
+        """Keep the runs of all transformers: which numbers they correct depends on the catalogue.
+
+        Raises
+        ------
+        NodewiseError
+            EVIDENCE_MISSING: no job of the corpus has both.
+        """
+        profiles = sorted((each for each in corpus if _lesson_of(each)), key=lambda each: each.digest)
+        if not profiles:
+            raise NodewiseError(Reason.EVIDENCE_MISSING, "no measured run of a transformer of known dimensions")
+        lessons = tuple(lesson for lesson in map(_lesson_of, profiles) if lesson is not None)
+        content = json.dumps([each.digest for each in profiles]).encode()
+        runs = sum(len(lesson.observations) for lesson in lessons)
+        return Prior(
+            prior_id=f"{NAME}-{hashlib.sha256(content).hexdigest()[:16]}",
+            estimator=NAME,
+            sources=(f"{runs} runs of {len(lessons)} transformers",),
+            content=lessons,
+        )
+
+    def assess(self, profile: Profile, query: Query) -> Assessment:
+        """Say whether the dimensions are known and a row is a partition of the model."""
+        transformer = profile.workload.transformer
+        if transformer is None:
+            return Assessment(refusal=_NO_DIMENSIONS)
+        asked = asked_of(query.configurations, Dimensions.of(transformer), profile.network)
+        if not len(asked.rows):
+            nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about")
+            return Assessment(refusal=asked.refusals[0].refusal if asked.refusals else nothing)
+        own = len(profile.observations)
+        strength = OWN_RUNS if own else FACTS_ALONE
+        words = [f"dimensions of a transformer ({transformer.layers} layers of {transformer.hidden_size})"]
+        if own:
+            words.append(f"{own} measured run{'s' if own > 1 else ''}")
+        return Assessment(evidence=tuple(words), strength=strength, expected_log_error=EXPECTED_LOG_ERROR[strength])
+
+    def fit(self, profile: Profile, context: Context) -> Model:
+        """Correct the stack by the runs of other transformers, then by the job's own."""
+        workload = profile.workload
+        transformer = workload.transformer
+        if transformer is None:
+            raise NodewiseError(_NO_DIMENSIONS.reason, _NO_DIMENSIONS.message)
+        framework, number_format = workload.framework or "", workload.precision or DEFAULT_FORMAT
+        stack, known = stack_of(framework, number_format)
+        prior = context.prior
+        lessons = prior.content if prior is not None and isinstance(prior.content, tuple) else ()
+        learned = _learned(lessons, framework, number_format, _Held(context.catalogue.digest, context.catalogue))
+        own = _lesson_of(profile)
+        found = learned.calibration
+        devices = set(learned.devices)
+        if own is not None:
+            runs = _runs_of(own, context.catalogue)
+            found = calibrated(stack.corrected(found.software.vector()), runs) if runs else found
+            devices |= {catalogue_key(each.device.name) for each in runs}
+        knowledge = Knowledge(
+            dimensions=Dimensions.of(transformer),
+            network=profile.network,
+            catalogue=context.catalogue,
+            framework=framework,
+            number_format=number_format,
+            numbers=found.software.vector(),
+            log_spreads=_spreads(found, devices, known=known or not framework),
+        )
+        return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)))
+
+
+def _lesson_of(profile: Profile) -> Lesson | None:
+    transformer = profile.workload.transformer
+    if transformer is None or not len(profile.observations):
+        return None
+    return Lesson(
+        transformer,
+        profile.network,
+        profile.workload.framework or "",
+        profile.workload.precision or DEFAULT_FORMAT,
+        profile.observations,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Learned:
+    """What the runs of other jobs taught, and the devices that they were on."""
+
+    calibration: Calibrated
+    devices: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A catalogue as a key: two of the same digest are alike."""
+
+    digest: str
+    catalogue: Catalogue = field(compare=False)
+
+
+@lru_cache(maxsize=32)
+def _learned(lessons: tuple[Lesson, ...], framework: str, number_format: str, held: _Held) -> _Learned:
+    """What the lessons of the same software stack teach."""
+    stack, _ = stack_of(framework, number_format)
+    of_stack = [each for each in lessons if stack_of(each.framework, number_format)[0].framework == stack.framework]
+    runs = [run for lesson in of_stack for run in _runs_of(lesson, held.catalogue)]
+    devices = frozenset(catalogue_key(each.device.name) for each in runs)
+    return _Learned(calibrated(stack, runs), devices)
+
+
+def _runs_of(lesson: Lesson, catalogue: Catalogue) -> Sequence[Runs]:
+    """The runs that the equations can read, by device and number format."""
+    dimensions = Dimensions.of(lesson.transformer)
+    configurations = lesson.observations.configurations
+    asked = asked_of(configurations, dimensions, lesson.network)
+    measured = lesson.observations.steps_per_s[asked.rows]
+    names = np.array(configurations.device_names(), dtype=object)[asked.rows]
+    formats = np.array([configurations.precisions[index] for index in configurations.precision_index[asked.rows]])
+    runs = []
+    for name in sorted(set(names.tolist())):
+        for number_format in sorted(set(formats.tolist())):
+            rows = np.flatnonzero((names == name) & (formats == number_format) & (measured > 0.0))
+            device = device_of(catalogue, name, number_format or lesson.number_format)
+            if len(rows) and not isinstance(device, Refusal):
+                runs.append(Runs(dimensions, asked.layout.take(rows), device, 1.0 / measured[rows]))
+    return runs
+
+
+def _spreads(found: Calibrated, devices: set[str], *, known: bool) -> Mapping[str, float]:
+    """Deviation of ln(step) by device; the residuals of runs count beside what is usual."""
+    usual = LOG_SPREAD if known else OTHER_LOG_SPREAD
+    squares = PRIOR_RUNS * usual**2 + float(np.sum(found.log_residuals**2))
+    corrected = max(np.sqrt(squares / (PRIOR_RUNS + found.runs)), LEAST_LOG_SPREAD)
+    spreads = {"": OTHER_LOG_SPREAD, KNOWN_DEVICE: usual}
+    return spreads | dict.fromkeys(sorted(devices), float(corrected))
+
+
+def _notices(found: Calibrated, framework: str, *, known: bool) -> Iterable[Notice]:
+    if framework and not known:
+        text = f"framework {framework!r} is not known: the efficiencies of Megatron-DeepSpeed stand in for its own"
+        yield Notice("FRAMEWORK_ASSUMED", text)
+    if found.runs and found.kept:
+        text = f"{found.runs} runs corrected the software stack; they say nothing of {', '.join(found.kept)}"
+        yield Notice("CALIBRATED", text)
+
+
+_NO_DIMENSIONS: Final = Refusal(
+    Reason.EVIDENCE_MISSING,
+    "the dimensions of a transformer are not known: layers, hidden size, heads, sequence and vocabulary are needed",
+    ("transformer",),
+)

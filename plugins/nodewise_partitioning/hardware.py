@@ -1,0 +1,88 @@
+"""What a configuration runs on: a device in a number format, its link inside a node, and a node's adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from nodewise.plugin import Catalogue, Reason, Refusal, catalogue_key
+
+__all__ = ["ASSUMED_NODE_LINK_BYTES_PER_S", "DEFAULT_FORMAT", "Device", "device_of"]
+
+DEFAULT_FORMAT: Final = "fp16"
+
+FORMATS: Final[Mapping[str, tuple[str, float]]] = {
+    "fp16": ("fp16_flops_per_s", 2.0),
+    "bf16": ("bf16_flops_per_s", 2.0),
+    "tf32": ("tf32_flops_per_s", 4.0),
+    "fp32": ("fp32_flops_per_s", 4.0),
+    "fp8": ("fp8_flops_per_s", 2.0),
+}
+"""Peak that the matrix products of a number format go by, and bytes of an activation; fp8 keeps 16-bit activations."""
+
+ASSUMED_NODE_LINK_BYTES_PER_S: Final = 100e9
+"""Adapters of a node whose link nobody states, together: four InfiniBand HDR ports. Said in a notice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """Facts of an accelerator in one number format.
+
+    A name that boards of several sizes of memory share (A100: 40 and 80 GB) is taken as the largest of them;
+    ``named_memory_bytes`` is that of the entry of the very name.
+    """
+
+    name: str
+    number_format: str
+    flops_per_s: float
+    memory_bytes_per_s: float
+    memory_bytes: float
+    named_memory_bytes: float
+    link_bytes_per_s: float
+    element_bytes: float
+
+
+def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | Refusal:
+    """A device's facts, or what is missing of them."""
+    entry = FORMATS.get(number_format)
+    if entry is None:
+        known = ", ".join(FORMATS)
+        return Refusal(Reason.UNSUPPORTED_CONFIGURATION, f"precision must be one of {known}, found {number_format!r}")
+    facts = catalogue.device(name) if name else None
+    if facts is None:
+        what = f"the catalogue knows no device {name!r}" if name else "the device is not stated"
+        return Refusal(Reason.EVIDENCE_MISSING, f"{what}: its peak, memory and link are needed", ("device",))
+    peak, element_bytes = entry
+    missing = [fact for fact in (peak, "intra_node_link_bytes_per_s") if fact not in facts]
+    if missing:
+        return Refusal(Reason.EVIDENCE_MISSING, f"the catalogue's entry of {name!r} lacks {missing[0]}", tuple(missing))
+    board = _largest(catalogue, name, facts)
+    return Device(
+        name=name,
+        number_format=number_format,
+        flops_per_s=facts[peak],
+        memory_bytes_per_s=board["memory_bytes_per_s"],
+        memory_bytes=board["memory_bytes"],
+        named_memory_bytes=facts["memory_bytes"],
+        link_bytes_per_s=facts["intra_node_link_bytes_per_s"],
+        element_bytes=element_bytes,
+    )
+
+
+def _largest(catalogue: Catalogue, name: str, facts: Mapping[str, float]) -> Mapping[str, float]:
+    """The board of most memory that the name may mean: the same peaks, its name with a size behind it."""
+    key = catalogue_key(name)
+    peaks = {fact: value for fact, value in facts.items() if fact.endswith("_flops_per_s")}
+    boards = [
+        other
+        for alias, other in catalogue.devices.items()
+        if alias.startswith(key)
+        and _is_size(alias[len(key) :])
+        and all(other.get(fact) == value for fact, value in peaks.items())
+    ]
+    return max([facts, *boards], key=lambda board: board["memory_bytes"])
+
+
+def _is_size(suffix: str) -> bool:
+    return suffix.endswith("gb") and suffix[:-2].isdigit()

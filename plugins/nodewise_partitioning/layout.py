@@ -1,0 +1,70 @@
+"""How a model is laid over devices, as columns of floats: one row per configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from nodewise.plugin import Floats, Ints
+
+__all__ = ["Layout"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Layout:
+    """Degrees, batches and places of each row; all at least 1 but the three switches.
+
+    Ranks are in Megatron's order: tensor parallel ones are neighbours, then context, data, and pipeline parallel ones.
+
+    Attributes
+    ----------
+    sequence_parallel : float
+        1 = activations between the tensor-parallel parts are split as well.
+    zero_stage : float
+        0 nothing, 1 optimizer, 2 gradients, 3 parameters split over data-parallel ranks.
+    recomputation : float
+        Values of ``Recomputation``.
+    micro_batch, micro_batches : float
+        Samples of a replica that pass the pipeline together; how many such in a step.
+    devices_per_node, devices : float
+        Devices on the fullest node; in total.
+    node_link_bytes_per_s : float
+        All adapters of one node together, in one direction.
+    """
+
+    tensor: Floats
+    pipeline: Floats
+    data: Floats
+    context: Floats
+    expert: Floats
+    sequence_parallel: Floats
+    interleave: Floats
+    zero_stage: Floats
+    recomputation: Floats
+    micro_batch: Floats
+    micro_batches: Floats
+    devices_per_node: Floats
+    devices: Floats
+    node_link_bytes_per_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.tensor)
+
+    def part(self, rows: slice) -> Layout:
+        """Some rows, without a copy."""
+        return Layout(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+    def take(self, rows: Ints) -> Layout:
+        """Some rows, in the given order."""
+        return Layout(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+    @staticmethod
+    def of(rows: int, **columns: Floats | float) -> Layout:
+        """From what differs from one device that holds everything: one micro-batch of one sample, all recomputed."""
+        plain = {field.name: 1.0 for field in fields(Layout)}
+        plain |= {"sequence_parallel": 0.0, "zero_stage": 0.0, "recomputation": 3.0, "devices_per_node": 8.0}
+        filled = {
+            name: np.broadcast_to(np.asarray(columns.get(name, plain[name]), dtype=float), rows) for name in plain
+        }
+        return Layout(**filled)

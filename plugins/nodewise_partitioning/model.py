@@ -1,0 +1,259 @@
+"""The model of one job: step time and memory of every partition, from its dimensions and a corrected software stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from nodewise.plugin import (
+    Catalogue,
+    Configurations,
+    Floats,
+    Ints,
+    Network,
+    Notice,
+    Options,
+    Predictions,
+    Refusal,
+    RowRefusal,
+    RowStatus,
+    as_ints,
+    catalogue_key,
+    freeze,
+)
+from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S, DEFAULT_FORMAT, Device, device_of
+from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.memory import TERMS, TIGHT_SHARE, memory_of
+from nodewise_partitioning.rows import Asked, asked_of
+from nodewise_partitioning.software import Software, stack_of
+from nodewise_partitioning.step import PARTS, chunks, least_step_s, step_parts_s
+from nodewise_partitioning.workload import Dimensions
+
+__all__ = ["COLUMNS", "Knowledge", "PartitioningModel", "refusals_of"]
+
+KNOWN_DEVICES: Final = 512.0
+"""Devices of the largest runs that the defaults were fitted to."""
+
+MEMORY_COLUMNS: Final = tuple(f"memory_{term}_bytes" for term in TERMS)
+COLUMNS: Final = ("step_s", "memory_bytes", "excess_memory_bytes", *PARTS, *MEMORY_COLUMNS)
+"""What :meth:`PartitioningModel.evaluate` tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What is known of a job besides the question.
+
+    Attributes
+    ----------
+    numbers : tuple of float
+        Values of ``software.FIELDS``.
+    log_spreads : mapping of device key to float
+        Deviation of ln(step time) on devices that were measured; ``""`` = on every other.
+    """
+
+    dimensions: Dimensions
+    network: Network
+    catalogue: Catalogue
+    framework: str
+    number_format: str
+    numbers: tuple[float, ...]
+    log_spreads: Mapping[str, float]
+
+    def software(self, number_format: str) -> Software:
+        """The corrected stack in a number format."""
+        return stack_of(self.framework, number_format)[0].corrected(self.numbers)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Numbers:
+    """Columns of rows that can be answered: (parts, rows) seconds, (terms, rows) bytes, and the rest (rows,)."""
+
+    parts_s: Floats
+    terms_bytes: Floats
+    available_bytes: Floats
+    named_bytes: Floats
+    log_spread: Floats
+
+    @property
+    def memory_bytes(self) -> Floats:
+        return np.asarray(self.terms_bytes.sum(axis=0))
+
+
+class PartitioningModel:
+    """Partitions of one transformer."""
+
+    def __init__(self, knowledge: Knowledge, notices: tuple[Notice, ...] = ()) -> None:
+        self._knowledge = knowledge
+        self._notices = notices
+
+    def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002 - the protocol's
+        """Predict every row; refuse row by row what is no partition of the model."""
+        rows = len(configurations)
+        asked, groups, refusals = _asked(self._knowledge, configurations)
+        numbers = self._numbers(asked.layout, groups)
+        memory = numbers.memory_bytes
+        excess = np.maximum(memory - numbers.available_bytes, 0.0)
+        fits = excess == 0.0
+        status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
+        status[asked.rows] = np.where(fits, int(RowStatus.ANSWERED), int(RowStatus.INFEASIBLE_MEMORY))
+
+        def column(values: Floats, *, told: bool = False) -> Floats:
+            whole = np.zeros(rows)
+            whole[asked.rows] = values if told else np.where(fits, values, 0.0)
+            return freeze(whole)
+
+        bottleneck = np.full(rows, -1, dtype=np.int64)
+        bottleneck[asked.rows[fits]] = numbers.parts_s.argmax(axis=0)[fits]
+        extrapolation = np.maximum(asked.layout.devices / KNOWN_DEVICES, 1.0)
+        terms = {name: column(numbers.terms_bytes[place]) for place, name in enumerate(MEMORY_COLUMNS)}
+        return Predictions(
+            status=freeze(status),
+            step_s=column(numbers.parts_s.sum(axis=0)),
+            log_spread=column(numbers.log_spread),
+            breakdown_s={name: column(numbers.parts_s[place]) for place, name in enumerate(PARTS)},
+            bottlenecks=PARTS,
+            bottleneck_index=freeze(bottleneck),
+            extrapolation=column(extrapolation),
+            memory_bytes=column(memory, told=True),
+            excess_memory_bytes=column(excess, told=True),
+            extra=terms,
+            refusals=refusals,
+            notices=(*self._notices, *_said(asked, numbers, memory, rows)),
+        )
+
+    def evaluate(self, chunk: Configurations, columns: Sequence[str]) -> Mapping[str, Floats]:
+        """Some of :data:`COLUMNS` for rows that are all partitions of the model; memory excess decides nothing here.
+
+        Raises
+        ------
+        ValueError
+            A column is unknown, or a row would be refused.
+        """
+        unknown = [name for name in columns if name not in COLUMNS]
+        if unknown:
+            raise ValueError(f"column {unknown[0]!r} is unknown; known are {', '.join(COLUMNS)}")
+        asked, groups, refusals = _asked(self._knowledge, chunk)
+        if refusals:
+            raise ValueError(f"row {refusals[0].rows[0]}: {refusals[0].refusal.message}")
+        timed = any(name == "step_s" or name in PARTS for name in columns)
+        numbers = self._numbers(asked.layout, groups, timed=timed)
+        memory = numbers.memory_bytes
+        found = {
+            "step_s": numbers.parts_s.sum(axis=0),
+            "memory_bytes": memory,
+            "excess_memory_bytes": np.maximum(memory - numbers.available_bytes, 0.0),
+            **dict(zip(PARTS, numbers.parts_s)),
+            **dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)),
+        }
+        return {name: freeze(found[name]) for name in columns}
+
+    def lower_bound(self, prefixes: Configurations) -> Floats:
+        """Seconds that no partition of a row's workers and batch can beat, whatever its degrees; 0 = no bound."""
+        bound = np.zeros(len(prefixes))
+        samples = prefixes.samples_per_step()
+        for device, rows, software in _devices(self._knowledge, prefixes, np.arange(len(prefixes)))[0]:
+            workers = np.maximum(prefixes.workers[rows], 1).astype(np.float64)
+            bound[rows] = least_step_s(self._knowledge.dimensions, samples[rows], workers, device, software)
+        return freeze(bound)
+
+    def space(self, constraints: Mapping[str, Any]) -> Any:
+        """No space of its own: the search enumerates degrees, this model refuses what cannot run."""
+        return dict(constraints)
+
+    def _numbers(self, layout: Layout, groups: list[_Group], *, timed: bool = True) -> _Numbers:
+        rows = len(layout)
+        found = _Numbers(
+            np.zeros((len(PARTS), rows)), np.zeros((len(TERMS), rows)), np.zeros(rows), np.zeros(rows), np.zeros(rows)
+        )
+        spreads = self._knowledge.log_spreads
+        for device, members, software in groups:
+            everything = len(members) == rows
+            own = layout if everything else layout.take(members)
+            found.available_bytes[members] = device.memory_bytes
+            found.named_bytes[members] = device.named_memory_bytes
+            found.log_spread[members] = spreads.get(catalogue_key(device.name), spreads[""])
+            for chunk in chunks(len(members)):
+                part = own.part(chunk)
+                where = chunk if everything else members[chunk]
+                if timed:
+                    found.parts_s[:, where] = step_parts_s(self._knowledge.dimensions, part, device, software)
+                memory = memory_of(self._knowledge.dimensions, part, device, software)
+                for place, term in enumerate(TERMS):
+                    found.terms_bytes[place, where] = memory.column(term)
+        return found
+
+
+_Group = tuple[Device, Ints, Software]
+"""A device in a number format, the rows on it, and the stack there."""
+
+
+def refusals_of(knowledge: Knowledge, configurations: Configurations) -> tuple[RowRefusal, ...]:
+    """Rows that are refused."""
+    return _asked(knowledge, configurations)[2]
+
+
+def _asked(knowledge: Knowledge, configurations: Configurations) -> tuple[Asked, list[_Group], tuple[RowRefusal, ...]]:
+    """Rows that can be answered, by device; the groups' rows count among these."""
+    asked = asked_of(configurations, knowledge.dimensions, knowledge.network)
+    groups, unknown = _devices(knowledge, configurations, asked.rows)
+    if unknown:
+        lost = np.concatenate([np.array(refusal.rows) for refusal in unknown])
+        kept = np.flatnonzero(~np.isin(asked.rows, lost))
+        place = np.full(len(asked.rows), -1)
+        place[kept] = np.arange(len(kept))
+        groups = [(device, place[rows], software) for device, rows, software in groups]
+        assumed = as_ints(np.setdiff1d(asked.assumed_link, lost))
+        asked = Asked(as_ints(asked.rows[kept]), asked.layout.take(as_ints(kept)), assumed, asked.refusals)
+    refusals = tuple(sorted((*asked.refusals, *unknown), key=lambda each: each.rows))
+    return asked, groups, refusals
+
+
+def _devices(knowledge: Knowledge, configurations: Configurations, rows: Ints) -> tuple[list[_Group], list[RowRefusal]]:
+    """Devices of some rows, with places among these, and rows whose device or number format is not known."""
+    groups: list[_Group] = []
+    refused: list[RowRefusal] = []
+    width = len(configurations.precisions)
+    codes = configurations.device_index[rows] * width + configurations.precision_index[rows]
+    for code in np.unique(codes).tolist():
+        members = np.flatnonzero(codes == code)
+        name = configurations.devices[code // width]
+        number_format = configurations.precisions[code % width] or knowledge.number_format or DEFAULT_FORMAT
+        device = device_of(knowledge.catalogue, name, number_format)
+        if isinstance(device, Refusal):
+            refused.append(RowRefusal(tuple(rows[members].tolist()), device))
+        else:
+            groups.append((device, as_ints(members), knowledge.software(number_format)))
+    return groups, refused
+
+
+def _said(asked: Asked, numbers: _Numbers, memory: Floats, rows: int) -> Iterator[Notice]:
+    """What a reader should know of single rows."""
+
+    def told(members: Ints) -> tuple[int, ...]:
+        return () if len(members) == rows else tuple(members.tolist())
+
+    if len(asked.assumed_link):
+        yield Notice(
+            "LINK_ASSUMED",
+            f"the link of a node is not stated and taken as {ASSUMED_NODE_LINK_BYTES_PER_S / 1e9:.0f} GB/s in each "
+            "direction, all its adapters together",
+            told(asked.assumed_link),
+        )
+    fits = memory <= numbers.available_bytes
+    beyond = asked.rows[fits & (memory > numbers.named_bytes)]
+    if len(beyond):
+        yield Notice(
+            "DEVICE_MEMORY_ASSUMED",
+            "the device's name does not tell its memory: these rows need more than the smallest board of that name has",
+            told(as_ints(beyond)),
+        )
+    tight = asked.rows[fits & (memory > TIGHT_SHARE * numbers.available_bytes)]
+    if len(tight):
+        yield Notice(
+            "MEMORY_TIGHT",
+            f"more than {TIGHT_SHARE:.0%} of the device's memory is needed: fragmentation may make such runs fail",
+            told(as_ints(tight)),
+        )

@@ -1,0 +1,105 @@
+"""Stages and their schedule: one forward, one backward (1F1B), plain or interleaved, with stages that differ.
+
+    step = m x slowest + (sum of all stages - slowest) / v + 2 (p - 1) x transfer
+
+The embedding sits on the first stage, the output layer and the loss on the last; where layers do not divide, the first
+stages take one more. In the steady state a transfer runs while the stage works on another micro-batch; what fills and
+drains the pipeline waits for every one.
+
+Source: D. Narayanan et al., SC 2021, section 2.2 (schedules, bubble) and 4.1 (scatter and gather between stages).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodewise.plugin import Floats
+from nodewise_partitioning.block import Block
+from nodewise_partitioning.hardware import Device
+from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.software import Software
+from nodewise_partitioning.workload import Dimensions
+
+__all__ = ["Ends", "Pipeline", "ends_of", "most_layers", "pipeline_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ends:
+    """Seconds per micro-batch of what is no layer: the embedding, and the output layer with its loss."""
+
+    embedding_s: Floats
+    head_s: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pipeline:
+    """Seconds of the schedule.
+
+    Attributes
+    ----------
+    slowest_s : float
+        One micro-batch on the slowest stage.
+    slowest_layers : float
+        Layers of that stage.
+    slowest_ends_s : float
+        What it does besides them.
+    bubble_s, transfer_s : float
+        Per step: the slowest stage's wait for the others; what fills and drains the pipeline.
+    """
+
+    slowest_s: Floats
+    slowest_layers: Floats
+    slowest_ends_s: Floats
+    bubble_s: Floats
+    transfer_s: Floats
+
+
+def most_layers(dimensions: Dimensions, layout: Layout) -> Floats:
+    """Layers of the stages that have most."""
+    return np.ceil(dimensions.layers / layout.pipeline)
+
+
+def ends_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Ends:
+    """Forward and backward of both ends; neither is recomputed."""
+    tokens = layout.micro_batch * dimensions.sequence / layout.context
+    memory = device.memory_bytes_per_s * software.memory_efficiency
+    words = dimensions.padded_vocabulary(layout.tensor) / layout.tensor
+    product = 2.0 * tokens * dimensions.hidden * words / (device.flops_per_s * software.head_efficiency)
+    loss = software.head_passes * device.element_bytes / 2.0 * tokens * words / memory
+    head = 3.0 * (product + software.gemm_ramp_s) + loss + software.head_host_s
+    rows = software.embedding_passes * tokens * dimensions.hidden * device.element_bytes / memory
+    return Ends(rows + software.embedding_host_s, head)
+
+
+def pipeline_of(
+    dimensions: Dimensions, layout: Layout, block: Block, ends: Ends, device: Device, software: Software
+) -> Pipeline:
+    """The schedule of every row."""
+    several = layout.pipeline > 1.0
+    most = most_layers(dimensions, layout)
+    least = np.where(np.mod(dimensions.layers, layout.pipeline) > 0.0, most - 1.0, most)
+    both = ends.embedding_s + ends.head_s
+    first = most * block.layer_s + np.where(several, ends.embedding_s, both)
+    last = np.where(several, least * block.layer_s + ends.head_s, 0.0)
+    at_last = last > first
+    slowest = np.where(at_last, last, first)
+    layers = np.where(at_last, least, most)
+    others = dimensions.layers * block.layer_s + both - slowest
+    bubble = np.where(several, others, 0.0) / layout.interleave
+    transfer = 2.0 * (layout.pipeline - 1.0) * _transfer(dimensions, layout, device, software)
+    return Pipeline(slowest, layers, slowest - layers * block.layer_s, bubble, transfer)
+
+
+def _transfer(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Floats:
+    """Seconds of one output from a stage to the next; across nodes where a stage fills its nodes, which all send."""
+    tokens = layout.micro_batch * dimensions.sequence / layout.context
+    size = device.element_bytes * tokens * dimensions.hidden
+    stage = layout.tensor * layout.context * layout.data
+    across = (layout.devices > layout.devices_per_node) & (layout.pipeline > 1.0)
+    sending = np.minimum(stage, layout.devices_per_node)
+    sent = size / layout.tensor if software.scatters_stages else size
+    network = sent * sending / (layout.node_link_bytes_per_s * software.network_efficiency)
+    inside = size / (device.link_bytes_per_s * software.stage_link_efficiency)
+    return np.where(across, network + software.network_latency_s, inside)

@@ -1,0 +1,31 @@
+"""The estimator that this package registers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodewise.plugin import BASIC_COLUMNS, DEGREES, EstimatorRecord, hookimpl
+from nodewise_partitioning.estimator import PartitioningEstimator
+
+__all__ = ["nodewise_estimators"]
+
+VERSION: Final = "1.0"
+"""Of the equations and constants: another version may predict otherwise from the same profile."""
+
+
+@hookimpl
+def nodewise_estimators() -> list[EstimatorRecord]:
+    """Step time and memory of partitioned transformers."""
+    return [
+        EstimatorRecord(
+            name="partitioning",
+            version=VERSION,
+            description=(
+                "Transformers over tensor, pipeline, data, expert and context parallelism: step time and memory from "
+                "dimensions, devices and links, with efficiencies that a few runs correct (ALLREDUCE)."
+            ),
+            estimator=PartitioningEstimator(),
+            capabilities=frozenset({"sync-mode:allreduce"}),
+            columns=BASIC_COLUMNS | frozenset(DEGREES) | {"precision"},
+        )
+    ]

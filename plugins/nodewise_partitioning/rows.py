@@ -1,0 +1,191 @@
+"""From configurations to layouts: which rows describe a partition that can run, and why the others do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import (
+    Configurations,
+    Floats,
+    Ints,
+    Network,
+    Reason,
+    Recomputation,
+    Refusal,
+    RowRefusal,
+    SyncMode,
+    as_ints,
+)
+from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S
+from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.workload import Dimensions
+
+__all__ = ["Asked", "asked_of"]
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """Rows that can be answered.
+
+    Attributes
+    ----------
+    rows : int
+        Their places among the configurations.
+    layout : Layout
+        One entry for each of them.
+    assumed_link : int
+        Those of them whose link between nodes nobody states.
+    refusals : tuple of RowRefusal
+        Why the others are refused.
+    """
+
+    rows: Ints
+    layout: Layout
+    assumed_link: Ints
+    refusals: tuple[RowRefusal, ...]
+
+
+def asked_of(configurations: Configurations, dimensions: Dimensions, network: Network) -> Asked:
+    """Read the rows, and refuse those that describe no partition of the model."""
+    layout, stated = _layout(configurations, network)
+    refusals = []
+    left = np.ones(len(configurations), dtype=bool)
+    for wrong, refusal in _checks(configurations, dimensions, layout):
+        found = np.flatnonzero(wrong & left)
+        if len(found):
+            left[found] = False
+            refusals.append(RowRefusal(tuple(found.tolist()), refusal))
+    rows = as_ints(np.flatnonzero(left))
+    across = (layout.devices > layout.devices_per_node) & ~stated & left
+    return Asked(rows, layout.take(rows), as_ints(np.flatnonzero(across)), tuple(refusals))
+
+
+def _layout(configurations: Configurations, network: Network) -> tuple[Layout, Mask]:
+    """All rows as they stand, and which of them state the link between nodes."""
+    workers = configurations.workers.astype(np.float64)
+    model = configurations.tensor_parallel * configurations.pipeline_parallel.astype(np.float64)
+    model = model * configurations.context_parallel
+    data = np.where(configurations.data_parallel > 0, configurations.data_parallel, np.floor(workers / model))
+    data = np.maximum(data, 1.0)
+    batch, micro_batches = _batches(configurations, data)
+    nodes = np.maximum(configurations.nodes, 1)
+    per_node = np.ceil(workers / nodes)
+    if configurations.placement is not None:
+        explicit = [max(configurations.placement.row(row), default=0) for row in range(len(configurations))]
+        per_node = np.maximum(per_node, explicit)
+    link = np.where(
+        configurations.link_bytes_per_s > 0.0, configurations.link_bytes_per_s, network.link_bytes_per_s or 0.0
+    )
+    stated: Mask = link > 0.0
+    unspecified = configurations.recomputation == Recomputation.UNSPECIFIED
+    layout = Layout(
+        tensor=configurations.tensor_parallel.astype(np.float64),
+        pipeline=configurations.pipeline_parallel.astype(np.float64),
+        data=data,
+        context=configurations.context_parallel.astype(np.float64),
+        expert=configurations.expert_parallel.astype(np.float64),
+        sequence_parallel=configurations.sequence_parallel.astype(np.float64),
+        interleave=configurations.interleave.astype(np.float64),
+        zero_stage=configurations.zero_stage.astype(np.float64),
+        recomputation=np.where(unspecified, int(Recomputation.FULL), configurations.recomputation).astype(np.float64),
+        micro_batch=batch,
+        micro_batches=micro_batches,
+        devices_per_node=np.maximum(per_node, 1.0),
+        devices=workers,
+        node_link_bytes_per_s=np.where(stated, link, ASSUMED_NODE_LINK_BYTES_PER_S),
+    )
+    return layout, stated
+
+
+def _batches(configurations: Configurations, data: Floats) -> tuple[Floats, Floats]:
+    """Samples of a micro-batch (0 = not known), and micro-batches of a step: no whole number where they do not fit."""
+    stated = configurations.global_batch > 0
+    batch = configurations.batch_per_worker.astype(np.float64)
+    accumulation = configurations.accumulation.astype(np.float64)
+    batch = np.where((batch == 0.0) & stated, configurations.global_batch / (data * accumulation), batch)
+    counted = configurations.global_batch / np.maximum(data * batch, 1.0)
+    return batch, np.where(stated, counted, accumulation)
+
+
+def _checks(configurations: Configurations, dimensions: Dimensions, layout: Layout) -> tuple[tuple[Mask, Refusal], ...]:
+    """Masks of rows that cannot run, the first that applies being told."""
+    product = layout.tensor * layout.pipeline * layout.context * layout.data
+    interleaved = layout.interleave > 1.0
+    whole_batches = np.mod(layout.micro_batches, 1.0) == 0.0
+    replicas = layout.data * layout.context
+    held = dimensions.experts or 1.0
+    return (
+        (
+            configurations.sync_mode != SyncMode.ALLREDUCE,
+            _unsupported("partitioned training is synchronous: sync mode must be ALLREDUCE"),
+        ),
+        (layout.devices < 1.0, _unsupported("a partition needs at least 1 worker")),
+        (
+            product != layout.devices,
+            _unsupported(
+                "tensor_parallel x pipeline_parallel x context_parallel x data_parallel must be the number of workers"
+            ),
+        ),
+        (
+            np.mod(dimensions.heads, layout.tensor) != 0.0,
+            _unsupported(f"tensor_parallel must divide the {dimensions.heads:.0f} attention heads"),
+        ),
+        (
+            layout.pipeline > dimensions.layers,
+            _unsupported(f"pipeline_parallel must be at most the {dimensions.layers:.0f} layers"),
+        ),
+        (
+            interleaved & (layout.pipeline == 1.0),
+            _unsupported("interleave above 1 needs pipeline_parallel above 1"),
+        ),
+        (
+            interleaved & (np.mod(dimensions.layers, layout.pipeline * layout.interleave) != 0.0),
+            _unsupported(f"pipeline_parallel x interleave must divide the {dimensions.layers:.0f} layers"),
+        ),
+        (
+            (layout.context > 1.0) & (np.mod(dimensions.sequence, 2.0 * layout.context) != 0.0),
+            _unsupported(f"2 x context_parallel must divide the sequence of {dimensions.sequence:.0f} tokens"),
+        ),
+        (
+            (layout.sequence_parallel > 0.0) & (np.mod(dimensions.sequence, layout.tensor) != 0.0),
+            _unsupported(
+                f"with sequence_parallel, tensor_parallel must divide the sequence of {dimensions.sequence:.0f} tokens"
+            ),
+        ),
+        (
+            (np.mod(held, layout.expert) != 0.0) | (np.mod(replicas, layout.expert) != 0.0),
+            _unsupported(
+                f"expert_parallel must divide the number of experts ({dimensions.experts:.0f}) "
+                "and data_parallel x context_parallel"
+            ),
+        ),
+        (
+            (layout.zero_stage >= 2.0) & (layout.pipeline > 1.0),
+            _unsupported("zero_stage 2 and 3 are described without pipeline parallelism only"),
+        ),
+        (
+            layout.micro_batch < 1.0,
+            Refusal(
+                Reason.EVIDENCE_MISSING,
+                "the micro-batch of a replica is not known",
+                ("batch_per_worker", "global_batch"),
+            ),
+        ),
+        (
+            (np.mod(layout.micro_batch, 1.0) != 0.0) | ~whole_batches | (layout.micro_batches < 1.0),
+            _unsupported("data_parallel x batch_per_worker must divide the global batch"),
+        ),
+        (
+            interleaved & (np.mod(layout.micro_batches, layout.pipeline) != 0.0),
+            _unsupported("with interleave above 1, pipeline_parallel must divide the number of micro-batches"),
+        ),
+    )
+
+
+def _unsupported(message: str) -> Refusal:
+    return Refusal(Reason.UNSUPPORTED_CONFIGURATION, message)

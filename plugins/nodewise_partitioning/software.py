@@ -1,0 +1,175 @@
+"""The software stack as named numbers: what calibration corrects, and what a declared framework selects.
+
+A step is arithmetic on dimensions, device and these numbers; nothing else is fitted. Their defaults are one joint fit
+to published runs of Megatron-DeepSpeed on A100 (`tools/score_partitioning.py --fit`; docs/estimators/partitioning.md
+tells what each rests on and how far the fit carries). Passes are counted in the bytes of one activation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+__all__ = ["DEFAULT_FRAMEWORK", "FIELDS", "Field", "Software", "stack_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A number that calibration may correct.
+
+    Attributes
+    ----------
+    log_deviation : float
+        Prior standard deviation of the logarithm: how far software stacks are known, or guessed, to differ.
+    lower, upper : float
+        Bounds that physics sets: efficiencies and shares of a bandwidth stay at most 1.
+    identified_by : str
+        Runs without which the number keeps its prior.
+    """
+
+    name: str
+    unit: str
+    log_deviation: float
+    lower: float
+    upper: float
+    identified_by: str
+
+
+FIELDS: Final = (
+    Field("gemm_efficiency", "share of peak", 0.10, 0.2, 0.9, "large matrices: large b, h"),
+    Field("gemm_ramp_s", "s per matrix product", 0.5, 1e-7, 1e-3, "small matrices at t = 1, large against small b"),
+    Field("attention_efficiency", "share of peak", 0.3, 0.05, 0.9, "different s / h"),
+    Field("replicated_passes", "activations read or written per layer", 0.3, 0.3, 60.0, "different t"),
+    Field("feed_forward_passes", "the same, of size f, split over t", 0.3, 0.1, 30.0, "different f / h"),
+    Field("score_passes", "attention scores read or written per layer", 0.3, 0.3, 60.0, "different s / h"),
+    Field("host_layer_s", "s per layer and micro-batch, all recomputed", 0.25, 1e-6, 0.1, "smallest b and h"),
+    Field("host_collective_s", "s per collective", 0.5, 1e-7, 1e-2, "smallest b at t > 1"),
+    Field("unfused_softmax_s", "s per layer and micro-batch", 0.5, 1e-6, 0.1, "b a / t no multiple of 4"),
+    Field("tensor_collective_factor", "of the measured time", 0.2, 0.3, 3.0, "t = 2 to 8 at equal work"),
+    Field("head_efficiency", "share of peak", 0.3, 0.05, 0.9, "small L against large L, large b"),
+    Field("head_passes", "bytes per token and word", 0.3, 1.0, 200.0, "small L against large L"),
+    Field("head_host_s", "s per micro-batch", 0.5, 1e-6, 0.1, "smallest b, small L"),
+    Field("embedding_host_s", "s per micro-batch", 0.5, 1e-6, 0.1, "p > 1"),
+    Field("optimizer_bytes", "bytes per parameter", 0.1, 8.0, 200.0, "one micro-batch, no data parallelism"),
+    Field(
+        "replica_link_efficiency", "share of the link in a node", 0.15, 0.02, 1.0, "d > 1 in a node, one micro-batch"
+    ),
+    Field("stage_link_efficiency", "share of the link in a node", 0.3, 0.005, 1.0, "p > 1 in a node, large b"),
+    Field("network_efficiency", "share of a node's adapters", 0.3, 0.02, 1.0, "d > 1 or p > 1 across nodes"),
+    Field("network_tensor_efficiency", "share of a node's adapters", 0.2, 0.02, 1.0, "t beyond a node"),
+    Field("fixed_s", "s per step", 0.7, 1e-6, 1.0, "shortest steps"),
+)
+"""Every number that calibration may correct, in the order of its vector."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Software:
+    """One software stack. The first block are :data:`FIELDS`; the rest are facts of the stack, never fitted to a job.
+
+    Attributes
+    ----------
+    memory_efficiency : float
+        Share of the memory's bandwidth that streaming kernels reach. Only its ratio to the passes can be seen in steps,
+        so it is fixed (BabelStream on A100: 0.87 to 0.90 for one stream, less for the mixtures here).
+    half_head_size : float
+        Head size at which attention's batched products reach half of their efficiency: they are that narrow.
+    host_order : float
+        Order of the soft maximum of a layer's time on the device and on the host: within a layer some kernels wait for
+        their launch and some do not, so that the whole is slower than the slower of both sums.
+    fused_softmax_group : float
+        Micro-batch x heads per device must be a multiple of it, or softmax falls back to plain operators (Megatron's
+        `scaled_upper_triang_masked_softmax` takes four of them a block of threads).
+    flash_attention : bool
+        Scores are never stored: no passes over them, half of their operations where they are causal, no memory.
+    scatters_stages : bool
+        A stage sends its output once, 1/t from each tensor-parallel rank.
+    overlaps_gradients : bool
+        Gradients are exchanged while the last micro-batch's backward pass still runs.
+    weight_bytes ... optimizer_state_bytes : float
+        Held per parameter, 16-bit formats.
+    """
+
+    gemm_efficiency: float = 0.79
+    gemm_ramp_s: float = 3.9e-05
+    attention_efficiency: float = 0.9
+    replicated_passes: float = 1.5
+    feed_forward_passes: float = 0.68
+    score_passes: float = 6.4
+    host_layer_s: float = 0.0031
+    host_collective_s: float = 2.7e-05
+    unfused_softmax_s: float = 0.0015
+    tensor_collective_factor: float = 1.1
+    head_efficiency: float = 0.45
+    head_passes: float = 14
+    head_host_s: float = 0.0028
+    embedding_host_s: float = 0.00039
+    optimizer_bytes: float = 21
+    replica_link_efficiency: float = 0.75
+    stage_link_efficiency: float = 0.1
+    network_efficiency: float = 0.31
+    network_tensor_efficiency: float = 0.77
+    fixed_s: float = 0.00072
+
+    framework: str = "megatron-deepspeed"
+    memory_efficiency: float = 0.8
+    half_head_size: float = 32.0
+    host_order: float = 8
+    fused_softmax_group: float = 4.0
+    embedding_passes: float = 8.0
+    network_latency_s: float = 2e-5
+    gather_efficiency: float = 0.66
+    flash_attention: bool = False
+    scatters_stages: bool = True
+    overlaps_gradients: bool = False
+    weight_bytes: float = 2.0
+    gradient_bytes: float = 2.0
+    optimizer_state_bytes: float = 12.0
+    exchanged_gradient_bytes: float = 2.0
+
+    def vector(self) -> tuple[float, ...]:
+        """The numbers of :data:`FIELDS`."""
+        return tuple(getattr(self, field.name) for field in FIELDS)
+
+    def corrected(self, values: tuple[float, ...]) -> Software:
+        """The same stack with other numbers of :data:`FIELDS`."""
+        numbers: dict[str, Any] = {field.name: value for field, value in zip(FIELDS, values, strict=True)}
+        return replace(self, **numbers)
+
+
+DEFAULT_FRAMEWORK: Final = "megatron-deepspeed"
+
+HOST_OF_GRAPHS: Final = 0.1
+"""Share of a layer's launches that remain with CUDA graphs; collectives and the output layer are launched as before."""
+
+_MEGATRON_LM: Final = Software(framework="megatron-lm", optimizer_state_bytes=16.0)
+_REPLICATED: Final = Software(overlaps_gradients=True, scatters_stages=False)
+_STACKS: Final = {
+    "megatrondeepspeed": Software(),
+    "megatronlm": _MEGATRON_LM,
+    "megatroncore": replace(_MEGATRON_LM, framework="megatron-core", overlaps_gradients=True),
+    "nemo": replace(_MEGATRON_LM, framework="nemo", overlaps_gradients=True),
+    "deepspeed": replace(_REPLICATED, framework="deepspeed"),
+    "pytorch": replace(_REPLICATED, framework="pytorch"),
+}
+"""What a declared framework selects, by the letters and digits that its name begins with."""
+
+
+def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
+    """The stack of a declared framework, and whether its name was known.
+
+    A name may be followed by what else was switched on: "megatron-lm flash-attention cuda-graphs".
+    """
+    letters = "".join(letter for letter in framework.casefold() if letter.isalnum())
+    name = next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
+    stack = _STACKS.get(name, Software())
+    if "flash" in letters:
+        stack = replace(stack, flash_attention=True)
+    if "cudagraph" in letters:
+        stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
+    if number_format in ("fp32", "tf32"):
+        stack = replace(
+            stack, weight_bytes=4.0, gradient_bytes=4.0, optimizer_state_bytes=8.0, exchanged_gradient_bytes=4.0
+        )
+    elif number_format != "fp16":
+        stack = replace(stack, gradient_bytes=4.0, optimizer_state_bytes=12.0, exchanged_gradient_bytes=4.0)
+    return stack, bool(name)

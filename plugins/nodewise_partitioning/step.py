@@ -1,0 +1,78 @@
+"""One step: blocks, ends, schedule, exchange and update put together, with a breakdown that adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Floats
+from nodewise_partitioning.block import block_of
+from nodewise_partitioning.data_parallel import data_parallel_of
+from nodewise_partitioning.hardware import Device
+from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.pipeline import ends_of, pipeline_of
+from nodewise_partitioning.software import Software
+from nodewise_partitioning.workload import Dimensions
+
+__all__ = ["CHUNK_ROWS", "PARTS", "chunks", "least_step_s", "step_parts_s"]
+
+PARTS: Final = (
+    "compute",
+    "host",
+    "tensor_parallel",
+    "context_parallel",
+    "expert_parallel",
+    "pipeline_bubble",
+    "pipeline_transfer",
+    "data_parallel",
+    "optimizer",
+    "other",
+)
+"""Parts of a step: the slowest stage's kernels and launches, what it waits for others, and what comes once."""
+
+CHUNK_ROWS: Final = 8_192
+"""Rows computed at a time: what caches hold."""
+
+
+def chunks(rows: int) -> Iterator[slice]:
+    """Slices of at most :data:`CHUNK_ROWS` rows."""
+    for start in range(0, rows, CHUNK_ROWS):
+        yield slice(start, min(start + CHUNK_ROWS, rows))
+
+
+def step_parts_s(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Floats:
+    """(parts, rows) seconds of :data:`PARTS`; their sum is the step."""
+    block = block_of(dimensions, layout, device, software)
+    ends = ends_of(dimensions, layout, device, software)
+    pipeline = pipeline_of(dimensions, layout, block, ends, device, software)
+    replicas = data_parallel_of(dimensions, layout, block, pipeline, device, software)
+    slots = layout.micro_batches * pipeline.slowest_layers
+    busy = block.compute_s + block.tensor_s + block.context_s + block.expert_s
+    parts = np.empty((len(PARTS), len(layout)))
+    parts[0] = slots * block.compute_s + layout.micro_batches * pipeline.slowest_ends_s
+    parts[1] = slots * (block.layer_s - busy)
+    parts[2] = slots * block.tensor_s
+    parts[3] = slots * block.context_s
+    parts[4] = slots * block.expert_s
+    parts[5] = pipeline.bubble_s
+    parts[6] = pipeline.transfer_s
+    parts[7] = replicas.exchange_s
+    parts[8] = replicas.optimizer_s
+    parts[9] = software.fixed_s
+    return parts
+
+
+def least_step_s(
+    dimensions: Dimensions, samples: Floats, devices: Floats, device: Device, software: Software
+) -> Floats:
+    """Seconds below which no partition of the work gets: all devices compute all the time at the best efficiency.
+
+    The products of the layers, of attention and of the output layer, forward and backward; nothing is recomputed.
+    """
+    best = max(software.gemm_efficiency, software.attention_efficiency, software.head_efficiency)
+    flops = dimensions.forward_flops()
+    if software.flash_attention:
+        flops -= 2.0 * dimensions.layers * dimensions.sequence**2 * dimensions.hidden
+    return 3.0 * samples * flops / (devices * device.flops_per_s * best)
