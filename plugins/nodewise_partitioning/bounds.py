@@ -1,10 +1,10 @@
 """What no completion of a prefix is below: the same equations, each term at the completion where it is least.
 
 The time of a layer shrinks with sequence parallelism, and the schedule waits least with most interleaving. The exchange
-of replicas is taken at the allowed ZeRO stage where it is least. A longer backward pass hides more of the gradients, but
-never more than it is longer; with stage 3 a micro-batch takes the longer of its computation and its gathers: in both the
-sum grows with the time of a layer. Memory is least with sequence parallelism, one chunk a stage and the highest stage,
-which need not be the completion of least time.
+of replicas is taken at the allowed ZeRO stage where it is least. A longer backward pass hides more of the gradients,
+but never more than it is longer; with stage 3 a micro-batch takes the longer of its computation and its gathers: in
+both the sum grows with the time of a layer. Memory is least with sequence parallelism, one chunk a stage and the highest
+stage, which need not be the completion of least time.
 
 All equations are chains of operations that grow with these terms, but for powers: a margin of rounding is taken off.
 What a layer takes depends on few of the columns, and is computed once for rows that agree in them.
@@ -83,7 +83,7 @@ def least_of(
 def _least_states(
     dimensions: Dimensions, layouts: Layout, device: Device, software: Software, constraints: PlanConstraints
 ) -> Floats:
-    """Weights, gradients, optimizer states and buffers at the stage that splits most; stage 3 has buffers of its own."""
+    """Weights, gradients, optimizer states and buffers at the stage that splits most; stage 3 has its own buffers."""
     allowed = _allowed(constraints)
     tried = {max(allowed), max((stage for stage in allowed if stage < 3), default=max(allowed))}
     found = np.full(len(layouts), np.inf)
@@ -141,12 +141,12 @@ def _constant(layouts: Layout, value: float) -> Floats:
 def _split(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints) -> Floats:
     """Sequence parallelism where it is possible."""
     possible = (layouts.tensor > 1.0) & (np.mod(dimensions.sequence, layouts.tensor) == 0.0)
-    return (possible & constraints.allows("sequence_parallel", 1)).astype(np.float64)
+    return np.where(possible & constraints.allows("sequence_parallel", 1), 1.0, 0.0)
 
 
 def _whole(layouts: Layout) -> NDArray[np.bool_]:
     """Layouts that may be interleaved."""
-    return (layouts.pipeline > 1.0) & (np.mod(layouts.micro_batches, layouts.pipeline) == 0.0)
+    return np.logical_and(layouts.pipeline > 1.0, np.mod(layouts.micro_batches, layouts.pipeline) == 0.0)
 
 
 def _most_interleaved(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints) -> Floats:

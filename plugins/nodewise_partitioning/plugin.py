@@ -25,7 +25,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
                 "dimensions, devices and links, with efficiencies that a few runs correct (ALLREDUCE)."
             ),
             estimator=PartitioningEstimator(),
-            capabilities=frozenset({"sync-mode:allreduce"}),
+            capabilities=frozenset({"plan", "sync-mode:allreduce"}),
             columns=BASIC_COLUMNS | frozenset(DEGREES) | {"precision"},
         )
     ]

@@ -23,7 +23,7 @@ from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["Asked", "asked_of"]
+__all__ = ["Asked", "asked_of", "layout_of"]
 
 Mask = NDArray[np.bool_]
 
@@ -63,6 +63,11 @@ def asked_of(configurations: Configurations, dimensions: Dimensions, network: Ne
     rows = as_ints(np.flatnonzero(left))
     across = (layout.devices > layout.devices_per_node) & ~stated & left
     return Asked(rows, layout.take(rows), as_ints(np.flatnonzero(across)), tuple(refusals))
+
+
+def layout_of(configurations: Configurations, network: Network) -> Layout:
+    """Rows that are known to describe partitions, such as those of a space."""
+    return _layout(configurations, network)[0]
 
 
 def _layout(configurations: Configurations, network: Network) -> tuple[Layout, Mask]:

@@ -2,9 +2,9 @@
 
 A prefix settles pool, nodes, batch, the degrees of tensor, pipeline, context, expert and data parallelism, the
 micro-batch, the number format and what is recomputed. Its completions differ in sequence parallelism, ZeRO stage and
-interleaving: what moves the bounds of time and memory little, or both in one direction. The rules of validity are those of ``rows``, and stages
-have equally many layers. Of switches that change nothing (sequence parallelism without tensor parallelism, ZeRO without
-replicas) one setting stands for all.
+interleaving: what moves the bounds of time and memory little, or both in one direction. The rules of validity are those
+of ``rows``, and stages have equally many layers. Of switches that change nothing (sequence parallelism without tensor
+parallelism, ZeRO without replicas) one setting stands for all.
 """
 
 from __future__ import annotations
