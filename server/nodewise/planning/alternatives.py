@@ -35,7 +35,7 @@ LISTED: Final = {
 
 _FOLLOWS: Final[Mapping[str, frozenset[str]]] = {
     "nodes": frozenset({"workers", "data_parallel"}),
-    "workers": frozenset({"nodes", "data_parallel"}),
+    "workers": frozenset({"data_parallel"}),
     "device_index": frozenset({"workers", "data_parallel"}),
 }
 """What changes with a dimension of itself: as many replicas as the devices hold."""

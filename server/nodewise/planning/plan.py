@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -42,10 +43,12 @@ def planned(engine: Engine, question: PlanQuestion, progress: Callable[[Progress
     """
     planner = planner_of(engine, question)
     goal = planner.goal()
+    started = time.perf_counter()
     space = planner.space()
     budget = question.options.budget
     how = How(frontier=question.frontier_points > 0, prune=not question.exhaustive, budget=budget)
     found = searched(space, goal, how, progress)
+    search_s = time.perf_counter() - started
     answer = recommendation = None
     frontier_rows: tuple[int, ...] = ()
     if len(found.winners):
@@ -75,7 +78,7 @@ def planned(engine: Engine, question: PlanQuestion, progress: Callable[[Progress
         evaluated=found.evaluated,
         pruned=found.pruned,
         feasible=found.feasible,
-        search_s=found.search_s,
+        search_s=search_s,
         complete=found.complete,
         estimator=planner.basis.estimator,
         estimator_version=planner.basis.estimator_version,

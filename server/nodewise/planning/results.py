@@ -116,7 +116,7 @@ class PlanResult:
     space, evaluated, pruned, feasible : int
         Configurations in all, looked at, left out for a reason, and of those looked at: feasible.
     search_s : float
-        Seconds of the search alone.
+        Seconds to lay out the space, bound its prefixes and search it.
     complete : bool
         False = time was over.
     rejections : tuple of Exclusion

@@ -9,7 +9,6 @@ order, nor the size of chunks, nor pruning changes the answer.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -86,8 +85,6 @@ class Found:
         Configurations looked at that do not fit (``memory``), or exceed a limit of the objective.
     complete : bool
         False = time was over before everything was looked at or left out for a reason.
-    search_s : float
-        Seconds.
     """
 
     winners: Configurations
@@ -98,7 +95,6 @@ class Found:
     feasible: int
     over: dict[str, int]
     complete: bool
-    search_s: float
 
     @property
     def pruned(self) -> int:
@@ -155,7 +151,6 @@ def searched(space: AskedSpace, goal: Goal, how: How, progress: Callable[[Progre
     NodewiseError
         What the model raises; ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
     """
-    started = time.perf_counter()
     search = _Search(space, goal, how)
     complete = True
     for prefixes in search.chunks():
@@ -165,7 +160,7 @@ def searched(space: AskedSpace, goal: Goal, how: How, progress: Callable[[Progre
         search.look_at(prefixes)
         if progress is not None:
             progress(search.progress())
-    return search.found(complete=complete, search_s=time.perf_counter() - started)
+    return search.found(complete=complete)
 
 
 class _Search:
@@ -296,7 +291,7 @@ class _Search:
             best_step_s=values.step_s[fastest],
         )
 
-    def found(self, *, complete: bool, search_s: float) -> Found:
+    def found(self, *, complete: bool) -> Found:
         """What was found."""
         winners, values = self._winners()
         return Found(
@@ -308,7 +303,6 @@ class _Search:
             feasible=self.feasible,
             over=self._over,
             complete=complete,
-            search_s=search_s,
         )
 
 

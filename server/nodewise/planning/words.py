@@ -78,7 +78,8 @@ def described(rows: Configurations, row: int) -> str:
 
 def gib(amount_bytes: float) -> str:
     """Bytes for people."""
-    return f"{amount_bytes / 2**30:.3g} GiB"
+    amount = amount_bytes / 2**30
+    return f"{amount:.3g} GiB" if amount < 100.0 else f"{amount:.0f} GiB"
 
 
 def percent(share: float) -> str:
