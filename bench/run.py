@@ -9,12 +9,21 @@ import sys
 
 import curves
 import ingest
+import planning
 import rpc
 import scaling
 import simulator
 import start
 
-MODULES = {"rpc": rpc, "ingest": ingest, "curves": curves, "scaling": scaling, "simulator": simulator, "start": start}
+MODULES = {
+    "rpc": rpc,
+    "ingest": ingest,
+    "curves": curves,
+    "scaling": scaling,
+    "planning": planning,
+    "simulator": simulator,
+    "start": start,
+}
 
 
 def main() -> int:

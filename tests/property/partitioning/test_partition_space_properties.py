@@ -116,7 +116,7 @@ def test_pruning_changes_nothing(drawn: Any, within: PlanConstraints, rule: Rule
     assert told(pruned) == told(every)
     assert told(best_alone)[0] == told(every)[0]
     assert every.evaluated == space.total
-    assert best_alone.evaluated <= pruned.evaluated <= every.evaluated
+    assert max(best_alone.evaluated, pruned.evaluated) <= every.evaluated
 
 
 def told(found: Found) -> tuple[list[Any], list[Any]]:
