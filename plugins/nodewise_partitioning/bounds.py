@@ -3,8 +3,8 @@
 The time of a layer shrinks with sequence parallelism, and the schedule waits least with most interleaving. The exchange
 of replicas is taken at the allowed ZeRO stage where it is least. A longer backward pass hides more of the gradients,
 but never more than it is longer; with stage 3 a micro-batch takes the longer of its computation and its gathers: in
-both the sum grows with the time of a layer. Memory is least with sequence parallelism, one chunk a stage and the highest
-stage, which need not be the completion of least time.
+both the sum grows with the time of a layer. Memory is least with sequence parallelism, one chunk a stage and the
+highest stage, which need not be the completion of least time.
 
 All equations are chains of operations that grow with these terms, but for powers: a margin of rounding is taken off.
 What a layer takes depends on few of the columns, and is computed once for rows that agree in them.
@@ -146,7 +146,8 @@ def _split(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints
 
 def _whole(layouts: Layout) -> NDArray[np.bool_]:
     """Layouts that may be interleaved."""
-    return np.logical_and(layouts.pipeline > 1.0, np.mod(layouts.micro_batches, layouts.pipeline) == 0.0)
+    found: NDArray[np.bool_] = np.mod(layouts.micro_batches, layouts.pipeline) == 0.0
+    return found & (layouts.pipeline > 1.0)
 
 
 def _most_interleaved(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints) -> Floats:

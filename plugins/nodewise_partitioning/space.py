@@ -9,6 +9,7 @@ parallelism, ZeRO without replicas) one setting stands for all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -21,8 +22,10 @@ from nodewise.plugin import (
     Exclusion,
     Floats,
     Ints,
+    NodewiseError,
     PlanConstraints,
     PlanPool,
+    Reason,
     Recomputation,
     SyncMode,
     as_floats,
@@ -56,6 +59,8 @@ ZERO_STAGES: Final = (0, 1, 2, 3)
 PIPELINED_STAGES: Final = (0, 1)
 """ZeRO stages 2 and 3 would exchange gradients or parameters with every micro-batch of a pipeline: not described."""
 SHOWN_VALUES: Final = 8
+MOST_PREFIXES: Final = 2_000_000
+"""About twenty million configurations, and half a gigabyte."""
 
 _ALONE, _REPLICATED, _PIPELINED = range(3)
 _COMPLETED: Final = ("sequence_parallel", "zero_stage", "interleave")
@@ -210,6 +215,7 @@ class PartitionSpace:
     def _batches(self, data: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Layout, global batch and micro-batch of every prefix: whole micro-batches on every replica."""
         rows, batches, micros = [], [], []
+        total, each_layout = 0, len(self._constraints.precisions) * len(RECOMPUTATIONS)
         for batch in self._constraints.global_batches:
             whole = np.flatnonzero(batch % data == 0)
             each_replica, which = np.unique(batch // data[whole], return_inverse=True)
@@ -218,6 +224,9 @@ class PartitionSpace:
                 for share in each_replica.tolist()
             ]
             counts = np.array([len(each) for each in lists], dtype=np.int64)[which]
+            total += int(counts.sum()) * each_layout
+            if total > MOST_PREFIXES:
+                raise _too_many()
             rows.append(np.repeat(whole, counts))
             batches.append(np.full(int(counts.sum()), batch))
             micros.append(np.array([size for each in which.tolist() for size in lists[each]], dtype=np.int64))
@@ -269,7 +278,8 @@ class PartitionSpace:
 
     def _exclusions(self) -> tuple[Exclusion, ...]:
         """Listed values that no configuration has, and why."""
-        dimensions, found = self._dimensions, []
+        dimensions = self._dimensions
+        found: list[Exclusion] = []
         heads, layers, tokens = int(dimensions.heads), int(dimensions.layers), int(dimensions.sequence)
         rules = {
             "tensor_parallel": f"must divide the {heads} attention heads, the hidden size and the devices",
@@ -279,25 +289,37 @@ class PartitionSpace:
             "data_parallel": "must be what the other degrees leave of the devices, and divide the global batch",
             "micro_batches": "must divide the samples of a replica",
         }
-        columns = {"micro_batches": "batch_per_worker"}
         for name, rule in rules.items():
-            used = set(np.unique(getattr(self.prefixes, columns.get(name, name))).tolist())
-            found += _unused(name, getattr(self._constraints, name), used, rule)
-        used = set(np.unique(self.prefixes.global_batch).tolist())
+            listed = getattr(self._constraints, name)
+            if listed is not None:
+                column = getattr(self.layouts, "batch_per_worker" if name == "micro_batches" else name)
+                found += _unused(name, listed, set(np.unique(column).tolist()), rule)
+        used = set(np.unique(self.layouts.global_batch).tolist())
         rule = "no allowed number of replicas divides it into allowed micro-batches"
         found += _unused("global_batches", self._constraints.global_batches, used, rule)
-        rule = f"times the pipeline stages must divide the {layers} layers, and the stages the micro-batches"
-        choices = self.choices["interleave"]
-        used = {value for kind in np.unique(choices.kinds) for value in choices.values[kind, : choices.counts[kind]]}
-        found += _unused("interleave", self._constraints.interleave, used, rule)
+        if self._constraints.interleave is not None:
+            rule = f"times the pipeline stages must divide the {layers} layers, and the stages the micro-batches"
+            choices = self.choices["interleave"]
+            kinds = np.unique(choices.kinds).tolist()
+            used = {value for kind in kinds for value in choices.values[kind, : choices.counts[kind]].tolist()}
+            found += _unused("interleave", self._constraints.interleave, used, rule)
         if not len(self.prefixes):
             rule = "no product of allowed degrees is a number of devices with a batch that it divides"
             found.append(Exclusion(constraint="space", message=rule))
         return tuple(found)
 
 
-def _unused(name: str, listed: Sequence[int] | None, used: set[int], rule: str) -> list[Exclusion]:
-    left = [value for value in listed or () if value not in used]
+def _too_many() -> NodewiseError:
+    return NodewiseError(
+        Reason.LIMIT_EXCEEDED,
+        f"constraints: the space has more than {MOST_PREFIXES} layouts of degrees, batches and recomputation; list "
+        "fewer values, such as powers of two",
+        {"limit": "plan_layouts", "value": str(MOST_PREFIXES)},
+    )
+
+
+def _unused(name: str, listed: Sequence[int], used: set[int], rule: str) -> list[Exclusion]:
+    left = [value for value in listed if value not in used]
     if not left:
         return []
     some = ", ".join(map(str, left[:SHOWN_VALUES])) + (", ..." if len(left) > SHOWN_VALUES else "")
@@ -306,5 +328,6 @@ def _unused(name: str, listed: Sequence[int] | None, used: set[int], rule: str) 
 
 def divisors(number: int) -> list[int]:
     """All divisors of a number from 1, in order."""
-    small = [each for each in range(1, int(number**0.5) + 1) if number % each == 0]
-    return sorted({*small, *(number // each for each in small)})
+    small = np.arange(1, math.isqrt(number) + 1)
+    small = small[number % small == 0]
+    return sorted({*small.tolist(), *(number // small).tolist()})

@@ -45,6 +45,7 @@ from nodewise_client import (
     Workload,
 )
 from nodewise_client._evidence import content_to_wire
+from nodewise_protos.v1 import configuration_pb2
 from nodewise_protos.v1 import plan_service_pb2 as pb
 
 TABLE = random_table(7, 300, 12, 30)
@@ -294,6 +295,10 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("constraints.memory_headroom_bytes", {"constraints__memory_headroom_bytes": -1.0}),
     ("budget_seconds", {"budget_seconds": float("nan")}),
     ("frontier_points_count", {"frontier_points_count": 1001}),
+    (
+        "constraints.micro_batch_samples",
+        {"constraints__micro_batch_samples__ranges": [configuration_pb2.CountRange(first=1, last=5000)]},
+    ),
     ("objective.confidence", {"objective__confidence": 0.9}),
     ("options.allow_fallback", {"options__allow_fallback": True}),
     ("options.fidelity", {"options__fidelity": 2}),

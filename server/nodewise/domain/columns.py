@@ -40,9 +40,10 @@ def constant_floats(rows: int, value: float) -> Floats:
 
 def taken(column: ArrayT, rows: NDArray[np.integer]) -> ArrayT:
     """Some rows of a column; a constant one that is long stays one number."""
-    if len(column) and column.strides == (0,):
-        return np.broadcast_to(column[0], (len(rows),))  # type: ignore[return-value]  # of the same kind
-    return freeze(column[rows])  # type: ignore[return-value]  # as above
+    constant = len(column) > 0 and column.strides == (0,)
+    found: Any = np.broadcast_to(column[:1], (len(rows),)) if constant else freeze(column[rows])
+    kept: ArrayT = found
+    return kept
 
 
 @lru_cache(maxsize=4096)

@@ -38,6 +38,9 @@ def explained(planner: Planner, space: AskedSpace, winner: Configurations, value
             complete = False
             break
         seen = look()
+        if budget is not None and budget.remaining_s() <= 0.0:  # a search that was cut short shows nothing
+            complete = False
+            break
         if isinstance(seen, Exclusion):
             binding.append(seen)
         elif isinstance(seen, Sensitivity):

@@ -32,7 +32,7 @@ CHUNK_ROWS: Final = 32768
 
 
 FIRST_PREFIXES: Final = 512
-"""Prefixes that are visited for the best before the order is the frontier's: its corners prune more than its one end."""
+"""Prefixes visited for the best before the order is the frontier's: its corners prune more than its one end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +190,7 @@ class _Search:
             self.skipped = space.total - int(space.sizes[kept].sum())
 
     def _ordered(self, prefixes: Ints) -> Ints:
-        """The most promising first: for the best by its first key, for the frontier after that by the product of bounds."""
+        """The most promising first: for the best by its first key, then for the frontier by the product of bounds."""
         order = prefixes[np.argsort(self._keys[0][prefixes], kind="stable")]
         if self._frontier is None:
             return order

@@ -22,8 +22,8 @@ from nodewise_protos.v1 import plan_service_pb2 as pb
 __all__ = ["ReadPlan", "read_plan", "write_plan", "write_progress"]
 
 MOST_POOLS: Final = 64
-MOST_VALUES: Final = 1 << 16
-"""Values of one dimension: more is a slip, such as a range of bytes."""
+MOST_VALUES: Final = 1 << 12
+"""Values of one dimension, and numbers of nodes of all pools together: more is a slip, such as a range of bytes."""
 MOST_DEVICES_PER_NODE: Final = 1024
 MOST_SAMPLES: Final = 2**31 - 1
 MOST_DEGREE: Final = 1 << 20
@@ -124,6 +124,9 @@ def _pools(messages: Iterable[pb.PlanPool], path: str, reader: Reader, limits: L
             reader.contradicts(place, f"a pool of {pool.device} with {per_node} devices a node was given before")
     if not pools:
         reader.wrong(path, "must hold at least one pool")
+    counts = sum(len(pool.nodes) for pool in pools.values())
+    if counts > MOST_VALUES:
+        reader.wrong(path, f"must hold at most {MOST_VALUES} numbers of nodes together, found {counts}")
     return tuple(pools.values())
 
 
@@ -134,10 +137,9 @@ def _counts(message: pb.CountSet, path: str, most: int, reader: Reader) -> tuple
         found.add(reader.whole(value, f"{path}.values[{number}]", least=1, most=most))
     for number, given in enumerate(message.ranges):
         values = read_counts(given, f"{path}.ranges[{number}]", most, reader)
-        if len(values) > MOST_VALUES:
-            reader.wrong(f"{path}.ranges[{number}]", f"must hold at most {MOST_VALUES} values, found {len(values)}")
-            continue
-        found.update(values)
+        found.update(values[: MOST_VALUES + 1])
+    if len(found) > MOST_VALUES:
+        reader.wrong(path, f"must hold at most {MOST_VALUES} values, found {len(found)}")
     return tuple(sorted(found)) if found else None
 
 

@@ -1,4 +1,4 @@
-"""The space of a transformer's partitions: it holds what can run, its bounds hold, and pruning by them changes nothing."""
+"""The space of a transformer's partitions: it holds what can run, its bounds hold, and pruning changes nothing."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from partitions import partition_model, transformer
 
 from nodewise.domain.configurations import Configurations, Recomputation, SyncMode
+from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.objective import FewestDevices, HighestThroughput, LeastCost, LeastTime, Objective, Prices, Rule
 from nodewise.domain.planning import DIMENSIONS, PlanConstraints, PlanPool
 from nodewise.domain.predictions import Options, RowStatus
@@ -191,6 +192,17 @@ def test_listed_values_that_nothing_has_are_named() -> None:
     nothing = model.space(PlanConstraints(pools=within.pools, global_batches=(8,), tensor_parallel=(3,)))
     assert nothing.total == 0
     assert {"tensor_parallel", "space"} <= {each.constraint for each in nothing.exclusions}
+
+
+def test_a_space_that_is_too_large_is_refused() -> None:
+    within = PlanConstraints(
+        pools=(PlanPool(device="A100-80GB", nodes=tuple(range(1, 129)), workers_per_node=8),),
+        global_batches=tuple(range(64, 64_001, 64)),
+    )
+    with pytest.raises(NodewiseError) as caught:
+        partition_model(transformer()).space(within)
+    assert caught.value.reason == Reason.LIMIT_EXCEEDED
+    assert "list fewer values" in caught.value.message
 
 
 @pytest.mark.parametrize("factor", [1.0, 4.0])
