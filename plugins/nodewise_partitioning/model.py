@@ -84,7 +84,7 @@ class _Numbers:
 
     @property
     def memory_bytes(self) -> Floats:
-        return np.asarray(self.terms_bytes.sum(axis=0))
+        return _added(self.terms_bytes)
 
 
 class PartitioningModel:
@@ -116,7 +116,7 @@ class PartitioningModel:
         terms = {name: column(numbers.terms_bytes[place]) for place, name in enumerate(MEMORY_COLUMNS)}
         return Predictions(
             status=freeze(status),
-            step_s=column(numbers.parts_s.sum(axis=0)),
+            step_s=column(_added(numbers.parts_s)),
             log_spread=column(numbers.log_spread),
             breakdown_s={name: column(numbers.parts_s[place]) for place, name in enumerate(PARTS)},
             bottlenecks=PARTS,
@@ -148,7 +148,7 @@ class PartitioningModel:
         numbers = self._numbers(layout, groups, timed=timed)
         memory = numbers.memory_bytes
         found = {
-            "step_s": numbers.parts_s.sum(axis=0),
+            "step_s": _added(numbers.parts_s),
             "memory_bytes": memory,
             "memory_capacity_bytes": numbers.available_bytes,
             "excess_memory_bytes": np.maximum(memory - numbers.available_bytes, 0.0),
@@ -215,6 +215,14 @@ class PartitioningModel:
                 for place, term in enumerate(TERMS):
                     found.terms_bytes[place, where] = memory.column(term)
         return found
+
+
+def _added(parts: Floats) -> Floats:
+    """The sum of some columns, one after the other: NumPy's own order depends on the number of rows."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
 
 
 _Group = tuple[Device, Ints, Software]

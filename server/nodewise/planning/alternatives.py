@@ -34,11 +34,17 @@ LISTED: Final = {
 """Constraints that may list values, and the dimension that they list."""
 
 _FOLLOWS: Final[Mapping[str, frozenset[str]]] = {
+    "tensor_parallel": frozenset({"data_parallel", "sequence_parallel"}),
+    "pipeline_parallel": frozenset({"data_parallel", "interleave", "zero_stage"}),
+    "context_parallel": frozenset({"data_parallel", "interleave"}),
+    "batch_per_worker": frozenset({"data_parallel", "interleave"}),
+    "global_batch": frozenset({"data_parallel", "interleave"}),
     "nodes": frozenset({"workers", "data_parallel"}),
     "workers": frozenset({"data_parallel"}),
     "device_index": frozenset({"workers", "data_parallel"}),
 }
-"""What changes with a dimension of itself: as many replicas as the devices hold."""
+"""What changes with a dimension of itself: replicas as many as the devices hold, and switches that another degree
+allows or forbids; of these the best. Others: the replicas alone."""
 _REPLICAS: Final = frozenset({"data_parallel"})
 
 

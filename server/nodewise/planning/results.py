@@ -50,7 +50,7 @@ class PlanQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """The best that another value of one dimension allows, the others staying as they are.
+    """The best that another value of one dimension allows, the others staying but for what follows from it.
 
     Attributes
     ----------
