@@ -95,7 +95,7 @@ def numbers(result: Found) -> list[int]:
     return (result.winners.batch_per_worker - 1).tolist()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=1200, deadline=None)
 @given(
     table=tables, rule=st.sampled_from(RULES), chunk_rows=st.sampled_from([1, 7, 64, 10_000]), frontier=st.booleans()
 )
@@ -114,7 +114,7 @@ def test_the_best_is_what_comparing_everything_finds(table: Table, rule: Rule, c
     assert exhaustive.feasible + sum(exhaustive.over.values()) == exhaustive.space
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(table=tables, chunk_rows=st.sampled_from([1, 5, 64, 10_000]), prune=st.booleans())
 def test_the_frontier_is_every_row_that_no_other_dominates(table: Table, chunk_rows: int, prune: bool) -> None:
     result, _ = found(table, FewestDevices(deadline_s=25.0), chunk_rows=chunk_rows, prune=prune)
@@ -149,7 +149,7 @@ def test_the_frontier_is_every_row_that_no_other_dominates(table: Table, chunk_r
         )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(table=tables, seed=st.integers(0, 2**32 - 1), rule=st.sampled_from(RULES))
 def test_the_order_of_prefixes_changes_nothing(table: Table, seed: int, rule: Rule) -> None:
     order = np.random.default_rng(seed).permutation(len(table.prefixes))
