@@ -12,12 +12,12 @@ T = b s / c tokens. The backward pass takes twice the forward one; recomputation
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Recomputation
+from nodewise.plugin import Floats, Ints, Recomputation
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.links import Group, all_reduce_s, group_of
@@ -51,6 +51,10 @@ class Block:
     expert_s: Floats
     layer_s: Floats
     backward_s: Floats
+
+    def of_kinds(self, kind: Ints) -> Block:
+        """One row for each kind to one for each row."""
+        return Block(*(getattr(self, column.name)[kind] for column in fields(self)))
 
 
 def soft_maximum(first: Floats, second: Floats, order: float) -> Floats:
@@ -134,8 +138,9 @@ def _memory(device: Device, software: Software) -> float:
 def _host(dimensions: Dimensions, layout: Layout, software: Software) -> Floats:
     """Seconds to launch a fully recomputed layer; without the fused softmax there are more kernels to launch."""
     batches = layout.micro_batch * dimensions.heads / layout.tensor
-    unfused = (np.mod(batches, software.fused_softmax_group) != 0.0) & (not software.flash_attention)
-    return software.host_layer_s + software.unfused_softmax_s * unfused
+    plain = 0.0 if software.flash_attention else software.unfused_softmax_s
+    unfused = np.mod(batches, software.fused_softmax_group) != 0.0
+    return np.where(unfused, software.host_layer_s + plain, software.host_layer_s)
 
 
 def _context(

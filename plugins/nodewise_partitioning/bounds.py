@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Floats, Ints, PlanConstraints, as_ints
+from nodewise.plugin import Floats, PlanConstraints, as_ints
 from nodewise_partitioning.block import Block, block_of
 from nodewise_partitioning.data_parallel import data_parallel_of
 from nodewise_partitioning.hardware import Device
@@ -36,8 +36,6 @@ __all__ = ["least_of"]
 
 MARGIN: Final = 1.0 - 1e-12
 """Rounding of some hundred operations."""
-MOST_CODES: Final = 1 << 16
-"""Largest value that stands for itself in a key."""
 
 
 def least_of(
@@ -54,12 +52,13 @@ def least_of(
     smallest = replace(layouts, sequence_parallel=split, interleave=_least_interleaved(constraints, layouts))
     states = _least_states(dimensions, smallest, device, software, constraints)
     ends = ends_of(dimensions, quickest, device, software)
-    alike, kinds = _alike(quickest)
+    alike = quickest.alike()
     stages = _stages(constraints)
     alone = layouts.data * layouts.context == 1.0
     for recomputation in recomputations:
         chosen = replace(quickest, recomputation=_constant(layouts, recomputation))
-        block = _taken(block_of(dimensions, chosen.take(alike), device, software), kinds)
+        block = block_of(dimensions, chosen if alike is None else chosen.take(alike[0]), device, software)
+        block = block if alike is None else block.of_kinds(alike[1])
         pipeline = pipeline_of(dimensions, chosen, block, ends, device, software)
         least = np.full(len(layouts), np.inf)
         for stage in stages:
@@ -91,32 +90,6 @@ def _least_states(
         held = memory_of(dimensions, replace(layouts, zero_stage=_constant(layouts, stage)), device, software)
         found = np.minimum(found, held.weights + held.gradients + held.optimizer + held.buffers)
     return found
-
-
-def _alike(layouts: Layout) -> tuple[Ints, Ints]:
-    """Rows of which a layer takes the same: one of each kind, and the kind of every row."""
-    key = np.zeros(len(layouts), dtype=np.int64)
-    size = 1.0
-    for column in (
-        layouts.tensor,
-        layouts.context,
-        layouts.expert,
-        layouts.sequence_parallel,
-        layouts.micro_batch,
-        layouts.devices_per_node,
-        layouts.node_link_bytes_per_s,
-    ):
-        codes = column.astype(np.int64)
-        most = int(codes.max(initial=0)) + 1
-        if most > MOST_CODES or (codes != column).any():
-            values, codes = np.unique(column, return_inverse=True)
-            most = len(values)
-        size *= most
-        if size > 2.0**62:  # no sum of products any more: every row is of a kind of its own
-            return as_ints(np.arange(len(layouts))), as_ints(np.arange(len(layouts)))
-        key = key * most + codes
-    _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    return as_ints(first), as_ints(which)
 
 
 def _taken(columns: Columns, rows: NDArray[np.int64]) -> Columns:

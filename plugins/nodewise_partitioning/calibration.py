@@ -23,7 +23,7 @@ from nodewise_partitioning.software import FIELDS, Software
 from nodewise_partitioning.step import step_parts_s
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["Calibrated", "Runs", "calibrated"]
+__all__ = ["NOISE", "Calibrated", "Runs", "calibrated"]
 
 NOISE: Final = 0.08
 """Deviation of ln(step) that these equations leave where they fit: between repeated runs, kernels and shapes."""

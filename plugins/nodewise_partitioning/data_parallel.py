@@ -1,12 +1,12 @@
 """What data-parallel replicas exchange, and how much of it a step waits for.
 
     stage 0         all-reduce of gradients
-    stages 1 and 2  reduce-scatter of gradients, all-gather of parameters: the same bytes where both have one format
-    stage 3         parameters gathered before the forward and before the backward pass of every micro-batch, gradients
-                    reduce-scattered: 1.5 times the bytes of stage 0 with one micro-batch
+    stages 1 and 2  reduce-scatter of gradients, all-gather of parameters: as many bytes where both have one format
+    stage 3         parameters gathered before the forward and before the backward pass of every micro-batch,
+                    gradients reduce-scattered: 1.5 times the bytes of stage 0 with one micro-batch
 
-Parameters of stage 3 travel while the layers before are computed: a micro-batch takes the longer of both. Where the
-stack overlaps gradients, they travel during the last micro-batch's backward pass, all but those of its last layer.
+Parameters of stage 3 travel while the layers before are computed: a micro-batch takes the soft maximum of both. Where
+the stack overlaps gradients, they travel during the last micro-batch's backward pass, all but those of its last layer.
 
 Source: S. Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC 2020.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_partitioning.block import Block
+from nodewise_partitioning.block import Block, soft_maximum
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.links import Group, all_reduce_s, group_of, ring_s
@@ -90,4 +90,5 @@ def _gathered(
     """Stage 3: what the gathers and reductions of a micro-batch take beyond its computation."""
     size = parameters * (2.0 * software.weight_bytes + software.exchanged_gradient_bytes)
     moved = ring_s(size, group, device, layout, software.gather_efficiency)
-    return layout.micro_batches * np.maximum(moved - pipeline.slowest_s, 0.0)
+    both = soft_maximum(moved, pipeline.slowest_s, software.gather_order)
+    return layout.micro_batches * (both - pipeline.slowest_s)

@@ -29,11 +29,11 @@ from nodewise.plugin import (
     Transformer,
     catalogue_key,
 )
-from nodewise_partitioning.calibration import Calibrated, Runs, calibrated
+from nodewise_partitioning.calibration import NOISE, Calibrated, Runs, calibrated
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
 from nodewise_partitioning.model import Knowledge, PartitioningModel
 from nodewise_partitioning.rows import asked_of
-from nodewise_partitioning.software import stack_of
+from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, stack_of
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["Lesson", "PartitioningEstimator"]
@@ -53,6 +53,9 @@ KNOWN_DEVICE: Final = "a100"
 LEAST_LOG_SPREAD: Final = 0.05
 PRIOR_RUNS: Final = 8.0
 """Runs that the defaults' spread counts for beside those of a calibration."""
+
+OTHER_WIDENED: Final = 2.0
+"""How much wider the priors of a stack's numbers are for another stack or device than the defaults were fitted to."""
 
 EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {FACTS_ALONE: 0.08, RUNS_OF_OTHERS: 0.06, OWN_RUNS: 0.05}
 """Mean |ln(predicted / measured)| by strength (docs/estimators/partitioning.md); facts alone on other devices: more."""
@@ -121,12 +124,16 @@ class PartitioningEstimator:
         lessons = prior.content if prior is not None and isinstance(prior.content, tuple) else ()
         learned = _learned(lessons, framework, number_format, _Held(context.catalogue.digest, context.catalogue))
         own = _lesson_of(profile)
-        found = learned.calibration
+        found, level = learned.calibration, 1.0
         devices = set(learned.devices)
         if own is not None:
             runs = _runs_of(own, context.catalogue)
-            found = calibrated(stack.corrected(found.software.vector()), runs) if runs else found
-            devices |= {catalogue_key(each.device.name) for each in runs}
+            measured = {catalogue_key(each.device.name) for each in runs}
+            corrected = stack.corrected(found.software.vector())
+            if runs:
+                found = calibrated(corrected, runs, widened=_widened(stack, measured))
+                level = _level(found)
+            devices |= measured
         knowledge = Knowledge(
             dimensions=Dimensions.of(transformer),
             network=profile.network,
@@ -134,7 +141,8 @@ class PartitioningEstimator:
             framework=framework,
             number_format=number_format,
             numbers=found.software.vector(),
-            log_spreads=_spreads(found, devices, known=known or not framework),
+            level=level,
+            log_spreads=_spreads(found, devices, context.catalogue, known=known or not framework),
         )
         return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)))
 
@@ -175,7 +183,7 @@ def _learned(lessons: tuple[Lesson, ...], framework: str, number_format: str, he
     of_stack = [each for each in lessons if stack_of(each.framework, number_format)[0].framework == stack.framework]
     runs = [run for lesson in of_stack for run in _runs_of(lesson, held.catalogue)]
     devices = frozenset(catalogue_key(each.device.name) for each in runs)
-    return _Learned(calibrated(stack, runs), devices)
+    return _Learned(calibrated(stack, runs, widened=_widened(stack, devices)), devices)
 
 
 def _runs_of(lesson: Lesson, catalogue: Catalogue) -> Sequence[Runs]:
@@ -196,12 +204,25 @@ def _runs_of(lesson: Lesson, catalogue: Catalogue) -> Sequence[Runs]:
     return runs
 
 
-def _spreads(found: Calibrated, devices: set[str], *, known: bool) -> Mapping[str, float]:
+def _widened(stack: Software, devices: Iterable[str]) -> float:
+    same = stack.framework == DEFAULT_FRAMEWORK and all(device.startswith(KNOWN_DEVICE) for device in devices)
+    return 1.0 if same else OTHER_WIDENED
+
+
+def _level(found: Calibrated) -> float:
+    """What a job's own runs ask for beyond the stack's numbers: their mean residual, shrunk by how few they are."""
+    between, within = LOG_SPREAD**2, NOISE**2
+    share = found.runs * between / (found.runs * between + within)
+    return float(np.exp(-share * np.median(found.log_residuals)))
+
+
+def _spreads(found: Calibrated, devices: set[str], catalogue: Catalogue, *, known: bool) -> Mapping[str, float]:
     """Deviation of ln(step) by device; the residuals of runs count beside what is usual."""
     usual = LOG_SPREAD if known else OTHER_LOG_SPREAD
     squares = PRIOR_RUNS * usual**2 + float(np.sum(found.log_residuals**2))
     corrected = max(np.sqrt(squares / (PRIOR_RUNS + found.runs)), LEAST_LOG_SPREAD)
-    spreads = {"": OTHER_LOG_SPREAD, KNOWN_DEVICE: usual}
+    boards = [key for key in catalogue.devices if key.startswith(KNOWN_DEVICE)]
+    spreads = {"": OTHER_LOG_SPREAD} | dict.fromkeys(boards, usual)
     return spreads | dict.fromkeys(sorted(devices), float(corrected))
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Final
 
 import numpy as np
 
 from nodewise.plugin import Floats, Ints
 
 __all__ = ["Layout"]
+
+LEAST_ALIKE: Final = 64
+"""Rows from which looking for kinds pays."""
+LARGEST_EXACT: Final = 2.0**53
+"""Whole numbers up to it are exact as floats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,6 +60,33 @@ class Layout:
     def part(self, rows: slice) -> Layout:
         """Some rows, without a copy."""
         return Layout(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+    def alike(self) -> tuple[Ints, Ints] | None:
+        """Rows whose layers and ends cost the same: one place for each kind, and the kind of each row.
+
+        They do for equal splits of a layer and equal micro-batches, whatever the pipeline and the replicas. None where
+        numbers are too large to tell them apart cheaply, or too few rows to be worth it.
+        """
+        if len(self) < LEAST_ALIKE or np.any(self.node_link_bytes_per_s != self.node_link_bytes_per_s[0]):
+            return None
+        code = np.zeros(len(self))
+        room = 1.0
+        for column in (
+            self.tensor,
+            self.context,
+            self.expert,
+            self.devices_per_node,
+            self.micro_batch,
+            self.recomputation,
+            self.sequence_parallel,
+        ):
+            width = float(np.max(column)) + 1.0
+            room *= width
+            code = code * width + column
+        if room > LARGEST_EXACT:
+            return None
+        _, first, kind = np.unique(code, return_index=True, return_inverse=True)
+        return first, kind
 
     def take(self, rows: Ints) -> Layout:
         """Some rows, in the given order."""

@@ -55,6 +55,8 @@ class Knowledge:
     ----------
     numbers : tuple of float
         Values of ``software.FIELDS``.
+    level : float
+        Factor on every step that the job's own runs ask for beyond what the stack's numbers explain.
     log_spreads : mapping of device key to float
         Deviation of ln(step time) on devices that were measured; ``""`` = on every other.
     """
@@ -65,6 +67,7 @@ class Knowledge:
     framework: str
     number_format: str
     numbers: tuple[float, ...]
+    level: float
     log_spreads: Mapping[str, float]
 
     def software(self, number_format: str) -> Software:
@@ -130,12 +133,14 @@ class PartitioningModel:
         )
 
     def evaluate(self, chunk: Configurations, columns: Sequence[str]) -> Mapping[str, Floats]:
-        """Some of :data:`COLUMNS` for rows that are all partitions of the model; memory excess decides nothing here.
+        """Some of :data:`COLUMNS` for rows that are all partitions of the model, as those of its space are.
 
         Raises
         ------
         ValueError
-            A column is unknown, or a row would be refused.
+            A column is unknown.
+        NodewiseError
+            EVIDENCE_MISSING for a device that the catalogue does not know.
         """
         unknown = [name for name in columns if name not in COLUMNS]
         if unknown:
@@ -168,7 +173,7 @@ class PartitioningModel:
         Raises
         ------
         NodewiseError
-            EVIDENCE_MISSING for a device that the catalogue does not know.
+            EVIDENCE_MISSING for a device that the catalogue does not know; LIMIT_EXCEEDED.
         """
         dimensions, link = self._knowledge.dimensions, ASSUMED_NODE_LINK_BYTES_PER_S
         return PartitionSpace(dimensions, constraints, link, partial(self._bounds, constraints))
@@ -187,7 +192,8 @@ class PartitioningModel:
             own = layout if len(members) == rows else layout.take(members)
             least = least_of(self._knowledge.dimensions, own, space.recomputations, device, software, constraints)
             for way, (least_s, least_bytes) in enumerate(least):
-                step_s[way, members], memory[way, members] = least_s, least_bytes
+                step_s[way, members] = self._knowledge.level * least_s
+                memory[way, members] = least_bytes
         return {
             "step_s": step_s.ravel(),
             "memory_bytes": memory.ravel(),
@@ -210,7 +216,8 @@ class PartitioningModel:
                 part = own.part(chunk)
                 where = chunk if everything else members[chunk]
                 if timed:
-                    found.parts_s[:, where] = step_parts_s(self._knowledge.dimensions, part, device, software)
+                    seconds = step_parts_s(self._knowledge.dimensions, part, device, software)
+                    found.parts_s[:, where] = self._knowledge.level * seconds
                 memory = memory_of(self._knowledge.dimensions, part, device, software)
                 for place, term in enumerate(TERMS):
                     found.terms_bytes[place, where] = memory.column(term)
@@ -219,7 +226,7 @@ class PartitioningModel:
 
 def _added(parts: Floats) -> Floats:
     """The sum of some columns, one after the other: NumPy's own order depends on the number of rows."""
-    total = parts[0].copy()
+    total: Floats = parts[0].copy()
     for part in parts[1:]:
         total += part
     return total

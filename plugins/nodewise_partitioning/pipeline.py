@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodewise.plugin import Floats
+from nodewise.plugin import Floats, Ints
 from nodewise_partitioning.block import Block
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
@@ -31,6 +31,10 @@ class Ends:
 
     embedding_s: Floats
     head_s: Floats
+
+    def of_kinds(self, kind: Ints) -> Ends:
+        """One row for each kind to one for each row."""
+        return Ends(self.embedding_s[kind], self.head_s[kind])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +63,8 @@ def asked_of(configurations: Configurations, dimensions: Dimensions, network: Ne
             refusals.append(RowRefusal(tuple(found.tolist()), refusal))
     rows = as_ints(np.flatnonzero(left))
     across = (layout.devices > layout.devices_per_node) & ~stated & left
-    return Asked(rows, layout.take(rows), as_ints(np.flatnonzero(across)), tuple(refusals))
+    kept = layout if len(rows) == len(configurations) else layout.take(rows)
+    return Asked(rows, kept, as_ints(np.flatnonzero(across)), tuple(refusals))
 
 
 def layout_of(configurations: Configurations, network: Network) -> Layout:
@@ -117,79 +119,100 @@ def _batches(configurations: Configurations, data: Floats) -> tuple[Floats, Floa
     return batch, np.where(stated, counted, accumulation)
 
 
-def _checks(configurations: Configurations, dimensions: Dimensions, layout: Layout) -> tuple[tuple[Mask, Refusal], ...]:
+def _checks(configurations: Configurations, dimensions: Dimensions, layout: Layout) -> Iterator[tuple[Mask, Refusal]]:
     """Masks of rows that cannot run, the first that applies being told."""
-    product = layout.tensor * layout.pipeline * layout.context * layout.data
-    interleaved = layout.interleave > 1.0
-    whole_batches = np.mod(layout.micro_batches, 1.0) == 0.0
-    replicas = layout.data * layout.context
-    held = dimensions.experts or 1.0
-    return (
-        (
-            configurations.sync_mode != SyncMode.ALLREDUCE,
-            _unsupported("partitioned training is synchronous: sync mode must be ALLREDUCE"),
+    yield (
+        configurations.sync_mode != SyncMode.ALLREDUCE,
+        _unsupported("partitioned training is synchronous: sync mode must be ALLREDUCE"),
+    )
+    yield layout.devices < 1.0, _unsupported("a partition needs at least 1 worker")
+    yield (
+        layout.tensor * layout.pipeline * layout.context * layout.data != layout.devices,
+        _unsupported(
+            "tensor_parallel x pipeline_parallel x context_parallel x data_parallel must be the number of workers"
         ),
-        (layout.devices < 1.0, _unsupported("a partition needs at least 1 worker")),
-        (
-            product != layout.devices,
-            _unsupported(
-                "tensor_parallel x pipeline_parallel x context_parallel x data_parallel must be the number of workers"
-            ),
+    )
+    yield (
+        _leaves(dimensions.heads, layout.tensor),
+        _unsupported(f"tensor_parallel must divide the {dimensions.heads:.0f} attention heads"),
+    )
+    yield (
+        layout.pipeline > dimensions.layers,
+        _unsupported(f"pipeline_parallel must be at most the {dimensions.layers:.0f} layers"),
+    )
+    yield (
+        (layout.zero_stage >= 2.0) & (layout.pipeline > 1.0),
+        _unsupported("zero_stage 2 and 3 are described without pipeline parallelism only"),
+    )
+    yield (
+        layout.micro_batch < 1.0,
+        Refusal(
+            Reason.EVIDENCE_MISSING,
+            "the micro-batch of a replica is not known",
+            ("batch_per_worker", "global_batch"),
         ),
-        (
-            np.mod(dimensions.heads, layout.tensor) != 0.0,
-            _unsupported(f"tensor_parallel must divide the {dimensions.heads:.0f} attention heads"),
-        ),
-        (
-            layout.pipeline > dimensions.layers,
-            _unsupported(f"pipeline_parallel must be at most the {dimensions.layers:.0f} layers"),
-        ),
-        (
-            interleaved & (layout.pipeline == 1.0),
-            _unsupported("interleave above 1 needs pipeline_parallel above 1"),
-        ),
-        (
-            interleaved & (np.mod(dimensions.layers, layout.pipeline * layout.interleave) != 0.0),
-            _unsupported(f"pipeline_parallel x interleave must divide the {dimensions.layers:.0f} layers"),
-        ),
-        (
-            (layout.context > 1.0) & (np.mod(dimensions.sequence, 2.0 * layout.context) != 0.0),
+    )
+    whole = (np.floor(layout.micro_batch) == layout.micro_batch) & (
+        np.floor(layout.micro_batches) == layout.micro_batches
+    )
+    yield (
+        ~whole | (layout.micro_batches < 1.0),
+        _unsupported("data_parallel x batch_per_worker must divide the global batch"),
+    )
+    yield from _interleaving(dimensions, layout)
+    yield from _sequences(dimensions, layout)
+    yield from _experts(dimensions, layout)
+
+
+def _interleaving(dimensions: Dimensions, layout: Layout) -> Iterator[tuple[Mask, Refusal]]:
+    several = layout.interleave > 1.0
+    if not several.any():
+        return
+    yield several & (layout.pipeline == 1.0), _unsupported("interleave above 1 needs pipeline_parallel above 1")
+    yield (
+        several & _leaves(dimensions.layers, layout.pipeline * layout.interleave),
+        _unsupported(f"pipeline_parallel x interleave must divide the {dimensions.layers:.0f} layers"),
+    )
+    yield (
+        several & _leaves(layout.micro_batches, layout.pipeline),
+        _unsupported("with interleave above 1, pipeline_parallel must divide the number of micro-batches"),
+    )
+
+
+def _sequences(dimensions: Dimensions, layout: Layout) -> Iterator[tuple[Mask, Refusal]]:
+    split = layout.context > 1.0
+    if split.any():
+        yield (
+            split & _leaves(dimensions.sequence, 2.0 * layout.context),
             _unsupported(f"2 x context_parallel must divide the sequence of {dimensions.sequence:.0f} tokens"),
-        ),
-        (
-            (layout.sequence_parallel > 0.0) & (np.mod(dimensions.sequence, layout.tensor) != 0.0),
+        )
+    split = layout.sequence_parallel > 0.0
+    if split.any():
+        yield (
+            split & _leaves(dimensions.sequence, layout.tensor),
             _unsupported(
                 f"with sequence_parallel, tensor_parallel must divide the sequence of {dimensions.sequence:.0f} tokens"
             ),
-        ),
-        (
-            (np.mod(held, layout.expert) != 0.0) | (np.mod(replicas, layout.expert) != 0.0),
+        )
+
+
+def _experts(dimensions: Dimensions, layout: Layout) -> Iterator[tuple[Mask, Refusal]]:
+    split = layout.expert > 1.0
+    if split.any():
+        held = _leaves(dimensions.experts or 1.0, layout.expert)
+        yield (
+            split & (held | _leaves(layout.data * layout.context, layout.expert)),
             _unsupported(
                 f"expert_parallel must divide the number of experts ({dimensions.experts:.0f}) "
                 "and data_parallel x context_parallel"
             ),
-        ),
-        (
-            (layout.zero_stage >= 2.0) & (layout.pipeline > 1.0),
-            _unsupported("zero_stage 2 and 3 are described without pipeline parallelism only"),
-        ),
-        (
-            layout.micro_batch < 1.0,
-            Refusal(
-                Reason.EVIDENCE_MISSING,
-                "the micro-batch of a replica is not known",
-                ("batch_per_worker", "global_batch"),
-            ),
-        ),
-        (
-            (np.mod(layout.micro_batch, 1.0) != 0.0) | ~whole_batches | (layout.micro_batches < 1.0),
-            _unsupported("data_parallel x batch_per_worker must divide the global batch"),
-        ),
-        (
-            interleaved & (np.mod(layout.micro_batches, layout.pipeline) != 0.0),
-            _unsupported("with interleave above 1, pipeline_parallel must divide the number of micro-batches"),
-        ),
-    )
+        )
+
+
+def _leaves(whole: Floats | float, parts: Floats) -> Mask:
+    """Where a whole number does not divide: quicker than a remainder."""
+    quotient = whole / parts
+    return np.asarray(np.floor(quotient) != quotient)
 
 
 def _unsupported(message: str) -> Refusal:

@@ -20,7 +20,8 @@ class Field:
     Attributes
     ----------
     log_deviation : float
-        Prior standard deviation of the logarithm: how far software stacks are known, or guessed, to differ.
+        Prior standard deviation of the logarithm between installations of one stack on one kind of device; other
+        stacks and devices differ by more (`estimator.OTHER_WIDENED`). A judgement, not a measurement.
     lower, upper : float
         Bounds that physics sets: efficiencies and shares of a bandwidth stay at most 1.
     identified_by : str
@@ -36,28 +37,28 @@ class Field:
 
 
 FIELDS: Final = (
-    Field("gemm_efficiency", "share of peak", 0.10, 0.2, 0.9, "large matrices: large b, h"),
-    Field("gemm_ramp_s", "s per matrix product", 0.5, 1e-7, 1e-3, "small matrices at t = 1, large against small b"),
-    Field("attention_efficiency", "share of peak", 0.3, 0.05, 0.9, "different s / h"),
-    Field("replicated_passes", "activations read or written per layer", 0.3, 0.3, 60.0, "different t"),
-    Field("feed_forward_passes", "the same, of size f, split over t", 0.3, 0.1, 30.0, "different f / h"),
-    Field("score_passes", "attention scores read or written per layer", 0.3, 0.3, 60.0, "different s / h"),
-    Field("host_layer_s", "s per layer and micro-batch, all recomputed", 0.25, 1e-6, 0.1, "smallest b and h"),
-    Field("host_collective_s", "s per collective", 0.5, 1e-7, 1e-2, "smallest b at t > 1"),
-    Field("unfused_softmax_s", "s per layer and micro-batch", 0.5, 1e-6, 0.1, "b a / t no multiple of 4"),
-    Field("tensor_collective_factor", "of the measured time", 0.2, 0.3, 3.0, "t = 2 to 8 at equal work"),
-    Field("head_efficiency", "share of peak", 0.3, 0.05, 0.9, "small L against large L, large b"),
-    Field("head_passes", "bytes per token and word", 0.3, 1.0, 200.0, "small L against large L"),
-    Field("head_host_s", "s per micro-batch", 0.5, 1e-6, 0.1, "smallest b, small L"),
-    Field("embedding_host_s", "s per micro-batch", 0.5, 1e-6, 0.1, "p > 1"),
-    Field("optimizer_bytes", "bytes per parameter", 0.1, 8.0, 200.0, "one micro-batch, no data parallelism"),
+    Field("gemm_efficiency", "share of peak", 0.05, 0.2, 0.9, "large matrices: large b, h"),
+    Field("gemm_ramp_s", "s per matrix product", 0.25, 1e-7, 1e-3, "small matrices at t = 1, large against small b"),
+    Field("attention_efficiency", "share of peak", 0.15, 0.05, 0.9, "different s / h"),
+    Field("replicated_passes", "activations read or written per layer", 0.15, 0.3, 60.0, "different t"),
+    Field("feed_forward_passes", "the same, of size f, split over t", 0.15, 0.1, 30.0, "different f / h"),
+    Field("score_passes", "attention scores read or written per layer", 0.15, 0.3, 60.0, "different s / h"),
+    Field("host_layer_s", "s per layer and micro-batch, all recomputed", 0.125, 1e-6, 0.1, "smallest b and h"),
+    Field("host_collective_s", "s per collective", 0.25, 1e-7, 1e-2, "smallest b at t > 1"),
+    Field("unfused_softmax_s", "s per layer and micro-batch", 0.25, 1e-6, 0.1, "b a / t no multiple of 4"),
+    Field("tensor_collective_factor", "of the measured time", 0.1, 0.3, 3.0, "t = 2 to 8 at equal work"),
+    Field("head_efficiency", "share of peak", 0.15, 0.05, 0.9, "small L against large L, large b"),
+    Field("head_passes", "bytes per token and word", 0.15, 1.0, 200.0, "small L against large L"),
+    Field("head_host_s", "s per micro-batch", 0.25, 1e-6, 0.1, "smallest b, small L"),
+    Field("embedding_host_s", "s per micro-batch", 0.25, 1e-6, 0.1, "p > 1"),
+    Field("optimizer_bytes", "bytes per parameter", 0.05, 8.0, 200.0, "one micro-batch, no data parallelism"),
     Field(
         "replica_link_efficiency", "share of the link in a node", 0.15, 0.02, 1.0, "d > 1 in a node, one micro-batch"
     ),
-    Field("stage_link_efficiency", "share of the link in a node", 0.3, 0.005, 1.0, "p > 1 in a node, large b"),
-    Field("network_efficiency", "share of a node's adapters", 0.3, 0.02, 1.0, "d > 1 or p > 1 across nodes"),
-    Field("network_tensor_efficiency", "share of a node's adapters", 0.2, 0.02, 1.0, "t beyond a node"),
-    Field("fixed_s", "s per step", 0.7, 1e-6, 1.0, "shortest steps"),
+    Field("stage_link_efficiency", "share of the link in a node", 0.15, 0.005, 1.0, "p > 1 in a node, large b"),
+    Field("network_efficiency", "share of a node's adapters", 0.15, 0.02, 1.0, "d > 1 or p > 1 across nodes"),
+    Field("network_tensor_efficiency", "share of a node's adapters", 0.1, 0.02, 1.0, "t beyond a node"),
+    Field("fixed_s", "s per step", 0.35, 1e-6, 1.0, "shortest steps"),
 )
 """Every number that calibration may correct, in the order of its vector."""
 
@@ -79,6 +80,14 @@ class Software:
     fused_softmax_group : float
         Micro-batch x heads per device must be a multiple of it, or softmax falls back to plain operators (Megatron's
         `scaled_upper_triang_masked_softmax` takes four of them a block of threads).
+    embedding_passes : float
+        Activations read or written per token in the embedding and its backward pass.
+    network_latency_s : float
+        Of one message between nodes (Calculon's preset of InfiniBand).
+    gather_efficiency, gather_order : float
+        Parameters gathered layer by layer (stage 3 of ZeRO) go around one ring, through one adapter per device, of
+        which they reach this share; and the order of the soft maximum of that and the computation beside it. Both
+        follow from the six ZeRO-3 runs of D. Narayanan et al., SC 2021, table 2.
     flash_attention : bool
         Scores are never stored: no passes over them, half of their operations where they are causal, no memory.
     scatters_stages : bool
@@ -90,25 +99,25 @@ class Software:
     """
 
     gemm_efficiency: float = 0.79
-    gemm_ramp_s: float = 3.9e-05
+    gemm_ramp_s: float = 3.8e-05
     attention_efficiency: float = 0.9
-    replicated_passes: float = 1.5
-    feed_forward_passes: float = 0.68
-    score_passes: float = 6.4
+    replicated_passes: float = 2.1
+    feed_forward_passes: float = 0.96
+    score_passes: float = 6.3
     host_layer_s: float = 0.0031
-    host_collective_s: float = 2.7e-05
+    host_collective_s: float = 2.6e-05
     unfused_softmax_s: float = 0.0015
     tensor_collective_factor: float = 1.1
-    head_efficiency: float = 0.45
-    head_passes: float = 14
-    head_host_s: float = 0.0028
-    embedding_host_s: float = 0.00039
-    optimizer_bytes: float = 21
+    head_efficiency: float = 0.48
+    head_passes: float = 17
+    head_host_s: float = 0.0026
+    embedding_host_s: float = 0.00032
+    optimizer_bytes: float = 24
     replica_link_efficiency: float = 0.75
-    stage_link_efficiency: float = 0.1
-    network_efficiency: float = 0.31
-    network_tensor_efficiency: float = 0.77
-    fixed_s: float = 0.00072
+    stage_link_efficiency: float = 0.094
+    network_efficiency: float = 0.33
+    network_tensor_efficiency: float = 0.78
+    fixed_s: float = 0.0011
 
     framework: str = "megatron-deepspeed"
     memory_efficiency: float = 0.8
@@ -118,6 +127,7 @@ class Software:
     embedding_passes: float = 8.0
     network_latency_s: float = 2e-5
     gather_efficiency: float = 0.66
+    gather_order: float = 2.0
     flash_attention: bool = False
     scatters_stages: bool = True
     overlaps_gradients: bool = False

@@ -44,8 +44,12 @@ def chunks(rows: int) -> Iterator[slice]:
 
 def step_parts_s(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Floats:
     """(parts, rows) seconds of :data:`PARTS`; their sum is the step."""
-    block = block_of(dimensions, layout, device, software)
-    ends = ends_of(dimensions, layout, device, software)
+    alike = layout.alike()
+    kinds = layout if alike is None else layout.take(alike[0])
+    block = block_of(dimensions, kinds, device, software)
+    ends = ends_of(dimensions, kinds, device, software)
+    if alike is not None:
+        block, ends = block.of_kinds(alike[1]), ends.of_kinds(alike[1])
     pipeline = pipeline_of(dimensions, layout, block, ends, device, software)
     replicas = data_parallel_of(dimensions, layout, block, pipeline, device, software)
     slots = layout.micro_batches * pipeline.slowest_layers

@@ -1,0 +1,235 @@
+"""What the estimator answers, refuses and says beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from partitioned_transformers import FABRIC, GPT3, SMALL, KnownContext, profile, rows
+
+from nodewise.plugin import (
+    Catalogue,
+    Configurations,
+    Network,
+    NodewiseError,
+    Options,
+    Placement,
+    PlanningModel,
+    Predictions,
+    Profile,
+    Query,
+    Reason,
+    RowStatus,
+    SyncMode,
+    constant_ints,
+)
+from nodewise_partitioning.estimator import PartitioningEstimator
+from nodewise_partitioning.model import COLUMNS, PartitioningModel
+from nodewise_partitioning.step import PARTS
+
+ONE_NODE = {"nodes": 1, "workers": 8, "global_batch": 32}
+
+
+def model(of: Profile | None = None, catalogue: Catalogue | None = None) -> PartitioningModel:
+    context = KnownContext() if catalogue is None else KnownContext(catalogue=catalogue)
+    found = PartitioningEstimator().fit(of or profile(), context)
+    assert isinstance(found, PartitioningModel)
+    return found
+
+
+def answered(configurations: Configurations, of: Profile | None = None) -> Predictions:
+    return model(of).predict(configurations, Options())
+
+
+def test_it_is_a_planning_model() -> None:
+    assert isinstance(model(), PlanningModel)
+
+
+def test_parts_add_up_and_the_largest_is_the_bottleneck() -> None:
+    found = answered(rows(3, **ONE_NODE, tensor_parallel=[1, 2, 8], batch_per_worker=4))
+    assert found.all_answered
+    np.testing.assert_allclose(sum(found.breakdown_s.values()), found.step_s, rtol=1e-12)
+    assert found.bottlenecks == PARTS
+    assert PARTS[found.bottleneck_index[0]] == "compute"
+    assert found.memory_bytes is not None
+    np.testing.assert_allclose(sum(found.extra.values()), found.memory_bytes, rtol=1e-12)
+
+
+def test_evaluate_is_predict() -> None:
+    asked = rows(2, **ONE_NODE, tensor_parallel=[2, 4], pipeline_parallel=[2, 1], batch_per_worker=2)
+    found, whole = model().evaluate(asked, COLUMNS), answered(asked)
+    assert set(found) == set(COLUMNS)
+    np.testing.assert_array_equal(found["step_s"], whole.step_s)
+    np.testing.assert_array_equal(found["memory_bytes"], whole.memory_bytes)
+    for part in PARTS:
+        np.testing.assert_array_equal(found[part], whole.breakdown_s[part])
+    alone = model().evaluate(asked, ("memory_bytes",))
+    assert set(alone) == {"memory_bytes"}
+    np.testing.assert_array_equal(alone["memory_bytes"], whole.memory_bytes)
+
+
+def test_evaluate_names_what_it_cannot_tell() -> None:
+    with pytest.raises(ValueError, match="column 'price' is unknown"):
+        model().evaluate(rows(1, **ONE_NODE, batch_per_worker=1), ("price",))
+
+
+def test_many_rows_are_computed_by_kinds_with_the_same_result() -> None:
+    degrees = np.tile([1, 2, 4, 8], 64)
+    asked = rows(256, **ONE_NODE, tensor_parallel=degrees, batch_per_worker=np.repeat([1, 2, 4, 4], 64))
+    found = answered(asked)
+    alone = np.concatenate([answered(asked.take(np.array([row]))).step_s for row in range(0, 256, 17)])
+    np.testing.assert_allclose(found.step_s[::17], alone, rtol=1e-12)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "product": ({"workers": 8, "tensor_parallel": 3}, "must be the number of workers"),
+    "heads": ({"workers": 32, "nodes": 4, "tensor_parallel": 32}, "divide the 16 attention heads"),
+    "layers": ({"workers": 32, "nodes": 4, "pipeline_parallel": 32}, "at most the 24 layers"),
+    "interleaved alone": ({"workers": 1, "interleave": 2}, "needs pipeline_parallel above 1"),
+    "interleaved layers": (
+        {"workers": 4, "pipeline_parallel": 4, "interleave": 5, "global_batch": 8},
+        "must divide the 24 layers",
+    ),
+    "interleaved batches": (
+        {"workers": 4, "pipeline_parallel": 4, "interleave": 2, "global_batch": 6},
+        "must divide the number of micro-batches",
+    ),
+    "context": ({"workers": 3, "context_parallel": 3}, "must divide the sequence of 1024 tokens"),
+    "experts": ({"workers": 8, "expert_parallel": 8}, "must divide the number of experts"),
+    "zero": (
+        {"workers": 8, "pipeline_parallel": 2, "zero_stage": 3, "global_batch": 8},
+        "without pipeline parallelism",
+    ),
+    "batch": ({"workers": 8, "global_batch": 12}, "must divide the global batch"),
+    "workers": ({"workers": 0}, "at least 1 worker"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_partition_is_refused_with_the_reason(case: str) -> None:
+    columns, reason = REFUSED[case]
+    found = answered(rows(2, **{"nodes": 1, "batch_per_worker": 1, **columns}))
+    assert (found.status == RowStatus.REFUSED).all()
+    assert found.refusals[0].rows == (0, 1)
+    assert reason in found.refusals[0].refusal.message
+    assert not found.step_s.any()
+
+
+def test_other_ways_to_synchronise_are_refused() -> None:
+    asked = rows(1, **ONE_NODE, batch_per_worker=1).replaced(sync_mode=constant_ints(1, int(SyncMode.ASYNC)))
+    assert "must be ALLREDUCE" in answered(asked).refusals[0].refusal.message
+
+
+def test_a_batch_that_nobody_knows_is_missing() -> None:
+    refusal = answered(rows(1, nodes=1, workers=8)).refusals[0].refusal
+    assert refusal.reason == Reason.EVIDENCE_MISSING
+    assert refusal.missing_fields == ("batch_per_worker", "global_batch")
+
+
+def test_a_batch_is_a_replicas_share_where_only_the_whole_is_known() -> None:
+    alone = answered(rows(1, **ONE_NODE)).step_s
+    np.testing.assert_array_equal(alone, answered(rows(1, **ONE_NODE, batch_per_worker=4)).step_s)
+    accumulated = rows(1, nodes=1, workers=8, batch_per_worker=2, accumulation=2)
+    stated = rows(1, nodes=1, workers=8, batch_per_worker=2, global_batch=32)
+    np.testing.assert_array_equal(answered(accumulated).step_s, answered(stated).step_s)
+
+
+def test_rows_of_an_unknown_device_or_format_are_refused_beside_answered_ones() -> None:
+    parts = [
+        rows(1, **ONE_NODE, batch_per_worker=1),
+        rows(1, device="Abacus", **ONE_NODE, batch_per_worker=1),
+        rows(1, **ONE_NODE, batch_per_worker=1).replaced(precisions=("int4",)),
+        rows(1, device="V100", **ONE_NODE, batch_per_worker=1).replaced(precisions=("bf16",)),
+        rows(1, device="H100", **ONE_NODE, batch_per_worker=1),
+    ]
+    found = answered(Configurations.concatenated(parts))
+    assert found.status.tolist() == [1, 2, 2, 2, 1]
+    messages = [refusal.refusal.message for refusal in found.refusals]
+    assert "knows no device 'Abacus'" in messages[0]
+    assert "precision must be one of" in messages[1]
+    assert "lacks bf16_flops_per_s" in messages[2]
+    assert found.log_spread[4] > found.log_spread[0] > 0.0
+
+
+def test_what_does_not_fit_says_by_how_many_bytes_and_why() -> None:
+    asked = rows(2, nodes=2, workers=16, tensor_parallel=[1, 8], batch_per_worker=1, global_batch=16)
+    found = answered(asked, profile(GPT3))
+    assert (found.status == RowStatus.INFEASIBLE_MEMORY).all()
+    assert found.memory_bytes is not None
+    assert found.excess_memory_bytes is not None
+    np.testing.assert_allclose(found.excess_memory_bytes, found.memory_bytes - 80e9)
+    assert not found.step_s.any()
+    assert (found.bottleneck_index == -1).all()
+    terms = model(profile(GPT3)).evaluate(asked, ("memory_optimizer_bytes", "excess_memory_bytes"))
+    assert terms["memory_optimizer_bytes"][0] > 1e12
+
+
+def test_tight_memory_and_ambiguous_boards_are_told() -> None:
+    # 24 layers of 3072: 45 GB of states on one device.
+    larger = profile(
+        SMALL.__class__(layers=24, hidden_size=3072, attention_heads=16, sequence_length=1024, vocabulary_size=51200)
+    )
+    batches = np.array([1, 8, 16, 24, 32])
+    asked = rows(5, device="A100", nodes=1, workers=1, batch_per_worker=batches)
+    found = answered(asked, larger)
+    notices = {notice.reason: notice.rows for notice in found.notices}
+    assert "DEVICE_MEMORY_ASSUMED" in notices
+    tight = [row for row, needed in enumerate(np.asarray(found.memory_bytes).tolist()) if 0.9 * 80e9 < needed <= 80e9]
+    assert list(notices.get("MEMORY_TIGHT", ())) == tight
+
+
+def test_a_link_that_nobody_states_is_assumed_and_told() -> None:
+    asked = rows(2, nodes=[1, 2], workers=[8, 16], batch_per_worker=1)
+    told = answered(asked, profile(network=Network()))
+    assert [(notice.reason, notice.rows) for notice in told.notices] == [("LINK_ASSUMED", (1,))]
+    assert not answered(asked, profile(network=FABRIC)).notices
+
+
+def test_a_stated_link_counts_before_the_jobs_own() -> None:
+    asked = rows(2, nodes=2, workers=16, batch_per_worker=1)
+    slow = asked.replaced(link_bytes_per_s=np.array([0.0, 1e9]))
+    found = answered(slow).breakdown_s["data_parallel"]
+    assert found[1] > 10.0 * found[0]
+
+
+def test_an_explicit_placement_counts() -> None:
+    packed = rows(1, nodes=2, workers=8, batch_per_worker=1)
+    uneven = packed.replaced(placement=Placement.of([(7, 1)]))
+    assert answered(uneven).breakdown_s["data_parallel"] != answered(packed).breakdown_s["data_parallel"]
+
+
+def test_an_unknown_framework_is_told_and_less_sure() -> None:
+    asked = rows(1, **ONE_NODE, batch_per_worker=1)
+    found = answered(asked, profile(framework="home-made"))
+    assert [notice.reason for notice in found.notices] == ["FRAMEWORK_ASSUMED"]
+    assert found.log_spread[0] > answered(asked).log_spread[0]
+
+
+def test_more_devices_than_were_ever_measured_extrapolate() -> None:
+    asked = rows(2, nodes=[64, 256], workers=[512, 2048], tensor_parallel=8, pipeline_parallel=16, batch_per_worker=1)
+    assert answered(asked, profile(GPT3)).extrapolation.tolist() == [1.0, 4.0]
+
+
+def test_assessing_says_what_it_rests_on() -> None:
+    estimator = PartitioningEstimator()
+    asked = rows(1, **ONE_NODE, batch_per_worker=1)
+    found = estimator.assess(profile(), Query(configurations=asked))
+    assert found.refusal is None
+    assert found.evidence == ("dimensions of a transformer (24 layers of 2048)",)
+    measured = estimator.assess(profile(runs=(asked, np.ones(1))), Query(configurations=asked))
+    assert measured.evidence[1] == "1 measured run"
+    assert measured.strength > found.strength
+    unknown = estimator.assess(profile(None), Query(configurations=asked))
+    assert unknown.refusal is not None
+    assert unknown.refusal.missing_fields == ("transformer",)
+    impossible = estimator.assess(profile(), Query(configurations=rows(1, workers=7, tensor_parallel=2)))
+    assert impossible.refusal is not None
+    nothing = estimator.assess(profile(), Query(configurations=rows(0)))
+    assert nothing.refusal is not None
+    with pytest.raises(NodewiseError, match="dimensions"):
+        estimator.fit(profile(None), KnownContext())
+
+
+def test_no_rows_are_no_trouble() -> None:
+    assert len(answered(rows(0))) == 0
