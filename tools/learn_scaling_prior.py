@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from nodewise.plugin import Floats
+from nodewise_scaling.device import DeviceModel
 from nodewise_scaling.fitting import fitted
-from nodewise_scaling.model import DeviceModel
 from nodewise_scaling.points import Points, averaged
 from nodewise_scaling.prior import Knowledge, Lesson, learned
 

@@ -23,9 +23,8 @@ import numpy as np
 from learn_scaling_prior import SMALL_SERIES, _lesson, _merged, _points, _read, _score  # type: ignore[import-not-found]
 from nodewise.domain.columns import Floats, as_ints, freeze
 from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
-from nodewise_scaling.estimator import INTERVAL_LEVEL
+from nodewise_scaling.device import INTERVAL_LEVEL, NOMINAL, DeviceModel
 from nodewise_scaling.fitting import fitted
-from nodewise_scaling.model import NOMINAL, DeviceModel
 from nodewise_scaling.prior import HYPER, Knowledge, learned
 
 Job = tuple[str, str]
@@ -50,13 +49,13 @@ class Lessons:
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._tables: dict[str, dict[Job, Any]] = {path.stem: _read(path) for path in paths}
-        self._jobs: dict[Job, Any] = _merged(self._tables.values())
+        self.jobs: dict[Job, Any] = _merged(self._tables.values())
         self.prior = lru_cache(maxsize=None)(self._prior)
 
     def _prior(self, models: frozenset[str], device: str) -> Knowledge:
         """From the jobs of other models than these, on other devices than this ("" = on all); of none, set by hand."""
-        kept = [job for job in sorted(self._jobs) if model_of(job) not in models and job[1] != device]
-        return learned([_lesson(job, self._jobs[job]) for job in kept]) if kept else HYPER
+        kept = [job for job in sorted(self.jobs) if model_of(job) not in models and job[1] != device]
+        return learned([_lesson(job, self.jobs[job]) for job in kept]) if kept else HYPER
 
     def knowledge(self, model: str, device: str) -> Knowledge:
         """What a job may know: a prior and scores without its model, and without a device if one is named."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -20,22 +21,22 @@ from nodewise.plugin import (
     Reason,
     Refusal,
 )
-from nodewise_scaling.fitting import fitted
-from nodewise_scaling.model import DeviceModel, ScalingModel, refusals_of
-from nodewise_scaling.points import Points, points_of
+from nodewise_scaling.device import INTERVAL_LEVEL, DeviceModel
+from nodewise_scaling.model import ScalingModel
+from nodewise_scaling.points import Points, Setting, points_of
 from nodewise_scaling.prior import Knowledge, shipped, updated
+from nodewise_scaling.routing import Route, routes_of
+from nodewise_scaling.transfer import Sources, sources_of, supported
 
 __all__ = ["ScalingEstimator"]
 
 NAME: Final = "scaling"
 
-INTERVAL_LEVEL: Final = 0.92
-"""Quantile of the scores that a 90 % interval takes: with few jobs the next larger score is the honest one."""
-
 SEVERAL_NODES: Final = 0.8
 ONE_NODE: Final = 0.5
 ONE_POINT: Final = 0.3
-"""Strength of evidence: runs across nodes; inside one node; a single configuration."""
+OTHER_DEVICE: Final = 0.1
+"""Strength of evidence: runs across nodes; inside one node; a single configuration; on other devices alone."""
 
 
 class ScalingEstimator:
@@ -50,7 +51,7 @@ class ScalingEstimator:
         lessons = [
             (device, points)
             for profile in sorted(corpus, key=lambda each: each.digest)
-            for device, points in points_of(profile).items()
+            for (device, _), points in points_of(profile).items()
             if device and device not in known.offset
         ]
         knowledge = updated(known, lessons)
@@ -61,31 +62,33 @@ class ScalingEstimator:
         return Prior(prior_id=prior_id, estimator=NAME, sources=sources, content=knowledge)
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
-        """Say whether runs of the asked devices are known."""
-        devices = points_of(profile)
-        refusals, groups = refusals_of(query.configurations, devices)
-        if not groups:
+        """Say whether runs of the asked devices are known, or runs and facts that can be carried over."""
+        evidence = points_of(profile)
+        refusals, routes = routes_of(query.configurations, evidence, query.catalogue)
+        if not routes:
             nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about", ("observations",))
             return Assessment(refusal=refusals[0].refusal if refusals else nothing)
-        weakest = min((devices[device] for device in groups), key=_strength)
-        return Assessment(
-            evidence=tuple(_described(device, devices[device]) for device in sorted(groups)),
-            strength=_strength(weakest),
-        )
+        lines = [line for route in sorted(routes, key=str) for line in _lines(route, evidence)]
+        weakest = min(OTHER_DEVICE if each.evidence is None else _strength(evidence[each.evidence]) for each in routes)
+        return Assessment(evidence=tuple(dict.fromkeys(lines)), strength=weakest)
 
     def fit(self, profile: Profile, context: Context) -> Model:
-        """Fit every device that was measured."""
+        """Fit every device that was measured, by itself, and then with what the others say of it."""
         prior = context.prior
         knowledge = prior.content if prior is not None and isinstance(prior.content, Knowledge) else shipped()
         evidence = points_of(profile)
+        precision = profile.workload.precision or ""
+        sources = sources_of(evidence, Sources(knowledge=knowledge, catalogue=context.catalogue, precision=precision))
         models = {
-            device: DeviceModel(
-                fitted(points, *knowledge.of(device)), knowledge.multiplier(device, INTERVAL_LEVEL), points
+            setting: DeviceModel(
+                supported(setting, sources),
+                knowledge.multiplier(sources.name_of(setting.device), INTERVAL_LEVEL),
+                points,
             )
-            for device, points in evidence.items()
+            for setting, points in evidence.items()
         }
         notices = []
-        unknown = sorted(device for device in models if device not in knowledge.offset)
+        unknown = sorted({setting.device for setting in evidence if not sources.name_of(setting.device)})
         if unknown:
             named = ", ".join(device or "a device that is not stated" for device in unknown)
             message = f"no other job on {named} is known: how its cluster exchanges gradients is taken from others"
@@ -94,13 +97,21 @@ class ScalingEstimator:
         if drifted:
             message = f"{drifted} configurations were measured anew with other results: the older ones are left out"
             notices.append(Notice("DRIFTED", message))
-        return ScalingModel(models, tuple(notices))
+        return ScalingModel(models, sources, tuple(notices))
 
 
 def _strength(points: Points) -> float:
     if len(points) == 1:
         return ONE_POINT
     return SEVERAL_NODES if np.any(points.keys[:, 0] > 1.0) else ONE_NODE
+
+
+def _lines(route: Route, evidence: Mapping[Setting, Points]) -> list[str]:
+    """What a route's answer rests on."""
+    if route.evidence is not None:
+        return [_described(route.evidence.device, evidence[route.evidence])]
+    donors = [(setting.device, points) for setting, points in evidence.items() if setting.device]
+    return [f"{_described(*donor)}, carried over to {route.asked.device}" for donor in donors]
 
 
 def _described(device: str, points: Points) -> str:

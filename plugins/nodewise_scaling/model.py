@@ -1,10 +1,8 @@
-"""The fitted model: step times of data-parallel all-reduce jobs over nodes, workers, placement and batch."""
+"""The fitted model: which evidence answers each row, and what the reader should know of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -19,102 +17,26 @@ from nodewise.plugin import (
     Refusal,
     RowRefusal,
     RowStatus,
-    SyncMode,
     freeze,
 )
-from nodewise_scaling.fitting import Fitted
-from nodewise_scaling.form import Places, parts_of
-from nodewise_scaling.points import MEASUREMENT_LOG_SPREAD, Points, keys_of
+from nodewise_scaling.device import INTERVAL_LEVEL, PARTS, DeviceModel
+from nodewise_scaling.points import MEASUREMENT_LOG_SPREAD, Setting, keys_of
+from nodewise_scaling.routing import Route, routes_of
+from nodewise_scaling.speed import FACT_WORDS
+from nodewise_scaling.transfer import Sources
+from nodewise_scaling.unmeasured import Unmeasured, unmeasured
 
-__all__ = ["DeviceModel", "ScalingModel", "refusals_of"]
-
-SHADE: Final = 1.0
-SHADE_LIMIT: Final = 0.1
-"""The expected step is told, not the median: for a log-normal error of variance v, throughputs err least on average
-where ln T is raised by v (times SHADE); variances beyond SHADE_LIMIT are no longer normal."""
-
-FLOOR_LOG_SPREAD: Final = 0.08
-"""What no model of nodes, workers and batch tells, such as which placement: 2.6 to 8.7 % between placements."""
-
-NOMINAL: Final = 1.6448536269514722
-"""Deviations of a normal 90 % interval: the learned multiplier is of that interval."""
-
-LARGEST_LOG_SPREAD: Final = 5.0
-"""A factor of 150 either way: more doubt says no more."""
-
-CHUNK_ROWS: Final = 16_384
-"""Rows predicted at a time: what caches hold."""
-
-PARTS: Final = ("compute", "exchange_intra_node", "exchange_inter_node")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DeviceModel:
-    """The fit of one device, all that was measured on it, and by how much deviations are multiplied for an interval."""
-
-    fit: Fitted
-    multiplier: float
-    measured: Points
-
-    def predicted(self, keys: Floats) -> tuple[Floats, Floats, Floats]:
-        """(rows,) step seconds, (rows,) deviation of their logarithm, (3, rows) parts of the step."""
-        rows = len(keys)
-        step_s, spread, parts = np.empty(rows), np.empty(rows), np.empty((len(PARTS), rows))
-        for start in range(0, rows, CHUNK_ROWS):
-            chunk = slice(start, start + CHUNK_ROWS)
-            at = self.fit.points.places(keys[chunk])
-            log_step, unsure, left = self.fit.predicted(at)
-            variance = left + (unsure**2).sum(axis=0)
-            shaded = log_step + SHADE * np.minimum(variance, SHADE_LIMIT)
-            step_s[chunk] = self.fit.points.unit_s * np.exp(shaded)
-            spread[chunk] = np.sqrt(variance + FLOOR_LOG_SPREAD**2)
-            parts[:, chunk] = self._parts(at, step_s[chunk])
-        self._as_measured(keys, step_s, spread, parts)
-        return step_s, np.minimum(spread * self.multiplier / NOMINAL, LARGEST_LOG_SPREAD), parts
-
-    def _parts(self, at: Places, step_s: Floats) -> Floats:
-        """Compute as if alone, in proportion to the step; the exchange that it does not hide, by size."""
-        form = parts_of(self.fit.theta, at)
-        compute = step_s * np.exp(np.minimum(form.log_compute - form.log_step, 0.0))
-        exposed = step_s - compute
-        exchange = form.intra + form.inter
-        intra = np.divide(form.intra, exchange, out=np.ones(len(step_s)), where=exchange > 0.0) * exposed
-        return np.stack([compute, intra, exposed - intra])
-
-    def _as_measured(self, keys: Floats, step_s: Floats, spread: Floats, parts: Floats) -> None:
-        """A configuration that was measured is answered as measured."""
-        points = self.measured
-        known = {tuple(key): index for index, key in enumerate(points.keys.tolist())}
-        candidates = np.ones(len(keys), dtype=bool)
-        for column, seen in zip(keys.T.astype(np.int64), points.keys.T.astype(np.int64), strict=True):
-            candidates &= np.isin(column, seen)
-        for row in np.flatnonzero(candidates).tolist():
-            index = known.get(tuple(keys[row].tolist()))
-            if index is not None:
-                parts[:, row] *= points.step_s[index] / step_s[row]
-                step_s[row], spread[row] = points.step_s[index], FLOOR_LOG_SPREAD
-
-    def log_covariance(self, keys: Floats) -> Floats:
-        """(rows, rows) covariance of ln(true step) about the prediction."""
-        at = self.fit.points.places(keys)
-        _, unsure, _ = self.fit.predicted(at)
-        covariance = self.fit.residual_covariance(at) + unsure.T @ unsure
-        return np.asarray((covariance + covariance.T) * (0.5 * (self.multiplier / NOMINAL) ** 2))
-
-    def extrapolation(self, keys: Floats) -> Floats:
-        """How far outside the measured range of nodes, workers and batch, the largest of the ratios; at least 1."""
-        seen = self.fit.points.keys
-        beyond = keys[:, [0, 1, 3]] / seen[:, [0, 1, 3]].max(axis=0)
-        below = seen[:, 3].min() / keys[:, 3]
-        return np.asarray(np.maximum(np.maximum(beyond.max(axis=1), below), 1.0))
+__all__ = ["ScalingModel"]
 
 
 class ScalingModel:
-    """Fits by device.
+    """Fits by setting, and what is carried over to others.
 
     Parameters
     ----------
-    devices : mapping of device to DeviceModel
+    models : mapping of Setting to DeviceModel
+    sources : Sources
+        What a device that the job never ran on is answered from.
     notices : tuple of Notice
         What holds of every row.
     """
@@ -122,27 +44,33 @@ class ScalingModel:
     measurement_log_spread = MEASUREMENT_LOG_SPREAD
     """Noise of one measured ln(step)."""
 
-    def __init__(self, devices: Mapping[str, DeviceModel], notices: tuple[Notice, ...]) -> None:
-        self._devices = devices
-        self._evidence = {name: model.measured for name, model in devices.items()}
+    def __init__(self, models: Mapping[Setting, DeviceModel], sources: Sources, notices: tuple[Notice, ...]) -> None:
+        self._models = models
+        self._sources = sources
         self._notices = notices
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002 - the protocol's
-        """Predict every row; refuse row by row what is no data-parallel all-reduce job, or on another device."""
+        """Predict every row; refuse row by row what is no data-parallel all-reduce job, or too little is known of."""
         rows = len(configurations)
-        refusals, groups = refusals_of(configurations, self._evidence)
+        found, routes = routes_of(configurations, self._models, self._sources.catalogue)
+        refusals = list(found)
         status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
         values = np.zeros((3 + len(PARTS), rows))
         notices = list(self._notices)
-        for device, members in groups.items():
-            model = self._devices[device]
-            keys, assumed = _asked(model, configurations, members)
-            notices += assumed
+        for route, asked in routes.items():
+            model, carried = self._model(route)
+            keys, assumed = _asked(model, configurations, asked)
+            answerable = model.answerable(keys)
+            if not answerable.all():
+                refusals.append(_too_unsure(route, asked[~answerable]))
+            members, keys = asked[answerable], keys[answerable]
+            if not len(members):
+                continue
             step_s, spread, parts = model.predicted(keys)
             status[members] = int(RowStatus.ANSWERED)
             values[:, members] = np.vstack([step_s, spread, model.extrapolation(keys), parts])
-            if not device:
-                notices += _assumed(configurations, members)
+            notices += assumed
+            notices += self._told(route, carried, configurations, members)
         breakdown = {name: freeze(values[3 + index]) for index, name in enumerate(PARTS)}
         bottleneck = np.where(status == int(RowStatus.ANSWERED), values[3:].argmax(axis=0), -1)
         return Predictions(
@@ -153,25 +81,81 @@ class ScalingModel:
             breakdown_s=breakdown,
             bottlenecks=PARTS,
             bottleneck_index=freeze(bottleneck),
-            refusals=refusals,
+            refusals=tuple(sorted(refusals, key=lambda each: each.rows)),
             notices=tuple(notices),
         )
 
     def log_covariance(self, configurations: Configurations, options: Options) -> Floats:  # noqa: ARG002 - the protocol's
         """(rows, rows) covariance of ln(true step) about the prediction; 0 in rows that are refused."""
         covariance = np.zeros((len(configurations), len(configurations)))
-        _, groups = refusals_of(configurations, self._evidence)
-        for device, members in groups.items():
-            keys, _ = _asked(self._devices[device], configurations, members)
-            covariance[np.ix_(members, members)] = self._devices[device].log_covariance(keys)
+        _, routes = routes_of(configurations, self._models, self._sources.catalogue)
+        for route, asked in routes.items():
+            model, _ = self._model(route)
+            keys, _ = _asked(model, configurations, asked)
+            answerable = model.answerable(keys)
+            members = asked[answerable]
+            covariance[np.ix_(members, members)] = model.log_covariance(keys[answerable])
         return covariance
+
+    def _model(self, route: Route) -> tuple[DeviceModel, Unmeasured | None]:
+        """What answers a route, and what it carries over from other devices."""
+        device, link = route.asked
+        if route.evidence is not None:
+            model, ran = self._models[route.evidence], route.evidence.link_bytes_per_s
+            carried = None
+        else:
+            carried = unmeasured(device, link, self._sources)
+            assert carried is not None  # routes_of refuses devices without facts
+            knowledge = self._sources.knowledge
+            multiplier = knowledge.multiplier(self._sources.name_of(device), INTERVAL_LEVEL)
+            model = DeviceModel(carried.fit, multiplier, carried.fit.points, reach=carried.reach, doubt=carried.doubt)
+            ran = carried.link_bytes_per_s
+        return (model.over_link(float(np.log(link / ran))) if link and link != ran else model), carried
+
+    def _told(
+        self, route: Route, carried: Unmeasured | None, configurations: Configurations, members: Ints
+    ) -> list[Notice]:
+        """What a reader should know of a route's rows."""
+        rows = _rows(members, configurations)
+        device, link = route.asked
+        notices = []
+        if carried is not None:
+            notices.append(Notice("TRANSFERRED", self._carried(device, carried), rows))
+            ran = carried.link_bytes_per_s
+        else:
+            assert route.evidence is not None
+            ran = route.evidence.link_bytes_per_s
+            donors = sorted({setting.device for setting in self._sources.others(device)}) if device else []
+            if donors:
+                message = f"how the job scales on {device} is judged by runs on {_listed(donors)} as well"
+                notices.append(Notice("SUPPORTED_BY_OTHER_DEVICES", message, rows))
+            if not device:
+                notices += _assumed(configurations, members)
+        if link and link != ran:
+            message = (
+                f"no run over a link of {link:.3g} bytes/s is known: exchange across nodes is that over {ran:.3g} "
+                "bytes/s, of which 60 to 100 % are taken to change with the bandwidth"
+            )
+            notices.append(Notice("LINK_SCALED", message, rows))
+        return notices
+
+    def _carried(self, device: str, carried: Unmeasured) -> str:
+        donors = sorted({setting.device for setting in carried.donors})
+        facts = _listed([FACT_WORDS.get(fact, fact) for fact in carried.facts])
+        unknown = ["what the job reaches of these", "what its hosts add to a step"]
+        if not self._sources.name_of(device):
+            unknown.append("how its cluster exchanges gradients")
+        return (
+            f"the job never ran on {device}: how it scales and computes is carried over from {_listed(donors)}, "
+            f"compute by {facts} of the catalogue; not known: {_listed(unknown)}"
+        )
 
 
 def _asked(model: DeviceModel, configurations: Configurations, members: Ints) -> tuple[Floats, list[Notice]]:
     """What some rows ask; a batch that they do not say is the one that most measured configurations had."""
     keys = keys_of(configurations.take(members))
     unsaid = (configurations.batch_per_worker[members] == 0) & (configurations.global_batch[members] == 0)
-    measured = model.measured.keys[:, 3]
+    measured = model.seen[:, 3]
     if not unsaid.any() or (measured == 1.0).all():
         return keys, []
     batches, counts = np.unique(measured, return_counts=True)
@@ -179,9 +163,8 @@ def _asked(model: DeviceModel, configurations: Configurations, members: Ints) ->
     keys[unsaid, 3] = usual
     if len(batches) == 1:
         return keys, []
-    rows = members[unsaid]
     message = f"the batch is not said and taken as {usual:.0f} samples per worker, which most measured runs had"
-    return keys, [Notice("BATCH_ASSUMED", message, tuple(rows.tolist()) if len(rows) < len(configurations) else ())]
+    return keys, [Notice("BATCH_ASSUMED", message, _rows(members[unsaid], configurations))]
 
 
 def _assumed(configurations: Configurations, members: Ints) -> list[Notice]:
@@ -190,75 +173,23 @@ def _assumed(configurations: Configurations, members: Ints) -> list[Notice]:
     stated = names != ""
     if not stated.any():
         return []
-    named = ", ".join(sorted(set(names[stated].tolist())))
-    rows = members[stated]
-    message = f"the evidence does not say its device: it is taken as that of {named}"
-    return [Notice("DEVICE_ASSUMED", message, tuple(rows.tolist()) if len(rows) < len(configurations) else ())]
+    message = f"the evidence does not say its device: it is taken as that of {', '.join(sorted(set(names[stated])))}"
+    return [Notice("DEVICE_ASSUMED", message, _rows(members[stated], configurations))]
 
 
-def refusals_of(
-    configurations: Configurations, evidence: Mapping[str, Points]
-) -> tuple[tuple[RowRefusal, ...], dict[str, Ints]]:
-    """Rows that are refused, and the rows that each device's evidence answers."""
-    mode = configurations.sync_mode
-    parallel = (configurations.tensor_parallel > 1) | (configurations.pipeline_parallel > 1)
-    reasons = np.select([mode != SyncMode.ALLREDUCE, parallel, configurations.workers < 1], [1, 2, 3], 0)
-    found = [
-        RowRefusal(tuple(rows.tolist()), _REFUSALS[number])
-        for number in _REFUSALS
-        for rows in (np.flatnonzero(reasons == number),)
-        if len(rows)
-    ]
-    groups: dict[str, Ints] = {}
-    devices = tuple(evidence)
-    for index, name in enumerate(configurations.devices):
-        rows = np.flatnonzero((configurations.device_index == index) & (reasons == 0))
-        if not len(rows):
-            continue
-        device = _answering(name, devices)
-        if device is None:
-            known = ", ".join(each or "a device that is not stated" for each in devices) or "no device"
-            refusal = Refusal(
-                Reason.EVIDENCE_MISSING,
-                f"all-reduce runs are known of {known}, not of {name or 'a device that is not stated'}",
-                ("observations",),
-            )
-            found.append(RowRefusal(tuple(rows.tolist()), refusal))
-        else:
-            link = configurations.link_bytes_per_s[rows]
-            same = (link == 0.0) | np.isin(link, list(evidence[device].links))
-            if not same.all():
-                found.append(RowRefusal(tuple(rows[~same].tolist()), _OTHER_LINK))
-                rows = rows[same]
-            if len(rows):
-                known_rows = groups.get(device)
-                groups[device] = rows if known_rows is None else np.sort(np.concatenate((known_rows, rows)))
-    return tuple(sorted(found, key=lambda each: each.rows)), groups
+def _too_unsure(route: Route, rows: Ints) -> RowRefusal:
+    device = route.asked.device
+    message = (
+        f"compute on {device} is not known within a factor of 5: facts do not tell what a step of so little work takes "
+        f"there; observe one run of one worker on {device} at this batch"
+    )
+    return RowRefusal(tuple(rows.tolist()), Refusal(Reason.EVIDENCE_MISSING, message, ("observations",)))
 
 
-def _answering(asked: str, devices: tuple[str, ...]) -> str | None:
-    """The device whose evidence answers: its own, else that of an unstated one, else the only one if none is asked."""
-    if asked in devices:
-        return asked
-    if "" in devices:
-        return ""
-    return devices[0] if not asked and len(devices) == 1 else None
+def _rows(rows: Ints, configurations: Configurations) -> tuple[int, ...]:
+    """Rows of a notice; none = all."""
+    return tuple(rows.tolist()) if len(rows) < len(configurations) else ()
 
 
-_OTHER_LINK: Final = Refusal(
-    Reason.EVIDENCE_MISSING,
-    "a link is asked about that no measured run had: exchange is not scaled to another link",
-    ("observations",),
-)
-
-_REFUSALS: Final = {
-    1: Refusal(
-        Reason.UNSUPPORTED_CONFIGURATION,
-        "the scaling model describes synchronous all-reduce: sync mode must be ALLREDUCE",
-    ),
-    2: Refusal(
-        Reason.UNSUPPORTED_CONFIGURATION,
-        "the scaling model describes data parallelism: tensor_parallel and pipeline_parallel must be 1",
-    ),
-    3: Refusal(Reason.UNSUPPORTED_CONFIGURATION, "the scaling model answers from 1 worker on"),
-}
+def _listed(words: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nodewise.plugin import Configurations, Floats, Ints, Profile, SyncMode
 from nodewise_scaling.form import Places
 
-__all__ = ["KEYS", "MEASUREMENT_LOG_SPREAD", "Points", "averaged", "keys_of", "points_of"]
+__all__ = ["KEYS", "MEASUREMENT_LOG_SPREAD", "Points", "Setting", "averaged", "keys_of", "points_of"]
 
 Mask = NDArray[np.bool_]
 
@@ -36,9 +36,24 @@ NODE_SHARE: Final = 0.9
 """Of the mean workers per node in what shares a host; the fullest node has the rest: the slowest node is waited for."""
 
 
+class Setting(NamedTuple):
+    """Where runs were made: what differs in either is never averaged nor fitted together.
+
+    Attributes
+    ----------
+    device : str
+        "" = not stated.
+    link_bytes_per_s : float
+        Link of a node; 0 = not stated.
+    """
+
+    device: str
+    link_bytes_per_s: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Points:
-    """Observations of one device, equal configurations averaged, sorted.
+    """Observations of one device over one link, equal configurations averaged, sorted.
 
     Attributes
     ----------
@@ -48,8 +63,6 @@ class Points:
         Mean step time.
     runs : (rows,) int
         Measurements behind it.
-    links : frozenset of float
-        Links, bytes per second, that the measured runs had; 0 = not known.
     drifted : int
         Configurations whose older measurements newer ones contradict; the older ones are left out.
     smallest_batch, unit_s, full_node : float
@@ -64,7 +77,6 @@ class Points:
     unit_s: float
     full_node: float
     drifted: int = 0
-    links: frozenset[float] = frozenset()
 
     def __len__(self) -> int:
         return len(self.step_s)
@@ -95,7 +107,6 @@ class Points:
             unit_s=self.unit_s,
             full_node=self.full_node,
             drifted=self.drifted,
-            links=self.links,
         )
 
     @property
@@ -104,8 +115,12 @@ class Points:
         return np.asarray(MEASUREMENT_LOG_SPREAD**2 / np.minimum(self.runs, REPEATS) + 1e-9)
 
 
-def points_of(profile: Profile) -> dict[str, Points]:
-    """By device; "" where none is stated. Observations of other sync modes and degrees are left out."""
+def points_of(profile: Profile) -> dict[Setting, Points]:
+    """By device and link, sorted.
+
+    Left out are observations of other sync modes and degrees, of workers that differ, and of another number format than
+    the job's.
+    """
     observations = profile.observations
     if not len(observations):
         return {}
@@ -121,17 +136,26 @@ def points_of(profile: Profile) -> dict[str, Points]:
         & (configurations.workers >= 1)
         & (configurations.nodes >= 1)
         & (observations.steps_per_s > 0.0)
+        & ~configurations.grouped()
+        & _of_the_job(configurations, profile.workload.precision or "")
     )
     devices = np.array(configurations.device_names())
+    stated = configurations.link_bytes_per_s
+    links = np.where(stated == 0.0, profile.network.link_bytes_per_s or 0.0, stated)
     keys, step_s = keys_of(configurations), 1.0 / np.where(usable, observations.steps_per_s, 1.0)
     when = observations.measured_at_s
     found = {}
     for device in sorted(set(devices[usable].tolist())):
-        rows = np.flatnonzero(usable & (devices == device))
-        own = configurations.link_bytes_per_s[rows]
-        links = frozenset(np.where(own == 0.0, profile.network.link_bytes_per_s or 0.0, own).tolist())
-        found[device] = replace(averaged(keys[rows], step_s[rows], when[rows]), links=links)
+        for link in sorted(set(links[usable & (devices == device)].tolist())):
+            rows = np.flatnonzero(usable & (devices == device) & (links == link))
+            found[Setting(device, link)] = averaged(keys[rows], step_s[rows], when[rows])
     return found
+
+
+def _of_the_job(configurations: Configurations, precision: str) -> Mask:
+    """Rows of the job's number format, as far as both are stated."""
+    alike = np.array([not precision or name in {"", precision} for name in configurations.precisions], dtype=bool)
+    return np.asarray(alike[configurations.precision_index])
 
 
 def keys_of(configurations: Configurations) -> Floats:

@@ -223,10 +223,11 @@ def catalogue_key(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Query:
-    """What will be asked: resolved configurations and how to answer."""
+    """What will be asked: resolved configurations, how to answer, and facts about devices and links."""
 
     configurations: Configurations
     options: Options = field(default_factory=Options)
+    catalogue: Catalogue = field(default_factory=Catalogue)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

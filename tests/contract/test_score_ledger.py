@@ -63,13 +63,21 @@ def test_sums_are_added_by_estimator_and_version(store: ProfileStore) -> None:
     (score,) = store.scores.scores()
     assert (score.estimator, score.version, score.sums) == ("a", "1", ONE)
     assert score.update_time_s > 1e9
-    more = ScoreSums(observations=3, absolute_log_error=1.0, log_error=1.0, intervals=2, covered=0)
+    more = ScoreSums(observations=3, absolute_log_error=1.0, log_error=1.0, intervals=2, covered=0, unanswered=2)
     assert store.scores.settle(claimed(store), {("a", "1"): more, ("a", "2"): ONE})
     assert plain(store.scores.scores()) == {
-        ("a", "1"): ScoreSums(observations=4, absolute_log_error=1.5, log_error=0.5, intervals=3, covered=1),
+        ("a", "1"): ScoreSums(
+            observations=4, absolute_log_error=1.5, log_error=0.5, intervals=3, covered=1, unanswered=2
+        ),
         ("a", "2"): ONE,
     }
     assert store.scores.waiting() == 0
+
+
+def test_what_nobody_answered_is_kept_without_errors(store: ProfileStore) -> None:
+    committed(store, last=2)
+    assert store.scores.settle(claimed(store), {("a", "1"): ScoreSums(unanswered=4)})
+    assert plain(store.scores.scores()) == {("a", "1"): ScoreSums(unanswered=4)}
 
 
 def test_a_commit_is_settled_once(store: ProfileStore) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from scaling_profiles import EIGHT, USUAL, Scale
+from scaling_profiles import EIGHT, USUAL, Law, Scale
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import (
@@ -13,6 +13,7 @@ from nodewise_client import (
     Configurations,
     HighestThroughput,
     Knee,
+    Network,
     Objective,
     Observation,
     PredictOptions,
@@ -105,7 +106,38 @@ def test_rows_that_are_no_data_parallel_all_reduce_are_refused_alone(client: Cli
     assert {row.refusal.reason for row in found if row.refusal} == {"UNSUPPORTED_CONFIGURATION"}
 
 
-def test_another_device_is_refused_and_says_what_is_missing(client: Client) -> None:
-    rows = Configurations(nodes=4, batch_per_worker=8, device="V100")
-    with pytest.raises(RefusedError, match="not of V100"):
+HEAVY = Law(fixed_s=0.05, sample_s=0.1)
+
+
+def test_a_device_that_a_job_never_ran_on_is_answered_through_facts_and_says_so(client: Client) -> None:
+    runs = [observation(scale, step_s) for scale, step_s in zip(EIGHT, HEAVY.step_s(EIGHT), strict=True)]
+    rows = Configurations(nodes=[2, 4, 4], workers=[8, 16, 16], batch_per_worker=8, device=["T4", "T4", "V100"])
+    found = client.predict(ProfileContent(observations=runs), configurations=rows, options=SCALING)
+    assert [row.status for row in found] == [RowStatus.ANSWERED] * 3
+    (told,) = [warning for warning in found.warnings if warning.reason == "TRANSFERRED"]
+    assert "V100" in told.message
+    assert "carried over from T4" in told.message
+    assert "not known: what the job reaches of these" in told.message
+    assert "8 all-reduce configurations measured on T4 (1 to 2 nodes), carried over to V100" in found.basis.evidence
+    assert found.basis.catalogue_digest
+    _, here, there = found
+    assert there.step_s is not None
+    assert there.breakdown["compute"] < 0.8 * here.breakdown["compute"]
+    assert sum(there.breakdown.values()) == pytest.approx(there.step_s, rel=1e-9)
+    wide, narrow = (row.upper_steps_per_s / row.lower_steps_per_s for row in (there, here))  # type: ignore[operator]
+    assert wide > narrow**1.5
+
+
+def test_a_device_that_nothing_is_known_of_is_refused_and_says_what_is_missing(client: Client) -> None:
+    rows = Configurations(nodes=4, batch_per_worker=8, device="unheard-of")
+    with pytest.raises(RefusedError, match=r"no facts of unheard-of .* observe one run there"):
         client.predict(ProfileContent(observations=RUNS), configurations=rows, options=SCALING)
+
+
+def test_another_link_of_the_same_device_is_answered(client: Client) -> None:
+    content = ProfileContent(observations=RUNS, network=Network(link_bytes_per_s=1.25e9))
+    rows = Configurations(nodes=8, workers=32, batch_per_worker=8, link_bytes_per_s=[0.125e9, 1.25e9, 12.5e9])
+    found = client.predict(content, configurations=rows, options=SCALING)
+    slow, same, fast = (row.step_s or 0.0 for row in found)
+    assert slow > same > fast > 0.0
+    assert "LINK_SCALED" in {warning.reason for warning in found.warnings}

@@ -440,6 +440,6 @@ def test_an_ingest_that_was_cut_goes_on(tmp_path: Path, server: str, rows: int, 
 
 
 def test_help_and_version() -> None:
-    for command in ("serve", "ingest", "predict", "schedule", "backtest", "plugins", "health"):
+    for command in ("serve", "ingest", "predict", "schedule", "backtest", "estimators", "plugins", "health"):
         assert Ran(command, "--help").status == 0
     assert Ran("--version").out.startswith("nodewise ")

@@ -13,6 +13,7 @@ import grpc
 import numpy as np
 import pytest
 from misbehaving import Constant, answered, record
+from scaling_profiles import USUAL, Scale
 from serving import Failure, Stubs, failure_of, inline, one_worker_phases, registry_with, stored, workers
 from typer.testing import CliRunner
 
@@ -25,9 +26,12 @@ from nodewise_client import (
     Client,
     Configurations,
     FailedPreconditionError,
+    HighestThroughput,
     Knee,
     NodeRange,
+    Observations,
     PredictOptions,
+    ProfileContent,
     SuggestResult,
     WorkerRange,
 )
@@ -104,6 +108,47 @@ def test_awaited_it_is_the_same(target: str, client: Client) -> None:
     found = asyncio.run(ask())
     again = client.suggest_measurements(A1, ranges=[NodeRange(first=1, last=4)], objective=Knee())
     assert found.suggestions == again.suggestions
+
+
+def test_measuring_what_is_suggested_ends_with_the_right_decision(client: Client) -> None:
+    rows = [(nodes, 4 * nodes, 64 // nodes) for nodes in (1, 2, 4, 8, 16)]  # one global batch
+    truth = dict(zip(rows, USUAL.step_s(rows), strict=True))
+    start: list[Scale] = [(1, 1, 8), (1, 4, 8)]
+    step_of = truth | dict(zip(start, USUAL.step_s(start), strict=True))
+
+    def run(*ran: Scale) -> None:
+        nodes, workers, batches = zip(*ran, strict=True)
+        where = Configurations(nodes=nodes, workers=workers, batch_per_worker=batches, device="T4", sync="allreduce")
+        rates = [1.0 / step_of[each] for each in ran]
+        client.append_profile(
+            "measured", content=ProfileContent(observations=Observations(configurations=where, steps_per_s=rates))
+        )
+
+    asked = Configurations(nodes=[row[0] for row in rows], batch_per_worker=[row[2] for row in rows])
+    run(*start)
+    ran: list[Scale] = []
+    for _ in rows:
+        found = client.suggest_measurements("measured", configurations=asked, start_up_s=30)
+        if not found.suggestions or "no measurement is needed" in found[0].why:
+            break
+        ran.append(rows[found[0].row])
+        run(ran[-1])
+    assert 0 < len(ran) < len(rows)
+    assert len(set(ran)) == len(ran)
+    assert found.basis.estimator == "scaling"
+    decided = client.predict("measured", configurations=asked, objective=HighestThroughput()).recommendation
+    assert decided is not None
+    assert truth[rows[decided.row]] <= min(truth.values()) / 0.97
+
+
+def test_what_ran_is_not_suggested_and_once_everything_did_nothing_is(client: Client) -> None:
+    where = Configurations(nodes=[1, 2], workers=[4, 8], batch_per_worker=8, device="T4", sync="allreduce")
+    ran = ProfileContent(observations=Observations(configurations=where, steps_per_s=[1.4, 0.4]))
+    found = client.suggest_measurements(ran, ranges=[NodeRange(first=1, last=4)], count=3)
+    assert sorted(each.nodes for each in found) == [3, 4]
+    found = client.suggest_measurements(ran, ranges=[NodeRange(first=1, last=2)], count=3)
+    assert list(found) == []
+    assert "NOTHING_TO_MEASURE" in {warning.reason for warning in found.warnings}
 
 
 def request(**changes: Any) -> pb.SuggestMeasurementsRequest:

@@ -19,7 +19,18 @@ WORKLOAD = Workload(
     flops_per_sample=1.4e9,
     samples_per_epoch=1_281_167,
     epochs=90.0,
-    transformer=Transformer(layers=2, hidden_size=8, attention_heads=2, sequence_length=16, vocabulary_size=100),
+    transformer=Transformer(
+        layers=2,
+        hidden_size=8,
+        attention_heads=2,
+        sequence_length=16,
+        vocabulary_size=100,
+        experts=4,
+        experts_per_token=2,
+        gated_feed_forward=True,
+        untied_embeddings=True,
+        expert_layers=1,
+    ),
     layers=tuple(
         Layer(
             name=name,

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from nodewise.catalogue.loading import load_catalogue
 from nodewise.estimation.check import checked
 from nodewise.plugin import (
     Assessment,
@@ -32,6 +33,9 @@ from nodewise_scaling.points import Points, points_of
 
 Scale = tuple[int, int, int]
 """Nodes, workers, samples per worker."""
+
+CATALOGUE: Final = load_catalogue()
+"""The shipped facts."""
 
 PER_NODE: Final = 4
 """Workers on a full node of the made-up clusters."""
@@ -134,7 +138,7 @@ def taken(of: Profile, order: Sequence[int]) -> Profile:
 
 def fitted(of: Profile, prior: Prior | None = None) -> ScalingModel:
     """The model of a profile."""
-    model = ScalingEstimator().fit(of, SimpleNamespace(prior=prior))  # type: ignore[arg-type]  # all that it asks for
+    model = ScalingEstimator().fit(of, SimpleNamespace(prior=prior, catalogue=CATALOGUE))  # type: ignore[arg-type]  # all that it asks for
     assert isinstance(model, ScalingModel)
     return model
 
@@ -165,7 +169,7 @@ def notices(answer: Predictions) -> dict[str, str]:
 
 def assessed(of: Profile, asked: Configurations) -> Assessment:
     """What the estimator says it can do."""
-    return ScalingEstimator().assess(of, Query(configurations=asked))
+    return ScalingEstimator().assess(of, Query(configurations=asked, catalogue=CATALOGUE))
 
 
 def points(of: Profile) -> Points:

@@ -24,6 +24,8 @@ class RunningScore:
     coverage: float | None
     """Share of observations within the 90 % interval, of those whose prediction had one; None = none had."""
     update_time: datetime | None
+    unanswered_count: int = 0
+    """Observations that there was no answer for; they are in none of the other figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,4 +176,5 @@ def _score(message: prediction_service_pb2.RunningScore) -> RunningScore:
         mean_log_error=message.mean_log_error,
         coverage=message.coverage if message.HasField("coverage") else None,
         update_time=from_timestamp(message.update_time) if message.HasField("update_time") else None,
+        unanswered_count=message.unanswered_count,
     )

@@ -29,6 +29,18 @@ class Transformer:
     """Experts per mixture layer; 0 = dense."""
     experts_per_token: int = 0
     """Experts that each token is sent to."""
+    head_size: int = 0
+    """Width of an attention head; 0 = `hidden_size` / `attention_heads`."""
+    gated_feed_forward: bool = False
+    """Three matrices and a gate (SwiGLU and its like), not two."""
+    untied_embeddings: bool = False
+    """The output layer has a matrix of its own; else it is that of the input embedding."""
+    expert_feed_forward_size: int = 0
+    """Width of one expert; 0 = `feed_forward_size`."""
+    shared_expert_feed_forward_size: int = 0
+    """Width of the experts that every token visits, together."""
+    expert_layers: int = 0
+    """Layers with experts, the others are dense; 0 = all, where there are experts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +198,12 @@ def _transformer_to_wire(transformer: Transformer) -> workload_pb2.Transformer:
         feed_forward_size=transformer.feed_forward_size,
         experts_count=transformer.experts,
         experts_per_token_count=transformer.experts_per_token,
+        head_size=transformer.head_size,
+        gated_feed_forward=transformer.gated_feed_forward,
+        untied_embeddings=transformer.untied_embeddings,
+        expert_feed_forward_size=transformer.expert_feed_forward_size,
+        shared_expert_feed_forward_size=transformer.shared_expert_feed_forward_size,
+        expert_layers_count=transformer.expert_layers,
     )
 
 
@@ -200,4 +218,10 @@ def _transformer_from_wire(message: workload_pb2.Transformer) -> Transformer:
         feed_forward_size=message.feed_forward_size,
         experts=message.experts_count,
         experts_per_token=message.experts_per_token_count,
+        head_size=message.head_size,
+        gated_feed_forward=message.gated_feed_forward,
+        untied_embeddings=message.untied_embeddings,
+        expert_feed_forward_size=message.expert_feed_forward_size,
+        shared_expert_feed_forward_size=message.shared_expert_feed_forward_size,
+        expert_layers=message.expert_layers_count,
     )

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from nodewise.cli.backtest import backtest
 from nodewise.cli.console import complain
 from nodewise.cli.errors import explained, status_of
+from nodewise.cli.estimators import estimators
 from nodewise.cli.failures import CommandError
 from nodewise.cli.health import health
 from nodewise.cli.ingest import ingest
@@ -63,5 +64,5 @@ def nodewise(
     """How many nodes is a training job worth? Serve, ingest profiles, predict, schedule, score."""
 
 
-for _command in (serve, ingest, predict, suggest, plan, schedule, backtest, plugins, health):
+for _command in (serve, ingest, predict, suggest, plan, schedule, backtest, estimators, plugins, health):
     app.command()(_command)

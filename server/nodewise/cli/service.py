@@ -59,7 +59,7 @@ def connected(server: str | None, timeout_s: float) -> Iterator[Client]:
     configure_logging("error")
     with ExitStack() as stack:
         try:
-            settings = load_settings(store="memory:", workers=1, grace_s=1.0, drain_delay_s=0.0)
+            settings = load_settings(store="memory:", workers=1, grace_s=1.0, drain_delay_s=0.0, scoring=False)
             embedded = stack.enter_context(EmbeddedServer(settings))
         except SettingsError as error:
             raise InputError(str(error)) from None

@@ -19,6 +19,8 @@ class ScoreSums:
         Sums of |ln| and of ln: the latter is above 0 where predictions were too fast.
     intervals, covered : int
         Those of them whose prediction had an interval, and whose measurement lay in it, bounds included.
+    unanswered : int
+        Observations besides them that there was no answer for.
     """
 
     observations: int = 0
@@ -26,6 +28,7 @@ class ScoreSums:
     log_error: float = 0.0
     intervals: int = 0
     covered: int = 0
+    unanswered: int = 0
 
     @property
     def mean_absolute_log_error(self) -> float:

@@ -12,7 +12,29 @@ __all__ = ["Layer", "Network", "Transformer", "Workload", "merged_facts"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer:
-    """Dimensions of a transformer; counts and sizes as in the field's usual notation."""
+    """Dimensions of a transformer; counts and sizes as in the field's usual notation.
+
+    Attributes
+    ----------
+    key_value_heads : int
+        Of grouped-query attention; 0 = as many as attention heads.
+    feed_forward_size : int
+        0 = four times the hidden size.
+    experts, experts_per_token : int
+        Experts of a mixture layer, and those that each token is sent to; 0 = dense.
+    head_size : int
+        0 = hidden size / attention heads.
+    gated_feed_forward : bool
+        Three matrices and a gate (SwiGLU and its like), not two.
+    untied_embeddings : bool
+        The output layer has a matrix of its own.
+    expert_feed_forward_size : int
+        Width of one expert; 0 = ``feed_forward_size``.
+    shared_expert_feed_forward_size : int
+        Width of the experts that every token visits, together.
+    expert_layers : int
+        Layers with experts, the others are dense; 0 = all, where there are experts.
+    """
 
     layers: int
     hidden_size: int
@@ -23,6 +45,41 @@ class Transformer:
     feed_forward_size: int = 0
     experts: int = 0
     experts_per_token: int = 0
+    head_size: int = 0
+    gated_feed_forward: bool = False
+    untied_embeddings: bool = False
+    expert_feed_forward_size: int = 0
+    shared_expert_feed_forward_size: int = 0
+    expert_layers: int = 0
+
+    def violations(self, path: str) -> list[Violation]:
+        """Dimensions that no model has together. ``path`` stands before each field."""
+        found = []
+
+        def wrong(name: str, text: str) -> None:
+            found.append(Violation(f"{path}.{name}", text))
+
+        heads = self.attention_heads
+        if not self.head_size and self.hidden_size % heads:
+            text = f"must divide hidden_size ({self.hidden_size}) where head_size is not stated, found {heads}"
+            wrong("attention_heads_count", text)
+        if self.key_value_heads and heads % self.key_value_heads:
+            wrong("key_value_heads_count", f"must divide attention_heads_count ({heads}), found {self.key_value_heads}")
+        if self.experts and not 1 <= self.experts_per_token <= self.experts:
+            text = f"must be 1 to experts_count ({self.experts}), found {self.experts_per_token}"
+            wrong("experts_per_token_count", text)
+        if self.expert_layers > self.layers:
+            wrong("expert_layers_count", f"must be at most layers_count ({self.layers}), found {self.expert_layers}")
+        if not self.experts:
+            for name, value in (
+                ("experts_per_token_count", self.experts_per_token),
+                ("expert_feed_forward_size", self.expert_feed_forward_size),
+                ("shared_expert_feed_forward_size", self.shared_expert_feed_forward_size),
+                ("expert_layers_count", self.expert_layers),
+            ):
+                if value:
+                    wrong(name, f"must be 0 where there are no experts (experts_count 0), found {value}")
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +128,7 @@ class Workload:
 
     def violations(self, path: str) -> list[Violation]:
         """What contradicts itself: shards that are not those of the whole. ``path`` stands before each field."""
-        found = []
+        found = [] if self.transformer is None else self.transformer.violations(f"{path}.transformer")
         parts = (
             ("shard_bytes", self.shard_bytes, "parameter_bytes", self.parameter_bytes),
             ("shard_tensors_counts", self.shard_tensors, "tensors_count", self.tensors),

@@ -12,7 +12,7 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.faults import failure, is_sound_assessment, told
 from nodewise.estimation.ignored import Shown, shown_to
 from nodewise.estimation.registry import Loaded
-from nodewise.plugin import Assessment, EstimatorRecord, Query
+from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Query
 
 __all__ = ["assessed", "joint_refusal", "shown_of"]
 
@@ -23,7 +23,11 @@ def shown_of(loaded: Loaded[EstimatorRecord], profile: Profile, configurations: 
 
 
 def assessed(
-    loaded: Loaded[EstimatorRecord], profile: Profile, configurations: Configurations, options: Options
+    loaded: Loaded[EstimatorRecord],
+    profile: Profile,
+    configurations: Configurations,
+    options: Options,
+    catalogue: Catalogue,
 ) -> Assessment:
     """What an estimator says of a question; a refusal that it raises is one that it returns.
 
@@ -35,7 +39,7 @@ def assessed(
     shown = shown_of(loaded, profile, configurations)
     if shown.refusals and not len(shown.configurations):
         return Assessment(refusal=shown.refusals[0].refusal)
-    query = Query(configurations=shown.configurations, options=options)
+    query = Query(configurations=shown.configurations, options=options, catalogue=catalogue)
     try:
         assessment: Any = loaded.record.estimator.assess(profile, query)
     except NodewiseError as error:

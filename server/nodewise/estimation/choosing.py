@@ -15,7 +15,7 @@ from nodewise.estimation.choice import Candidate, Share, shares_of, similar_to, 
 from nodewise.estimation.question import AUTO, Freshness, Question
 from nodewise.estimation.registry import Registry
 from nodewise.estimation.trials import Predict, Trial, left_out, trials_left_out
-from nodewise.plugin import Assessment
+from nodewise.plugin import Assessment, Catalogue
 from nodewise.ports.cache import LruCache
 
 __all__ = ["Choice", "Chooser"]
@@ -54,10 +54,13 @@ class Chooser:
     registry : Registry
     predict : callable
         From an estimator's name to a way of asking it alone; what it answers is checked.
+    catalogue : Catalogue
+        What estimators may know of devices and links as they say whether they can answer.
     """
 
-    def __init__(self, registry: Registry, predict: Callable[[str], Predict]) -> None:
+    def __init__(self, registry: Registry, predict: Callable[[str], Predict], catalogue: Catalogue) -> None:
         self._registry = registry
+        self._catalogue = catalogue
         self._predict = predict
         self._trials: LruCache[tuple[object, ...], tuple[Trial, ...]] = LruCache(KEPT_TRIALS)
 
@@ -88,7 +91,7 @@ class Chooser:
             does not wait.
         """
         refusal: Refusal | None = None
-        asked = (question.profile, configurations, question.options)
+        asked = (question.profile, configurations, question.options, self._catalogue)
         if question.estimator != AUTO:
             named = assessed(self._registry.estimators[question.estimator], *asked)
             if named.refusal is None:
@@ -130,7 +133,7 @@ class Chooser:
             if name == question.estimator:
                 continue
             try:
-                assessment = assessed(loaded, question.profile, configurations, question.options)
+                assessment = assessed(loaded, question.profile, configurations, question.options, self._catalogue)
             except NodewiseError as error:
                 # One broken estimator must not cost the others their answers.
                 assessment = Assessment(refusal=Refusal(error.reason, error.message))

@@ -12,20 +12,18 @@ import structlog
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions
+from nodewise.domain.predictions import Fidelity, Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answers import assembled
 from nodewise.estimation.assessing import shown_of
 from nodewise.estimation.calibration import UNTRIED, Calibration
-from nodewise.estimation.check import checked
 from nodewise.estimation.choosing import Choice, Chooser
 from nodewise.estimation.covariance import covariance_of
 from nodewise.estimation.derived import KEPT_ROWS
 from nodewise.estimation.disagreement import disagreement
 from nodewise.estimation.faults import failure, told
-from nodewise.estimation.ignored import merged
-from nodewise.estimation.mixture import Part, mixed
 from nodewise.estimation.models import Fitted, Flights, MixturePart, ModelKey, circle, fitting, mixture_of, stated
+from nodewise.estimation.predicting import lost_part, predicted
 from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Question
 from nodewise.estimation.registry import Loaded, Registry
 from nodewise.estimation.resolve import MAX_WORKERS, Defaults, defaults_of, resolved
@@ -141,7 +139,7 @@ class Engine:
         self.registry = registry
         self._catalogue = catalogue or Catalogue()
         self._lessons = _Lessons(dict(priors or {}), dict(calibrations or {}))
-        self._chooser = Chooser(registry, self._alone)
+        self._chooser = Chooser(registry, self._alone, self._catalogue)
         self._clock = clock or SystemClock()
         self._all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
         self._max_workers = max_workers
@@ -252,15 +250,24 @@ class Engine:
         # Models and choices are kept under what they were learned from; what points at them without saying so must go.
         self._ready.clear()
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, question: Question, *, keep: bool = True) -> Answer:
         """Answer a question.
+
+        Parameters
+        ----------
+        keep : bool
+            Whether the same question may come again; else what only that would need takes no room. The model is kept.
 
         Raises
         ------
         NodewiseError
             Whatever stands in the way of every row; single rows are refused in the predictions instead.
         """
-        return self.complete(self.prepared(question))
+        if keep:
+            return self.complete(self.prepared(question))
+        configurations = self.resolve(question.profile, question.configurations)
+        fitted = self.fitted(question, configurations)
+        return assembled(question, configurations, predicted(self.estimator, fitted, configurations, question), fitted)
 
     def prepared(self, question: Question) -> Prepared:
         """All that an answer depends on: what is the same here is answered the same."""
@@ -279,7 +286,7 @@ class Engine:
             rows = (fitted, configurations, question.options)
             predictions = self._predictions.get(rows)
             if predictions is None:
-                predictions = self._predicted(fitted, configurations, question)
+                predictions = predicted(self.estimator, fitted, configurations, question)
                 self._predictions.put(rows, predictions, len(configurations) or 1)
             known = assembled(question, configurations, predictions, fitted)
             self._answers.put(key, known, len(configurations) or 1)
@@ -333,7 +340,7 @@ class Engine:
             raise failures[0][1]
         if len(choice.shares) == 1:
             return parts[0].fitted
-        lost = tuple(_lost(name, error) for name, error in failures)
+        lost = tuple(lost_part(name, error) for name, error in failures)
         if not question.profile.digest:
             return mixture_of(tuple(parts), choice.why, lost)
         statement = (choice, *(part.fitted for part in parts))
@@ -456,49 +463,6 @@ class Engine:
             notices=disagreement(loaded, model, profile, Options(seed=key.seed), self.resolve),
             calibration=lessons.calibrations.get(loaded.record.name, UNTRIED),
         )
-
-    def _predicted_by_all(
-        self, parts: tuple[MixturePart, ...], configurations: Configurations, question: Question
-    ) -> Predictions:
-        """What the parts of a mixture predict together; one that fails has no part in it."""
-        able = []
-        failures = []
-        for part in parts:
-            name = part.share.estimator
-            try:
-                predictions = self._predicted(part.fitted, configurations, question)
-            except NodewiseError as error:
-                failures.append((name, error))
-                continue
-            error_expected = part.share.expected_log_error
-            able.append(Part(name, predictions, part.share.weight, error_expected))
-        if not able:
-            raise failures[0][1]
-        together = mixed(able)
-        lost = tuple(_lost(name, error) for name, error in failures)
-        return replace(together, notices=(*together.notices, *lost)) if lost else together
-
-    def _predicted(self, fitted: Fitted, configurations: Configurations, question: Question) -> Predictions:
-        if fitted.parts:
-            return self._predicted_by_all(fitted.parts, configurations, question)
-        name = fitted.basis.estimator
-        loaded = self.estimator(name)
-        shown = shown_of(loaded, question.profile, configurations)
-        try:
-            predictions = fitted.model.predict(shown.configurations, question.options)
-        except NodewiseError as error:
-            raise told(loaded, "predict", error) from None
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001  # as above
-            raise failure(loaded, "predict", error) from None
-        known = fitted.calibration.applied(checked(predictions, shown.configurations, name))
-        return merged(known, shown, len(configurations))
-
-
-def _lost(estimator: str, error: NodewiseError) -> Notice:
-    """That a mixture is without one of its parts."""
-    return Notice("PART_MISSING", f"{estimator} has no part in the mixture ({error.reason}): {error.message}")
 
 
 def _question_key(question: Question) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ Statistical Decision Theory, 1961). Expectations are means over seeded samples: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,15 +17,13 @@ from scipy.special import ndtri
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.columns import Floats, Ints, as_ints
-from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import HighestThroughput, Objective
 from nodewise.domain.predictions import Notice, Predictions
-from nodewise.domain.workload import Workload
 from nodewise.estimation.covariance import LogCovariance, measured
-from nodewise.estimation.derived import derived
-from nodewise.estimation.objectives import judged
 from nodewise.estimation.question import Answer, Basis, Question
+from nodewise.estimation.ran import ran_before
+from nodewise.estimation.regret import Decision, Samples, likelihoods
 
 __all__ = [
     "HIGHEST_THROUGHPUT",
@@ -60,8 +58,6 @@ KNOWN_SHARE: Final = 0.1
 """A row whose variance is at most this share of a measurement's is known: measuring it would say less than is known."""
 LEAST_SHARE_LEFT: Final = 1e-12
 """Share of a variance that any measurement leaves: an objective with a confidence passes over rows without a spread."""
-LEAST_NOISE: Final = 1e-9
-"""Noise in ln(step time) that stands for none at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +133,8 @@ def suggested(question: Question, answer: Answer, covariance: LogCovariance, wis
 
     Ranked by the expected fall of regret per node-second; where no measurement is expected to improve the decision, by
     the expected fall of the interval's width per node-second. Each further suggestion rests on those before it being
-    made, with what they find left open. The order of the question's rows changes nothing.
+    made, with what they find left open. What the profile has measured is not suggested again. The order of the
+    question's rows changes nothing.
 
     Parameters
     ----------
@@ -165,82 +162,8 @@ def _nothing(covariance: LogCovariance) -> Notice:
     """Why no measurement is suggested."""
     if not covariance.values.any():
         return Notice("NO_SPREAD", "the model states no spread: what a measurement would teach cannot be told")
-    message = "every row is known better than a measurement would tell it: nothing is worth measuring"
+    message = "every row was measured or is known better than a measurement would tell it: nothing is worth measuring"
     return Notice("NOTHING_TO_MEASURE", message)
-
-
-class _Decision:
-    """What the objective recommends under a vector of step times, and what is lost by recommending something else.
-
-    Rows are those that were answered.
-    """
-
-    def __init__(
-        self, objective: Objective, configurations: Configurations, predictions: Predictions, workload: Workload
-    ) -> None:
-        rates = derived(configurations)
-        counted = rates.samples_per_step if rates.batch_known else rates.minibatches_per_step
-        self._objective, self._workload = objective, workload
-        self._configurations, self._predictions = configurations, predictions
-        self._samples = rates.cycles_per_step * rates.samples_per_step
-        self._minibatches = rates.cycles_per_step * rates.minibatches_per_step
-        self._counted = rates.cycles_per_step * counted
-
-    def row(self, log_step: Floats, log_spread: Floats) -> int:
-        """The recommended row, -1 where none meets the objective."""
-        step_s = np.exp(log_step)
-        verdict = judged(
-            self._objective,
-            self._configurations,
-            replace(self._predictions, step_s=step_s, log_spread=log_spread),
-            self._samples / step_s,
-            self._minibatches / step_s,
-            self._workload,
-        )
-        return -1 if verdict.recommendation is None else verdict.recommendation.row
-
-    def losses(self, log_steps: Floats, best: Ints) -> Floats:
-        """What each recommendation loses in each truth: |X(row) - X(best)| / X(best), X the true rate.
-
-        Parameters
-        ----------
-        log_steps : float, of shape (truths, rows)
-            ln(step time).
-        best : int
-            The right row in each truth, -1 = none.
-
-        Returns
-        -------
-        float, of shape (truths, rows + 1)
-            1 where a row is recommended and none should be; in the last column, that of no row, 1 where one should be.
-        """
-        truths, rows = log_steps.shape
-        log_rates = np.log(self._counted) - log_steps
-        right = log_rates[np.arange(truths), best][:, np.newaxis]
-        found = np.where(best[:, np.newaxis] >= 0, np.abs(np.expm1(log_rates - right)), 1.0)
-        return np.column_stack([found, best >= 0]).reshape(truths, rows + 1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Samples:
-    """Truths that may hold now, with the noise of a measurement in each.
-
-    Attributes
-    ----------
-    log_steps : float, of shape (truths, rows)
-        ln(step time).
-    deviates : float
-        Noise of ln(step time), one for each truth.
-    best : int
-        The right row in each truth, -1 = none.
-    losses : float, of shape (truths, rows + 1)
-        Of each recommendation (``_Decision.losses``).
-    """
-
-    log_steps: Floats
-    deviates: Floats
-    best: Ints
-    losses: Floats
 
 
 class _Search:
@@ -248,6 +171,10 @@ class _Search:
 
     Rows are the answered ones, brought into an order of their own (``_order``), so that the samples do not depend on
     that of the question; ``places`` are their rows in the question.
+
+    Rows that ran are not weighed. What repeats of a configuration share, a placement or a day, they do not tell; models
+    therefore stay unsure of them by about the noise of one run, and their repeats, which are cheap and look worth it
+    again and again, would keep the search from what never ran.
     """
 
     def __init__(self, question: Question, answer: Answer, covariance: LogCovariance, wish: Wish) -> None:
@@ -255,13 +182,14 @@ class _Search:
         order = _order(answer, answered, covariance.values.diagonal())
         self._places = answered[order]
         self._configurations = answer.configurations.take(as_ints(self._places))
+        self._ran = ran_before(self._configurations, question.profile)
         self._covariance = covariance.values[np.ix_(order, order)]
         self._noise = covariance.measurement_log_spread
         predictions = answer.predictions
         step_s, self._log_spread = predictions.step_s[self._places], predictions.log_spread[self._places]
         once_s = 0.0 if predictions.once_s is None else predictions.once_s[self._places]
         self._log_step = np.log(step_s)
-        self._decision = _Decision(
+        self._decision = Decision(
             question.objective or HIGHEST_THROUGHPUT,
             self._configurations,
             Predictions.of(step_s, log_spread=self._log_spread, once_s=once_s),
@@ -289,19 +217,21 @@ class _Search:
             regret = float(samples.losses[:, decided].mean())
             expected_regret = expected_regret if number else regret
             width_falls = self._width_falls(covariance)
-            open_rows = covariance.diagonal() > KNOWN_SHARE * self._noise**2
+            open_rows = (covariance.diagonal() > KNOWN_SHARE * self._noise**2) & ~self._ran
             open_rows[chosen] = False
             candidates = self._candidates(open_rows, width_falls, decided, samples)
             if not candidates:
                 break
-            falls = [self._regret_fall(covariance, row, decided, samples) for row in candidates]
-            row, fall = self._first(candidates, falls, width_falls)
-            suggestions.append(self._suggestion(row, fall, float(width_falls[row]), regret, first=not number))
+            falls = np.zeros(len(open_rows))
+            falls[candidates] = [self._regret_fall(covariance, row, decided, samples) for row in candidates]
+            goals = (falls, self._regrets_explained(covariance, decided, samples), width_falls)
+            row = self._first(candidates, goals)
+            suggestions.append(self._suggestion(row, goals, regret, first=not number))
             chosen.append(row)
             covariance = measured(covariance, row, self._noise)
         return tuple(suggestions), expected_regret
 
-    def _samples(self, covariance: Floats) -> _Samples:
+    def _samples(self, covariance: Floats) -> Samples:
         """Truths drawn from the rows' joint distribution, and the row that is best in each."""
         values, vectors = np.linalg.eigh(covariance)
         # The symmetric root: another one would depend on the signs that the decomposition happens to give its vectors.
@@ -310,7 +240,7 @@ class _Search:
         certain = np.zeros(len(self._log_step))
         best = as_ints([self._decision.row(truth, certain) for truth in log_steps])
         losses = self._decision.losses(log_steps, best)
-        return _Samples(log_steps, self._noise * self._normal[:, -1], best, losses)
+        return Samples(log_steps, self._noise * self._normal[:, -1], best, losses)
 
     def _spread(self, variance: Floats) -> Floats:
         """The predictions' own spread, as far as the variance is left of what it was."""
@@ -318,7 +248,7 @@ class _Search:
         left = np.divide(variance, before, out=np.ones(len(before)), where=before > 0.0)
         return np.asarray(self._log_spread * np.sqrt(np.clip(left, LEAST_SHARE_LEFT, 1.0)))
 
-    def _regret_fall(self, covariance: Floats, row: int, decided: int, samples: _Samples) -> float:
+    def _regret_fall(self, covariance: Floats, row: int, decided: int, samples: Samples) -> float:
         """Expected fall of the regret when a row was measured.
 
         Each sample is measured once. What a decision loses then is its mean over all samples, each weighted with the
@@ -336,7 +266,7 @@ class _Search:
         saved = samples.losses[:, decided] - samples.losses[:, decisions].T
         if not saved.any():
             return 0.0
-        weights = _likelihoods(found, truths, self._noise)
+        weights = likelihoods(found, truths, self._noise)
         return max(0.0, float((weights * saved).sum(axis=1).mean()))
 
     def _width_falls(self, covariance: Floats) -> Floats:
@@ -349,7 +279,7 @@ class _Search:
         return np.asarray(2.0 * self._deviations * np.maximum(falls, 0.0).mean(axis=0))
 
     def _candidates(
-        self, open_rows: NDArray[np.bool_], width_falls: Floats, decided: int, samples: _Samples
+        self, open_rows: NDArray[np.bool_], width_falls: Floats, decided: int, samples: Samples
     ) -> list[int]:
         """Rows that are weighed: the recommended one, those that may be the right one, those that teach most."""
         rank = np.argsort(-width_falls / self._costs, kind="stable")
@@ -361,15 +291,38 @@ class _Search:
             kept.append(decided)
         return sorted(kept)
 
-    def _first(self, candidates: list[int], falls: list[float], width_falls: Floats) -> tuple[int, float]:
-        """The best candidate, and its fall of regret; among equals the cheaper one, then the first."""
-        fall_of = dict(zip(candidates, falls))
-        worth = [row for row in candidates if fall_of[row] >= LEAST_REGRET_FALL]
-        values = fall_of if worth else dict(enumerate(width_falls.tolist()))
-        row = min(worth or candidates, key=lambda row: (-values[row] / self._costs[row], self._costs[row], row))
-        return row, fall_of[row]
+    def _regrets_explained(self, covariance: Floats, decided: int, samples: Samples) -> Floats:
+        """Regret of deciding now that hangs on what each row's measurement explains; at least 0.
 
-    def _suggestion(self, row: int, fall: float, width_fall: float, regret: float, *, first: bool) -> Suggestion:
+        Where several measurements together would turn a decision, each alone may turn nothing: the worth of one says
+        nothing of the way there (P. Frazier and W. Powell, Decision Analysis 7(4), 2010). The regret against each row
+        that may be right is doubt about the ratio of two step times; a measurement explains a share of its variance.
+        """
+        if decided < 0:
+            return np.zeros(len(covariance))
+        right = samples.best >= 0
+        regrets = np.bincount(
+            samples.best[right], weights=samples.losses[right, decided], minlength=len(covariance)
+        ) / len(samples.best)
+        rivals = np.flatnonzero(regrets > 0.0)
+        shared = covariance[rivals] - covariance[decided]
+        doubt = shared[np.arange(len(rivals)), rivals] - shared[:, decided]
+        told = (covariance.diagonal() + self._noise**2) * doubt[:, np.newaxis]
+        explained = np.divide(shared**2, told, out=np.zeros_like(shared), where=told > 0.0)
+        return np.asarray(regrets[rivals] @ np.minimum(explained, 1.0))
+
+    def _first(self, candidates: list[int], goals: tuple[Floats, ...]) -> int:
+        """The best candidate for the first goal that any serves; among equals the cheaper one, then the first."""
+        for values in goals[:-1]:
+            worth = [row for row in candidates if values[row] >= LEAST_REGRET_FALL]
+            if worth:
+                break
+        else:
+            worth, values = candidates, goals[-1]
+        return min(worth, key=lambda row: (-values[row] / self._costs[row], self._costs[row], row))
+
+    def _suggestion(self, row: int, goals: tuple[Floats, ...], regret: float, *, first: bool) -> Suggestion:
+        fall, explained, width_fall = (float(values[row]) for values in goals)
         nodes, workers = int(self._configurations.nodes[row]), int(self._configurations.workers[row])
         what = f"measuring {_counted(workers, 'worker')} on {_counted(nodes, 'node')}"
         then = "" if first else "after the measurements before it, "
@@ -378,6 +331,12 @@ class _Search:
             why = (
                 f"{then}{what} is expected to cut the regret of the decision from {100 * regret:.3g} % to "
                 f"{100 * after:.3g} % of the best throughput, the most for its node-seconds"
+            )
+        elif explained >= LEAST_REGRET_FALL:
+            why = (
+                f"{then}no single measurement is expected to turn the decision, but several may: {what} tells of "
+                f"{100 * explained:.3g} points of its expected regret of {100 * regret:.3g} %, the most for its "
+                f"node-seconds"
             )
         else:
             why = (
@@ -418,13 +377,6 @@ def _order(answer: Answer, answered: NDArray[np.int64], variance: Floats) -> Int
         ),
     )
     return as_ints(np.lexsort(keys))
-
-
-def _likelihoods(found: Floats, truths: Floats, noise: float) -> Floats:
-    """How likely each truth would have been measured so, of shape (measurements, truths); each row adds up to 1."""
-    apart = np.subtract.outer(found, truths) / max(noise, LEAST_NOISE)
-    weights = np.exp(-0.5 * (apart**2 - (apart**2).min(axis=1, keepdims=True)))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def _counted(count: int, what: str) -> str:

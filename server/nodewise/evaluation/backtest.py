@@ -99,7 +99,8 @@ def backtested(
 
 def _told(learned: Learned, runs: Sequence[tuple[str, Sequence[_CaseResult]]]) -> str:
     """The priors that answers rest on, and what they were learned from."""
-    used = {case.answer.basis.prior_id for _, run in runs for case in run if case.answer is not None}
+    bases = [case.answer.basis for _, run in runs for case in run if case.answer is not None]
+    used = {part.prior_id for basis in bases for part in basis.mixture or (basis,)}
     priors = sorted((p for p in learned.priors.values() if p.prior_id in used), key=lambda prior: prior.prior_id)
     return "; ".join(f"{prior.prior_id}, learned from {', '.join(prior.sources) or 'nothing'}" for prior in priors)
 

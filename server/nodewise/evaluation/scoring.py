@@ -58,7 +58,7 @@ def arrived(
 def scored(engine: Engine, before: Profile, observations: Observations, estimator: str = AUTO) -> ScoreSums:
     """The score of what an estimator answers from a profile about configurations that were measured later.
 
-    Rows that it refuses are not scored. Fits the profile unless the model is kept from earlier.
+    Rows that it refuses are counted apart. Fits the profile unless the model is kept from earlier.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def scored(engine: Engine, before: Profile, observations: Observations, estimato
         As ``Engine.answer``.
     """
     question = Question(profile=before, configurations=observations.configurations, estimator=estimator)
-    return score_of(engine.answer(question), observations.steps_per_s)
+    return score_of(engine.answer(question, keep=False), observations.steps_per_s)
 
 
 def score_of(answer: Answer, measured_steps_per_s: Floats) -> ScoreSums:
@@ -85,6 +85,7 @@ def score_of(answer: Answer, measured_steps_per_s: Floats) -> ScoreSums:
         log_error=float(log_error.sum()),
         intervals=intervals,
         covered=covered,
+        unanswered=len(measured_steps_per_s) - len(rows),
     )
 
 

@@ -128,6 +128,7 @@ CREATE TABLE scores (
     log_error REAL NOT NULL,
     intervals INTEGER NOT NULL,
     covered INTEGER NOT NULL,
+    unanswered INTEGER NOT NULL,
     update_time_s REAL NOT NULL,
     PRIMARY KEY (estimator, version)
 ) WITHOUT ROWID;

@@ -21,13 +21,15 @@ _FREE: Final = """
 SELECT u.key, u.attempts, p.key, p.profile_id, p.uid, u.revision, u.first_number, u.last_number
 FROM unscored u JOIN profiles p ON p.key = u.profile_key WHERE u.claimed_until_s <= ? ORDER BY u.key LIMIT 1"""
 _ADD: Final = """
-INSERT INTO scores (estimator, version, observations, absolute_log_error, log_error, intervals, covered, update_time_s)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (estimator, version) DO UPDATE SET
+INSERT INTO scores
+    (estimator, version, observations, absolute_log_error, log_error, intervals, covered, unanswered, update_time_s)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (estimator, version) DO UPDATE SET
     observations = observations + excluded.observations,
     absolute_log_error = absolute_log_error + excluded.absolute_log_error,
     log_error = log_error + excluded.log_error,
     intervals = intervals + excluded.intervals,
     covered = covered + excluded.covered,
+    unanswered = unanswered + excluded.unanswered,
     update_time_s = max(update_time_s, excluded.update_time_s)"""
 
 _log = structlog.get_logger(__name__)
@@ -122,10 +124,11 @@ class SqliteScoreLedger:
                         each.log_error,
                         each.intervals,
                         each.covered,
+                        each.unanswered,
                         now,
                     )
                     for (estimator, version), each in sums.items()
-                    if each.observations
+                    if each.observations or each.unanswered
                 ],
             )
             return True
@@ -141,7 +144,7 @@ class SqliteScoreLedger:
         with self._reading("read scores") as connection:
             rows = connection.execute(
                 "SELECT estimator, version, update_time_s, observations, absolute_log_error, log_error, intervals,"
-                " covered FROM scores ORDER BY estimator, version"
+                " covered, unanswered FROM scores ORDER BY estimator, version"
             ).fetchall()
         return tuple(
             RunningScore(
@@ -154,7 +157,8 @@ class SqliteScoreLedger:
                     log_error=signed,
                     intervals=intervals,
                     covered=covered,
+                    unanswered=missing,
                 ),
             )
-            for estimator, version, update_time_s, observations, absolute, signed, intervals, covered in rows
+            for estimator, version, update_time_s, observations, absolute, signed, intervals, covered, missing in rows
         )

@@ -280,7 +280,8 @@ class Predictions:
         """What can be asked."""
         registry = self._engine.registry
         names, next_token = page(sorted(registry.estimators), request.page_size, request.page_token)
-        scores = {(score.estimator, score.version): write_score(score) for score in await self._scores()}
+        found = [score for score in await self._scores() if score.sums.observations]
+        scores = {(score.estimator, score.version): write_score(score) for score in found}
         response = pb.ListEstimatorsResponse(
             next_page_token=next_token, auto_score=scores.get((AUTO, auto_version(registry)))
         )

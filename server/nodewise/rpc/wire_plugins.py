@@ -29,4 +29,5 @@ def write_score(score: RunningScore) -> pb.RunningScore:
         mean_log_error=score.sums.mean_log_error,
         coverage=score.sums.coverage,
         update_time=timestamp(score.update_time_s),
+        unanswered_count=score.sums.unanswered,
     )

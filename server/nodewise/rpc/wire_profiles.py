@@ -167,6 +167,12 @@ def _transformer(message: workload_pb2.Transformer, path: str, reader: Reader) -
         feed_forward_size=count("feed_forward_size", 0),
         experts=count("experts_count", 0),
         experts_per_token=count("experts_per_token_count", 0),
+        head_size=count("head_size", 0),
+        gated_feed_forward=message.gated_feed_forward,
+        untied_embeddings=message.untied_embeddings,
+        expert_feed_forward_size=count("expert_feed_forward_size", 0),
+        shared_expert_feed_forward_size=count("shared_expert_feed_forward_size", 0),
+        expert_layers=count("expert_layers_count", 0),
     )
 
 
@@ -427,6 +433,12 @@ def _write_workload(workload: Workload) -> workload_pb2.Workload | None:
             feed_forward_size=shape.feed_forward_size,
             experts_count=shape.experts,
             experts_per_token_count=shape.experts_per_token,
+            head_size=shape.head_size,
+            gated_feed_forward=shape.gated_feed_forward,
+            untied_embeddings=shape.untied_embeddings,
+            expert_feed_forward_size=shape.expert_feed_forward_size,
+            shared_expert_feed_forward_size=shape.shared_expert_feed_forward_size,
+            expert_layers_count=shape.expert_layers,
         ),
         layers=[
             workload_pb2.Layer(

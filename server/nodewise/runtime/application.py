@@ -166,11 +166,11 @@ class Application:
         await self._health.enter_graceful_shutdown()
         if self._settings.drain_delay_s:
             await asyncio.sleep(self._settings.drain_delay_s)
+        if self.scoring is not None:
+            self.scoring.stop()
         if self._server is not None:
             await self._server.stop(self._settings.grace_s)
         loop = asyncio.get_running_loop()
-        if self.scoring is not None:
-            await loop.run_in_executor(None, self.scoring.stop, THREADS_END_S)
         await loop.run_in_executor(None, self._writer.close)
         ended = await loop.run_in_executor(None, self._ended)
         self._store.close()
@@ -178,11 +178,13 @@ class Application:
         return ended
 
     def _ended(self) -> bool:
-        """Wait a moment for the pools' threads."""
+        """Wait a moment for the threads."""
 
         def end() -> None:
             for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads):
                 pool.shutdown(wait=True, cancel_futures=True)
+            if self.scoring is not None:
+                self.scoring.join()
 
         ending = threading.Thread(target=end, daemon=True)
         ending.start()

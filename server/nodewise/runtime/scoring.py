@@ -31,7 +31,8 @@ LEASE_S: Final = 300.0
 killed process held waits so long."""
 REST: Final = 3.0
 """Seconds of rest per second of work, so that a backlog takes at most a quarter of one core from requests and fits."""
-LONGEST_REST_S: Final = 10.0
+HEAD_START_S: Final = 0.1
+"""Seconds that a commit's reply, and the fit that starts with it, are ahead of scoring."""
 LOOK_S: Final = 30.0
 """Seconds between looks for commits of other processes that nobody scored."""
 OTHERS_S: Final = 0.2
@@ -81,13 +82,16 @@ class Scoring:
         """Something was committed."""
         self._woken.set()
 
-    def stop(self, patience_s: float) -> bool:
-        """Stop now, once; True = the thread has ended. The commit in hand waits in the store with the others."""
+    def stop(self) -> None:
+        """Begin to stop, once. The commit in hand waits in the store with the others."""
         self._stopped.set_result(None)
         self._woken.set()
+
+    def join(self) -> None:
+        """Wait until every thread has ended, which is forever where an estimator never returns. After ``stop``."""
         if self._thread.ident is not None:
-            self._thread.join(patience_s)
-        return not self._thread.is_alive()
+            self._thread.join()
+        wait(self._stuck.values())
 
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Wait until no commit is left to score; False = some were after so many seconds."""
@@ -113,9 +117,9 @@ class Scoring:
                 _log.error("scoring_failed", exc_info=error)
                 worked = False
             if worked:
-                wait((self._stopped,), min(REST * (time.monotonic() - started), LONGEST_REST_S))
-            else:
-                self._woken.wait(self._look_s)
+                wait((self._stopped,), REST * (time.monotonic() - started))
+            elif self._woken.wait(self._look_s):
+                wait((self._stopped,), HEAD_START_S)
 
     def score_one(self) -> bool:
         """Score the commit that has waited longest; False = none waits."""
@@ -158,11 +162,9 @@ class Scoring:
         versions = {AUTO: auto_version(registry)}
         versions.update({name: loaded.record.version for name, loaded in registry.estimators.items()})
         for name, version in versions.items():
-            score = self._asked(name, before, observations, commit)
+            sums[name, version] = self._asked(name, before, observations, commit)
             if self._stopped.done():
                 return None
-            if score is not None:
-                sums[name, version] = score
         return sums
 
     def _profile(self, commit: UnscoredCommit, revision: int, known: Profile | None) -> Profile:
@@ -172,24 +174,23 @@ class Scoring:
             self._profiles.put(profile.uid, profile, len(profile.observations) + len(profile.phase_timings) + 1)
         return profile
 
-    def _asked(
-        self, name: str, before: Profile, observations: Observations, commit: UnscoredCommit
-    ) -> ScoreSums | None:
-        """An estimator's score; None where it has none. One that fails or never returns costs only its own."""
+    def _asked(self, name: str, before: Profile, observations: Observations, commit: UnscoredCommit) -> ScoreSums:
+        """An estimator's score; one that refuses, fails or never returns costs only its own."""
+        unanswered = ScoreSums(unanswered=len(observations))
         stuck = self._stuck.get(name)
         if stuck is not None:
             if not stuck.done():
-                return None
+                return unanswered
             del self._stuck[name]
         about = {"estimator": name, "profile_id": commit.profile_id, "revision": commit.revision}
         asking = _in_thread(lambda: scored(self._engine, before, observations, name))
         either: tuple[Future[Any], ...] = (asking, self._stopped)
         wait(either, self._estimator_s, FIRST_COMPLETED)
         if not asking.done():
+            self._stuck[name] = asking
             if not self._stopped.done():
-                self._stuck[name] = asking
                 _log.warning("scoring_left_out", reason="NO_ANSWER_IN_TIME", seconds=self._estimator_s, **about)
-            return None
+            return unanswered
         try:
             return asking.result()
         except NodewiseError as error:
@@ -197,7 +198,7 @@ class Scoring:
                 _log.warning("scoring_left_out", reason=str(error.reason), **about)
         except Exception as error:  # noqa: BLE001 - as for a plugin's own
             _log.warning("scoring_left_out", reason=str(Reason.INTERNAL), exc_info=error, **about)
-        return None
+        return unanswered
 
 
 def _in_thread(call: Callable[[], ScoreSums]) -> Future[ScoreSums]:

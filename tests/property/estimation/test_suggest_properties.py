@@ -42,7 +42,7 @@ def test_falls_are_not_negative_and_suggestions_differ(
 
     engine = Engine(registry_of({"fake": Plain(predict)}))
     question = Question(
-        profile=profile_of(),
+        profile=profile_of(workers=(512,)),
         configurations=asked(*nodes.tolist()),
         objective=objective,
         options=Options(seed=seed),

@@ -363,7 +363,15 @@ def test_lists_follow_pages(client, server):
         page(estimators=[{"name": "a", "capabilities": ["phase_timings"]}], problems=[problem], next_page_token="2"),
         page(
             estimators=[
-                {"name": "b", "score": {"observations_count": 3, "coverage": 0.9, "update_time": Timestamp(seconds=1)}}
+                {
+                    "name": "b",
+                    "score": {
+                        "observations_count": 3,
+                        "unanswered_count": 1,
+                        "coverage": 0.9,
+                        "update_time": Timestamp(seconds=1),
+                    },
+                }
             ],
             problems=[problem],
             auto_score={"observations_count": 2, "mean_log_error": -0.5},
@@ -373,6 +381,7 @@ def test_lists_follow_pages(client, server):
     assert [estimator.name for estimator in found] == ["a", "b"]
     assert (found[0].score, found[0].capabilities) == (None, ("phase_timings",))
     assert (found[1].score.observations_count, found[1].score.coverage) == (3, 0.9)
+    assert (found[1].score.unanswered_count, found[1].score.update_time.timestamp()) == (1, 1.0)
     assert (found.auto_score.mean_log_error, found.auto_score.coverage) == (-0.5, None)
     assert [problem.reason for problem in found.problems] == ["PLUGIN_BROKEN"]
     assert [request.page_token for request in server.requests["ListEstimators"]] == ["", "2"]

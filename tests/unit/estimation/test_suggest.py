@@ -52,11 +52,12 @@ def suggestions(
     *,
     objective: Objective = HIGHEST_THROUGHPUT,
     options: Options | None = None,
+    ran: Sequence[int] = (512,),
     **wish: Any,
 ) -> Suggestions:
     engine = Engine(registry_of({"fake": model}))
     question = Question(
-        profile=profile_of(), configurations=asked(*nodes), objective=objective, options=options or Options()
+        profile=profile_of(workers=ran), configurations=asked(*nodes), objective=objective, options=options or Options()
     )
     return engine.suggest(question, Wish(**wish))
 
@@ -114,6 +115,20 @@ def test_where_nothing_turns_the_decision_the_interval_decides() -> None:
     assert "on 1 node narrows" in only.why
 
 
+def test_where_one_measurement_turns_nothing_the_next_tells_most_of_the_doubt() -> None:
+    # A measurement so coarse that it takes more than three deviations of what it may find to turn the decision.
+    apart, spread, noise = 0.105, 0.1, 0.3
+    rates = {1: 100.0, 2: 100.0 * math.exp(-apart), 3: 10.0}
+    found = suggestions(Covariant(steps_of(rates), np.diag([0.0, spread**2, 0.1]), noise=noise), (1, 2, 3))
+    assert found.expected_regret == pytest.approx(lost(-apart, spread), rel=0.3)
+    (only,) = found.suggestions
+    assert only.nodes == 2  # the third is in greater doubt, which decides nothing
+    assert only.expected_regret_fall < suggest.LEAST_REGRET_FALL
+    explained = spread**2 / (spread**2 + noise**2)
+    assert f"tells of {100 * explained * found.expected_regret:.3g} points" in only.why
+    assert only.why.startswith("no single measurement is expected to turn the decision, but several may: ")
+
+
 def test_the_cheaper_of_equals_comes_first() -> None:
     # The second and third are one unknown: whoever measures either knows both.
     covariance = [[0.0, 0.0, 0.0], [0.0, 0.04, 0.04], [0.0, 0.04, 0.04]]
@@ -165,6 +180,30 @@ def test_known_rows_are_never_suggested() -> None:
     found = suggestions(model, (1, 2), count=3)
     assert found.suggestions == ()
     assert found.notices[-1].reason == "NOTHING_TO_MEASURE"
+
+
+def test_what_ran_is_not_suggested_again() -> None:
+    # The first is the least certain and the cheapest, and it ran.
+    model = Covariant(steps_of({1: 100.0, 2: 99.0, 3: 98.0}), np.diag([0.04, 0.01, 0.01]))
+    assert suggestions(model, (1, 2, 3)).suggestions[0].nodes == 1
+    found = suggestions(model, (1, 2, 3), ran=(1,), count=3)
+    assert sorted(each.nodes for each in found.suggestions) == [2, 3]
+    everything = suggestions(model, (1, 2, 3), ran=(3, 2, 1))
+    assert everything.suggestions == ()
+    assert everything.expected_regret > 0.0
+    assert everything.notices[-1].reason == "NOTHING_TO_MEASURE"
+
+
+def test_a_run_that_costs_twice_as_much_is_worth_half() -> None:
+    # The second and third are in doubt alike, the third a little more; both are what the first might lose to.
+    def first(nodes: tuple[int, int, int]) -> tuple[int, float]:
+        model = Covariant(steps_of(dict(zip(nodes, (100.0, 96.0, 96.0), strict=True))), np.diag([0.0, 0.01, 0.0121]))
+        (only,) = suggestions(model, nodes, run_steps=1, start_up_s=1e4).suggestions
+        return only.row, only.expected_regret_fall
+
+    (row, fall), (other, lesser_fall) = first((1, 2, 3)), first((1, 6, 3))
+    assert (row, other) == (1, 2)  # the cheaper of the two, which the greater cost makes the dearer
+    assert fall < lesser_fall < 2.0 * fall
 
 
 def test_a_model_without_a_spread_says_so() -> None:

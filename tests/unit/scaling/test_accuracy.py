@@ -96,7 +96,7 @@ def lessons() -> dict[str, Lesson]:
             rows = asked.rows_of(number)
             if len(rows) > found.get(job, (0, None))[0]:
                 measured = Observations.of(asked.configurations.take(rows), as_floats(asked.steps_per_s[rows]))
-                ((device, points),) = points_of(Profile(observations=measured)).items()
+                (((device, _), points),) = points_of(Profile(observations=measured)).items()
                 found[job] = len(rows), (device, points)
     return {job: lesson for job, (_, lesson) in sorted(found.items())}
 

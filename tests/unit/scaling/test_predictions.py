@@ -210,8 +210,12 @@ def test_devices_of_one_profile_are_told_apart() -> None:
     asked = [rows(full([1, 2, 3, 8]), device=device) for device in ("V100", "T4")]
     both = answered(joined(slow, fast), several(*asked))
     alone = [answered(fast, asked[0]), answered(slow, asked[1])]
-    np.testing.assert_allclose(both.step_s, np.concatenate([answer.step_s for answer in alone]), rtol=1e-12)
-    np.testing.assert_allclose(both.log_spread, np.concatenate([answer.log_spread for answer in alone]), rtol=1e-12)
+    steps = np.concatenate([answer.step_s for answer in alone])
+    np.testing.assert_allclose(both.step_s[[0, 1, 4, 5]], steps[[0, 1, 4, 5]], rtol=1e-12)
+    # How a job scales on one device is evidence of how it does on the other: beyond what was measured, a little.
+    np.testing.assert_allclose(both.step_s, steps, rtol=0.1)
+    assert "SUPPORTED_BY_OTHER_DEVICES" in notices(both)
+    np.testing.assert_allclose(both.log_spread, np.concatenate([answer.log_spread for answer in alone]), rtol=0.1)
     assert both.step_s[0] < both.step_s[4]
 
 

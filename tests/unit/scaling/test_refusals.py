@@ -20,7 +20,7 @@ from scaling_profiles import (
     several,
 )
 
-from nodewise.plugin import Profile, Reason, SyncMode, as_floats, as_ints
+from nodewise.plugin import Profile, Reason, SyncMode, as_ints
 from nodewise_scaling.plugin import nodewise_estimators
 
 
@@ -47,14 +47,6 @@ def test_unsupported_rows_are_refused_one_by_one(columns: dict[str, int], words:
     alone = assessed(job(), rows(full([4]), **columns)).refusal
     assert alone is not None
     assert alone.reason == Reason.UNSUPPORTED_CONFIGURATION
-
-
-def test_another_device_needs_its_own_evidence() -> None:
-    answer = predicted(job(), several(rows(full([3])), rows(full([3]), device="V100")))
-    assert refused(answer) == {1: (Reason.EVIDENCE_MISSING, "all-reduce runs are known of T4, not of V100")}
-    refusal = assessed(job(), rows(full([3]), device="V100")).refusal
-    assert refusal is not None
-    assert refusal.missing_fields == ("observations",)
 
 
 def test_a_device_that_is_not_asked_for_is_the_only_one_that_was_measured() -> None:
@@ -124,14 +116,6 @@ def test_the_plugin_registers_one_estimator() -> None:
     (record,) = nodewise_estimators()
     assert record.name == "scaling"
     assert record.capabilities == {"sync-mode:allreduce"}
-
-
-def test_another_link_than_the_measured_runs_had_is_not_guessed() -> None:
-    ran = rows(EIGHT).replaced(link_bytes_per_s=as_floats([1e9] * len(EIGHT)))
-    asked = rows(full([8, 8, 8])).replaced(link_bytes_per_s=as_floats([0.0, 1e9, 2e9]))
-    answer = predicted(profile(ran, USUAL.step_s(EIGHT)), asked)
-    assert list(refused(answer)) == [2]
-    assert "link" in answer.refusals[0].refusal.message
 
 
 def test_a_batch_that_is_not_said_is_the_usual_one_and_said_so() -> None:

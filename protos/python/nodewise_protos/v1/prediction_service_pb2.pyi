@@ -243,18 +243,20 @@ class Estimator(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., description: _Optional[str] = ..., distribution: _Optional[str] = ..., mode: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., score: _Optional[_Union[RunningScore, _Mapping]] = ...) -> None: ...
 
 class RunningScore(_message.Message):
-    __slots__ = ("observations_count", "mean_absolute_log_error", "mean_log_error", "coverage", "update_time")
+    __slots__ = ("observations_count", "mean_absolute_log_error", "mean_log_error", "coverage", "update_time", "unanswered_count")
     OBSERVATIONS_COUNT_FIELD_NUMBER: _ClassVar[int]
     MEAN_ABSOLUTE_LOG_ERROR_FIELD_NUMBER: _ClassVar[int]
     MEAN_LOG_ERROR_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    UNANSWERED_COUNT_FIELD_NUMBER: _ClassVar[int]
     observations_count: int
     mean_absolute_log_error: float
     mean_log_error: float
     coverage: float
     update_time: _timestamp_pb2.Timestamp
-    def __init__(self, observations_count: _Optional[int] = ..., mean_absolute_log_error: _Optional[float] = ..., mean_log_error: _Optional[float] = ..., coverage: _Optional[float] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    unanswered_count: int
+    def __init__(self, observations_count: _Optional[int] = ..., mean_absolute_log_error: _Optional[float] = ..., mean_log_error: _Optional[float] = ..., coverage: _Optional[float] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., unanswered_count: _Optional[int] = ...) -> None: ...
 
 class PluginProblem(_message.Message):
     __slots__ = ("name", "distribution", "kind", "reason", "message")

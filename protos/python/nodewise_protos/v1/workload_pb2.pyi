@@ -37,7 +37,7 @@ class Workload(_message.Message):
     def __init__(self, model_name: _Optional[str] = ..., parameter_bytes: _Optional[int] = ..., tensors_count: _Optional[int] = ..., flops_per_sample: _Optional[float] = ..., samples_per_epoch: _Optional[int] = ..., epochs_count: _Optional[float] = ..., transformer: _Optional[_Union[Transformer, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[Layer, _Mapping]]] = ..., framework: _Optional[str] = ..., optimizer: _Optional[str] = ..., precision: _Optional[str] = ..., shard_bytes: _Optional[_Iterable[int]] = ..., shard_tensors_counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Transformer(_message.Message):
-    __slots__ = ("layers_count", "hidden_size", "attention_heads_count", "sequence_length_tokens", "vocabulary_size", "key_value_heads_count", "feed_forward_size", "experts_count", "experts_per_token_count")
+    __slots__ = ("layers_count", "hidden_size", "attention_heads_count", "sequence_length_tokens", "vocabulary_size", "key_value_heads_count", "feed_forward_size", "experts_count", "experts_per_token_count", "head_size", "gated_feed_forward", "untied_embeddings", "expert_feed_forward_size", "shared_expert_feed_forward_size", "expert_layers_count")
     LAYERS_COUNT_FIELD_NUMBER: _ClassVar[int]
     HIDDEN_SIZE_FIELD_NUMBER: _ClassVar[int]
     ATTENTION_HEADS_COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -47,6 +47,12 @@ class Transformer(_message.Message):
     FEED_FORWARD_SIZE_FIELD_NUMBER: _ClassVar[int]
     EXPERTS_COUNT_FIELD_NUMBER: _ClassVar[int]
     EXPERTS_PER_TOKEN_COUNT_FIELD_NUMBER: _ClassVar[int]
+    HEAD_SIZE_FIELD_NUMBER: _ClassVar[int]
+    GATED_FEED_FORWARD_FIELD_NUMBER: _ClassVar[int]
+    UNTIED_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
+    EXPERT_FEED_FORWARD_SIZE_FIELD_NUMBER: _ClassVar[int]
+    SHARED_EXPERT_FEED_FORWARD_SIZE_FIELD_NUMBER: _ClassVar[int]
+    EXPERT_LAYERS_COUNT_FIELD_NUMBER: _ClassVar[int]
     layers_count: int
     hidden_size: int
     attention_heads_count: int
@@ -56,7 +62,13 @@ class Transformer(_message.Message):
     feed_forward_size: int
     experts_count: int
     experts_per_token_count: int
-    def __init__(self, layers_count: _Optional[int] = ..., hidden_size: _Optional[int] = ..., attention_heads_count: _Optional[int] = ..., sequence_length_tokens: _Optional[int] = ..., vocabulary_size: _Optional[int] = ..., key_value_heads_count: _Optional[int] = ..., feed_forward_size: _Optional[int] = ..., experts_count: _Optional[int] = ..., experts_per_token_count: _Optional[int] = ...) -> None: ...
+    head_size: int
+    gated_feed_forward: bool
+    untied_embeddings: bool
+    expert_feed_forward_size: int
+    shared_expert_feed_forward_size: int
+    expert_layers_count: int
+    def __init__(self, layers_count: _Optional[int] = ..., hidden_size: _Optional[int] = ..., attention_heads_count: _Optional[int] = ..., sequence_length_tokens: _Optional[int] = ..., vocabulary_size: _Optional[int] = ..., key_value_heads_count: _Optional[int] = ..., feed_forward_size: _Optional[int] = ..., experts_count: _Optional[int] = ..., experts_per_token_count: _Optional[int] = ..., head_size: _Optional[int] = ..., gated_feed_forward: bool = ..., untied_embeddings: bool = ..., expert_feed_forward_size: _Optional[int] = ..., shared_expert_feed_forward_size: _Optional[int] = ..., expert_layers_count: _Optional[int] = ...) -> None: ...
 
 class Layer(_message.Message):
     __slots__ = ("name", "kind", "forward_flops_per_sample", "parameter_bytes", "activation_bytes_per_sample")

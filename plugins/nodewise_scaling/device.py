@@ -1,0 +1,166 @@
+"""The fit of one setting as a model: step times over nodes, workers, placement and batch, also over another link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import Floats
+from nodewise_scaling.compute import MOST_COMPUTE_LOG_SD, ComputeDoubt
+from nodewise_scaling.fitting import Fitted
+from nodewise_scaling.form import Places, log_steps, parts_of
+from nodewise_scaling.parameters import NAMES
+from nodewise_scaling.points import Points
+from nodewise_scaling.speed import BYTES_SHARE, BYTES_SHARE_LEAST, exchange_over
+
+__all__ = ["INTERVAL_LEVEL", "NOMINAL", "PARTS", "DeviceModel"]
+
+SHADE: Final = 1.0
+SHADE_LIMIT: Final = 0.1
+"""The expected step is told, not the median: for a log-normal error of variance v, throughputs err least on average
+where ln T is raised by v (times SHADE); variances beyond SHADE_LIMIT are no longer normal."""
+
+FLOOR_LOG_SPREAD: Final = 0.08
+"""What no model of nodes, workers and batch tells, such as which placement: 2.6 to 8.7 % between placements."""
+
+NOMINAL: Final = 1.6448536269514722
+"""Deviations of a normal 90 % interval: the learned multiplier is of that interval."""
+
+INTERVAL_LEVEL: Final = 0.92
+"""Quantile of the scores that a 90 % interval takes: with few jobs the next larger score is the honest one."""
+
+LARGEST_LOG_SPREAD: Final = 5.0
+"""A factor of 150 either way: more doubt says no more."""
+
+CHUNK_ROWS: Final = 16_384
+"""Rows predicted at a time: what caches hold."""
+
+PARTS: Final = ("compute", "exchange_intra_node", "exchange_inter_node")
+
+Mask = NDArray[np.bool_]
+
+INTER: Final = NAMES.index("inter")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceModel:
+    """The fit of one device over one link.
+
+    Attributes
+    ----------
+    fit : Fitted
+    multiplier : float
+        By how much deviations are multiplied for an interval.
+    measured : Points
+        All that was measured there; of no rows where it never ran.
+    reach : (rows, 5) float or None
+        Configurations that the answer rests on; None = those fitted.
+    doubt : ComputeDoubt or None
+        Of compute that was not measured.
+    faster_log : float
+        Ln of the asked link's bandwidth over that of the runs.
+    """
+
+    fit: Fitted
+    multiplier: float
+    measured: Points
+    reach: Floats | None = None
+    doubt: ComputeDoubt | None = None
+    faster_log: float = 0.0
+
+    @property
+    def seen(self) -> Floats:
+        """(rows, 5) configurations that were run, here or by donors."""
+        return self.measured.keys if self.reach is None else self.reach
+
+    def over_link(self, faster_log: float) -> DeviceModel:
+        """The same job over a link that is faster by so much, in ln."""
+        return replace(self, faster_log=faster_log)
+
+    def predicted(self, keys: Floats) -> tuple[Floats, Floats, Floats]:
+        """(rows,) step seconds, (rows,) deviation of their logarithm, (3, rows) parts of the step."""
+        rows = len(keys)
+        step_s, spread, parts = np.empty(rows), np.empty(rows), np.empty((len(PARTS), rows))
+        for start in range(0, rows, CHUNK_ROWS):
+            chunk = slice(start, start + CHUNK_ROWS)
+            at = self.fit.points.places(keys[chunk])
+            log_step, unsure, left = self.fit.predicted(at)
+            variance = left + (unsure**2).sum(axis=0)
+            shaded = log_step + SHADE * np.minimum(variance, SHADE_LIMIT)
+            step_s[chunk] = self.fit.points.unit_s * np.exp(shaded)
+            spread[chunk] = np.sqrt(variance + FLOOR_LOG_SPREAD**2)
+            parts[:, chunk] = _parts(self.fit.theta, at, step_s[chunk])
+        self._as_measured(keys, step_s, spread, parts)
+        if self.faster_log:
+            # What another link changes is the form's alone: what was measured stays where nothing is exchanged.
+            at, theta = self.fit.points.places(keys), self._theta_over_link()
+            step_s *= np.exp(log_steps(theta, at) - log_steps(self.fit.theta, at))
+            parts = _parts(theta, at, step_s)
+        if self.faster_log or self.doubt is not None:
+            spread = np.hypot(spread, self._doubts(keys))
+        return step_s, np.minimum(spread * self.multiplier / NOMINAL, LARGEST_LOG_SPREAD), parts
+
+    def answerable(self, keys: Floats) -> Mask:
+        """(rows,) whether compute is known well enough for an answer."""
+        if self.doubt is None:
+            return np.ones(len(keys), dtype=bool)
+        return np.less_equal(self.doubt.log_sd(self.fit.points.places(keys).batch), MOST_COMPUTE_LOG_SD)
+
+    def _theta_over_link(self, share: float = BYTES_SHARE) -> Floats:
+        theta = self.fit.theta.copy()
+        theta[INTER] += exchange_over(self.faster_log, share)
+        return theta
+
+    def _doubts(self, keys: Floats) -> Floats:
+        """(rows,) deviation of ln T by what facts leave unknown: of the link, and of what a host adds."""
+        at = self.fit.points.places(keys)
+        squares = np.zeros(len(keys))
+        if self.faster_log:
+            most, least = (log_steps(self._theta_over_link(share), at) for share in (BYTES_SHARE_LEAST, 1.0))
+            squares += (0.5 * (most - least)) ** 2
+        if self.doubt is not None:
+            squares += self.doubt.host_log_sd(at.batch) ** 2
+        return np.asarray(np.sqrt(squares))
+
+    def _as_measured(self, keys: Floats, step_s: Floats, spread: Floats, parts: Floats) -> None:
+        """A configuration that was measured is answered as measured."""
+        points = self.measured
+        known = {tuple(key): index for index, key in enumerate(points.keys.tolist())}
+        candidates = np.ones(len(keys), dtype=bool)
+        for column, seen in zip(keys.T.astype(np.int64), points.keys.T.astype(np.int64), strict=True):
+            candidates &= np.isin(column, seen)
+        for row in np.flatnonzero(candidates).tolist():
+            index = known.get(tuple(keys[row].tolist()))
+            if index is not None:
+                parts[:, row] *= points.step_s[index] / step_s[row]
+                step_s[row], spread[row] = points.step_s[index], FLOOR_LOG_SPREAD
+
+    def log_covariance(self, keys: Floats) -> Floats:
+        """(rows, rows) covariance of ln(true step) about the prediction."""
+        at = self.fit.points.places(keys)
+        _, unsure, _ = self.fit.predicted(at)
+        covariance = self.fit.residual_covariance(at) + unsure.T @ unsure
+        if self.faster_log or self.doubt is not None:
+            doubts = self._doubts(keys)
+            covariance = covariance + np.outer(doubts, doubts)
+        return np.asarray((covariance + covariance.T) * (0.5 * (self.multiplier / NOMINAL) ** 2))
+
+    def extrapolation(self, keys: Floats) -> Floats:
+        """How far outside the measured range of nodes, workers and batch, the largest of the ratios; at least 1."""
+        seen = self.fit.points.keys if self.reach is None else self.reach
+        beyond = keys[:, [0, 1, 3]] / seen[:, [0, 1, 3]].max(axis=0)
+        below = seen[:, 3].min() / keys[:, 3]
+        return np.asarray(np.maximum(np.maximum(beyond.max(axis=1), below), 1.0))
+
+
+def _parts(theta: Floats, at: Places, step_s: Floats) -> Floats:
+    """Compute as if alone, in proportion to the step; the exchange that it does not hide, by size."""
+    form = parts_of(theta, at)
+    compute = step_s * np.exp(np.minimum(form.log_compute - form.log_step, 0.0))
+    exposed = step_s - compute
+    exchange = form.intra + form.inter
+    intra = np.divide(form.intra, exchange, out=np.ones(len(step_s)), where=exchange > 0.0) * exposed
+    return np.stack([compute, intra, exposed - intra])

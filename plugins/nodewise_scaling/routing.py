@@ -1,0 +1,133 @@
+"""Which evidence answers which rows, and why others are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from nodewise.plugin import Catalogue, Configurations, Ints, Reason, Refusal, RowRefusal, SyncMode
+from nodewise_scaling.points import Setting
+from nodewise_scaling.speed import known_as
+
+__all__ = ["Route", "routes_of"]
+
+
+class Route(NamedTuple):
+    """How some rows are answered.
+
+    Attributes
+    ----------
+    asked : Setting
+        Device and link that the answer is for; link 0 = as the evidence has it.
+    evidence : Setting or None
+        Runs on the device; None = it never ran there, and other devices' are carried over.
+    """
+
+    asked: Setting
+    evidence: Setting | None
+
+
+def routes_of(
+    configurations: Configurations, settings: Collection[Setting], catalogue: Catalogue
+) -> tuple[tuple[RowRefusal, ...], dict[Route, Ints]]:
+    """Rows that are refused, and the rows of each route."""
+    mode = configurations.sync_mode
+    parallel = (configurations.tensor_parallel > 1) | (configurations.pipeline_parallel > 1)
+    reasons = np.select([mode != SyncMode.ALLREDUCE, parallel, configurations.workers < 1], [1, 2, 3], 0)
+    found = [
+        RowRefusal(tuple(rows.tolist()), _REFUSALS[number])
+        for number in _REFUSALS
+        for rows in (np.flatnonzero(reasons == number),)
+        if len(rows)
+    ]
+    routes: dict[Route, list[Ints]] = {}
+    for index, name in enumerate(configurations.devices):
+        of_device = (configurations.device_index == index) & (reasons == 0)
+        for link in sorted(set(configurations.link_bytes_per_s[of_device].tolist())):
+            rows = np.flatnonzero(of_device & (configurations.link_bytes_per_s == link))
+            route = _route(Setting(name, link), settings, catalogue)
+            if isinstance(route, Refusal):
+                found.append(RowRefusal(tuple(rows.tolist()), route))
+            else:
+                routes.setdefault(route, []).append(rows)
+    joined = {route: np.sort(np.concatenate(parts)) for route, parts in routes.items()}
+    return tuple(sorted(found, key=lambda each: each.rows)), joined
+
+
+def _route(asked: Setting, settings: Collection[Setting], catalogue: Catalogue) -> Route | Refusal:
+    devices = sorted({setting.device for setting in settings})
+    device = _answering(asked.device, devices, catalogue)
+    if device is not None:
+        return _over_link(Setting(device, asked.link_bytes_per_s), settings)
+    known = ", ".join(each or "a device that is not stated" for each in devices) or "no device"
+    text = f"all-reduce runs are known of {known}, not of {asked.device or 'a device that is not stated'}"
+    donors = [setting for setting in settings if setting.device]
+    if not asked.device or not donors:
+        return _missing(text)
+    lacking = [name for name in (asked.device, *devices) if catalogue.device(name) is None]
+    if asked.device in lacking:
+        return _missing(
+            f"{text}, and the catalogue has no facts of {asked.device} to carry them over by: "
+            "observe one run there, or add its peaks and memory bandwidth to the catalogue"
+        )
+    if len(lacking) == len(devices):
+        return _missing(
+            f"{text}, and the catalogue has no facts of {', '.join(lacking)} to carry them over by: "
+            f"observe one run on {asked.device}, or add their peaks and memory bandwidths to the catalogue"
+        )
+    if asked.link_bytes_per_s and not any(setting.link_bytes_per_s for setting in donors):
+        return _missing(f"{text}, which do not say over which link: exchange cannot be carried over to another one")
+    return Route(asked, None)
+
+
+def _answering(asked: str, devices: list[str], catalogue: Catalogue) -> str | None:
+    """The device whose evidence answers: its own, else that of an unstated one, else the only one if none is asked."""
+    same = known_as(catalogue, asked, devices)
+    if same or asked in devices:
+        return same or asked
+    if "" in devices:
+        return ""
+    return devices[0] if not asked and len(devices) == 1 else None
+
+
+def _over_link(asked: Setting, settings: Collection[Setting]) -> Route | Refusal:
+    """The evidence of a device that answers for a link: of the same, else of the nearest one."""
+    device, link = asked
+    if asked in settings:
+        return Route(asked, asked)
+    links = sorted(setting.link_bytes_per_s for setting in settings if setting.device == device)
+    if not link and len(links) == 1:
+        return Route(Setting(device), Setting(device, links[0]))
+    name = device or "a device that is not stated"
+    known = [each for each in links if each]
+    if not link:
+        listed = ", ".join(f"{each:.3g}" for each in known)
+        return _missing(
+            f"runs on {name} are known over links of {listed} bytes/s: link_bytes_per_s must say which is asked about"
+        )
+    if not known:
+        return _missing(
+            f"a link is asked about, and the runs on {name} do not say over which they were made: "
+            "exchange cannot be carried over to another one"
+        )
+    nearest = min(known, key=lambda each: abs(np.log(each / link)))
+    return Route(asked, Setting(device, nearest))
+
+
+def _missing(message: str) -> Refusal:
+    return Refusal(Reason.EVIDENCE_MISSING, message, ("observations",))
+
+
+_REFUSALS: Final = {
+    1: Refusal(
+        Reason.UNSUPPORTED_CONFIGURATION,
+        "the scaling model describes synchronous all-reduce: sync mode must be ALLREDUCE",
+    ),
+    2: Refusal(
+        Reason.UNSUPPORTED_CONFIGURATION,
+        "the scaling model describes data parallelism: tensor_parallel and pipeline_parallel must be 1",
+    ),
+    3: Refusal(Reason.UNSUPPORTED_CONFIGURATION, "the scaling model answers from 1 worker on"),
+}

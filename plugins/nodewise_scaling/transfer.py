@@ -1,0 +1,197 @@
+"""What runs of the job on other devices, its donors, say of how it scales on this one.
+
+A job's parameters on a device are the mean over all jobs, the device's offset, a deviation that the job takes along
+from device to device, and one that is of the job on that device alone::
+
+    theta(job, device) = mean + offset(device) + delta(job) + epsilon(job, device)
+    Var delta = KEPT of the variance between jobs, Var epsilon = the rest of it
+
+A donor's fit is a message about delta: the information of its runs, blurred by epsilon and by what is not known of the
+donor's offset. Messages add up; what they say, with epsilon and the offset of this device, is the prior under which
+this device's own runs are fitted (conditioning of Gaussians: C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes
+for Machine Learning", 2006, appendix A.2).
+
+No ratio of throughputs is carried over. Seconds of exchange are the network's and seconds of compute the device's, and
+``intra`` is the ln of one over the other: where this job's compute is slower than the devices' facts let expect, its
+exchange weighs less. Where nothing ran on the device, facts also tell the seconds of compute (``unmeasured``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Catalogue, Floats
+from nodewise_scaling.compute import compute_by_facts
+from nodewise_scaling.fitting import Fitted, fitted
+from nodewise_scaling.parameters import COUNT, NAMES
+from nodewise_scaling.points import Points, Setting
+from nodewise_scaling.prior import Knowledge
+from nodewise_scaling.speed import Ratio, exchange_doubt, exchange_over, known_as, ratio_of
+
+__all__ = ["SMALLEST_NODE", "Donor", "Sources", "combined", "node_known", "sources_of", "supported"]
+
+LEVEL, BATCH_SHARE, INTRA, INTER = (NAMES.index(name) for name in ("level", "batch_share", "intra", "inter"))
+
+KEPT: Final = 0.5
+"""Share of the variance between jobs of ``intra`` and ``inter`` (the bytes that a job exchanges and how it sends them,
+over its compute) that a job takes along. Of the powers and of what is special of two nodes it takes nothing: they are
+how a cluster's links are shared. On nine published jobs 0.3 to 0.7 make no difference that can be told."""
+
+DRAWN: Final = 0.5
+DRAWN_SD: Final = 0.3
+"""Of how much slower a job computes than facts say, what its exchange over compute falls by, in ln, and the standard
+deviation of that. 1 where the device is slow at this job and the network as ever, 0 where a busy host slows down both:
+which one is not known, and a uniform distribution has 0.5 and 0.29."""
+
+NODE_SIZES: Final[Mapping[str, float]] = {"T4": 4.0, "V100": 8.0, "2080Ti": 8.0, "A100": 8.0}
+"""Workers on a full node of the clusters that the shipped prior knows: its offsets are of these nodes."""
+
+SMALLEST_NODE: Final = 2.0
+"""Where nothing tells the size of a node, exchange inside it is that of the smallest that has any, and grows from there
+with the workers: what errs is too slow, not too fast."""
+
+_SMALLEST_VARIANCE: Final = 1e-9
+_CARRIED: Final = np.array([KEPT if name in {"intra", "inter"} else 0.0 for name in NAMES])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Donor:
+    """The job in another setting: its points, their fit, and the prior's mean and variance of the device's offset."""
+
+    points: Points
+    fit: Fitted
+    mean: Floats
+    offset_variance: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Sources:
+    """All that a transfer draws on: the donors by their settings, the prior, the catalogue, and the number format."""
+
+    knowledge: Knowledge
+    catalogue: Catalogue
+    precision: str
+    donors: Mapping[Setting, Donor] = field(default_factory=dict)
+
+    def name_of(self, device: str) -> str:
+        """What the prior calls a device; "" where it does not know it."""
+        return known_as(self.catalogue, device, self.knowledge.offset)
+
+    def ratio(self, device: str, other: str) -> Ratio | None:
+        """How much faster a device computes than another, by facts."""
+        return ratio_of(self.catalogue, device, other, self.precision)
+
+    def others(self, device: str) -> dict[Setting, Donor]:
+        """Donors on other devices that are stated."""
+        return {setting: each for setting, each in self.donors.items() if setting.device not in {"", device}}
+
+    def of(self, device: str) -> tuple[Floats, Floats]:
+        """Mean of the parameters on a device over jobs, and the variance of its offset."""
+        knowledge, name = self.knowledge, self.name_of(device)
+        if name:
+            return knowledge.mean + knowledge.offset[name], knowledge.offset_variance[name]
+        return knowledge.mean.copy(), knowledge.device_sd**2
+
+
+def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
+    """Fit the job in every setting by itself."""
+    donors = {}
+    for setting, seen in evidence.items():
+        points = replace(seen, full_node=_full_node(setting.device, seen, bare))
+        mean, offset_variance = bare.of(setting.device)
+        fit = fitted(points, mean, np.sqrt(bare.knowledge.job_sd**2 + offset_variance))
+        donors[setting] = Donor(points, fit, mean, offset_variance)
+    return replace(bare, donors=donors)
+
+
+def _full_node(device: str, seen: Points, sources: Sources) -> float:
+    """Workers on a full node; where no run left the first node it may be larger than what was seen of it."""
+    inside = not np.any(seen.keys[:, 0] > 1.0)
+    return max(seen.full_node, node_known(device, sources)) if inside else seen.full_node
+
+
+def node_known(device: str, sources: Sources) -> float:
+    """Workers on a full node of the prior's cluster of a device; 0 = not known."""
+    return NODE_SIZES.get(sources.name_of(device), 0.0)
+
+
+def supported(setting: Setting, sources: Sources) -> Fitted:
+    """The fit of a setting under what donors on other devices say; as by itself where there are none."""
+    own = sources.donors[setting]
+    donors = sources.others(setting.device)
+    if not setting.device or not donors:
+        return own.fit
+    points, mean, deviation = _prior_given(setting, own, donors, sources)
+    return fitted(points, mean, deviation)
+
+
+def _prior_given(
+    setting: Setting, own: Donor, donors: Mapping[Setting, Donor], sources: Sources
+) -> tuple[Points, Floats, Floats]:
+    """Own points in the units that the prior has, and the prior's mean and deviation given the donors."""
+    points, device = own.points, setting.device
+    node = points.full_node if np.any(points.keys[:, 1] > 1.0) else max(points.full_node, SMALLEST_NODE)
+    lone = points.keys[:, 1].min() == 1.0
+    told = [(each.fit, each.points, sources.ratio(device, name.device)) for name, each in donors.items()]
+    compute = None if lone else compute_by_facts(told, points.smallest_batch)
+    log_compute = float(np.log(points.unit_s)) if lone else None
+    shifts = {name: _shift(setting, own, name, donor, log_compute, sources) for name, donor in donors.items()}
+    expected, covariance = combined(device, donors, shifts, sources)
+    expected[LEVEL], deviation = own.mean[LEVEL], np.sqrt(np.diag(covariance))
+    deviation[LEVEL] = np.sqrt(sources.knowledge.job_sd[LEVEL] ** 2 + own.offset_variance[LEVEL])
+    if compute is not None:
+        # The unit is a step of several workers: compute is at most that, and by facts so much of it.
+        expected[LEVEL] = min(compute.total - float(np.log(points.unit_s)), 0.0)
+        deviation[LEVEL] = np.hypot(compute.growing_sd * compute.share, compute.fixed_sd * (1.0 - compute.share))
+    return replace(points, full_node=node), expected, deviation
+
+
+def combined(
+    device: str,
+    donors: Mapping[Setting, Donor],
+    shifts: Mapping[Setting, tuple[Floats, Floats]],
+    sources: Sources,
+) -> tuple[Floats, Floats]:
+    """Mean and covariance of the parameters on a device, given donors and what their messages are shifted by."""
+    job_variance = sources.knowledge.job_sd**2
+    kept, alone = _CARRIED * job_variance, (1.0 - _CARRIED) * job_variance
+    precision, vector = np.diag(1.0 / np.maximum(kept, _SMALLEST_VARIANCE)), np.zeros(COUNT)
+    for name in sorted(donors):
+        donor = donors[name]
+        shift, doubt = shifts.get(name, (np.zeros(COUNT), np.zeros(COUNT)))
+        posterior = _inverse(donor.fit.theta_covariance)
+        said = posterior - np.diag(donor.fit.prior_precision)
+        moved = posterior @ (donor.fit.theta - donor.mean) + said @ shift
+        blur = 1.0 / np.maximum(alone + donor.offset_variance + doubt, _SMALLEST_VARIANCE)
+        passed = blur[:, np.newaxis] * _inverse(said + np.diag(blur))
+        precision = precision + np.diag(blur) - passed * blur
+        vector = vector + passed @ moved
+    covariance = _inverse(precision)
+    mean, offset_variance = sources.of(device)
+    return mean + covariance @ vector, covariance + np.diag(alone + offset_variance)
+
+
+def _shift(
+    setting: Setting, own: Donor, name: Setting, donor: Donor, log_compute: float | None, sources: Sources
+) -> tuple[Floats, Floats]:
+    """What a donor's parameters differ by from this device's for known reasons, and the variance of that."""
+    shift, doubt = np.zeros(COUNT), np.zeros(COUNT)
+    shift[BATCH_SHARE] = np.log(own.points.smallest_batch / donor.points.smallest_batch)
+    ratio = sources.ratio(setting.device, name.device)
+    if log_compute is not None and ratio is not None:
+        slower = log_compute - float(np.log(donor.points.unit_s)) - donor.fit.theta[LEVEL] + ratio.log
+        shift[INTRA] = -DRAWN * slower
+        doubt[INTRA] = (DRAWN_SD * slower) ** 2
+    clusters_known = sources.name_of(setting.device) and sources.name_of(name.device)
+    if not clusters_known and setting.link_bytes_per_s and name.link_bytes_per_s:
+        faster = float(np.log(setting.link_bytes_per_s / name.link_bytes_per_s))
+        shift[INTER], doubt[INTER] = exchange_over(faster), exchange_doubt(faster) ** 2
+    return shift, doubt
+
+
+def _inverse(matrix: Floats) -> Floats:
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)

@@ -1,0 +1,152 @@
+"""A job on a device that it never ran on: scaling as its donors and the prior say, compute as donors and facts do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Floats
+from nodewise_scaling.compute import ComputeDoubt, compute_by_facts
+from nodewise_scaling.fitting import Fitted
+from nodewise_scaling.parameters import COUNT
+from nodewise_scaling.points import KEYS, Points, Setting
+from nodewise_scaling.speed import exchange_doubt, exchange_over
+from nodewise_scaling.transfer import (
+    BATCH_SHARE,
+    DRAWN,
+    DRAWN_SD,
+    INTER,
+    INTRA,
+    LEVEL,
+    SMALLEST_NODE,
+    Donor,
+    Sources,
+    combined,
+    node_known,
+)
+
+__all__ = ["Unmeasured", "unmeasured"]
+
+_SMALLEST_VARIANCE: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Unmeasured:
+    """What is expected.
+
+    Attributes
+    ----------
+    fit : Fitted
+        Of no points of its own.
+    doubt : ComputeDoubt
+    reach : (rows, 5) float
+        Configurations that donors ran.
+    donors : tuple of Setting
+    facts : tuple of str
+        Facts that tell devices' compute apart.
+    link_bytes_per_s : float
+        Link that exchange is told for; 0 = not known.
+    """
+
+    fit: Fitted
+    doubt: ComputeDoubt
+    reach: Floats
+    donors: tuple[Setting, ...]
+    facts: tuple[str, ...]
+    link_bytes_per_s: float
+
+
+def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeasured | None:
+    """What is expected of the job where it never ran; None without facts about that device and a donor.
+
+    It is told for the donors' link, the nearest to ``link_bytes_per_s`` (0 = any) where theirs differ.
+    """
+    donors = {
+        setting: donor
+        for setting, donor in sorted(sources.others(device).items())
+        if sources.ratio(device, setting.device) is not None
+    }
+    batch = min((donor.points.smallest_batch for donor in donors.values()), default=1.0)
+    told = [(each.fit, each.points, sources.ratio(device, name.device)) for name, each in donors.items()]
+    compute = compute_by_facts(told, batch)
+    if compute is None:
+        return None
+    link = _nearest([setting.link_bytes_per_s for setting in donors], link_bytes_per_s)
+    shifts = {setting: _shift(setting, link, sources) for setting in donors}
+    mean, covariance = combined(device, donors, shifts, sources)
+    mean[INTRA] += _faster_than_known(device, sources)
+    share = compute.share
+    mean[LEVEL], mean[BATCH_SHARE] = 0.0, compute.growing - compute.fixed
+    for index in (LEVEL, BATCH_SHARE):
+        covariance[index], covariance[:, index] = 0.0, 0.0
+    # What is wrong in either part of compute is wrong in the step, in its growth, and in exchange over compute.
+    slopes = np.zeros((COUNT, 2))
+    slopes[LEVEL] = 1.0 - share, share
+    slopes[BATCH_SHARE] = -1.0, 1.0
+    slopes[INTRA] = -DRAWN * slopes[LEVEL]
+    variances = np.array([compute.fixed_sd**2, compute.growing_sd**2])
+    covariance += slopes * variances @ slopes.T + _SMALLEST_VARIANCE * np.eye(COUNT)
+    covariance[INTRA, INTRA] += DRAWN_SD**2 * float(slopes[LEVEL] ** 2 @ variances)
+    unit_s = float(np.exp(compute.total))
+    points = Points(
+        keys=np.ones((0, len(KEYS))),
+        step_s=np.ones(0),
+        runs=np.ones(0, dtype=np.int64),
+        smallest_batch=batch,
+        unit_s=unit_s,
+        full_node=_node(device, donors, sources),
+    )
+    fit = Fitted(
+        points=points,
+        theta=mean,
+        theta_covariance=covariance,
+        prior_precision=1.0 / np.diag(covariance),
+        centres=np.zeros((0, 3)),
+        weights=np.zeros((0, 1 + COUNT)),
+        precision=np.zeros((0, 0)),
+    )
+    return Unmeasured(
+        fit=fit,
+        doubt=ComputeDoubt(unit_s, compute.donors_s, share, compute.facts_sd),
+        reach=np.concatenate([donor.points.keys for donor in donors.values()]),
+        donors=tuple(donors),
+        facts=compute.facts,
+        link_bytes_per_s=link,
+    )
+
+
+def _node(device: str, donors: dict[Setting, Donor], sources: Sources) -> float:
+    node = node_known(device, sources) or min(donor.points.full_node for donor in donors.values())
+    return max(node, SMALLEST_NODE)
+
+
+def _nearest(links: list[float], asked: float) -> float:
+    """Of the links that are known the one nearest to what is asked; the slowest where nothing is; 0 = none is known."""
+    known = sorted(link for link in links if link)
+    if not known:
+        return 0.0
+    return min(known, key=lambda link: abs(np.log(link / asked))) if asked else known[0]
+
+
+def _shift(donor: Setting, link: float, sources: Sources) -> tuple[Floats, Floats]:
+    """What a donor's exchange differs by from that of devices that the prior knows, over a link; and its variance."""
+    shift, doubt = np.zeros(COUNT), np.zeros(COUNT)
+    shift[INTRA] = -_faster_than_known(donor.device, sources)
+    if donor.link_bytes_per_s and link:
+        faster = float(np.log(link / donor.link_bytes_per_s))
+        shift[INTER], doubt[INTER] = exchange_over(faster), exchange_doubt(faster) ** 2
+    return shift, doubt
+
+
+def _faster_than_known(device: str, sources: Sources) -> float:
+    """Ln of how much faster a device that the prior does not know computes than those that it knows; 0 where it does.
+
+    Seconds of exchange are the network's: where compute takes less, exchange over compute is more.
+    """
+    if sources.name_of(device):
+        return 0.0
+    ratios = [sources.ratio(device, other) for other in sorted(sources.knowledge.offset)]
+    logs = [ratio.log for ratio in ratios if ratio is not None]
+    return float(np.mean(logs)) if logs else 0.0

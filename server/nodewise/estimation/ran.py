@@ -1,0 +1,61 @@
+"""Which of the asked configurations ran already."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Floats, as_ints
+from nodewise.domain.configurations import UNSTATED, Configurations
+from nodewise.domain.profile import Profile
+
+__all__ = ["ran_before"]
+
+_EQUAL: Final = (
+    ("parameter_servers", UNSTATED),
+    ("sync_mode", 0),
+    ("accumulation", 0),
+    ("link_bytes_per_s", 0.0),
+    ("tensor_parallel", 0),
+    ("pipeline_parallel", 0),
+    ("backup_workers", 0),
+)
+"""Columns in which configurations of equal nodes and workers are equal, and what stands for "not stated" in a run."""
+
+
+def ran_before(configurations: Configurations, profile: Profile) -> NDArray[np.bool_]:
+    """Rows of resolved configurations that the profile's observations have measured.
+
+    What an observation does not state is as asked; a batch that is not known is only that of another such. A row of
+    workers that are not alike is no other's repeat.
+    """
+    observed = profile.observations.configurations
+    near = np.isin(observed.nodes, configurations.nodes) & np.isin(observed.workers, configurations.workers)
+    seen = observed.take(as_ints(np.flatnonzero(near & ~observed.grouped())))
+    runs: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for run, scale in enumerate(zip(seen.nodes.tolist(), seen.workers.tolist(), strict=True)):
+        runs[scale].append(run)
+    devices, seen_devices = configurations.device_names(), np.array(seen.device_names())
+    batches, seen_batches = _batches(configurations), _batches(seen)
+    found = ~configurations.grouped()
+    for row in np.flatnonzero(found).tolist():
+        alike = np.array(
+            runs.get((int(configurations.nodes[row]), int(configurations.workers[row])), ()), dtype=np.int64
+        )
+        same = (seen_batches[alike] == batches[row]) & np.isin(seen_devices[alike], ("", devices[row]))
+        for name, unstated in _EQUAL:
+            column = getattr(seen, name)[alike]
+            same &= (column == getattr(configurations, name)[row]) | (column == unstated)
+        placed = sorted(configurations.placement_of(row)) if same.any() else []
+        found[row] = any(sorted(seen.placement_of(run)) == placed for run in alike[same].tolist())
+    return found
+
+
+def _batches(configurations: Configurations) -> Floats:
+    """Samples of one worker and micro-step; 0 = not known."""
+    own = configurations.batch_per_worker.astype(np.float64)
+    parts = configurations.replicas() * np.maximum(configurations.accumulation, 1)
+    return np.where(own > 0.0, own, configurations.global_batch / parts)
