@@ -124,7 +124,7 @@ def _chosen(engine: Engine, question: PlanQuestion, probe: Configurations) -> st
     failures: list[NodewiseError] = []
     for name in names:
         try:
-            found = assessed(engine.estimator(name), question.profile, probe, question.options)
+            found = assessed(engine.estimator(name), question.profile, probe, question.options, engine.catalogue)
         except NodewiseError as error:
             failures.append(error)
             continue
