@@ -23,8 +23,7 @@ COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes")
 REQUIRED: Final = frozenset({"nodes", "workers", "device_index", "global_batch"})
 """What a prefix must settle: keys and limits are made of it."""
 LEAST_STEP_S: Final = 1e-9
-MOST_STEP_S: Final = 1e9
-"""As in predictions (``estimation.check``)."""
+"""As in predictions (``estimation.check``); those that last too long to be true lose."""
 BOUND_TOLERANCE: Final = 1e-9
 """Relative amount by which a value below its bound is called a fault; rounding is not the model's fault to prove."""
 
@@ -120,8 +119,8 @@ class AskedModel:
     def _values(self, method: str, call: Callable[[], Any], rows: int) -> Values:
         columns = self._columns(method, call, COLUMNS, rows)
         step_s, memory, capacity = (columns[name] for name in COLUMNS)
-        if rows and not (step_s.min() >= LEAST_STEP_S and step_s.max() <= MOST_STEP_S):
-            raise self._invalid(method, f"step_s lies outside {LEAST_STEP_S:g} to {MOST_STEP_S:g} s")
+        if rows and step_s.min() < LEAST_STEP_S:
+            raise self._invalid(method, f"step_s is below {LEAST_STEP_S:g} s")
         return Values(step_s, memory, np.where(capacity > 0.0, capacity, np.inf))
 
     def _columns(self, method: str, call: Callable[[], Any], names: Sequence[str], rows: int) -> dict[str, Floats]:
