@@ -9,6 +9,7 @@ import sys
 
 import curves
 import ingest
+import partitioning
 import planning
 import rpc
 import scaling
@@ -20,6 +21,7 @@ MODULES = {
     "ingest": ingest,
     "curves": curves,
     "scaling": scaling,
+    "partitioning": partitioning,
     "planning": planning,
     "simulator": simulator,
     "start": start,

@@ -1,7 +1,7 @@
 """Time of one layer for one micro-batch: it depends on how a layer is split, never on pipeline or data parallelism.
 
     products      C = sum of F_i / (peak x efficiency) + ramp, each matrix product F_i of the layer
-    operators     E = (c_r x T h / sp + c_f x T f / t + c_s x b a s^2 / t) x bytes / memory bandwidth
+    operators     E = (c_r x T h / sp + c_f x T f / t + c_s x min(s / 2048, 1) x b a s^2 / t) x bytes / memory bandwidth
     collectives   A = all-reduce of T h values over the tensor-parallel ranks
     device        D = 4 (C + E) + 6 A with full recomputation, 3 (C + E) + 4 A without, + scores again if selective
     host          H = time to launch a layer's kernels and collectives
@@ -25,6 +25,10 @@ from nodewise_partitioning.software import Software
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["Block", "block_of", "soft_maximum"]
+
+FULL_SEQUENCE: Final = 2048.0
+"""Tokens up to which a pass over the scores costs in proportion: a row of them is reduced by one warp, the slower the
+more of it each thread holds."""
 
 PASSES_WITHOUT: Final = 3.0
 PASSES_FULL: Final = 4.0
@@ -118,7 +122,8 @@ def _attention(dimensions: Dimensions, layout: Layout, device: Device, software:
     if software.flash_attention:
         return core, np.zeros(len(layout))
     stored = layout.micro_batch * dimensions.heads * dimensions.sequence**2 / split
-    return core, software.score_passes * stored * device.element_bytes / _memory(device, software)
+    passes = software.score_passes * min(dimensions.sequence / FULL_SEQUENCE, 1.0)
+    return core, passes * stored * device.element_bytes / _memory(device, software)
 
 
 def _operators(dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -31,7 +31,7 @@ from nodewise.plugin import (
 )
 from nodewise_partitioning.calibration import NOISE, Calibrated, Runs, calibrated
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
-from nodewise_partitioning.model import Knowledge, PartitioningModel
+from nodewise_partitioning.model import Knowledge, PartitioningModel, refusals_of
 from nodewise_partitioning.rows import asked_of
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, stack_of
 from nodewise_partitioning.workload import Dimensions
@@ -41,9 +41,8 @@ __all__ = ["Lesson", "PartitioningEstimator"]
 NAME: Final = "partitioning"
 
 FACTS_ALONE: Final = 0.1
-RUNS_OF_OTHERS: Final = 0.4
 OWN_RUNS: Final = 0.6
-"""Strength of evidence: dimensions and data sheets; runs of other models on the same stack; runs of the job itself."""
+"""Strength of evidence: dimensions and data sheets; also runs of the job itself."""
 
 LOG_SPREAD: Final = 0.10
 """Deviation of ln(step) on A100 with the default numbers: nine of ten published runs lie within 17 %."""
@@ -57,7 +56,7 @@ PRIOR_RUNS: Final = 8.0
 OTHER_WIDENED: Final = 2.0
 """How much wider the priors of a stack's numbers are for another stack or device than the defaults were fitted to."""
 
-EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {FACTS_ALONE: 0.08, RUNS_OF_OTHERS: 0.06, OWN_RUNS: 0.05}
+EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {FACTS_ALONE: 0.08, OWN_RUNS: 0.05}
 """Mean |ln(predicted / measured)| by strength (docs/estimators/partitioning.md); facts alone on other devices: more."""
 
 
@@ -92,7 +91,7 @@ class PartitioningEstimator:
         return Prior(
             prior_id=f"{NAME}-{hashlib.sha256(content).hexdigest()[:16]}",
             estimator=NAME,
-            sources=(f"{runs} runs of {len(lessons)} transformers",),
+            sources=(f"{runs} runs of transformers, of {len(lessons)} profiles",),
             content=lessons,
         )
 
@@ -101,10 +100,10 @@ class PartitioningEstimator:
         transformer = profile.workload.transformer
         if transformer is None:
             return Assessment(refusal=_NO_DIMENSIONS)
-        asked = asked_of(query.configurations, Dimensions.of(transformer), profile.network)
-        if not len(asked.rows):
+        refusals = refusals_of(_uncorrected(profile, transformer, query.catalogue), query.configurations)
+        if sum(len(each.rows) for each in refusals) == len(query.configurations):
             nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about")
-            return Assessment(refusal=asked.refusals[0].refusal if asked.refusals else nothing)
+            return Assessment(refusal=refusals[0].refusal if refusals else nothing)
         own = len(profile.observations)
         strength = OWN_RUNS if own else FACTS_ALONE
         words = [f"dimensions of a transformer ({transformer.layers} layers of {transformer.hidden_size})"]
@@ -134,17 +133,28 @@ class PartitioningEstimator:
                 found = calibrated(corrected, runs, widened=_widened(stack, measured))
                 level = _level(found)
             devices |= measured
-        knowledge = Knowledge(
-            dimensions=Dimensions.of(transformer),
-            network=profile.network,
-            catalogue=context.catalogue,
-            framework=framework,
-            number_format=number_format,
+        knowledge = replace(
+            _uncorrected(profile, transformer, context.catalogue),
             numbers=found.software.vector(),
             level=level,
             log_spreads=_spreads(found, devices, context.catalogue, known=known or not framework),
         )
         return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)))
+
+
+def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
+    """What is known of a job before any run corrects it."""
+    framework, number_format = profile.workload.framework or "", profile.workload.precision or DEFAULT_FORMAT
+    return Knowledge(
+        dimensions=Dimensions.of(transformer),
+        network=profile.network,
+        catalogue=catalogue,
+        framework=framework,
+        number_format=number_format,
+        numbers=stack_of(framework, number_format)[0].vector(),
+        level=1.0,
+        log_spreads={"": OTHER_LOG_SPREAD},
+    )
 
 
 def _lesson_of(profile: Profile) -> Lesson | None:

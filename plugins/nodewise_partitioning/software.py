@@ -65,10 +65,12 @@ FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Software:
-    """One software stack. The first block are :data:`FIELDS`; the rest are facts of the stack, never fitted to a job.
+    """One software stack. First the numbers of :data:`FIELDS`; the rest are facts of the stack, never fitted to a job.
 
     Attributes
     ----------
+    score_passes : float
+        Counted at 2,048 tokens; shorter rows cost in proportion less each pass (see ``block.FULL_SEQUENCE``).
     memory_efficiency : float
         Share of the memory's bandwidth that streaming kernels reach. Only its ratio to the passes can be seen in steps,
         so it is fixed (BabelStream on A100: 0.87 to 0.90 for one stream, less for the mixtures here).
@@ -99,25 +101,25 @@ class Software:
     """
 
     gemm_efficiency: float = 0.79
-    gemm_ramp_s: float = 3.8e-05
+    gemm_ramp_s: float = 5e-05
     attention_efficiency: float = 0.9
-    replicated_passes: float = 2.1
-    feed_forward_passes: float = 0.96
-    score_passes: float = 6.3
+    replicated_passes: float = 2.3
+    feed_forward_passes: float = 1.1
+    score_passes: float = 7.1
     host_layer_s: float = 0.0031
-    host_collective_s: float = 2.6e-05
-    unfused_softmax_s: float = 0.0015
-    tensor_collective_factor: float = 1.1
-    head_efficiency: float = 0.48
-    head_passes: float = 17
-    head_host_s: float = 0.0026
-    embedding_host_s: float = 0.00032
-    optimizer_bytes: float = 24
+    host_collective_s: float = 3.5e-05
+    unfused_softmax_s: float = 0.0016
+    tensor_collective_factor: float = 1
+    head_efficiency: float = 0.47
+    head_passes: float = 56
+    head_host_s: float = 0.0013
+    embedding_host_s: float = 0.00034
+    optimizer_bytes: float = 23
     replica_link_efficiency: float = 0.75
-    stage_link_efficiency: float = 0.094
-    network_efficiency: float = 0.33
-    network_tensor_efficiency: float = 0.78
-    fixed_s: float = 0.0011
+    stage_link_efficiency: float = 0.09
+    network_efficiency: float = 0.43
+    network_tensor_efficiency: float = 0.77
+    fixed_s: float = 0.0013
 
     framework: str = "megatron-deepspeed"
     memory_efficiency: float = 0.8

@@ -78,7 +78,7 @@ def test_a_jobs_own_runs_and_those_of_others_both_correct() -> None:
     assert np.all(own.step_s > 1.15 * plain)
     assert any(notice.reason == "CALIBRATED" for notice in own.notices)
     prior = estimator.learn([slow, profile(None)])
-    assert prior.sources == ("4 runs of 1 transformers",)
+    assert prior.sources == ("4 runs of transformers, of 1 profiles",)
     other = estimator.fit(profile(), KnownContext(prior)).predict(ROWS, Options()).step_s
     assert np.all((other > plain) & (other <= own.step_s))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from partitioned_transformers import FABRIC, GPT3, SMALL, KnownContext, profile, rows
+from partitioned_transformers import CATALOGUE, FABRIC, GPT3, SMALL, KnownContext, profile, rows
 
 from nodewise.plugin import (
     Catalogue,
@@ -214,18 +214,23 @@ def test_more_devices_than_were_ever_measured_extrapolate() -> None:
 def test_assessing_says_what_it_rests_on() -> None:
     estimator = PartitioningEstimator()
     asked = rows(1, **ONE_NODE, batch_per_worker=1)
-    found = estimator.assess(profile(), Query(configurations=asked))
+    found = estimator.assess(profile(), Query(configurations=asked, catalogue=CATALOGUE))
     assert found.refusal is None
     assert found.evidence == ("dimensions of a transformer (24 layers of 2048)",)
-    measured = estimator.assess(profile(runs=(asked, np.ones(1))), Query(configurations=asked))
+    measured = estimator.assess(profile(runs=(asked, np.ones(1))), Query(configurations=asked, catalogue=CATALOGUE))
     assert measured.evidence[1] == "1 measured run"
     assert measured.strength > found.strength
-    unknown = estimator.assess(profile(None), Query(configurations=asked))
+    unknown = estimator.assess(profile(None), Query(configurations=asked, catalogue=CATALOGUE))
     assert unknown.refusal is not None
     assert unknown.refusal.missing_fields == ("transformer",)
-    impossible = estimator.assess(profile(), Query(configurations=rows(1, workers=7, tensor_parallel=2)))
+    impossible = estimator.assess(
+        profile(), Query(configurations=rows(1, workers=7, tensor_parallel=2), catalogue=CATALOGUE)
+    )
     assert impossible.refusal is not None
-    nothing = estimator.assess(profile(), Query(configurations=rows(0)))
+    unknown_device = estimator.assess(profile(), Query(configurations=asked))
+    assert unknown_device.refusal is not None
+    assert unknown_device.refusal.missing_fields == ("device",)
+    nothing = estimator.assess(profile(), Query(configurations=rows(0), catalogue=CATALOGUE))
     assert nothing.refusal is not None
     with pytest.raises(NodewiseError, match="dimensions"):
         estimator.fit(profile(None), KnownContext())

@@ -135,7 +135,7 @@ def test_a_layer_is_bound_by_the_host_where_there_is_little_to_compute() -> None
     found = block_of(dimensions(tiny), layout, a100(), PLAIN)
     assert found.layer_s[0] == pytest.approx(PLAIN.host_layer_s, rel=1e-3)
     graphs = block_of(dimensions(tiny), layout, a100(), stack_of("megatron-lm cuda-graphs", "fp16")[0])
-    assert graphs.layer_s[0] < 0.35 * found.layer_s[0]
+    assert graphs.layer_s[0] < 0.5 * found.layer_s[0]
 
 
 def test_few_scores_fall_back_to_plain_softmax() -> None:
