@@ -37,8 +37,14 @@ EIGHT = PlanPool(device="A100-40GB", nodes=[1, 2], workers_per_node=8)
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    with EmbeddedServer() as server, Client(server.target, timeout_s=60) as found:
+def target() -> Iterator[str]:
+    with EmbeddedServer() as server:
+        yield server.target
+
+
+@pytest.fixture(scope="module")
+def client(target: str) -> Iterator[Client]:
+    with Client(target, timeout_s=60) as found:
         yield found
 
 
@@ -48,8 +54,9 @@ def plan(client: Client, *pools: PlanPool, objective: Any = None, **constraints:
 
 
 @pytest.mark.wheel
-def test_the_example_is_searched_and_explained() -> None:
-    result = CliRunner().invoke(app, ["plan", str(SPEC), "--json"])
+def test_the_example_is_searched_and_explained(target: str) -> None:
+    asked = ["plan", str(SPEC), "--json", "--server", target]
+    result = CliRunner().invoke(app, asked)
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["space"] == 2_414_205
@@ -57,7 +64,7 @@ def test_the_example_is_searched_and_explained() -> None:
     assert found["evaluated"] < 0.1 * found["space"]
     assert found["best"]["finish_s"] <= 5_184_000
     assert len(found["explanation"]["sensitivities"]) == 4
-    exhaustive = CliRunner().invoke(app, ["plan", str(SPEC), "--json", "--exhaustive", "--no-explain"])
+    exhaustive = CliRunner().invoke(app, [*asked, "--exhaustive", "--no-explain"])
     everything = json.loads(exhaustive.stdout)
     assert everything["evaluated"] == everything["space"]
     assert everything["best"] == found["best"]
