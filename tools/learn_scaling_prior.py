@@ -44,15 +44,21 @@ def main() -> None:
     names = sorted(everything)
     sources = tuple(f"{stem}.csv, all rows" for stem in tables)
     knowledge = learned([_lesson(name, everything[name]) for name in names], sources)
-    scores = []
+    scores: list[tuple[str, Floats, float]] = []
+    scores_unseen: list[tuple[str, Floats, float]] = []
     for stem, table in tables.items():
         for name in sorted(table):
             others = [_lesson(other, everything[other]) for other in names if _model(other) != _model(name)]
-            score = _score(name, table[name], learned(others))
-            if score is not None:
-                scores.append((name[1], score, SMALL_SERIES if "batch" in name[0] else 1.0))
-                print(f"{stem} {name[0]} {name[1]}: median score {np.median(score):.2f}")
-    document = replace(knowledge, scores=tuple(scores)).document()
+            prior = learned(others)
+            weight = SMALL_SERIES if "batch" in name[0] else 1.0
+            for found, known in ((scores, prior), (scores_unseen, prior.where_unseen)):
+                score = _score(name, table[name], known)
+                if score is not None:
+                    found.append((name[1], score, weight))
+                    seen = "" if known.over_fixed else ", from one worker"
+                    print(f"{stem} {name[0]} {name[1]}{seen}: median score {np.median(score):.2f}")
+    unseen = replace(knowledge.where_unseen, scores=tuple(scores_unseen))
+    document = replace(knowledge, scores=tuple(scores), unseen=unseen).document()
     arguments.out.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -96,11 +102,17 @@ def _model(job: Job) -> str:
 
 
 def _score(job: Job, rows: list[Row], knowledge: Knowledge) -> Floats | None:
-    """|ln(measured / predicted)| over the deviation, of the test rows, thinned to 200."""
-    train, test = [row for row in rows if not row[2]], [row for row in rows if row[2]]
-    if not train or not test:
+    """|ln(measured / predicted)| over the deviation, of the test rows, thinned to 200.
+
+    What is known where exchange was not seen is tried from the runs of one worker, on all others, of jobs where these
+    ran several batches: of a job that ran one, nobody knows how its compute grows.
+    """
+    shown = [not test if knowledge.over_fixed else key[1] == 1.0 for key, _, test in rows]
+    train = [row for row, told in zip(rows, shown, strict=True) if told]
+    test = [row for row, told in zip(rows, shown, strict=True) if not told]
+    if not train or not test or (not knowledge.over_fixed and len({key[3] for key, _, _ in train}) == 1):
         return None
-    seen = _points(train)
+    seen = replace(_points(train), over_fixed=knowledge.over_fixed)
     model = DeviceModel(fitted(seen, *knowledge.of(job[1])), 1.6448536269514722, seen)
     predicted, spread, _ = model.predicted(np.array([key for key, _, _ in test]))
     measured = np.array([step_s for _, step_s, _ in test])

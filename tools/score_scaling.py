@@ -4,6 +4,9 @@ The shipped prior was learned from published tables, so that a backtest on these
 predicted from its train rows under a prior, and with scores of intervals, that come from all rows of all given tables,
 but for jobs of the same model (the part of a job's name before its slash). The scores of the others come from priors
 without the predicted model and without their own.
+
+Beside it the width of intervals about the reference form (`reference_intervals.py`), which the plugin of published
+baselines has: `PYTHONPATH=examples/plugins/nodewise_baselines`.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +30,11 @@ from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
 from nodewise_scaling.device import INTERVAL_LEVEL, NOMINAL, DeviceModel
 from nodewise_scaling.fitting import fitted
 from nodewise_scaling.prior import HYPER, Knowledge, learned
+
+# The reference's plugin is an example, not installed with the server.
+BASELINES: Final = find_spec("nodewise_baselines") is not None
+if BASELINES:
+    from reference_intervals import extrapolated, widths_of  # type: ignore[import-not-found]
 
 Job = tuple[str, str]
 """Name and device."""
@@ -59,15 +68,29 @@ class Lessons:
 
     def knowledge(self, model: str, device: str) -> Knowledge:
         """What a job may know: a prior and scores without its model, and without a device if one is named."""
-        scores = []
+        scores: dict[bool, list[tuple[str, Floats, float]]] = {True: [], False: []}
         for table in self._tables.values():
             for job in sorted(table):
                 if model_of(job) == model or job[1] == device:
                     continue
-                found = _score(job, table[job], self.prior(frozenset({model, model_of(job)}), device))
-                if found is not None:
-                    scores.append((job[1], found, SMALL_SERIES if "batch" in job[0] else 1.0))
-        return replace(self.prior(frozenset({model}), device), scores=tuple(scores))
+                prior = self.prior(frozenset({model, model_of(job)}), device)
+                for known in (prior, prior.where_unseen):
+                    found = _score(job, table[job], known)
+                    if found is not None:
+                        scores[known.over_fixed].append((job[1], found, SMALL_SERIES if "batch" in job[0] else 1.0))
+        prior = self.prior(frozenset({model}), device)
+        unseen = replace(prior.where_unseen, scores=tuple(scores[False]))
+        return replace(prior, scores=tuple(scores[True]), unseen=unseen)
+
+    def reference(self, path: Path) -> dict[Job, tuple[Floats, Floats]]:
+        """Widths of the reference form's intervals of a table's test rows, and whether measurements lie inside."""
+        jobs = {}
+        for job, rows in self._tables[path.stem].items():
+            train, test = ([(row[0], row[1]) for row in rows if row[2] == held_out] for held_out in (False, True))
+            if train and test:
+                jobs[job] = extrapolated(train, test)
+        found: dict[Job, tuple[Floats, Floats]] = widths_of(jobs, {job: model_of(job) for job in jobs})
+        return found
 
     def predicted(self, path: Path, *, without_device: bool) -> dict[Job, Predicted]:
         """Test rows of every job of a table."""
@@ -130,30 +153,60 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     arguments = parser.parse_args()
     lessons = Lessons(arguments.tables)
-    document, written = {}, []
+    document, written, totals = {}, [], []
     for path in arguments.tables:
         predicted = lessons.predicted(path, without_device=arguments.without_device)
         overall, by_job = scored(predicted)
-        document[path.stem] = {**asdict(overall), "jobs": {name: asdict(each) for name, each in by_job.items()}}
+        summary = _summary(overall, by_job, lessons.reference(path) if BASELINES else {})
+        totals.append((overall, summary))
+        jobs = {name: asdict(each) for name, each in by_job.items()}
+        document[path.stem] = {**asdict(overall), **summary, "jobs": jobs}
         if not arguments.json:
-            _print(path.stem, overall, by_job)
+            _print(path.stem, overall, by_job, summary)
         written += [(path.stem, each) for each in predicted.values()]
     if arguments.json:
         print(json.dumps(document))
+    else:
+        rows = sum(overall.n for overall, _ in totals)
+        inside = sum(overall.n * (overall.coverage90 or 0.0) for overall, _ in totals)
+        print(f"all tables: {rows} rows, coverage90 {100.0 * inside / rows:.1f} %")
     if arguments.predictions:
         _write(arguments.predictions, written)
     return 0
 
 
-def _print(table: str, overall: Metrics, by_job: Mapping[str, Metrics]) -> None:
-    worst = max(by_job, key=lambda name: by_job[name].mape or 0.0)
-    print(f"{table}: {overall.n} rows, {overall.groups} decisions; largest error: {worst}")
+def _summary(
+    overall: Metrics, by_job: Mapping[str, Metrics], reference: Mapping[Job, tuple[Floats, Floats]]
+) -> dict[str, Any]:
+    """What a back-test does not say: the mean of the jobs' errors, the worst job, and the reference's intervals."""
+    errors = {name: each.mape or 0.0 for name, each in by_job.items()}
+    found: dict[str, Any] = {
+        "mape_mean_of_jobs": float(np.mean(list(errors.values()))),
+        "worst_job": max(errors, key=lambda name: errors[name]),
+    }
+    if reference:
+        width = float(np.concatenate([width for width, _ in reference.values()]).mean())
+        found["reference_width90"] = width
+        found["reference_coverage90"] = float(np.concatenate([inside for _, inside in reference.values()]).mean())
+        found["width90_over_reference"] = (overall.width90 or 0.0) / width
+    return found
+
+
+def _print(table: str, overall: Metrics, by_job: Mapping[str, Metrics], summary: Mapping[str, Any]) -> None:
+    worst, mean = summary["worst_job"], 100.0 * summary["mape_mean_of_jobs"]
+    print(f"{table}: {overall.n} rows, {overall.groups} decisions; largest error: {worst}; jobs' mean mape: {mean:.1f}")
     width = max(len(name) for name in by_job) + 2
     print(" " * width + " ".join(f"{name.removesuffix('_job_coverage90'):>10}" for name in (*SHARES, "width90")))
     for name, each in {"all": overall, **by_job}.items():
         shares = [getattr(each, share) for share in SHARES]
         cells = [f"{100.0 * share:10.1f}" if share is not None else " " * 10 for share in shares]
         print(f"{name:{width}}" + " ".join([*cells, f"{each.width90 or 0.0:10.2f}"]))
+    if "reference_width90" in summary:
+        print(
+            f"reference form, conformal: width90 {summary['reference_width90']:.2f}, "
+            f"coverage90 {100.0 * summary['reference_coverage90']:.1f}; "
+            f"width90 over its: {summary['width90_over_reference']:.2f}"
+        )
     print(flush=True)
 
 

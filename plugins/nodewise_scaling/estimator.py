@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -78,15 +79,14 @@ class ScalingEstimator:
         knowledge = prior.content if prior is not None and isinstance(prior.content, Knowledge) else shipped()
         evidence = points_of(profile)
         precision = profile.workload.precision or ""
-        sources = sources_of(evidence, Sources(knowledge=knowledge, catalogue=context.catalogue, precision=precision))
-        models = {
-            setting: DeviceModel(
-                supported(setting, sources),
-                knowledge.multiplier(sources.name_of(setting.device), INTERVAL_LEVEL),
-                points,
-            )
-            for setting, points in evidence.items()
-        }
+        bare = Sources(knowledge=knowledge, catalogue=context.catalogue, precision=precision)
+        sources = sources_of(evidence, bare)
+        where_unseen = sources_of(evidence, replace(bare, knowledge=knowledge.where_unseen))
+        models = {}
+        for setting, points in evidence.items():
+            known = sources if points.exchange_seen else where_unseen
+            multiplier = known.knowledge.multiplier(known.name_of(setting.device), INTERVAL_LEVEL)
+            models[setting] = DeviceModel(supported(setting, known), multiplier, points)
         notices = []
         unknown = sorted({setting.device for setting in evidence if not sources.name_of(setting.device)})
         if unknown:
@@ -97,7 +97,7 @@ class ScalingEstimator:
         if drifted:
             message = f"{drifted} configurations were measured anew with other results: the older ones are left out"
             notices.append(Notice("DRIFTED", message))
-        return ScalingModel(models, sources, tuple(notices))
+        return ScalingModel(models, where_unseen, tuple(notices))
 
 
 def _strength(points: Points) -> float:

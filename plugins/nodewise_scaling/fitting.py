@@ -10,7 +10,7 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from nodewise.plugin import Floats
 from nodewise_scaling.form import Places, log_steps, slopes_of
-from nodewise_scaling.parameters import COUNT, LEAST, MOST
+from nodewise_scaling.parameters import COUNT, LEAST, MOST, NAMES
 from nodewise_scaling.points import Points
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of, coordinates, covariance
 
@@ -27,6 +27,10 @@ NOISE_DEGREES: Final = 4.0
 
 ROUNDS: Final = 3
 """Fits, each with the outliers of the one before counted for less."""
+
+STARTS: Final = (0.0, 1.0)
+SHOWN: Final = np.array([1.5 if name in ("intra", "inter") else 0.0 for name in NAMES])
+"""Where the first fit starts, the prior's mean and away from it: exchange that compute hides has no slope to climb."""
 
 PSEUDO_ROWS: Final = 20.0
 """Rows whose noise is as expected, that hold a job's own noise near it."""
@@ -101,7 +105,9 @@ def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Bounds = (LE
     lower: Floats = np.eye(len(points))
     for round_ in range(ROUNDS):
         lower = np.asarray(np.linalg.cholesky(kernel + np.diag(noise)), dtype=np.float64)
-        theta = _climbed(theta, (mean, sd, bounds), at, measured, lower)
+        starts = [theta] if round_ else [mean + SHOWN * shown for shown in STARTS]
+        climbed = [_climbed(start, (mean, sd, bounds), at, measured, lower) for start in starts]
+        theta = min(climbed, key=lambda each: each[1])[0]
         if round_ + 1 == ROUNDS:
             break
         widened = points.noise_variance * _outlying(measured - log_steps(theta, at), lower)
@@ -136,8 +142,11 @@ def _whitened(lower: Floats, columns: Floats) -> Floats:
 
 def _climbed(
     theta: Floats, limits: tuple[Floats, Floats, Bounds], at: Places, measured: Floats, lower: Floats
-) -> Floats:
-    """Levenberg's and Marquardt's steps from `theta`, under a prior's mean and deviation, and within bounds."""
+) -> tuple[Floats, float]:
+    """Levenberg's and Marquardt's steps from `theta`, under a prior's mean and deviation, and within bounds.
+
+    Where they end, and the cost there.
+    """
     mean, sd, (least, most) = limits
 
     def cost(candidate: Floats) -> float:
@@ -164,12 +173,12 @@ def _climbed(
                 break
             damping *= 8.0
         else:
-            return theta
+            return theta, best
         theta, damping = candidate, max(damping / 6.0, 1e-6)
         if best - reached < 1e-5 * (1.0 + best):
-            return theta
+            return theta, reached
         best = reached
-    return theta
+    return theta, best
 
 
 def _residual(kernel: Floats, noise: Floats, places: Floats, targets: Floats) -> tuple[Floats, Floats, Floats]:

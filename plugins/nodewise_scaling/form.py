@@ -2,25 +2,32 @@
 
 ::
 
-    T = (C^p + X^p)^(1/p),   X = X_i + X_n
+    T = (C^p + X^p)^(1/p),   X = (X_i^2 + X_n^2)^(1/2)
     C   = acc e^a ((1 - s) + s m) e^(k (1 - 1/f))                                   s = logistic(batch_share)
-    X_i = e^(a + u) ((f - 1) / (F - 1))^e1                                          0 where f = 1
-    X_n = e^(a + u + v) (n / 4)^v1 (((n - 1) / n) / (3 / 4))^v5 (g / F)^v2          0 where n = 1
-          times e^(v3 + v4 ln(g / F)) where n = 2
+    X_i = c e^(a + u) r(f) / r(8) (f / 8)^e1                                  0 where f = 1
+    X_n = c e^(a + u + v) r(n) / r(4) (n / 4)^v1 (g / 8)^v2                   0 where n = 1
+          times e^(v3 + v4 ln(g / 8)) where n = 2;   r(N) = (N - 1) / N
+    c   = 1 - s where exchange was seen, 1 where it was not
 
-in units of the job itself: m samples per worker over its smallest batch, F its workers on the fullest node, times
-over its step time at one worker and that batch. n nodes, f workers that share a node's host, g workers per node, acc
-micro-steps.
+in units of the job itself: m samples per worker over its smallest batch, times over its step time at one worker and
+that batch. n nodes, f workers that share a node's host, g workers per node, acc micro-steps. 8 workers on each of 4
+nodes are where levels are told; any other place would do as well.
 
 The shapes: a ring all-reduce moves 2 (N - 1) / N of the bytes over each link and takes 2 (N - 1) hops (P. Patarasuk and
-X. Yuan, J. Parallel Distrib. Comput. 69(2), 2009), so its time saturates in the nodes but for latency; a p-norm between
-sum (p = 1, nothing hidden) and maximum is how Pollux (A. Qiao et al., OSDI 2021) overlaps both. The level of every
-term, the powers, and what is special of two nodes come from measurements.
+X. Yuan, J. Parallel Distrib. Comput. 69(2), 2009), so its time saturates in the nodes but for latency. A ring is as
+slow as its slowest link, one level after another takes the sum of both: the root of the squares lies between. A p-norm
+between sum (p = 1, nothing hidden) and maximum is how Pollux (A. Qiao et al., OSDI 2021) overlaps exchange with
+compute. Exchange is told over the compute that does not grow with the batch: its bytes are the parameters', and so is
+the work of updating them, and runs whose batch shrinks as workers join do not tell the two apart. Where no run had a
+second worker both parts of compute are known, the part that does not grow is launches and hosts too, and exchange is
+told over all of it (docs/estimators/scaling.md has both errors). The level of every term, the powers, and what is
+special of two nodes come from measurements.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -28,6 +35,10 @@ from nodewise.plugin import Floats
 from nodewise_scaling.parameters import COUNT
 
 __all__ = ["Parts", "Places", "log_steps", "parts_of", "slopes_of"]
+
+REFERENCE_NODES: Final = 4.0
+REFERENCE_WORKERS: Final = 8.0
+"""Nodes, and workers per node, at which levels of exchange are told; not the job's own, which its runs may not show."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -40,8 +51,8 @@ class Places:
         Nodes; workers that share a node's host; mean workers per node; samples per worker over the smallest batch.
     log_accumulation : float
         ln of the micro-steps per exchange.
-    full_node : float
-        Workers on the fullest node that was seen.
+    over_fixed : bool
+        Whether exchange is told over the compute that no batch changes, or over all of it at the smallest batch.
     """
 
     nodes: Floats
@@ -49,7 +60,7 @@ class Places:
     per_node: Floats
     batch: Floats
     log_accumulation: Floats
-    full_node: float
+    over_fixed: bool = True
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -67,19 +78,21 @@ class Parts:
 
 def parts_of(theta: Floats, at: Places) -> Parts:
     """The form at some places."""
-    level, batch_share, contention, overlap, intra, intra_slope, inter, v1, v2, v3, v4, v5 = theta.tolist()
+    level, batch_share, contention, overlap, intra, intra_slope, inter, v1, v2, v3, v4 = theta.tolist()
+    log_fixed = -np.logaddexp(0.0, batch_share) if at.over_fixed else 0.0
     share = 1.0 / (1.0 + np.exp(-batch_share))
     compute = level + np.log((1.0 - share) + share * at.batch) + contention * (1.0 - 1.0 / at.sharing)
     compute = compute + at.log_accumulation
     inside, across = np.zeros(len(at)), np.zeros(len(at))
     many = at.sharing > 1.0
-    inside[many] = np.exp(level + intra + intra_slope * _crowd(at)[many])
+    ring, crowd = _inside(at)
+    inside[many] = np.exp(level + log_fixed + intra + ring + intra_slope * crowd)[many]
     far = at.nodes > 1.0
-    hops, ring, workers, two = _distances(at)
-    exponent = level + intra + inter + v1 * hops + v5 * ring + v2 * workers + two * (v3 + v4 * workers)
+    ring, hops, workers, two = _across(at)
+    exponent = level + log_fixed + intra + inter + ring + v1 * hops + v2 * workers + two * (v3 + v4 * workers)
     across[far] = np.exp(exponent[far])
     p = 1.0 + np.exp(overlap)
-    excess = p * (np.log(np.maximum(inside + across, 1e-12)) - compute)
+    excess = p * (np.log(np.maximum(np.hypot(inside, across), 1e-12)) - compute)
     return Parts(compute + np.logaddexp(0.0, excess) / p, compute, inside, across)
 
 
@@ -93,40 +106,43 @@ def slopes_of(theta: Floats, at: Places) -> tuple[Floats, Floats]:
     parts = parts_of(theta, at)
     share = 1.0 / (1.0 + np.exp(-theta[1]))
     p = 1.0 + np.exp(theta[3])
-    exchange = np.maximum(parts.intra + parts.inter, 1e-300)
+    exchange = np.maximum(np.hypot(parts.intra, parts.inter), 1e-150)
     excess = p * (np.log(np.maximum(exchange, 1e-12)) - parts.log_compute)
     soft = np.logaddexp(0.0, excess)
     weight = np.exp(np.minimum(excess - soft, 0.0))  # of the exchange in d ln T; compute has the rest
     rest = 1.0 - weight
-    inside, across = weight * parts.intra / exchange, weight * parts.inter / exchange
-    hops, ring, workers, two = _distances(at)
+    inside, across = weight * (parts.intra / exchange) ** 2, weight * (parts.inter / exchange) ** 2
+    _, crowd = _inside(at)
+    _, hops, workers, two = _across(at)
+    grown = (1.0 - share) * (at.batch - 1.0) / ((1.0 - share) + share * at.batch)
     slopes = np.empty((COUNT, len(at)))
     slopes[0] = 1.0
-    slopes[1] = rest * share * (1.0 - share) * (at.batch - 1.0) / ((1.0 - share) + share * at.batch)
+    slopes[1] = share * (rest * grown - (weight if at.over_fixed else 0.0))
     slopes[2] = rest * (1.0 - 1.0 / at.sharing)
     slopes[3] = (p - 1.0) * (weight * excess - soft) / p**2
     slopes[4] = weight
-    slopes[5] = np.where(at.sharing > 1.0, inside * _crowd(at), 0.0)
+    slopes[5] = inside * crowd
     slopes[6] = across
     slopes[7] = across * hops
     slopes[8] = across * workers
     slopes[9] = across * two
     slopes[10] = across * two * workers
-    slopes[11] = across * ring
     return parts.log_step, slopes
 
 
-def _crowd(at: Places) -> Floats:
-    """Ln of the other workers of a node over those of the fullest."""
-    return np.asarray(np.log(np.maximum(at.sharing - 1.0, 1e-9) / max(at.full_node - 1.0, 1.0)))
+def _inside(at: Places) -> tuple[Floats, Floats]:
+    """Ln of a node's ring over that of the reference, and of its workers over the reference's."""
+    # What a node with one worker has is not used: it exchanges nothing inside.
+    ring = np.log(np.maximum(1.0 - 1.0 / at.sharing, 1e-12) / (1.0 - 1.0 / REFERENCE_WORKERS))
+    return ring, np.log(at.sharing / REFERENCE_WORKERS)
 
 
-def _distances(at: Places) -> tuple[Floats, Floats, Floats, Floats]:
-    """Ln of nodes over 4, of the ring's share over that of 4, of workers per node over the fullest, and two nodes."""
+def _across(at: Places) -> tuple[Floats, Floats, Floats, Floats]:
+    """Ln of the ring of nodes over that of the reference, of nodes, of workers per node, and whether two nodes."""
     nodes = np.maximum(at.nodes, 2.0)
     return (
-        np.log(nodes / 4.0),
-        np.log1p(-1.0 / nodes) - np.log(0.75),
-        np.log(at.per_node / at.full_node),
+        np.log((1.0 - 1.0 / nodes) / (1.0 - 1.0 / REFERENCE_NODES)),
+        np.log(nodes / REFERENCE_NODES),
+        np.log(at.per_node / REFERENCE_WORKERS),
         (at.nodes == 2.0).astype(np.float64),
     )

@@ -9,7 +9,7 @@ from nodewise_scaling.estimator import ScalingEstimator
 
 __all__ = ["nodewise_estimators"]
 
-VERSION: Final = "1.0"
+VERSION: Final = "1.1"
 """Of the form, its constants and the shipped prior: another version may predict otherwise from the same profile."""
 
 

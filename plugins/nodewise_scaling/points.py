@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -68,6 +68,8 @@ class Points:
     smallest_batch, unit_s, full_node : float
         The job's own units: samples per worker, step time at the fewest workers and that batch, workers on the fullest
         node.
+    over_fixed : bool
+        As ``Places.over_fixed``; of the prior that they are fitted under.
     """
 
     keys: Floats
@@ -77,6 +79,7 @@ class Points:
     unit_s: float
     full_node: float
     drifted: int = 0
+    over_fixed: bool = True
 
     def __len__(self) -> int:
         return len(self.step_s)
@@ -91,7 +94,7 @@ class Points:
             per_node=mean,
             batch=batch / self.smallest_batch,
             log_accumulation=np.log(accumulation),
-            full_node=self.full_node,
+            over_fixed=self.over_fixed,
         )
 
     def thinned(self) -> Points:
@@ -99,15 +102,12 @@ class Points:
         if len(self) <= LARGEST_FIT:
             return self
         kept = np.unique(np.linspace(0, len(self) - 1, LARGEST_FIT).astype(np.int64))
-        return Points(
-            keys=self.keys[kept],
-            step_s=self.step_s[kept],
-            runs=self.runs[kept],
-            smallest_batch=self.smallest_batch,
-            unit_s=self.unit_s,
-            full_node=self.full_node,
-            drifted=self.drifted,
-        )
+        return replace(self, keys=self.keys[kept], step_s=self.step_s[kept], runs=self.runs[kept])
+
+    @property
+    def exchange_seen(self) -> bool:
+        """Whether any run had a second worker."""
+        return bool(np.any(self.keys[:, 1] > 1.0))
 
     @property
     def noise_variance(self) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Final
@@ -64,6 +64,10 @@ class Knowledge:
         |ln(measured / predicted)| over the predicted deviation, of jobs predicted without knowledge of them.
     sources : tuple of str
         What it was learned from, for people.
+    over_fixed : bool
+        As ``Places.over_fixed``: what ``intra`` is told over.
+    unseen : Knowledge or None
+        The same lessons for jobs whose exchange was not seen, told over all compute; None = this very one serves.
     """
 
     mean: Floats
@@ -73,6 +77,13 @@ class Knowledge:
     offset_variance: Mapping[str, Floats] = field(default_factory=dict)
     scores: tuple[tuple[str, Floats, float], ...] = ()
     sources: tuple[str, ...] = ()
+    over_fixed: bool = True
+    unseen: Knowledge | None = None
+
+    @property
+    def where_unseen(self) -> Knowledge:
+        """What holds for a job of which no run had a second worker."""
+        return self.unseen or self
 
     def of(self, device: str) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the parameters of a new job on a device."""
@@ -107,6 +118,8 @@ class Knowledge:
             "offset_variance": {device: values.tolist() for device, values in sorted(self.offset_variance.items())},
             "scores": [[device, np.round(scores, 3).tolist(), weight] for device, scores, weight in self.scores],
             "sources": list(self.sources),
+            "over_fixed": self.over_fixed,
+            "unseen": None if self.unseen is None else self.unseen.document(),
         }
 
     @staticmethod
@@ -129,15 +142,18 @@ class Knowledge:
             offset_variance={device: np.array(values) for device, values in document["offset_variance"].items()},
             scores=tuple((device, np.array(scores), weight) for device, scores, weight in document["scores"]),
             sources=tuple(document["sources"]),
+            over_fixed=document["over_fixed"],
+            unseen=None if document["unseen"] is None else Knowledge.from_document(document["unseen"]),
         )
 
 
-HYPER: Final = Knowledge(
+_BY_HAND: Final = Knowledge(
     mean=HYPER_MEAN,
     job_sd=HYPER_SD * np.sqrt(JOB_SHARE),
     device_sd=HYPER_SD * np.sqrt(1.0 - JOB_SHARE),
     sources=("no profile: a hyper-prior set by hand",),
 )
+HYPER: Final = replace(_BY_HAND, unseen=replace(_BY_HAND, over_fixed=False))
 
 
 @lru_cache(maxsize=1)
@@ -151,6 +167,11 @@ def learned(lessons: Sequence[Lesson], sources: tuple[str, ...] = ()) -> Knowled
     """Learn a prior from jobs, beginning with the hyper-prior."""
     if not lessons:
         return HYPER
+    return replace(_learned(lessons, sources, over_fixed=True), unseen=_learned(lessons, sources, over_fixed=False))
+
+
+def _learned(told: Sequence[Lesson], sources: tuple[str, ...], *, over_fixed: bool) -> Knowledge:
+    lessons = [(device, replace(points, over_fixed=over_fixed)) for device, points in told]
     devices = sorted({device for device, _ in lessons})
     offset = {device: np.zeros(COUNT) for device in devices}
     offset_variance = {device: np.zeros(COUNT) for device in devices}
@@ -188,14 +209,16 @@ def learned(lessons: Sequence[Lesson], sources: tuple[str, ...] = ()) -> Knowled
         offset=offset,
         offset_variance=offset_variance,
         sources=sources,
+        over_fixed=over_fixed,
     )
 
 
 def updated(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
     """The same with the devices of more jobs; means and spreads stay."""
+    told = list(lessons)
     by_device: dict[str, list[Points]] = {}
-    for device, points in lessons:
-        by_device.setdefault(device, []).append(points)
+    for device, points in told:
+        by_device.setdefault(device, []).append(replace(points, over_fixed=knowledge.over_fixed))
     offset, offset_variance = dict(knowledge.offset), dict(knowledge.offset_variance)
     for device, several in sorted(by_device.items()):
         before = offset.get(device, np.zeros(COUNT))
@@ -205,15 +228,8 @@ def updated(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
         offset[device], offset_variance[device] = _offset(
             members, knowledge.mean, before, before, variance, knowledge.job_sd**2
         )
-    return Knowledge(
-        mean=knowledge.mean,
-        job_sd=knowledge.job_sd,
-        device_sd=knowledge.device_sd,
-        offset=offset,
-        offset_variance=offset_variance,
-        scores=knowledge.scores,
-        sources=knowledge.sources,
-    )
+    unseen = None if knowledge.unseen is None else updated(knowledge.unseen, told)
+    return replace(knowledge, offset=offset, offset_variance=offset_variance, unseen=unseen)
 
 
 def _offset(

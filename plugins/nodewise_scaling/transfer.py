@@ -101,7 +101,8 @@ def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
     """Fit the job in every setting by itself."""
     donors = {}
     for setting, seen in evidence.items():
-        points = replace(seen, full_node=_full_node(setting.device, seen, bare))
+        node = _full_node(setting.device, seen, bare)
+        points = replace(seen, full_node=node, over_fixed=bare.knowledge.over_fixed)
         mean, offset_variance = bare.of(setting.device)
         fit = fitted(points, mean, np.sqrt(bare.knowledge.job_sd**2 + offset_variance))
         donors[setting] = Donor(points, fit, mean, offset_variance)

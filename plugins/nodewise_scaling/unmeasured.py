@@ -97,6 +97,7 @@ def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeas
         smallest_batch=batch,
         unit_s=unit_s,
         full_node=_node(device, donors, sources),
+        over_fixed=sources.knowledge.over_fixed,
     )
     fit = Fitted(
         points=points,

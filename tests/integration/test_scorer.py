@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import structlog
 from misbehaving import Constant, answered, record
 from structlog.testing import capture_logs
 
@@ -93,6 +95,16 @@ def test_every_estimator_is_scored_and_so_is_auto(store: ProfileStore) -> None:
     assert sums(store)["plain"].observations == 2 * ROWS
 
 
+@pytest.fixture
+def every_level() -> Iterator[None]:
+    """Events of every level are captured, whatever level a server of an earlier test has set."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET))
+    yield
+    structlog.configure(**before)
+
+
+@pytest.mark.usefixtures("every_level")
 @pytest.mark.parametrize("error", [RuntimeError("a fault"), SystemExit(3), MemoryError()])
 def test_an_estimator_that_fails_costs_its_own_score_alone(store: ProfileStore, error: BaseException) -> None:
     observed(store)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodewise_scaling.form import Places, log_steps, parts_of, slopes_of
-from nodewise_scaling.parameters import COUNT, HYPER_MEAN, HYPER_SD, LEAST
+from nodewise_scaling.parameters import COUNT, HYPER_MEAN, HYPER_SD, LEAST, NAMES
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of, coordinates, covariance
 
 QUICK = settings(derandomize=True, deadline=None, max_examples=60)
@@ -35,7 +37,6 @@ def places(draw: st.DrawFn, least: int = 1) -> Places:
         per_node=per_node,
         batch=batch,
         log_accumulation=np.log(accumulation),
-        full_node=fullest,
     )
 
 
@@ -58,11 +59,25 @@ def test_slopes_are_the_forms_derivatives(theta: np.ndarray, at: Places) -> None
 def test_a_step_lies_between_its_longest_part_and_their_sum(theta: np.ndarray, at: Places) -> None:
     parts = parts_of(theta, at)
     step, compute = np.exp(parts.log_step), np.exp(parts.log_compute)
-    exchange = parts.intra + parts.inter
-    assert np.all(np.maximum(compute, exchange) <= step * (1.0 + 1e-9))
-    assert np.all(step <= (compute + exchange) * (1.0 + 1e-9) + 1e-9)
+    longest = np.maximum(compute, np.maximum(parts.intra, parts.inter))
+    assert np.all(longest <= step * (1.0 + 1e-9))
+    assert np.all(step <= (compute + parts.intra + parts.inter) * (1.0 + 1e-9) + 1e-9)
     assert np.all((parts.inter == 0.0) == (at.nodes == 1.0))
     assert np.all((parts.intra == 0.0) == (at.sharing == 1.0))
+
+
+@QUICK
+@given(theta=thetas, at=places(), times=st.floats(1.0, 64.0))
+def test_exchange_does_not_depend_on_which_batch_is_the_smallest(theta: np.ndarray, at: Places, times: float) -> None:
+    """The same compute told at a batch so many times larger; its level and its share that grows change with it."""
+    told = theta.copy()
+    told[NAMES.index("batch_share")] += np.log(times)
+    share = 1.0 / (1.0 + np.exp(-theta[NAMES.index("batch_share")]))
+    told[NAMES.index("level")] += np.log1p(share * (times - 1.0))
+    plain, again = parts_of(theta, at), parts_of(told, replace(at, batch=at.batch / times))
+    np.testing.assert_allclose(again.log_compute, plain.log_compute, atol=1e-9)
+    np.testing.assert_allclose(again.intra, plain.intra, rtol=1e-9)
+    np.testing.assert_allclose(again.inter, plain.inter, rtol=1e-9)
 
 
 @QUICK

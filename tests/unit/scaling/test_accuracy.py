@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -23,15 +24,15 @@ from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
 from nodewise.evaluation.ordering import configuration_ranks
 from nodewise.plugin import Observations, Prior, Profile, as_floats, as_ints, constant_floats, constant_ints
 from nodewise_scaling.points import points_of
-from nodewise_scaling.prior import Lesson, learned
+from nodewise_scaling.prior import HYPER, Lesson, learned
 
 BOUNDS = {
-    "sia_8_points_2_to_16_nodes.csv": 0.18,
-    "sia_t4_10_points_4_to_16_nodes.csv": 0.17,
+    "sia_8_points_2_to_16_nodes.csv": 0.15,
+    "sia_t4_10_points_4_to_16_nodes.csv": 0.14,
     "sia_t4_4_to_16_nodes.csv": 0.13,
-    "sia_t4_2_to_16_nodes.csv": 0.12,
-    "sia_v100_2_to_5_nodes.csv": 0.19,
-    "elasticflow_a100_8_to_64.csv": 0.24,
+    "sia_t4_2_to_16_nodes.csv": 0.11,
+    "sia_v100_2_to_5_nodes.csv": 0.15,
+    "elasticflow_a100_8_to_64.csv": 0.10,
 }
 """Mean error of throughputs."""
 
@@ -108,12 +109,12 @@ def prior_without(model: str) -> Prior:
     return Prior(prior_id=f"without {model}", estimator="scaling", sources=(), content=known)
 
 
-def metrics_without_own_model(asked: MeasurementTable) -> Metrics:
-    """Scores of the test rows, each job predicted under what jobs of other models teach."""
+def metrics_under(prior_of: Callable[[str], Prior], asked: MeasurementTable) -> Metrics:
+    """Scores of the test rows, each job predicted under a prior for its model."""
     test = as_ints(np.flatnonzero(~asked.train))
     steps_per_s = np.zeros(len(asked))
     for case in cases_of(asked):
-        answer = answered(case.profile, case.configurations, prior_without(model_of(asked.jobs[case.job])))
+        answer = answered(case.profile, case.configurations, prior_of(model_of(asked.jobs[case.job])))
         steps_per_s[case.rows] = 1.0 / answer.step_s
     configurations = asked.configurations.take(test)
     global_batch, samples_per_step = batches_of(configurations)
@@ -134,13 +135,21 @@ def metrics_without_own_model(asked: MeasurementTable) -> Metrics:
 
 
 def test_jobs_of_models_that_nobody_has_seen() -> None:
-    found = metrics_without_own_model(table("sia_8_points_2_to_16_nodes.csv"))
+    found = metrics_under(prior_without, table("sia_8_points_2_to_16_nodes.csv"))
     assert (found.n, found.refused) == (3086, 0)
     assert found.mape is not None
     assert found.median_ape is not None
     assert found.regret is not None
     assert found.within5 is not None
-    assert found.mape <= 0.20
-    assert found.median_ape <= 0.13
+    assert found.mape <= 0.16
+    assert found.median_ape <= 0.115
     assert found.regret <= 0.045
-    assert found.within5 >= 0.72
+    assert found.within5 >= 0.74
+
+
+def test_exchange_that_the_usual_job_hides_is_found() -> None:
+    """Under a prior without jobs: from its mean alone a fit of cifar10 takes the runs across nodes for outliers."""
+    by_hand = Prior(prior_id="by hand", estimator="scaling", sources=(), content=HYPER)
+    found = metrics_under(lambda _: by_hand, table("sia_t4_10_points_4_to_16_nodes.csv"))
+    assert found.mape is not None
+    assert found.mape <= 0.16

@@ -6,14 +6,17 @@ import json
 
 import numpy as np
 import pytest
-from scaling_profiles import TEN, Law, answered, full, job, notices, points, rows
+from scaling_profiles import PER_NODE, TEN, Law, answered, full, job, notices, points, rows
 
 from nodewise.plugin import LearningEstimator, Prior, Profile
 from nodewise_scaling.estimator import ScalingEstimator
+from nodewise_scaling.form import REFERENCE_WORKERS
 from nodewise_scaling.parameters import COUNT, FIXED, HYPER_MEAN, NAMES
 from nodewise_scaling.prior import HYPER, Knowledge, learned, shipped
 
-TWO_NODES = NAMES.index("two_nodes")
+TWO_NODES = np.array([1.0 if name == "two_nodes" else 0.0 for name in NAMES])
+TWO_NODES[NAMES.index("two_nodes_workers")] = np.log(PER_NODE / REFERENCE_WORKERS)
+"""What two full nodes cost more, by the parameters."""
 LESSONS = (*TEN, (6, 24, 8))
 
 
@@ -47,7 +50,7 @@ def knowledge(prior: Prior) -> Knowledge:
 
 def two_nodes(known: Knowledge, device: str) -> tuple[float, float]:
     mean, sd = known.of(device)
-    return float(mean[TWO_NODES]), float(sd[TWO_NODES])
+    return float(mean @ TWO_NODES), float(np.hypot(*(sd * TWO_NODES)[TWO_NODES != 0.0]))
 
 
 @pytest.mark.parametrize("two", [1.5, 2.5])
