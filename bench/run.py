@@ -10,6 +10,7 @@ import sys
 import curves
 import ingest
 import partitioning
+import planning
 import rpc
 import scaling
 import simulator
@@ -21,6 +22,7 @@ MODULES = {
     "curves": curves,
     "scaling": scaling,
     "partitioning": partitioning,
+    "planning": planning,
     "simulator": simulator,
     "start": start,
 }

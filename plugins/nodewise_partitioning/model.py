@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import numpy as np
 
@@ -14,8 +15,10 @@ from nodewise.plugin import (
     Floats,
     Ints,
     Network,
+    NodewiseError,
     Notice,
     Options,
+    PlanConstraints,
     Predictions,
     Refusal,
     RowRefusal,
@@ -24,12 +27,14 @@ from nodewise.plugin import (
     catalogue_key,
     freeze,
 )
+from nodewise_partitioning.bounds import least_of
 from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S, DEFAULT_FORMAT, Device, device_of
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import TERMS, TIGHT_SHARE, memory_of
-from nodewise_partitioning.rows import Asked, asked_of
+from nodewise_partitioning.rows import Asked, asked_of, layout_of
 from nodewise_partitioning.software import Software, stack_of
-from nodewise_partitioning.step import PARTS, chunks, least_step_s, step_parts_s
+from nodewise_partitioning.space import PartitionSpace
+from nodewise_partitioning.step import PARTS, chunks, step_parts_s
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["COLUMNS", "Knowledge", "PartitioningModel", "refusals_of"]
@@ -38,7 +43,7 @@ KNOWN_DEVICES: Final = 512.0
 """Devices of the largest runs that the defaults were fitted to."""
 
 MEMORY_COLUMNS: Final = tuple(f"memory_{term}_bytes" for term in TERMS)
-COLUMNS: Final = ("step_s", "memory_bytes", "excess_memory_bytes", *PARTS, *MEMORY_COLUMNS)
+COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes", "excess_memory_bytes", *PARTS, *MEMORY_COLUMNS)
 """What :meth:`PartitioningModel.evaluate` tells."""
 
 
@@ -82,7 +87,7 @@ class _Numbers:
 
     @property
     def memory_bytes(self) -> Floats:
-        return np.asarray(self.terms_bytes.sum(axis=0))
+        return _added(self.terms_bytes)
 
 
 class PartitioningModel:
@@ -114,7 +119,7 @@ class PartitioningModel:
         terms = {name: column(numbers.terms_bytes[place]) for place, name in enumerate(MEMORY_COLUMNS)}
         return Predictions(
             status=freeze(status),
-            step_s=column(numbers.parts_s.sum(axis=0)),
+            step_s=column(_added(numbers.parts_s)),
             log_spread=column(numbers.log_spread),
             breakdown_s={name: column(numbers.parts_s[place]) for place, name in enumerate(PARTS)},
             bottlenecks=PARTS,
@@ -128,44 +133,72 @@ class PartitioningModel:
         )
 
     def evaluate(self, chunk: Configurations, columns: Sequence[str]) -> Mapping[str, Floats]:
-        """Some of :data:`COLUMNS` for rows that are all partitions of the model; memory excess decides nothing here.
+        """Some of :data:`COLUMNS` for rows that are all partitions of the model, as those of its space are.
 
         Raises
         ------
         ValueError
-            A column is unknown, or a row would be refused.
+            A column is unknown.
+        NodewiseError
+            EVIDENCE_MISSING for a device that the catalogue does not know.
         """
         unknown = [name for name in columns if name not in COLUMNS]
         if unknown:
             raise ValueError(f"column {unknown[0]!r} is unknown; known are {', '.join(COLUMNS)}")
-        asked, groups, refusals = _asked(self._knowledge, chunk)
-        if refusals:
-            raise ValueError(f"row {refusals[0].rows[0]}: {refusals[0].refusal.message}")
+        layout = layout_of(chunk, self._knowledge.network)
+        groups, nowhere = _devices(self._knowledge, chunk, as_ints(np.arange(len(chunk))))
+        if nowhere:
+            raise NodewiseError.refused(nowhere[0].refusal)
         timed = any(name == "step_s" or name in PARTS for name in columns)
-        numbers = self._numbers(asked.layout, groups, timed=timed)
+        numbers = self._numbers(layout, groups, timed=timed)
         memory = numbers.memory_bytes
         found = {
-            "step_s": numbers.parts_s.sum(axis=0),
+            "step_s": _added(numbers.parts_s),
             "memory_bytes": memory,
+            "memory_capacity_bytes": numbers.available_bytes,
             "excess_memory_bytes": np.maximum(memory - numbers.available_bytes, 0.0),
             **dict(zip(PARTS, numbers.parts_s)),
             **dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)),
         }
         return {name: freeze(found[name]) for name in columns}
 
-    def lower_bound(self, prefixes: Configurations) -> Floats:
-        """Seconds that no partition of a row's workers and batch can beat, whatever its degrees; 0 = no bound."""
-        bound = np.zeros(len(prefixes))
-        samples = prefixes.samples_per_step()
-        for device, rows, software in _devices(self._knowledge, prefixes, np.arange(len(prefixes)))[0]:
-            workers = np.maximum(prefixes.workers[rows], 1).astype(np.float64)
-            least = least_step_s(self._knowledge.dimensions, samples[rows], workers, device, software)
-            bound[rows] = self._knowledge.level * least
-        return freeze(bound)
+    @property
+    def memory_terms(self) -> Sequence[str]:
+        """What adds up to ``memory_bytes``."""
+        return MEMORY_COLUMNS
 
-    def space(self, constraints: Mapping[str, Any]) -> Any:
-        """No space of its own: the search enumerates degrees, this model refuses what cannot run."""
-        return dict(constraints)
+    def space(self, constraints: PlanConstraints) -> PartitionSpace:
+        """Every partition within the constraints that can run.
+
+        Raises
+        ------
+        NodewiseError
+            EVIDENCE_MISSING for a device that the catalogue does not know; LIMIT_EXCEEDED.
+        """
+        dimensions, link = self._knowledge.dimensions, ASSUMED_NODE_LINK_BYTES_PER_S
+        return PartitionSpace(dimensions, constraints, link, partial(self._bounds, constraints))
+
+    def _bounds(self, constraints: PlanConstraints, space: PartitionSpace) -> Mapping[str, Floats]:
+        """Seconds and bytes that no completion of a prefix is below, and the memory that there is."""
+        layouts = space.layouts
+        rows, ways = len(layouts), len(space.recomputations)
+        layout = layout_of(layouts, self._knowledge.network)
+        groups, unknown = _devices(self._knowledge, layouts, as_ints(np.arange(rows)))
+        if unknown:
+            raise NodewiseError.refused(unknown[0].refusal)
+        step_s, memory, capacity = np.zeros((ways, rows)), np.zeros((ways, rows)), np.zeros((ways, rows))
+        for device, members, software in groups:
+            capacity[:, members] = device.memory_bytes
+            own = layout if len(members) == rows else layout.take(members)
+            least = least_of(self._knowledge.dimensions, own, space.recomputations, device, software, constraints)
+            for way, (least_s, least_bytes) in enumerate(least):
+                step_s[way, members] = self._knowledge.level * least_s
+                memory[way, members] = least_bytes
+        return {
+            "step_s": step_s.ravel(),
+            "memory_bytes": memory.ravel(),
+            "memory_capacity_bytes": capacity.ravel(),
+        }
 
     def _numbers(self, layout: Layout, groups: list[_Group], *, timed: bool = True) -> _Numbers:
         rows = len(layout)
@@ -189,6 +222,14 @@ class PartitioningModel:
                 for place, term in enumerate(TERMS):
                     found.terms_bytes[place, where] = memory.column(term)
         return found
+
+
+def _added(parts: Floats) -> Floats:
+    """The sum of some columns, one after the other: NumPy's own order depends on the number of rows."""
+    total: Floats = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
 
 
 _Group = tuple[Device, Ints, Software]

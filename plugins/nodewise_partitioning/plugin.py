@@ -26,7 +26,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
                 "networks with parameter servers or all-reduce from facts alone (ASYNC, SYNC, ALLREDUCE)."
             ),
             estimator=PartitioningEstimator(),
-            capabilities=frozenset({"sync-mode:allreduce", "sync-mode:async", "sync-mode:sync"}),
+            capabilities=frozenset({"plan", "sync-mode:allreduce", "sync-mode:async", "sync-mode:sync"}),
             columns=BASIC_COLUMNS | frozenset(DEGREES) | {"precision"},
         )
     ]

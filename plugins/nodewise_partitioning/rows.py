@@ -24,7 +24,7 @@ from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["Asked", "asked_of"]
+__all__ = ["Asked", "asked_of", "layout_of"]
 
 Mask = NDArray[np.bool_]
 
@@ -65,6 +65,11 @@ def asked_of(configurations: Configurations, dimensions: Dimensions, network: Ne
     across = (layout.devices > layout.devices_per_node) & ~stated & left
     kept = layout if len(rows) == len(configurations) else layout.take(rows)
     return Asked(rows, kept, as_ints(np.flatnonzero(across)), tuple(refusals))
+
+
+def layout_of(configurations: Configurations, network: Network) -> Layout:
+    """Rows that are known to describe partitions, such as those of a space."""
+    return _layout(configurations, network)[0]
 
 
 def _layout(configurations: Configurations, network: Network) -> tuple[Layout, Mask]:

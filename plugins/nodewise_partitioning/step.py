@@ -16,7 +16,7 @@ from nodewise_partitioning.pipeline import ends_of, pipeline_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["CHUNK_ROWS", "PARTS", "chunks", "least_step_s", "step_parts_s"]
+__all__ = ["CHUNK_ROWS", "PARTS", "chunks", "step_parts_s"]
 
 PARTS: Final = (
     "compute",
@@ -66,17 +66,3 @@ def step_parts_s(dimensions: Dimensions, layout: Layout, device: Device, softwar
     parts[8] = replicas.optimizer_s
     parts[9] = software.fixed_s
     return parts
-
-
-def least_step_s(
-    dimensions: Dimensions, samples: Floats, devices: Floats, device: Device, software: Software
-) -> Floats:
-    """Seconds below which no partition of the work gets: all devices compute all the time at the best efficiency.
-
-    The products of the layers, of attention and of the output layer, forward and backward; nothing is recomputed.
-    """
-    best = max(software.gemm_efficiency, software.attention_efficiency, software.head_efficiency)
-    flops = dimensions.forward_flops()
-    if software.flash_attention:
-        flops -= 2.0 * dimensions.layers * dimensions.sequence**2 * dimensions.hidden
-    return 3.0 * samples * flops / (devices * device.flops_per_s * best)

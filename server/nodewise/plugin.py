@@ -34,6 +34,7 @@ from nodewise.domain.configurations import (
     WorkerGroups,
 )
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.planning import DIMENSIONS, Exclusion, PlanConstraints, PlanPool
 from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions, RowRefusal, RowStatus
 from nodewise.domain.profile import UNKNOWN, Observations, PhaseTimings, Profile, TraceReference
 from nodewise.domain.schedule import (
@@ -53,6 +54,7 @@ from nodewise.domain.workload import Layer, Network, Transformer, Workload
 __all__ = [
     "BASIC_COLUMNS",
     "DEGREES",
+    "DIMENSIONS",
     "ENTRY_POINT_GROUP",
     "MEASUREMENT_LOG_SPREAD",
     "PLUGIN_API_VERSION",
@@ -75,6 +77,7 @@ __all__ = [
     "Diagnosis",
     "Estimator",
     "EstimatorRecord",
+    "Exclusion",
     "Fidelity",
     "Floats",
     "Grant",
@@ -92,6 +95,9 @@ __all__ = [
     "PhaseTimings",
     "Placement",
     "PlacementRule",
+    "PlanConstraints",
+    "PlanPool",
+    "PlanSpace",
     "PlanningModel",
     "Policy",
     "PolicyParameter",
@@ -337,20 +343,67 @@ class CovariantModel(Model, Protocol):
         ...
 
 
-@runtime_checkable
-class PlanningModel(Model, Protocol):
-    """Optional: a model that makes the search over partitionings fast."""
+class PlanSpace(Protocol):
+    """The configurations that a search chooses from: prefixes, each of which has completions.
 
-    def space(self, constraints: Mapping[str, Any]) -> Any:
-        """The space of configurations within the constraints."""
+    A prefix is a row of which some columns are final (``final``); its completions differ in the others. What a prefix
+    leaves open should be what hardly changes a lower bound, so that whole groups are cut at once.
+    """
+
+    @property
+    def prefixes(self) -> Configurations:
+        """One row per prefix. Columns that are not final hold any value."""
         ...
 
-    def lower_bound(self, prefixes: Configurations) -> Floats:
-        """A step time (s) that no completion of each prefix can beat."""
+    @property
+    def sizes(self) -> Ints:
+        """Completions of each prefix, 0 or more."""
+        ...
+
+    @property
+    def final(self) -> frozenset[str]:
+        """Columns that completions take from their prefix; at least nodes, workers, device_index and global_batch."""
+        ...
+
+    @property
+    def exclusions(self) -> Sequence[Exclusion]:
+        """What the constraints allow and the model cannot do, such as degrees that divide nothing."""
+        ...
+
+    def lower_bound(self) -> Mapping[str, Floats]:
+        """``step_s`` and ``memory_bytes`` that no completion of each prefix is below, and ``memory_capacity_bytes``.
+
+        Of the numbers as ``evaluate`` computes them, rounding included: the search compares exactly.
+        """
+        ...
+
+    def completed(self, prefixes: Ints) -> Configurations:
+        """All completions of some prefixes: those of the first, then those of the next. Pure; rows are resolved."""
+        ...
+
+
+@runtime_checkable
+class PlanningModel(Model, Protocol):
+    """Optional: a model that makes the search over partitionings fast. Pure, as ``predict``.
+
+    Columns are ``step_s``, ``memory_bytes`` and ``memory_capacity_bytes``: what a device needs and what it has, 0 = not
+    known. A row fits if it needs no more than there is.
+    """
+
+    @property
+    def memory_terms(self) -> Sequence[str]:
+        """Further columns of ``evaluate`` that add up to ``memory_bytes``, such as ``activations_bytes``."""
+        ...
+
+    def space(self, constraints: PlanConstraints) -> PlanSpace:
+        """The space within the constraints, in an order that the constraints alone decide; it may be empty."""
         ...
 
     def evaluate(self, chunk: Configurations, columns: Sequence[str]) -> Mapping[str, Floats]:
-        """The named columns of ``predict`` for a chunk, and nothing else."""
+        """The named columns for a chunk of completions, and nothing else.
+
+        ``step_s`` and ``memory_bytes`` equal those of ``predict``, which answers exactly the rows that fit.
+        """
         ...
 
 

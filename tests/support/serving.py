@@ -19,6 +19,7 @@ from nodewise.plugin import EstimatorRecord, PolicyRecord
 from nodewise_protos.v1 import (
     configuration_pb2,
     evaluation_service_pb2_grpc,
+    plan_service_pb2_grpc,
     prediction_service_pb2_grpc,
     profile_pb2,
     profile_service_pb2_grpc,
@@ -56,6 +57,7 @@ class Stubs:
         self.prediction = prediction_service_pb2_grpc.PredictionServiceStub(self.channel)
         self.profile = profile_service_pb2_grpc.ProfileServiceStub(self.channel)
         self.schedule = schedule_service_pb2_grpc.ScheduleServiceStub(self.channel)
+        self.plan = plan_service_pb2_grpc.PlanServiceStub(self.channel)
         self.evaluation = evaluation_service_pb2_grpc.EvaluationServiceStub(self.channel)
 
     def __enter__(self) -> Stubs:

@@ -28,6 +28,14 @@ from nodewise_client._evidence import ProfileContent
 from nodewise_client._ingest_core import BATCH_ROWS, LINGER_S, MAX_UNACKNOWLEDGED, IngestCore
 from nodewise_client._listings import EstimatorList, PolicyList, estimator_list, policy_list
 from nodewise_client._objectives import Objective, Rule
+from nodewise_client._plans import (
+    PlanConstraints,
+    PlanProgress,
+    PlanResult,
+    plan_request,
+    plan_result,
+    progress_from_wire,
+)
 from nodewise_client._predictions import (
     BatchPredictResult,
     PredictResult,
@@ -52,6 +60,7 @@ from nodewise_client._schedules import Cluster, NodePool, QueueQuota, ScheduleJo
 from nodewise_client._suggestions import SuggestResult, suggest_request, suggest_result
 from nodewise_protos.v1 import (
     evaluation_service_pb2_grpc,
+    plan_service_pb2_grpc,
     prediction_service_pb2,
     prediction_service_pb2_grpc,
     profile_service_pb2,
@@ -112,6 +121,10 @@ class AsyncClient:
     @cached_property
     def _schedules(self) -> schedule_service_pb2_grpc.ScheduleServiceAsyncStub:
         return schedule_service_pb2_grpc.ScheduleServiceStub(self._channel)
+
+    @cached_property
+    def _plans(self) -> plan_service_pb2_grpc.PlanServiceAsyncStub:
+        return plan_service_pb2_grpc.PlanServiceStub(self._channel)
 
     @cached_property
     def _evaluations(self) -> evaluation_service_pb2_grpc.EvaluationServiceAsyncStub:
@@ -406,6 +419,56 @@ class AsyncClient:
             call.cancel()
         if result is None:
             raise InternalError("the server ended the backtest without a result", code=Code.INTERNAL)
+        return result
+
+    # --- plans -----------------------------------------------------------------------------------------------------
+
+    async def plan(
+        self,
+        profile: str | ProfileContent,
+        constraints: PlanConstraints,
+        *,
+        objective: Objective | Rule | None = None,
+        options: PredictOptions | None = None,
+        budget_s: float = 0.0,
+        exhaustive: bool = False,
+        frontier_points: int = 100,
+        explain: bool = True,
+        minimum_revision: int = 0,
+        on_progress: Callable[[PlanProgress], None] | None = None,
+        timeout_s: float = STREAM_TIMEOUT_S,
+    ) -> PlanResult:
+        """Find the best configuration within constraints; `on_progress` hears the best so far.
+
+        `objective` None = highest throughput. After `budget_s` seconds (0 = as long as the call has) the best so far is
+        the answer. `frontier_points` 0 leaves the frontier out.
+        """
+        self._check()
+        request = plan_request(
+            profile,
+            constraints,
+            objective=objective,
+            options=options,
+            budget_s=budget_s,
+            exhaustive=exhaustive,
+            frontier_points=frontier_points,
+            explain=explain,
+            minimum_revision=minimum_revision,
+        )
+        call = self._plans.Plan(request, timeout=timeout_s, metadata=self._connection.metadata)
+        result: PlanResult | None = None
+        try:
+            async for message in call:
+                if message.HasField("progress") and on_progress is not None:
+                    on_progress(progress_from_wire(message.progress))
+                elif message.HasField("result"):
+                    result = plan_result(message.result)
+        except grpc.aio.AioRpcError as failure:
+            raise self._explained(failure, "Plan") from failure
+        finally:
+            call.cancel()
+        if result is None:
+            raise InternalError("the server ended the plan without a result", code=Code.INTERNAL)
         return result
 
     # --- the server ------------------------------------------------------------------------------------------------

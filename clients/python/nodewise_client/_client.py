@@ -26,6 +26,14 @@ from nodewise_client._ingest import IngestWriter
 from nodewise_client._ingest_core import BATCH_ROWS, LINGER_S, MAX_UNACKNOWLEDGED, IngestCore
 from nodewise_client._listings import EstimatorList, PolicyList, estimator_list, policy_list
 from nodewise_client._objectives import Objective, Rule
+from nodewise_client._plans import (
+    PlanConstraints,
+    PlanProgress,
+    PlanResult,
+    plan_request,
+    plan_result,
+    progress_from_wire,
+)
 from nodewise_client._predictions import (
     BatchPredictResult,
     PredictResult,
@@ -50,6 +58,7 @@ from nodewise_client._schedules import Cluster, NodePool, QueueQuota, ScheduleJo
 from nodewise_client._suggestions import SuggestResult, suggest_request, suggest_result
 from nodewise_protos.v1 import (
     evaluation_service_pb2_grpc,
+    plan_service_pb2_grpc,
     prediction_service_pb2,
     prediction_service_pb2_grpc,
     profile_service_pb2,
@@ -98,6 +107,7 @@ class Client:
         self._prediction: Final = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
         self._profiles: Final = profile_service_pb2_grpc.ProfileServiceStub(self._channel)
         self._schedules: Final = schedule_service_pb2_grpc.ScheduleServiceStub(self._channel)
+        self._plans: Final = plan_service_pb2_grpc.PlanServiceStub(self._channel)
         self._evaluations: Final = evaluation_service_pb2_grpc.EvaluationServiceStub(self._channel)
         self._health: Final = self._channel.unary_unary(
             HEALTH_CHECK, request_serializer=encode_health_request, response_deserializer=decode_health_response
@@ -378,6 +388,56 @@ class Client:
             call.cancel()
         if result is None:
             raise InternalError("the server ended the backtest without a result", code=Code.INTERNAL)
+        return result
+
+    # --- plans -----------------------------------------------------------------------------------------------------
+
+    def plan(
+        self,
+        profile: str | ProfileContent,
+        constraints: PlanConstraints,
+        *,
+        objective: Objective | Rule | None = None,
+        options: PredictOptions | None = None,
+        budget_s: float = 0.0,
+        exhaustive: bool = False,
+        frontier_points: int = 100,
+        explain: bool = True,
+        minimum_revision: int = 0,
+        on_progress: Callable[[PlanProgress], None] | None = None,
+        timeout_s: float = STREAM_TIMEOUT_S,
+    ) -> PlanResult:
+        """Find the best configuration within constraints; `on_progress` hears the best so far.
+
+        `objective` None = highest throughput. After `budget_s` seconds (0 = as long as the call has) the best so far is
+        the answer. `frontier_points` 0 leaves the frontier out.
+        """
+        self._check()
+        request = plan_request(
+            profile,
+            constraints,
+            objective=objective,
+            options=options,
+            budget_s=budget_s,
+            exhaustive=exhaustive,
+            frontier_points=frontier_points,
+            explain=explain,
+            minimum_revision=minimum_revision,
+        )
+        call = self._plans.Plan(request, timeout=timeout_s, metadata=self._connection.metadata)
+        result: PlanResult | None = None
+        try:
+            for message in call:
+                if message.HasField("progress") and on_progress is not None:
+                    on_progress(progress_from_wire(message.progress))
+                elif message.HasField("result"):
+                    result = plan_result(message.result)
+        except grpc.RpcError as failure:
+            raise self._explained(failure, "Plan") from failure
+        finally:
+            call.cancel()
+        if result is None:
+            raise InternalError("the server ended the plan without a result", code=Code.INTERNAL)
         return result
 
     # --- the server ------------------------------------------------------------------------------------------------

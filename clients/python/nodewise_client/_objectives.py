@@ -41,6 +41,14 @@ class LeastCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FewestDevices:
+    """Fewest devices that finish in time; among equals the least time. Needs the work left."""
+
+    deadline_s: float
+    """Seconds from now, above 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """Work left to do: samples or epochs."""
 
@@ -64,7 +72,7 @@ class Price:
     """For people; all prices of a request share one."""
 
 
-Rule: TypeAlias = HighestThroughput | Knee | LeastTime | LeastCost
+Rule: TypeAlias = HighestThroughput | Knee | LeastTime | LeastCost | FewestDevices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +109,9 @@ def objective_to_wire(given: Objective | Rule | None) -> objective_pb2.Objective
         case LeastCost(deadline_s=deadline_s):
             message.least_cost.SetInParent()
             message.least_cost.deadline_seconds = deadline_s
+        case FewestDevices(deadline_s=deadline_s):
+            message.fewest_devices.SetInParent()
+            message.fewest_devices.deadline_seconds = deadline_s
         case None:
             pass
     if objective.work is not None:
@@ -111,3 +122,32 @@ def objective_to_wire(given: Objective | Rule | None) -> objective_pb2.Objective
     for price in objective.prices:
         message.prices.add(device_name=price.device, price_per_node_hour=price.per_node_hour, currency=price.currency)
     return message
+
+
+def objective_from_wire(message: objective_pb2.Objective) -> Objective:
+    """The objective that a message holds; without a rule where it names none."""
+    rule: Rule | None = None
+    match message.WhichOneof("rule"):
+        case "highest_throughput":
+            rule = HighestThroughput()
+        case "knee":
+            rule = Knee(share=message.knee.share or 0.5)
+        case "least_time":
+            rule = LeastTime(max_nodes=message.least_time.max_nodes, max_cost=message.least_time.max_cost)
+        case "least_cost":
+            rule = LeastCost(deadline_s=message.least_cost.deadline_seconds)
+        case "fewest_devices":
+            rule = FewestDevices(deadline_s=message.fewest_devices.deadline_seconds)
+    work = None
+    if message.work.WhichOneof("amount") is not None:
+        epochs = message.work.WhichOneof("amount") == "epochs"
+        work = Work(epochs=message.work.epochs) if epochs else Work(samples=message.work.samples)
+    return Objective(
+        rule=rule,
+        confidence=message.confidence or None,
+        work=work,
+        prices=[
+            Price(per_node_hour=price.price_per_node_hour, device=price.device_name, currency=price.currency)
+            for price in message.prices
+        ],
+    )

@@ -252,8 +252,8 @@ class StreamAnswer:
 def predict_result(message: prediction_service_pb2.PredictResponse) -> PredictResult:
     """The answer that a message holds."""
     return PredictResult(
-        predictions=_rows(message.predictions),
-        recommendation=_recommendation(message.recommendation) if message.HasField("recommendation") else None,
+        predictions=rows_of(message.predictions),
+        recommendation=recommendation_of(message.recommendation) if message.HasField("recommendation") else None,
         basis=basis_from_wire(message.basis),
         warnings=tuple(_warning(found, found.rows) for found in message.predictions.warnings),
         raw=message,
@@ -262,7 +262,7 @@ def predict_result(message: prediction_service_pb2.PredictResponse) -> PredictRe
 
 def batch_result(message: prediction_service_pb2.BatchPredictResponse) -> BatchPredictResult:
     """The answers that a message holds, cut into jobs."""
-    rows = _rows(message.predictions)
+    rows = rows_of(message.predictions)
     bases = [basis_from_wire(basis) for basis in message.bases]
     offsets = list(message.row_offsets) or [0] * (len(message.outcomes) + 1)
     outcomes = []
@@ -272,7 +272,9 @@ def batch_result(message: prediction_service_pb2.BatchPredictResponse) -> BatchP
         outcomes.append(
             JobOutcome(
                 predictions=rows[begin:end],
-                recommendation=_recommendation(outcome.recommendation) if outcome.HasField("recommendation") else None,
+                recommendation=recommendation_of(outcome.recommendation)
+                if outcome.HasField("recommendation")
+                else None,
                 basis=bases[outcome.basis_index] if answered else None,
                 warnings=() if failed else _warnings_between(message.predictions.warnings, begin, end),
                 error=from_status(outcome.error) if failed else None,
@@ -329,7 +331,8 @@ def refusal_from_wire(message: prediction_pb2.RowRefusal) -> Refusal:
     return Refusal(reason=message.reason, message=message.message, missing_fields=tuple(message.missing_fields))
 
 
-def _rows(columns: prediction_pb2.Predictions) -> tuple[Prediction, ...]:
+def rows_of(columns: prediction_pb2.Predictions) -> tuple[Prediction, ...]:
+    """The rows of predictions, from their message."""
     count = columns.rows_count
     answered = [True] * count
     statuses = [RowStatus.ANSWERED] * count
@@ -419,7 +422,8 @@ def _named(columns: Iterable[prediction_pb2.NamedColumn], answered: Sequence[boo
     return rows
 
 
-def _recommendation(message: objective_pb2.Recommendation) -> Recommendation:
+def recommendation_of(message: objective_pb2.Recommendation) -> Recommendation:
+    """A recommendation, from its message."""
     return Recommendation(
         row=message.row,
         nodes=message.nodes,

@@ -14,6 +14,7 @@ from nodewise.cli.estimators import estimators
 from nodewise.cli.failures import CommandError
 from nodewise.cli.health import health
 from nodewise.cli.ingest import ingest
+from nodewise.cli.plan import plan
 from nodewise.cli.plugins import plugins
 from nodewise.cli.predict import predict
 from nodewise.cli.schedule import schedule
@@ -63,5 +64,5 @@ def nodewise(
     """How many nodes is a training job worth? Serve, ingest profiles, predict, schedule, score."""
 
 
-for _command in (serve, ingest, predict, suggest, schedule, backtest, estimators, plugins, health):
+for _command in (serve, ingest, predict, suggest, plan, schedule, backtest, estimators, plugins, health):
     app.command()(_command)

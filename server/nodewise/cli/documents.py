@@ -1,4 +1,4 @@
-"""JSON files that hold a message of the service: a profile, a request for a schedule."""
+"""JSON files that hold a message of the service: a profile, a request for a schedule or a plan."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nodewise.cli.model_files import is_model, with_model, workload_of_model
 from nodewise.cli.table_content import profile_content
 from nodewise.cli.tables import Table, read_table
 from nodewise_client import ProfileContent, content_from_wire, content_to_wire
-from nodewise_protos.v1 import profile_pb2, schedule_service_pb2
+from nodewise_protos.v1 import plan_service_pb2, profile_pb2, schedule_service_pb2
 
-__all__ = ["read_profile", "read_schedule_request"]
+__all__ = ["read_plan_request", "read_profile", "read_schedule_request"]
 
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -70,6 +70,23 @@ def read_schedule_request(path: Path) -> schedule_service_pb2.ScheduleRequest:
     if not request.HasField("now"):
         request.now.FromDatetime(datetime.now(UTC))
     return request
+
+
+def read_plan_request(path: Path) -> plan_service_pb2.PlanRequest:
+    """A request: protobuf's JSON of `nodewise.v1.PlanRequest`.
+
+    Its profile may also be ``{"table": FILE, "job": NAME}``, as in a schedule's request.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the place and what would be right.
+    """
+    document = _document(path)
+    profile = document.get("profile")
+    if isinstance(profile, dict) and "table" in profile:
+        document["profile"] = {"inline": _from_table(path, "profile", profile, {})}
+    return _parsed(path, document, plan_service_pb2.PlanRequest())
 
 
 def _from_table(path: Path, field: str, given: dict[str, Any], tables: dict[Path, Table]) -> dict[str, Any]:

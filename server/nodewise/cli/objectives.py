@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from nodewise.cli.failures import InputError
-from nodewise_client import HighestThroughput, Knee, LeastCost, LeastTime, Objective, Price, Work
+from nodewise_client import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Price, Work
 
 __all__ = ["Rule", "Wanted", "objective_of"]
 
@@ -20,6 +20,7 @@ class Rule(StrEnum):
     KNEE = "knee"
     LEAST_TIME = "least-time"
     LEAST_COST = "least-cost"
+    FEWEST_DEVICES = "fewest-devices"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +66,15 @@ def objective_of(wanted: Wanted) -> Objective:
 def _belong(wanted: Wanted) -> None:
     """Every option must belong to the rule."""
     given = {
-        "--share": (wanted.share, Rule.KNEE),
-        "--max-nodes": (wanted.max_nodes, Rule.LEAST_TIME),
-        "--max-cost": (wanted.max_cost, Rule.LEAST_TIME),
-        "--deadline-s": (wanted.deadline_s, Rule.LEAST_COST),
+        "--share": (wanted.share, (Rule.KNEE,)),
+        "--max-nodes": (wanted.max_nodes, (Rule.LEAST_TIME,)),
+        "--max-cost": (wanted.max_cost, (Rule.LEAST_TIME,)),
+        "--deadline-s": (wanted.deadline_s, (Rule.LEAST_COST, Rule.FEWEST_DEVICES)),
     }
-    for option, (value, rule) in given.items():
-        if value is not None and rule is not wanted.rule:
-            raise InputError(f"{option}: belongs to --objective {rule}, found --objective {wanted.rule}")
+    for option, (value, rules) in given.items():
+        if value is not None and wanted.rule not in rules:
+            belongs = " or ".join(rules)
+            raise InputError(f"{option}: belongs to --objective {belongs}, found --objective {wanted.rule}")
         _above_zero(option, value)
     if wanted.share is not None and wanted.share > 1:
         raise InputError(f"--share: must be above 0 and at most 1, found {wanted.share:g}")
@@ -92,7 +94,7 @@ def _work(wanted: Wanted) -> Work | None:
     return Work(samples=wanted.samples, epochs=wanted.epochs)
 
 
-def _rule(wanted: Wanted) -> HighestThroughput | Knee | LeastTime | LeastCost:
+def _rule(wanted: Wanted) -> HighestThroughput | Knee | LeastTime | LeastCost | FewestDevices:
     match wanted.rule:
         case Rule.HIGHEST_THROUGHPUT:
             return HighestThroughput()
@@ -102,6 +104,10 @@ def _rule(wanted: Wanted) -> HighestThroughput | Knee | LeastTime | LeastCost:
             return LeastTime(max_nodes=wanted.max_nodes or 0, max_cost=wanted.max_cost or 0.0)
         case Rule.LEAST_COST:
             return LeastCost(deadline_s=wanted.deadline_s or 0.0)
+        case Rule.FEWEST_DEVICES:
+            if wanted.deadline_s is None:
+                raise InputError("--deadline-s: must be given with --objective fewest-devices")
+            return FewestDevices(deadline_s=wanted.deadline_s)
 
 
 def _price(given: str, currency: str) -> Price:

@@ -82,7 +82,9 @@ def predict(
     ] = None,
     max_nodes: Annotated[int | None, typer.Option(min=1, help="least-time: at most so many nodes.")] = None,
     max_cost: Annotated[float | None, typer.Option(help="least-time: at most this cost.")] = None,
-    deadline_s: Annotated[float | None, typer.Option(metavar="SECONDS", help="least-cost: finish within.")] = None,
+    deadline_s: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="least-cost, fewest-devices: finish within.")
+    ] = None,
     price: Annotated[
         list[str] | None,
         typer.Option(metavar="[DEVICE=]PRICE", help="Price of a node for an hour; repeatable, one for each device."),

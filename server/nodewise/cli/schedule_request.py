@@ -24,7 +24,7 @@ from nodewise_client import (
 )
 from nodewise_protos.v1 import prediction_pb2, prediction_service_pb2, profile_pb2, schedule_pb2, schedule_service_pb2
 
-__all__ = ["schedule_arguments"]
+__all__ = ["options_of", "schedule_arguments", "source_of"]
 
 
 def schedule_arguments(request: schedule_service_pb2.ScheduleRequest) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def schedule_arguments(request: schedule_service_pb2.ScheduleRequest) -> dict[st
         "policy_parameters": dict(request.policy_parameters),
         "policy_state": request.policy_state,
         "quotas": [QueueQuota(queue=quota.queue, max_devices=quota.max_devices) for quota in request.quotas],
-        "options": _options(request.options),
+        "options": options_of(request.options),
     }
 
 
@@ -54,7 +54,7 @@ def _pool(pool: schedule_pb2.NodePool) -> NodePool:
 def _job(job: schedule_pb2.ScheduleJob) -> ScheduleJob:
     return ScheduleJob(
         job_id=job.job_id,
-        profile=_source(job.profile),
+        profile=source_of(job.profile),
         minimum_revision=job.profile.minimum_revision,
         remaining_samples=job.remaining_samples,
         allowed_devices=job.allowed_devices,
@@ -75,7 +75,8 @@ def _job(job: schedule_pb2.ScheduleJob) -> ScheduleJob:
     )
 
 
-def _source(source: profile_pb2.ProfileSource) -> str | ProfileContent:
+def source_of(source: profile_pb2.ProfileSource) -> str | ProfileContent:
+    """A profile, by name or inline."""
     return content_from_wire(source.inline) if source.HasField("inline") else source.profile_id
 
 
@@ -87,7 +88,8 @@ def _current(current: schedule_pb2.CurrentAllocation) -> CurrentAllocation:
     )
 
 
-def _options(options: prediction_service_pb2.PredictOptions) -> PredictOptions:
+def options_of(options: prediction_service_pb2.PredictOptions) -> PredictOptions:
+    """How to answer."""
     columns = [_word(prediction_pb2.PredictionColumn.Name(number)) for number in options.columns]
     freshness = _word(prediction_service_pb2.Freshness.Name(options.freshness))
     fidelity = _word(prediction_service_pb2.Fidelity.Name(options.fidelity))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Ints", "as_floats", "as_ints", "constant_floats", "constant_ints", "freeze"]
+__all__ = ["Floats", "Ints", "as_floats", "as_ints", "constant_floats", "constant_ints", "freeze", "taken"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -29,13 +29,21 @@ SHARED_ROWS = 256
 
 
 def constant_ints(rows: int, value: int) -> Ints:
-    """A read-only column of one whole number, shared if it is short."""
-    return _shared_ints(rows, value) if rows <= SHARED_ROWS else freeze(np.full(rows, value, dtype=np.int64))
+    """A read-only column of one whole number: shared if it is short, else one number that is read again and again."""
+    return _shared_ints(rows, value) if rows <= SHARED_ROWS else np.broadcast_to(np.int64(value), (rows,))
 
 
 def constant_floats(rows: int, value: float) -> Floats:
     """A read-only column of one number, shared if it is short."""
-    return _shared_floats(rows, value) if rows <= SHARED_ROWS else freeze(np.full(rows, value, dtype=np.float64))
+    return _shared_floats(rows, value) if rows <= SHARED_ROWS else np.broadcast_to(np.float64(value), (rows,))
+
+
+def taken(column: ArrayT, rows: NDArray[np.integer]) -> ArrayT:
+    """Some rows of a column; a constant one that is long stays one number."""
+    constant = len(column) > 0 and column.strides == (0,)
+    found: Any = np.broadcast_to(column[:1], (len(rows),)) if constant else freeze(column[rows])
+    kept: ArrayT = found
+    return kept
 
 
 @lru_cache(maxsize=4096)

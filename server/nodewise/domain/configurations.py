@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import SHARED_ROWS, Floats, Ints, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import SHARED_ROWS, Floats, Ints, as_ints, constant_floats, constant_ints, freeze, taken
 from nodewise.domain.groups import WorkerGroup, WorkerGroups
 
 __all__ = [
@@ -226,7 +226,7 @@ class Configurations:
         """Some rows, in the given order."""
         if len(rows) == len(self) and np.array_equal(rows, np.arange(len(self))):
             return self
-        columns = {name: freeze(getattr(self, name)[rows]) for name in _ARRAYS}
+        columns = {name: taken(getattr(self, name), rows) for name in _ARRAYS}
         placement = None if self.placement is None else self.placement.take(rows)
         groups = None if self.worker_groups is None else self.worker_groups.take(rows)
         return self.replaced(**columns, placement=placement, worker_groups=groups)

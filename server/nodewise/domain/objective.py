@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["HighestThroughput", "Knee", "LeastCost", "LeastTime", "Objective", "Prices", "Recommendation", "Rule"]
+__all__ = [
+    "FewestDevices",
+    "HighestThroughput",
+    "Knee",
+    "LeastCost",
+    "LeastTime",
+    "Objective",
+    "Prices",
+    "Recommendation",
+    "Rule",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +49,14 @@ class LeastCost:
     deadline_s: float | None = None
 
 
-Rule = HighestThroughput | Knee | LeastTime | LeastCost
+@dataclass(frozen=True, slots=True)
+class FewestDevices:
+    """Fewest devices that finish within ``deadline_s`` seconds from now; among equals the least time."""
+
+    deadline_s: float
+
+
+Rule = HighestThroughput | Knee | LeastTime | LeastCost | FewestDevices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

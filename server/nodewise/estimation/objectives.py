@@ -10,13 +10,21 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Violation
-from nodewise.domain.objective import HighestThroughput, Knee, LeastCost, LeastTime, Objective, Recommendation
+from nodewise.domain.objective import (
+    FewestDevices,
+    HighestThroughput,
+    Knee,
+    LeastCost,
+    LeastTime,
+    Objective,
+    Recommendation,
+)
 from nodewise.domain.predictions import Notice, Predictions
 from nodewise.domain.workload import Workload
 from nodewise.estimation.derived import derived
 from nodewise.estimation.intervals import one_sided_rate
 
-__all__ = ["Verdict", "judged", "whole_finish_s"]
+__all__ = ["Verdict", "judged", "whole_finish_s", "work_of"]
 
 KNEE_TOLERANCE = 1e-9
 """Relative slack of the knee's comparison: exactly linear scaling must not fail at share 1 by one bit of rounding."""
@@ -42,6 +50,7 @@ class _Rows:
 
     nodes: Ints
     held: Ints
+    workers: Ints
     scale: Ints
     scale_name: str
     rate: Floats
@@ -79,7 +88,7 @@ def judged(
         rate = one_sided_rate(predictions, rate, confidence)
         judging, confidence, remarks = _with_spread(predictions, answered, confidence)
         everything = everything and judging is answered
-    work = _work(objective, workload, known=known)
+    work = work_of(objective, workload, known=known)
     finish_s = None
     if work is not None:
         if not known:
@@ -95,6 +104,7 @@ def judged(
     rows = _Rows(
         nodes=nodes,
         held=configurations.nodes_held()[index],
+        workers=configurations.workers[index],
         scale=nodes if varied else configurations.workers[index],
         scale_name="nodes" if varied else "workers",
         rate=rate[index],
@@ -172,6 +182,8 @@ def _apply(objective: Objective, rows: _Rows) -> _Choice:
         return _knee(rows, rule.share)
     if isinstance(rule, LeastTime):
         return _least_time(rows, rule)
+    if isinstance(rule, FewestDevices):
+        return _fewest_devices(rows, rule.deadline_s)
     return _least_cost(rows, rule)
 
 
@@ -247,7 +259,7 @@ def _least_cost(rows: _Rows, rule: LeastCost) -> _Choice:
     allowed = np.ones(len(rows.rate), dtype=bool)
     within = "without a deadline"
     if rule.deadline_s is not None:
-        assert rows.finish_s is not None  # _work refuses a deadline without work
+        assert rows.finish_s is not None  # work_of refuses a deadline without work
         allowed &= rows.finish_s <= rule.deadline_s
         within = f"within {rule.deadline_s:.4g} s"
         if not allowed.any():
@@ -266,6 +278,19 @@ def _least_cost(rows: _Rows, rule: LeastCost) -> _Choice:
     return best, "least_cost", why, numbers
 
 
+def _fewest_devices(rows: _Rows, deadline_s: float) -> _Choice:
+    assert rows.finish_s is not None  # work_of refuses a deadline without work
+    in_time = np.flatnonzero(rows.finish_s <= deadline_s)
+    if not len(in_time):
+        fastest = int(rows.finish_s.argmin())
+        took = f"the fastest takes {rows.finish_s[fastest]:.4g} s on {rows.workers[fastest]} devices"
+        return None, "", f"no row finishes within {deadline_s:.4g} s: {took}", {}
+    best = int(in_time[np.lexsort((rows.nodes[in_time], rows.finish_s[in_time], rows.workers[in_time]))[0]])
+    numbers = {_rate_key(rows): float(rows.rate[best]), "finish_s": float(rows.finish_s[best])}
+    why = f"{rows.workers[best]} devices, done in {rows.finish_s[best]:.4g} s, are the fewest within {deadline_s:.4g} s"
+    return best, "fewest_devices", why, numbers
+
+
 def _first(key: Floats, nodes: Ints) -> int:
     """Least key; among equals the fewest nodes, then the first row."""
     return int(np.lexsort((nodes, key))[0])
@@ -282,10 +307,10 @@ def _whole(workload: Workload) -> float | None:
     return workload.epochs * workload.samples_per_epoch
 
 
-def _work(objective: Objective, workload: Workload, *, known: bool) -> float | None:
+def work_of(objective: Objective, workload: Workload, *, known: bool) -> float | None:
     """Samples left: as the objective says, else all of the workload's; refuses rules that need them without.
 
-    Without a known batch the workload's epochs are work only for a rule that needs some.
+    None = not known. Without a known batch the workload's epochs are work only for a rule that needs some.
     """
     if objective.remaining_samples is not None:
         return objective.remaining_samples
@@ -301,8 +326,10 @@ def _work(objective: Objective, workload: Workload, *, known: bool) -> float | N
             )
         return objective.remaining_epochs * workload.samples_per_epoch
     rule = objective.rule
-    needs = (isinstance(rule, LeastTime) and rule.max_cost is not None) or (
-        isinstance(rule, LeastCost) and (rule.deadline_s is not None or objective.prices is not None)
+    needs = (
+        isinstance(rule, FewestDevices)
+        or (isinstance(rule, LeastTime) and rule.max_cost is not None)
+        or (isinstance(rule, LeastCost) and (rule.deadline_s is not None or objective.prices is not None))
     )
     whole = _whole(workload)
     if needs and whole is None:

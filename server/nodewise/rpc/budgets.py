@@ -20,6 +20,10 @@ class CallBudget:
         self._end_s = time.monotonic() + call.remaining_s() * ANSWER_SHARE
         self._over = False
 
+    def shorten(self, most_s: float) -> None:
+        """At most so many seconds from now."""
+        self._end_s = min(self._end_s, time.monotonic() + most_s)
+
     def end(self) -> None:
         """Nobody waits any more."""
         self._over = True

@@ -24,7 +24,14 @@ from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_groups import grouped_workers, read_groups, write_groups
 from nodewise_protos.v1 import configuration_pb2 as pb
 
-__all__ = ["read_candidates", "read_configurations", "read_evidence", "read_template", "write_configurations"]
+__all__ = [
+    "read_candidates",
+    "read_configurations",
+    "read_counts",
+    "read_evidence",
+    "read_template",
+    "write_configurations",
+]
 
 # Wire column, domain column, default, least and most value.
 _INTS: Final = (
@@ -327,7 +334,7 @@ def _range(data: bytes, path: str, limits: Limits) -> Configurations:
         reader.finish()
     by_nodes = axis == "nodes"
     most = limits.max_nodes if by_nodes else limits.max_workers
-    counts = _counts(message.nodes if by_nodes else message.workers, f"{path}.{axis}", most, reader)
+    counts = read_counts(message.nodes if by_nodes else message.workers, f"{path}.{axis}", most, reader)
     per_node = reader.whole(message.workers_per_node, f"{path}.workers_per_node", most=1024)
     template = read_template(message.template, f"{path}.template", reader, limits)
     spread = int(message.placement_rule) == PlacementRule.SPREAD
@@ -351,7 +358,8 @@ def _range(data: bytes, path: str, limits: Limits) -> Configurations:
     return repeated.replaced(nodes=scaled.nodes, workers=scaled.workers)
 
 
-def _counts(message: pb.CountRange, path: str, most: int, reader: Reader) -> range | tuple[int, ...]:
+def read_counts(message: pb.CountRange, path: str, most: int, reader: Reader) -> range | tuple[int, ...]:
+    """The numbers of a range; what is wrong goes to the reader."""
     first = reader.whole(message.first, f"{path}.first", least=1, most=most)
     last = reader.whole(message.last, f"{path}.last", least=1, most=most)
     step = reader.whole(message.step, f"{path}.step", most=most) or 1

@@ -13,6 +13,7 @@ import numpy as np
 from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import (
+    FewestDevices,
     HighestThroughput,
     Knee,
     LeastCost,
@@ -148,7 +149,11 @@ def _rule(message: objective_pb2.Objective, path: str, reader: Reader) -> Rule:
             message.least_cost.deadline_seconds, f"{path}.least_cost.deadline_seconds", most=LARGEST_AMOUNT
         )
         return LeastCost(deadline_s=deadline or None)
-    reader.wrong(path, "must name a rule: highest_throughput, knee, least_time or least_cost")
+    if chosen == "fewest_devices":
+        deadline = message.fewest_devices.deadline_seconds
+        field = f"{path}.fewest_devices.deadline_seconds"
+        return FewestDevices(deadline_s=reader.number(deadline, field, above=0.0, most=LARGEST_AMOUNT))
+    reader.wrong(path, "must name a rule: highest_throughput, knee, least_time, least_cost or fewest_devices")
     return HighestThroughput()
 
 

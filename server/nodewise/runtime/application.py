@@ -27,6 +27,7 @@ from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Method, generic_handler, run_in
 from nodewise.rpc.evaluations import Evaluations
+from nodewise.rpc.plans import Plans
 from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
 from nodewise.rpc.schedules import Schedules
@@ -36,6 +37,7 @@ from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import (
     evaluation_service_pb2,
+    plan_service_pb2,
     prediction_service_pb2,
     profile_service_pb2,
     schedule_service_pb2,
@@ -54,6 +56,7 @@ _SERVICES: Final = (
     "nodewise.v1.PredictionService",
     "nodewise.v1.ProfileService",
     "nodewise.v1.ScheduleService",
+    "nodewise.v1.PlanService",
     "nodewise.v1.EvaluationService",
 )
 
@@ -200,6 +203,7 @@ class Application:
         predictions = Predictions(self._engine, sources, self._limits, self._work, scores, self._simulations)
         profiles = Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._committed)
         schedules = Schedules(self._engine, sources, self._limits, self._work, self._settings.default_policy)
+        plans = Plans(self._engine, sources, self._limits, self._simulations)
         evaluations = Evaluations(self._engine, self._limits, self._work)
         method = partial(
             Method, default_deadline_s=self._settings.default_deadline_s, reply_bytes=self._limits.reply_bytes
@@ -244,6 +248,9 @@ class Application:
             "nodewise.v1.ScheduleService": {
                 "Schedule": method(behaviour=schedules.schedule, request=schedule.ScheduleRequest),
                 "ListPolicies": method(behaviour=schedules.list_policies, request=schedule.ListPoliciesRequest),
+            },
+            "nodewise.v1.PlanService": {
+                "Plan": method(behaviour=plans.plan, request=plan_service_pb2.PlanRequest, streams_out=True),
             },
             "nodewise.v1.EvaluationService": {
                 "Backtest": method(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from estimators import predictions_of
 from nodewise.domain.columns import as_floats, as_ints, constant_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.objective import HighestThroughput, Knee, LeastCost, LeastTime, Objective, Prices
+from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Prices
 from nodewise.domain.predictions import Predictions, RowRefusal
 from nodewise.domain.workload import Workload
 from nodewise.estimation.objectives import Verdict, judged
@@ -328,3 +329,22 @@ def test_a_limit_of_nodes_counts_those_of_parameter_servers() -> None:
     found = verdict(Objective(rule=LeastTime(max_nodes=2)), [1, 2], [1.0, 2.0], servers=2)
     assert found.notice is not None
     assert "the smallest has 3 nodes" in found.notice.message
+
+
+def test_fewest_devices_are_the_fewest_that_finish_in_time() -> None:
+    rule = FewestDevices(deadline_s=500.0)
+    objective = Objective(rule=rule, remaining_samples=1000.0)
+    # 4 devices take 1000 s; 8 take 500 s on one node and 400 s on two.
+    found = verdict(objective, [1, 1, 2, 4], [1.0, 2.0, 2.5, 4.0], workers=[4, 8, 8, 16])
+    assert found.recommendation is not None
+    assert found.recommendation.row == 2
+    assert found.recommendation.numbers["finish_s"] == 400.0
+    assert "8 devices" in found.recommendation.why
+    late = verdict(replace(objective, rule=FewestDevices(deadline_s=10.0)), [1, 2], [1.0, 2.0])
+    assert late.recommendation is None
+    assert late.notice is not None
+    assert "the fastest takes 500 s on 2 devices" in late.notice.message
+
+
+def test_fewest_devices_need_work() -> None:
+    assert "objective.work" in str(refused(Objective(rule=FewestDevices(deadline_s=10.0))))

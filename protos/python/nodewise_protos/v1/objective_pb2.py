@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bnodewise/v1/objective.proto\x12\x0bnodewise.v1\"\xa9\x02\n\tObjective\x12<\n\x12highest_throughput\x18\x01 \x01(\x0b\x32\x1e.nodewise.v1.HighestThroughputH\x00\x12!\n\x04knee\x18\x02 \x01(\x0b\x32\x11.nodewise.v1.KneeH\x00\x12,\n\nleast_time\x18\x03 \x01(\x0b\x32\x16.nodewise.v1.LeastTimeH\x00\x12,\n\nleast_cost\x18\x04 \x01(\x0b\x32\x16.nodewise.v1.LeastCostH\x00\x12\x12\n\nconfidence\x18\x05 \x01(\x01\x12\x1f\n\x04work\x18\x06 \x01(\x0b\x32\x11.nodewise.v1.Work\x12\"\n\x06prices\x18\x07 \x03(\x0b\x32\x12.nodewise.v1.PriceB\x06\n\x04rule\"\x13\n\x11HighestThroughput\"\x15\n\x04Knee\x12\r\n\x05share\x18\x01 \x01(\x01\"0\n\tLeastTime\x12\x11\n\tmax_nodes\x18\x01 \x01(\x05\x12\x10\n\x08max_cost\x18\x02 \x01(\x01\"%\n\tLeastCost\x12\x18\n\x10\x64\x65\x61\x64line_seconds\x18\x01 \x01(\x01\"5\n\x04Work\x12\x11\n\x07samples\x18\x01 \x01(\x01H\x00\x12\x10\n\x06\x65pochs\x18\x02 \x01(\x01H\x00\x42\x08\n\x06\x61mount\"K\n\x05Price\x12\x13\n\x0b\x64\x65vice_name\x18\x01 \x01(\t\x12\x1b\n\x13price_per_node_hour\x18\x02 \x01(\x01\x12\x10\n\x08\x63urrency\x18\x03 \x01(\t\"\x83\x01\n\x0eRecommendation\x12\x0b\n\x03row\x18\x01 \x01(\x05\x12\r\n\x05nodes\x18\x02 \x01(\x05\x12\x0f\n\x07workers\x18\x03 \x01(\x05\x12\x0c\n\x04rule\x18\x04 \x01(\t\x12\x0b\n\x03why\x18\x05 \x01(\t\x12)\n\x07numbers\x18\x06 \x03(\x0b\x32\x18.nodewise.v1.NamedNumber\"*\n\x0bNamedNumber\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bnodewise/v1/objective.proto\x12\x0bnodewise.v1\"\xdf\x02\n\tObjective\x12<\n\x12highest_throughput\x18\x01 \x01(\x0b\x32\x1e.nodewise.v1.HighestThroughputH\x00\x12!\n\x04knee\x18\x02 \x01(\x0b\x32\x11.nodewise.v1.KneeH\x00\x12,\n\nleast_time\x18\x03 \x01(\x0b\x32\x16.nodewise.v1.LeastTimeH\x00\x12,\n\nleast_cost\x18\x04 \x01(\x0b\x32\x16.nodewise.v1.LeastCostH\x00\x12\x34\n\x0e\x66\x65west_devices\x18\x08 \x01(\x0b\x32\x1a.nodewise.v1.FewestDevicesH\x00\x12\x12\n\nconfidence\x18\x05 \x01(\x01\x12\x1f\n\x04work\x18\x06 \x01(\x0b\x32\x11.nodewise.v1.Work\x12\"\n\x06prices\x18\x07 \x03(\x0b\x32\x12.nodewise.v1.PriceB\x06\n\x04rule\"\x13\n\x11HighestThroughput\"\x15\n\x04Knee\x12\r\n\x05share\x18\x01 \x01(\x01\"0\n\tLeastTime\x12\x11\n\tmax_nodes\x18\x01 \x01(\x05\x12\x10\n\x08max_cost\x18\x02 \x01(\x01\"%\n\tLeastCost\x12\x18\n\x10\x64\x65\x61\x64line_seconds\x18\x01 \x01(\x01\")\n\rFewestDevices\x12\x18\n\x10\x64\x65\x61\x64line_seconds\x18\x01 \x01(\x01\"5\n\x04Work\x12\x11\n\x07samples\x18\x01 \x01(\x01H\x00\x12\x10\n\x06\x65pochs\x18\x02 \x01(\x01H\x00\x42\x08\n\x06\x61mount\"K\n\x05Price\x12\x13\n\x0b\x64\x65vice_name\x18\x01 \x01(\t\x12\x1b\n\x13price_per_node_hour\x18\x02 \x01(\x01\x12\x10\n\x08\x63urrency\x18\x03 \x01(\t\"\x83\x01\n\x0eRecommendation\x12\x0b\n\x03row\x18\x01 \x01(\x05\x12\r\n\x05nodes\x18\x02 \x01(\x05\x12\x0f\n\x07workers\x18\x03 \x01(\x05\x12\x0c\n\x04rule\x18\x04 \x01(\t\x12\x0b\n\x03why\x18\x05 \x01(\t\x12)\n\x07numbers\x18\x06 \x03(\x0b\x32\x18.nodewise.v1.NamedNumber\"*\n\x0bNamedNumber\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,21 +32,23 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.v1.objective_pb2',
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_OBJECTIVE']._serialized_start=45
-  _globals['_OBJECTIVE']._serialized_end=342
-  _globals['_HIGHESTTHROUGHPUT']._serialized_start=344
-  _globals['_HIGHESTTHROUGHPUT']._serialized_end=363
-  _globals['_KNEE']._serialized_start=365
-  _globals['_KNEE']._serialized_end=386
-  _globals['_LEASTTIME']._serialized_start=388
-  _globals['_LEASTTIME']._serialized_end=436
-  _globals['_LEASTCOST']._serialized_start=438
-  _globals['_LEASTCOST']._serialized_end=475
-  _globals['_WORK']._serialized_start=477
-  _globals['_WORK']._serialized_end=530
-  _globals['_PRICE']._serialized_start=532
-  _globals['_PRICE']._serialized_end=607
-  _globals['_RECOMMENDATION']._serialized_start=610
-  _globals['_RECOMMENDATION']._serialized_end=741
-  _globals['_NAMEDNUMBER']._serialized_start=743
-  _globals['_NAMEDNUMBER']._serialized_end=785
+  _globals['_OBJECTIVE']._serialized_end=396
+  _globals['_HIGHESTTHROUGHPUT']._serialized_start=398
+  _globals['_HIGHESTTHROUGHPUT']._serialized_end=417
+  _globals['_KNEE']._serialized_start=419
+  _globals['_KNEE']._serialized_end=440
+  _globals['_LEASTTIME']._serialized_start=442
+  _globals['_LEASTTIME']._serialized_end=490
+  _globals['_LEASTCOST']._serialized_start=492
+  _globals['_LEASTCOST']._serialized_end=529
+  _globals['_FEWESTDEVICES']._serialized_start=531
+  _globals['_FEWESTDEVICES']._serialized_end=572
+  _globals['_WORK']._serialized_start=574
+  _globals['_WORK']._serialized_end=627
+  _globals['_PRICE']._serialized_start=629
+  _globals['_PRICE']._serialized_end=704
+  _globals['_RECOMMENDATION']._serialized_start=707
+  _globals['_RECOMMENDATION']._serialized_end=838
+  _globals['_NAMEDNUMBER']._serialized_start=840
+  _globals['_NAMEDNUMBER']._serialized_end=882
 # @@protoc_insertion_point(module_scope)

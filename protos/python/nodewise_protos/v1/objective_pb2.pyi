@@ -7,11 +7,12 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Objective(_message.Message):
-    __slots__ = ("highest_throughput", "knee", "least_time", "least_cost", "confidence", "work", "prices")
+    __slots__ = ("highest_throughput", "knee", "least_time", "least_cost", "fewest_devices", "confidence", "work", "prices")
     HIGHEST_THROUGHPUT_FIELD_NUMBER: _ClassVar[int]
     KNEE_FIELD_NUMBER: _ClassVar[int]
     LEAST_TIME_FIELD_NUMBER: _ClassVar[int]
     LEAST_COST_FIELD_NUMBER: _ClassVar[int]
+    FEWEST_DEVICES_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     WORK_FIELD_NUMBER: _ClassVar[int]
     PRICES_FIELD_NUMBER: _ClassVar[int]
@@ -19,10 +20,11 @@ class Objective(_message.Message):
     knee: Knee
     least_time: LeastTime
     least_cost: LeastCost
+    fewest_devices: FewestDevices
     confidence: float
     work: Work
     prices: _containers.RepeatedCompositeFieldContainer[Price]
-    def __init__(self, highest_throughput: _Optional[_Union[HighestThroughput, _Mapping]] = ..., knee: _Optional[_Union[Knee, _Mapping]] = ..., least_time: _Optional[_Union[LeastTime, _Mapping]] = ..., least_cost: _Optional[_Union[LeastCost, _Mapping]] = ..., confidence: _Optional[float] = ..., work: _Optional[_Union[Work, _Mapping]] = ..., prices: _Optional[_Iterable[_Union[Price, _Mapping]]] = ...) -> None: ...
+    def __init__(self, highest_throughput: _Optional[_Union[HighestThroughput, _Mapping]] = ..., knee: _Optional[_Union[Knee, _Mapping]] = ..., least_time: _Optional[_Union[LeastTime, _Mapping]] = ..., least_cost: _Optional[_Union[LeastCost, _Mapping]] = ..., fewest_devices: _Optional[_Union[FewestDevices, _Mapping]] = ..., confidence: _Optional[float] = ..., work: _Optional[_Union[Work, _Mapping]] = ..., prices: _Optional[_Iterable[_Union[Price, _Mapping]]] = ...) -> None: ...
 
 class HighestThroughput(_message.Message):
     __slots__ = ()
@@ -43,6 +45,12 @@ class LeastTime(_message.Message):
     def __init__(self, max_nodes: _Optional[int] = ..., max_cost: _Optional[float] = ...) -> None: ...
 
 class LeastCost(_message.Message):
+    __slots__ = ("deadline_seconds",)
+    DEADLINE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    deadline_seconds: float
+    def __init__(self, deadline_seconds: _Optional[float] = ...) -> None: ...
+
+class FewestDevices(_message.Message):
     __slots__ = ("deadline_seconds",)
     DEADLINE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     deadline_seconds: float

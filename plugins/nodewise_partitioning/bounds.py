@@ -1,0 +1,140 @@
+"""What no completion of a prefix is below: the same equations, each term at the completion where it is least.
+
+The time of a layer shrinks with sequence parallelism, and the schedule waits least with most interleaving. The exchange
+of replicas is taken at the allowed ZeRO stage where it is least. A longer backward pass hides more of the gradients,
+but never more than it is longer; with stage 3 a micro-batch takes the longer of its computation and its gathers: in
+both the sum grows with the time of a layer. Memory is least with sequence parallelism, one chunk a stage and the
+highest stage, which need not be the completion of least time.
+
+All equations are chains of operations that grow with these terms, but for powers: a margin of rounding is taken off.
+What a layer takes depends on few of the columns, and is computed once for rows that agree in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import Floats, PlanConstraints, as_ints
+from nodewise_partitioning.block import Block, block_of
+from nodewise_partitioning.data_parallel import data_parallel_of
+from nodewise_partitioning.hardware import Device
+from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.memory import memory_of
+from nodewise_partitioning.pipeline import Pipeline, ends_of, pipeline_of
+from nodewise_partitioning.software import Software
+from nodewise_partitioning.space import ZERO_STAGES, divisors
+from nodewise_partitioning.workload import Dimensions
+
+Columns = TypeVar("Columns", Block, Pipeline)
+
+__all__ = ["least_of"]
+
+MARGIN: Final = 1.0 - 1e-12
+"""Rounding of some hundred operations."""
+
+
+def least_of(
+    dimensions: Dimensions,
+    layouts: Layout,
+    recomputations: list[int],
+    device: Device,
+    software: Software,
+    constraints: PlanConstraints,
+) -> Iterator[tuple[Floats, Floats]]:
+    """Seconds of a step and bytes on each device that no completion is below, for each way to recompute in turn."""
+    split = _split(dimensions, layouts, constraints)
+    quickest = replace(layouts, sequence_parallel=split, interleave=_most_interleaved(dimensions, layouts, constraints))
+    smallest = replace(layouts, sequence_parallel=split, interleave=_least_interleaved(constraints, layouts))
+    states = _least_states(dimensions, smallest, device, software, constraints)
+    ends = ends_of(dimensions, quickest, device, software)
+    alike = quickest.alike()
+    stages = _stages(constraints)
+    alone = layouts.data * layouts.context == 1.0
+    for recomputation in recomputations:
+        chosen = replace(quickest, recomputation=_constant(layouts, recomputation))
+        block = block_of(dimensions, chosen if alike is None else chosen.take(alike[0]), device, software)
+        block = block if alike is None else block.of_kinds(alike[1])
+        pipeline = pipeline_of(dimensions, chosen, block, ends, device, software)
+        least = np.full(len(layouts), np.inf)
+        for stage in stages:
+            rows = np.flatnonzero(alone | (layouts.pipeline == 1.0) | (stage <= 1))
+            staged = replace(chosen, zero_stage=_constant(layouts, stage))
+            if len(rows) < len(layouts):
+                staged = staged.take(as_ints(rows))
+                its_block, its_pipeline = _taken(block, rows), _taken(pipeline, rows)
+            else:
+                its_block, its_pipeline = block, pipeline
+            replicas = data_parallel_of(dimensions, staged, its_block, its_pipeline, device, software)
+            least[rows] = np.minimum(least[rows], replicas.exchange_s + replicas.optimizer_s)
+        slots = layouts.micro_batches * pipeline.slowest_layers
+        step_s = slots * block.layer_s + layouts.micro_batches * pipeline.slowest_ends_s
+        step_s = step_s + pipeline.bubble_s + pipeline.transfer_s + software.fixed_s
+        step_s = step_s + np.where(np.isfinite(least), least, 0.0)
+        held = memory_of(dimensions, replace(smallest, recomputation=chosen.recomputation), device, software)
+        yield step_s * MARGIN, (held.activations + held.logits + states) * MARGIN
+
+
+def _least_states(
+    dimensions: Dimensions, layouts: Layout, device: Device, software: Software, constraints: PlanConstraints
+) -> Floats:
+    """Weights, gradients, optimizer states and buffers at the stage that splits most; stage 3 has its own buffers."""
+    allowed = _allowed(constraints)
+    tried = {max(allowed), max((stage for stage in allowed if stage < 3), default=max(allowed))}
+    found = np.full(len(layouts), np.inf)
+    for stage in sorted(tried):
+        held = memory_of(dimensions, replace(layouts, zero_stage=_constant(layouts, stage)), device, software)
+        found = np.minimum(found, held.weights + held.gradients + held.optimizer + held.buffers)
+    return found
+
+
+def _taken(columns: Columns, rows: NDArray[np.int64]) -> Columns:
+    return type(columns)(**{each.name: getattr(columns, each.name)[rows] for each in fields(columns)})
+
+
+def _allowed(constraints: PlanConstraints) -> list[int]:
+    """Allowed ZeRO stages; all, where none is: such prefixes have no completions."""
+    return [stage for stage in ZERO_STAGES if constraints.allows("zero_stages", stage)] or list(ZERO_STAGES)
+
+
+def _stages(constraints: PlanConstraints) -> list[int]:
+    """ZeRO stages of which the time differs: 1 and 2 exchange the same."""
+    allowed = _allowed(constraints)
+    return [stage for stage in allowed if not (stage == 2 and 1 in allowed)]
+
+
+def _constant(layouts: Layout, value: float) -> Floats:
+    return np.broadcast_to(np.float64(value), len(layouts))
+
+
+def _split(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints) -> Floats:
+    """Sequence parallelism where it is possible."""
+    possible = (layouts.tensor > 1.0) & (np.mod(dimensions.sequence, layouts.tensor) == 0.0)
+    return np.where(possible & constraints.allows("sequence_parallel", 1), 1.0, 0.0)
+
+
+def _whole(layouts: Layout) -> NDArray[np.bool_]:
+    """Layouts that may be interleaved."""
+    found: NDArray[np.bool_] = np.mod(layouts.micro_batches, layouts.pipeline) == 0.0
+    return found & (layouts.pipeline > 1.0)
+
+
+def _most_interleaved(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints) -> Floats:
+    """The largest interleaving of each layout."""
+    found = np.ones(len(layouts))
+    whole = _whole(layouts)
+    for stages in np.unique(layouts.pipeline[whole]).tolist():
+        allowed = [v for v in divisors(int(dimensions.layers // stages)) if constraints.allows("interleave", v)]
+        found[whole & (layouts.pipeline == stages)] = max(allowed, default=1)
+    return found
+
+
+def _least_interleaved(constraints: PlanConstraints, layouts: Layout) -> Floats:
+    """Chunks a stage with the fewest micro-batches in flight: one, else the most."""
+    if constraints.allows("interleave", 1):
+        return _constant(layouts, 1.0)
+    return np.where(_whole(layouts), float(max(constraints.interleave or (1,))), 1.0)

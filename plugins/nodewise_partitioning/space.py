@@ -1,0 +1,333 @@
+"""The space of partitions of a transformer: every layout that can run, as prefixes and their completions.
+
+A prefix settles pool, nodes, batch, the degrees of tensor, pipeline, context, expert and data parallelism, the
+micro-batch, the number format and what is recomputed. Its completions differ in sequence parallelism, ZeRO stage and
+interleaving: what moves the bounds of time and memory little, or both in one direction. The rules of validity are those
+of ``rows``, and stages have equally many layers. Of switches that change nothing (sequence parallelism without tensor
+parallelism, ZeRO without replicas) one setting stands for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import (
+    Configurations,
+    Exclusion,
+    Floats,
+    Ints,
+    NodewiseError,
+    PlanConstraints,
+    PlanPool,
+    Reason,
+    Recomputation,
+    SyncMode,
+    as_floats,
+    as_ints,
+    freeze,
+)
+from nodewise_partitioning.workload import Dimensions
+
+__all__ = ["FINAL", "PartitionSpace", "divisors"]
+
+FINAL: Final = frozenset(
+    {
+        "device_index",
+        "nodes",
+        "workers",
+        "link_bytes_per_s",
+        "global_batch",
+        "tensor_parallel",
+        "pipeline_parallel",
+        "context_parallel",
+        "expert_parallel",
+        "data_parallel",
+        "batch_per_worker",
+        "accumulation",
+        "precision_index",
+        "recomputation",
+    }
+)
+RECOMPUTATIONS: Final = (int(Recomputation.NONE), int(Recomputation.SELECTIVE), int(Recomputation.FULL))
+ZERO_STAGES: Final = (0, 1, 2, 3)
+PIPELINED_STAGES: Final = (0, 1)
+"""ZeRO stages 2 and 3 would exchange gradients or parameters with every micro-batch of a pipeline: not described."""
+SHOWN_VALUES: Final = 8
+MOST_PREFIXES: Final = 2_000_000
+"""About twenty million configurations, and half a gigabyte."""
+
+_ALONE, _REPLICATED, _PIPELINED = range(3)
+_COMPLETED: Final = ("sequence_parallel", "zero_stage", "interleave")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Choices:
+    """Lists of values by kind of prefix, padded: ``values[kind, :counts[kind]]``; and the kind of each prefix."""
+
+    values: Ints
+    counts: Ints
+    kinds: Ints
+
+    @staticmethod
+    def of(lists: Sequence[Sequence[int]], kinds: NDArray[np.int64]) -> _Choices:
+        """From one list per kind."""
+        counts = np.array([len(each) for each in lists], dtype=np.int64)
+        values = np.zeros((len(lists), max(1, int(counts.max(initial=0)))), dtype=np.int64)
+        for kind, each in enumerate(lists):
+            values[kind, : len(each)] = each
+        return _Choices(values, counts, kinds)
+
+    def sizes(self) -> Ints:
+        """Values of each prefix."""
+        return self.counts[self.kinds]
+
+    def take(self, rows: NDArray[np.intp]) -> _Choices:
+        """Some prefixes."""
+        return _Choices(self.values, self.counts, self.kinds[rows])
+
+
+class PartitionSpace:
+    """Partitions of one transformer within constraints.
+
+    Parameters
+    ----------
+    dimensions : Dimensions
+        Of the transformer.
+    constraints : PlanConstraints
+        What may be chosen.
+    assumed_link_bytes_per_s : float
+        Network of a node where nobody states it, for constraints that multiply it.
+    bounds : callable
+        Computes the columns of :meth:`lower_bound`.
+    """
+
+    final = FINAL
+
+    def __init__(
+        self,
+        dimensions: Dimensions,
+        constraints: PlanConstraints,
+        assumed_link_bytes_per_s: float,
+        bounds: Callable[[PartitionSpace], Mapping[str, Floats]],
+    ) -> None:
+        self._dimensions = dimensions
+        self._constraints = constraints
+        layers, tokens = int(dimensions.layers), int(dimensions.sequence)
+        pool, nodes, workers, tensor, pipeline, context, expert, data = np.concatenate(
+            [self._layouts(number, each) for number, each in enumerate(constraints.pools)], axis=1
+        )
+        row, batch, micro = self._batches(data)
+        formats = len(constraints.precisions)
+        row, batch, micro = (np.repeat(column, formats) for column in (row, batch, micro))
+        tensor, pipeline, data, context = tensor[row], pipeline[row], data[row], context[row]
+        steps = batch // (data * micro)
+        plain = Configurations.of(len(row), sync_mode=SyncMode.ALLREDUCE, parameter_servers=0)
+        stated = np.array([each.link_bytes_per_s for each in constraints.pools])
+        if constraints.link_factor != 1.0:
+            stated = np.where(stated > 0.0, stated, assumed_link_bytes_per_s) * constraints.link_factor
+        prefixes = plain.replaced(
+            devices=tuple(each.device for each in constraints.pools),
+            device_index=as_ints(pool[row]),
+            nodes=as_ints(nodes[row]),
+            workers=as_ints(workers[row]),
+            link_bytes_per_s=as_floats(stated[pool[row]]),
+            global_batch=as_ints(batch),
+            batch_per_worker=as_ints(micro),
+            accumulation=as_ints(steps),
+            tensor_parallel=as_ints(tensor),
+            pipeline_parallel=as_ints(pipeline),
+            context_parallel=as_ints(context),
+            expert_parallel=as_ints(expert[row]),
+            data_parallel=as_ints(data),
+            precisions=constraints.precisions,
+            precision_index=as_ints(np.tile(np.arange(formats), len(row) // formats)),
+        )
+        even = (tokens % np.maximum(tensor, 1) == 0).astype(np.int64)
+        held = np.where(data * context == 1, _ALONE, np.where(pipeline == 1, _REPLICATED, _PIPELINED))
+        stages, stage_kind = np.unique(pipeline, return_inverse=True)
+        choices = (
+            _Choices.of(self._switches(), np.where(tensor == 1, 2, even)),
+            _Choices.of(self._zero_stages(), held),
+            _Choices.of(self._interleaves(stages.tolist(), layers), 2 * stage_kind + (steps % pipeline == 0)),
+        )
+        sizes = np.prod([each.sizes() for each in choices], axis=0, dtype=np.int64)
+        kept = np.flatnonzero(sizes)
+        self.layouts = prefixes.take(as_ints(kept))
+        """Prefixes but for what is recomputed."""
+        self.recomputations = self._allowed("recomputations", RECOMPUTATIONS)
+        """What may be recomputed; the prefixes are all layouts with the first, then with the next."""
+        times = len(self.recomputations)
+        every = np.tile(np.arange(len(kept)), times)
+        recomputation = np.repeat(np.array(self.recomputations, dtype=np.int64), len(kept))
+        self.prefixes = self.layouts.take(as_ints(every)).replaced(recomputation=freeze(recomputation))
+        self.sizes: Ints = freeze(np.tile(sizes[kept], times))
+        self.choices = {name: each.take(kept) for name, each in zip(_COMPLETED, choices)}
+        self.exclusions = self._exclusions()
+        self._bounds = bounds
+
+    def lower_bound(self) -> Mapping[str, Floats]:
+        """Seconds and bytes that no completion of a prefix is below, and the memory that there is."""
+        return self._bounds(self)
+
+    # --- prefixes
+
+    def _layouts(self, number: int, pool: PlanPool) -> NDArray[np.int64]:
+        """(columns, rows): pool, nodes, workers, tensor, pipeline, context, expert, data."""
+        dimensions = self._dimensions
+        found = [np.zeros((8, 0), dtype=np.int64)]
+        experts = int(dimensions.experts) or 1
+        for nodes in pool.nodes:
+            workers = nodes * pool.workers_per_node
+            tensor = self._dividing("tensor_parallel", workers, int(dimensions.heads))
+            tensor = [each for each in tensor if dimensions.hidden % each == 0]
+            pipeline = self._dividing("pipeline_parallel", workers, int(dimensions.layers))
+            context = [
+                each
+                for each in self._dividing("context_parallel", workers, workers)
+                if each == 1 or dimensions.sequence % (2 * each) == 0
+            ]
+            expert = self._dividing("expert_parallel", workers, experts)
+            mesh = np.meshgrid(tensor, pipeline, context, expert, indexing="ij")
+            t, p, c, x = (axis.ravel().astype(np.int64) for axis in mesh)
+            model = t * p * c
+            data = workers // np.maximum(model, 1)
+            right = (model * data == workers) & (data * c % np.maximum(x, 1) == 0)
+            if self._constraints.data_parallel is not None:
+                right &= np.isin(data, self._constraints.data_parallel)
+            t, p, c, x, data = (column[right] for column in (t, p, c, x, data))
+            found.append(np.stack([np.full(len(t), each) for each in (number, nodes, workers)] + [t, p, c, x, data]))
+        return np.concatenate(found, axis=1)
+
+    def _dividing(self, name: str, *wholes: int) -> list[int]:
+        """Allowed degrees that divide all of some numbers."""
+        return [
+            each
+            for each in divisors(int(np.gcd.reduce(np.array(wholes, dtype=np.int64))))
+            if self._constraints.allows(name, each)
+        ]
+
+    def _batches(self, data: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Layout, global batch and micro-batch of every prefix: whole micro-batches on every replica."""
+        rows, batches, micros = [], [], []
+        total, each_layout = 0, len(self._constraints.precisions) * len(RECOMPUTATIONS)
+        for batch in self._constraints.global_batches:
+            whole = np.flatnonzero(batch % data == 0)
+            each_replica, which = np.unique(batch // data[whole], return_inverse=True)
+            lists = [
+                [size for size in divisors(share) if self._constraints.allows("micro_batches", size)]
+                for share in each_replica.tolist()
+            ]
+            counts = np.array([len(each) for each in lists], dtype=np.int64)[which]
+            total += int(counts.sum()) * each_layout
+            if total > MOST_PREFIXES:
+                raise _too_many()
+            rows.append(np.repeat(whole, counts))
+            batches.append(np.full(int(counts.sum()), batch))
+            micros.append(np.array([size for each in which.tolist() for size in lists[each]], dtype=np.int64))
+        return (
+            np.concatenate(rows).astype(np.int64),
+            np.concatenate(batches).astype(np.int64),
+            np.concatenate(micros),
+        )
+
+    # --- completions
+
+    def _allowed(self, name: str, values: Sequence[int]) -> list[int]:
+        return [value for value in values if self._constraints.allows(name, value)]
+
+    def _switches(self) -> list[list[int]]:
+        """Sequence parallelism: where tensor parallelism does not divide the sequence, where it does, without any."""
+        either = self._allowed("sequence_parallel", (0, 1))
+        return [self._allowed("sequence_parallel", (0,)), either, either[:1]]
+
+    def _zero_stages(self) -> list[list[int]]:
+        """By what holds the model: one device's worth of it alone, replicas, replicas of a pipeline."""
+        every = self._allowed("zero_stages", ZERO_STAGES)
+        pipelined = self._allowed("zero_stages", PIPELINED_STAGES)
+        return [pipelined[:1], every, pipelined]
+
+    def _interleaves(self, stages: Sequence[int], layers: int) -> list[list[int]]:
+        """By number of stages, and whether it divides the number of micro-batches."""
+        found = []
+        for count in stages:
+            plain = self._allowed("interleave", (1,))
+            every = self._allowed("interleave", divisors(layers // max(count, 1))) if count > 1 else plain
+            found += [plain, every]
+        return found
+
+    def completed(self, prefixes: Ints) -> Configurations:
+        """All completions of some prefixes, one prefix after the other."""
+        sizes = self.sizes[prefixes]
+        origin = np.repeat(prefixes, sizes)
+        layout = origin % max(len(self.layouts), 1)
+        number = np.arange(len(origin)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        columns = {}
+        for name, choices in self.choices.items():
+            kinds = choices.kinds[layout]
+            number, place = np.divmod(number, choices.counts[kinds])
+            columns[name] = freeze(choices.values[kinds, place])
+        return self.prefixes.take(origin).replaced(**columns)
+
+    # --- what is not in it
+
+    def _exclusions(self) -> tuple[Exclusion, ...]:
+        """Listed values that no configuration has, and why."""
+        dimensions = self._dimensions
+        found: list[Exclusion] = []
+        heads, layers, tokens = int(dimensions.heads), int(dimensions.layers), int(dimensions.sequence)
+        rules = {
+            "tensor_parallel": f"must divide the {heads} attention heads, the hidden size and the devices",
+            "pipeline_parallel": f"must divide the {layers} layers and the devices",
+            "context_parallel": f"twice it must divide the {tokens} tokens of a sequence, and it the devices",
+            "expert_parallel": f"must divide the {int(dimensions.experts)} experts and the replicas",
+            "data_parallel": "must be what the other degrees leave of the devices, and divide the global batch",
+            "micro_batches": "must divide the samples of a replica",
+        }
+        for name, rule in rules.items():
+            listed = getattr(self._constraints, name)
+            if listed is not None:
+                column = getattr(self.layouts, "batch_per_worker" if name == "micro_batches" else name)
+                found += _unused(name, listed, set(np.unique(column).tolist()), rule)
+        used = set(np.unique(self.layouts.global_batch).tolist())
+        rule = "no allowed number of replicas divides it into allowed micro-batches"
+        found += _unused("global_batches", self._constraints.global_batches, used, rule)
+        if self._constraints.interleave is not None:
+            rule = f"times the pipeline stages must divide the {layers} layers, and the stages the micro-batches"
+            choices = self.choices["interleave"]
+            kinds = np.unique(choices.kinds).tolist()
+            used = {value for kind in kinds for value in choices.values[kind, : choices.counts[kind]].tolist()}
+            found += _unused("interleave", self._constraints.interleave, used, rule)
+        if not len(self.prefixes):
+            rule = "no product of allowed degrees is a number of devices with a batch that it divides"
+            found.append(Exclusion(constraint="space", message=rule))
+        return tuple(found)
+
+
+def _too_many() -> NodewiseError:
+    return NodewiseError(
+        Reason.LIMIT_EXCEEDED,
+        f"constraints: the space has more than {MOST_PREFIXES} layouts of degrees, batches and recomputation; list "
+        "fewer values, such as powers of two",
+        {"limit": "plan_layouts", "value": str(MOST_PREFIXES)},
+    )
+
+
+def _unused(name: str, listed: Sequence[int], used: set[int], rule: str) -> list[Exclusion]:
+    left = [value for value in listed if value not in used]
+    if not left:
+        return []
+    some = ", ".join(map(str, left[:SHOWN_VALUES])) + (", ..." if len(left) > SHOWN_VALUES else "")
+    return [Exclusion(constraint=name, message=f"{name} {some}: {rule}")]
+
+
+def divisors(number: int) -> list[int]:
+    """All divisors of a number from 1, in order."""
+    small = np.arange(1, math.isqrt(number) + 1)
+    small = small[number % small == 0]
+    return sorted({*small.tolist(), *(number // small).tolist()})

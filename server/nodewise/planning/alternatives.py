@@ -1,0 +1,146 @@
+"""The winner beside what differs from it in one dimension alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.planning import DIMENSIONS
+from nodewise.estimation.question import Answer
+from nodewise.planning.asked import AskedSpace, Values
+from nodewise.planning.planner import Planner
+from nodewise.planning.results import Alternative
+from nodewise.planning.words import NAMES, gib, percent, shown, values_of
+
+__all__ = ["LISTED", "alternatives_of"]
+
+LISTED: Final = {
+    "tensor_parallel": "tensor_parallel",
+    "pipeline_parallel": "pipeline_parallel",
+    "data_parallel": "data_parallel",
+    "context_parallel": "context_parallel",
+    "expert_parallel": "expert_parallel",
+    "micro_batches": "batch_per_worker",
+    "interleave": "interleave",
+    "recomputations": "recomputation",
+    "zero_stages": "zero_stage",
+    "sequence_parallel": "sequence_parallel",
+}
+"""Constraints that may list values, and the dimension that they list."""
+
+_FOLLOWS: Final[Mapping[str, frozenset[str]]] = {
+    "tensor_parallel": frozenset({"data_parallel", "sequence_parallel"}),
+    "pipeline_parallel": frozenset({"data_parallel", "interleave", "zero_stage"}),
+    "context_parallel": frozenset({"data_parallel", "interleave"}),
+    "batch_per_worker": frozenset({"data_parallel", "interleave"}),
+    "global_batch": frozenset({"data_parallel", "interleave"}),
+    "nodes": frozenset({"workers", "data_parallel"}),
+    "workers": frozenset({"data_parallel"}),
+    "device_index": frozenset({"workers", "data_parallel"}),
+}
+"""What changes with a dimension of itself: replicas as many as the devices hold, and switches that another degree
+allows or forbids; of these the best. Others: the replicas alone."""
+_REPLICAS: Final = frozenset({"data_parallel"})
+
+
+def alternatives_of(
+    planner: Planner, space: AskedSpace, winner: Configurations, values: Values
+) -> tuple[Alternative, ...]:
+    """For every dimension the best row that differs from the winner in it, if the space has one.
+
+    Data parallelism follows from the other degrees and is not changed alone.
+    """
+    found: list[tuple[str, Configurations, Values]] = []
+    for name in DIMENSIONS:
+        if name in _REPLICAS:
+            continue
+        best = _best(space, winner, name)
+        if best is not None:
+            found.append((name, *best))
+    fitting = [rows for _, rows, its in found if its.fits()[0]]
+    answer = planner.answered(Configurations.concatenated([winner, *fitting]), None)
+    alternatives = []
+    row = 0
+    for name, rows, its in found:
+        fits = bool(its.fits()[0])
+        row += fits
+        alternatives.append(_alternative(name, winner, values, rows, its, (answer, row) if fits else None))
+    return tuple(alternatives)
+
+
+def _best(space: AskedSpace, winner: Configurations, name: str) -> tuple[Configurations, Values] | None:
+    """Fitting rows first, then the least time per sample; of those that do not fit the least excess."""
+    prefixes = np.flatnonzero(_like(space.prefixes, winner, name, space.final))
+    if not len(prefixes):
+        return None
+    rows, values, _ = space.evaluated(prefixes)
+    left = np.flatnonzero(_like(rows, winner, name, frozenset(DIMENSIONS)))
+    left = left[values_of(rows, name)[left] != values_of(winner, name)[0]]
+    if not len(left):
+        return None
+    few, its = rows.take(left), values.take(left)
+    best = int(np.lexsort((its.step_s / few.global_batch, its.excess_bytes))[0])
+    chosen: Ints = np.array([best])
+    return few.take(chosen), its.take(chosen)
+
+
+def _like(rows: Configurations, winner: Configurations, name: str, columns: frozenset[str]) -> NDArray[np.bool_]:
+    """Rows that agree with the winner in every column but one and what follows from it."""
+    same = np.ones(len(rows), dtype=bool)
+    for column in DIMENSIONS:
+        if column in columns and column != name and column not in _FOLLOWS.get(name, _REPLICAS):
+            same &= values_of(rows, column) == values_of(winner, column)[0]
+    return same
+
+
+def _alternative(
+    name: str,
+    winner: Configurations,
+    values: Values,
+    rows: Configurations,
+    its: Values,
+    answered: tuple[Answer, int] | None,
+) -> Alternative:
+    ours, theirs = float(values.step_s[0]), float(its.step_s[0])
+    # Seconds of the winner's step in both, so that other batches compare.
+    factor = int(winner.global_batch[0]) / int(rows.global_batch[0])
+    change = theirs * factor / ours - 1.0
+    term, term_s = "", 0.0
+    if answered is not None:
+        term, term_s = _leading(*answered, factor, slower=change >= 0.0)
+    word, excess = NAMES[name], float(its.excess_bytes[0])
+    text = f"{word} {shown(rows, name, 0)} instead of {shown(winner, name, 0)} is {percent(abs(change))} "
+    text += "slower" if change >= 0.0 else "faster"
+    if term:
+        text += f": {term.replace('_', ' ')} {term_s:+.3g} s a step"
+    if excess > 0.0:
+        text += f", and {gib(excess)} too much on each device"
+    return Alternative(
+        dimension=name,
+        chosen=shown(winner, name, 0),
+        alternative=shown(rows, name, 0),
+        fits=excess <= 0.0,
+        step_s=theirs,
+        change=change,
+        term=term,
+        term_s=term_s,
+        excess_bytes=excess,
+        why=text,
+    )
+
+
+def _leading(answer: Answer, row: int, factor: float, *, slower: bool) -> tuple[str, float]:
+    """The part of the breakdown that changes most in the direction of the whole."""
+    differences = {
+        name: float(column[row]) * factor - float(column[0]) for name, column in answer.predictions.breakdown_s.items()
+    }
+    if not differences:
+        return "", 0.0
+    pick = max if slower else min
+    name = pick(differences, key=lambda each: differences[each])
+    return name, differences[name]

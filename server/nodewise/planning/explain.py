@@ -1,0 +1,183 @@
+"""Why the winner wins, which constraint binds, and what would change it: by looking, not by a formula.
+
+What binds and what would change the winner is found by searching again without that constraint, or with the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.objective import HighestThroughput, Knee, LeastCost, LeastTime, Objective
+from nodewise.domain.planning import Exclusion, PlanConstraints
+from nodewise.planning.alternatives import LISTED, alternatives_of
+from nodewise.planning.asked import AskedSpace, Values
+from nodewise.planning.planner import Planner
+from nodewise.planning.reasons import missing_memory
+from nodewise.planning.results import Explanation, Sensitivity
+from nodewise.planning.search import Found
+from nodewise.planning.words import NAMES, described, percent
+
+__all__ = ["explained"]
+
+UNLIMITED: Final = 1e9
+"""Times the memory of any device: no limit."""
+
+
+def explained(planner: Planner, space: AskedSpace, winner: Configurations, values: Values) -> Explanation:
+    """What there is to say of the winner, one row; cut short, and said so, when time is over."""
+    budget = planner.question.options.budget
+    binding: list[Exclusion] = []
+    sensitivities: list[Sensitivity] = []
+    alternatives = alternatives_of(planner, space, winner, values)
+    complete = True
+    for look in _Looks(planner, winner, values).all():
+        if budget is not None and budget.remaining_s() <= 0.0:
+            complete = False
+            break
+        seen = look()
+        if budget is not None and budget.remaining_s() <= 0.0:  # a search that was cut short shows nothing
+            complete = False
+            break
+        if isinstance(seen, Exclusion):
+            binding.append(seen)
+        elif isinstance(seen, Sensitivity):
+            sensitivities.append(seen)
+    return Explanation(
+        alternatives=alternatives, binding=tuple(binding), sensitivities=tuple(sensitivities), complete=complete
+    )
+
+
+_Look = Callable[[], "Exclusion | Sensitivity | None"]
+
+
+class _Looks:
+    """Searches beside the one that found the winner."""
+
+    def __init__(self, planner: Planner, winner: Configurations, values: Values) -> None:
+        self._planner, self._winner, self._values = planner, winner, values
+        self._objective, self._constraints = planner.question.objective, planner.constraints
+        if isinstance(self._objective.rule, Knee):
+            # At the knee's scale the fastest wins; whether the knee moves is another question.
+            self._objective = replace(self._objective, rule=HighestThroughput())
+            nodes = (int(winner.nodes[0]),)
+            pools = tuple(replace(pool, nodes=nodes) for pool in self._constraints.pools if nodes[0] in pool.nodes)
+            self._constraints = replace(self._constraints, pools=pools)
+
+    def all(self) -> Iterator[_Look]:
+        """What to look for, the most telling first."""
+        yield self._without_memory
+        yield self._without_limits
+        for name in LISTED:
+            if getattr(self._constraints, name) is not None:
+                yield lambda name=name: self._without_list(name)  # type: ignore[misc]
+        yield self._all_devices
+        yield self._one_micro_batch
+        yield lambda: self._with("link_x2", replace(self._constraints, link_factor=2.0))
+        yield lambda: self._with("memory_x2", replace(self._constraints, memory_factor=2.0))
+        yield lambda: self._with("one_more_node", self._grown(lambda most: most + 1))
+        yield lambda: self._with("nodes_x2", self._grown(lambda most: 2 * most))
+
+    def _searched(self, constraints: PlanConstraints | None = None, objective: Objective | None = None) -> Found:
+        return self._planner.searched(
+            constraints=constraints or self._constraints, objective=objective or self._objective
+        )
+
+    def _better(self, found: Found) -> bool:
+        """Whether another search found a better row, by the first key of the objective."""
+        if not len(found.winners):
+            return False
+        goal = self._planner.goal(self._objective)
+        ours, theirs = (
+            goal.keys(rows, values.step_s, values.memory_bytes, values.excess_bytes)[0, 0]
+            for rows, values in ((self._winner, self._values), (found.winners, found.values))
+        )
+        return bool(theirs < ours)
+
+    def _gain(self, found: Found) -> float:
+        """Time per sample of the winner over that of another row."""
+        ours = float(self._values.step_s[0]) / int(self._winner.global_batch[0])
+        theirs = float(found.values.step_s[0]) / int(found.winners.global_batch[0])
+        return ours / theirs
+
+    def _without_memory(self) -> Exclusion | None:
+        found = self._searched(replace(self._constraints, memory_factor=UNLIMITED, memory_headroom_bytes=0.0))
+        if not self._better(found):
+            return None
+        row = self._within_memory(found)
+        text, numbers = missing_memory(self._planner, found.winners, row)
+        message = f"memory binds: {described(found.winners, 0)} would be {self._faster(found)}, but {text}"
+        return Exclusion(constraint="memory", message=message, numbers={"speedup": self._gain(found), **numbers})
+
+    def _within_memory(self, found: Found) -> Values:
+        """A row's values with the memory that there really is."""
+        return self._planner.model.evaluate(found.winners, self._constraints)
+
+    def _without_limits(self) -> Exclusion | None:
+        rule = self._objective.rule
+        if isinstance(rule, LeastCost) and rule.deadline_s is not None:
+            name, free = "deadline_s", replace(self._objective, rule=LeastCost())
+        elif isinstance(rule, LeastTime) and rule.max_cost is not None:
+            name, free = "max_cost", replace(self._objective, rule=LeastTime(max_nodes=rule.max_nodes))
+        elif isinstance(rule, LeastTime) and rule.max_nodes is not None:
+            name, free = "max_nodes", replace(self._objective, rule=LeastTime())
+        else:
+            return None
+        found = self._searched(objective=free)
+        if not self._better(found):
+            return None
+        limit = next(
+            each
+            for each in self._planner.goal(self._objective).limits(found.winners, found.values.step_s)
+            if each.name == name
+        )
+        value = float(limit.values[0])
+        message = (
+            f"{name} binds: {described(found.winners, 0)} would be better, but needs {value:.4g} of {limit.most:.4g}"
+        )
+        return Exclusion(constraint=name, message=message, numbers={name: limit.most, "needed": value})
+
+    def _without_list(self, name: str) -> Exclusion | None:
+        found = self._searched(replace(self._constraints, **{name: None}))  # type: ignore[arg-type]  # each may be None
+        if not self._better(found):
+            return None
+        allowed = ", ".join(str(value) for value in getattr(self._constraints, name))
+        word = NAMES[LISTED[name]]
+        message = f"the list of {word} ({allowed}) binds: {described(found.winners, 0)} would be {self._faster(found)}"
+        return Exclusion(constraint=name, message=message, numbers={"speedup": self._gain(found)})
+
+    def _all_devices(self) -> Exclusion | None:
+        device = self._winner.devices[self._winner.device_index[0]]
+        most = max((max(pool.nodes) for pool in self._constraints.pools if pool.device == device), default=0)
+        if int(self._winner.nodes[0]) < most:
+            return None
+        message = f"devices bind: all {most} nodes of {device} are used"
+        return Exclusion(constraint="nodes", message=message, numbers={"nodes": float(most)})
+
+    def _one_micro_batch(self) -> Exclusion | None:
+        replicas, batch = int(self._winner.data_parallel[0]), int(self._winner.global_batch[0])
+        if replicas < 1 or replicas * int(self._winner.batch_per_worker[0]) < batch:
+            return None
+        message = f"the batch binds: {replicas} replicas take all of its {batch} samples in one micro-batch each"
+        return Exclusion(constraint="global_batches", message=message, numbers={"global_batch": float(batch)})
+
+    def _grown(self, more: Callable[[int], int]) -> PlanConstraints:
+        pools = tuple(
+            replace(pool, nodes=tuple(sorted({*pool.nodes, more(max(pool.nodes))}))) for pool in self._constraints.pools
+        )
+        return replace(self._constraints, pools=pools)
+
+    def _with(self, change: str, constraints: PlanConstraints) -> Sensitivity:
+        found = self._searched(constraints)
+        if not len(found.winners):
+            return Sensitivity(change=change, best="nothing is feasible", speedup=0.0)
+        step_s = float(found.values.step_s[0])
+        numbers = {"step_s": step_s, "samples_per_s": int(found.winners.global_batch[0]) / step_s}
+        best = described(found.winners, 0)
+        return Sensitivity(change=change, best=best, speedup=self._gain(found), numbers=numbers)
+
+    def _faster(self, found: Found) -> str:
+        gain = self._gain(found) - 1.0
+        return f"{percent(gain)} faster" if gain > 0.0 else "better by the objective"

@@ -1,0 +1,140 @@
+"""The Pareto frontier of time, devices and memory, kept while rows arrive.
+
+A row is dominated where another needs no more of all three and less of one. Rows that need the same are one point; the
+canonical order of configurations decides which of them stands for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.configurations import Configurations
+from nodewise.planning.order import canonical
+
+__all__ = ["Frontier", "Points"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """Time (anything that grows with it), devices and memory of some rows."""
+
+    time: Floats
+    devices: Ints
+    memory: Floats
+
+    def take(self, rows: Ints) -> Points:
+        """Some rows."""
+        return Points(self.time[rows], self.devices[rows], self.memory[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Staircase:
+    """Least time within so much memory: ``time[i]`` from ``memory[i]`` on."""
+
+    memory: Floats
+    time: Floats
+
+    def least(self, memory: Floats, *, below: bool = False) -> Floats:
+        """Least time of what needs at most so much memory, or less than it; infinite where nothing does."""
+        place = np.searchsorted(self.memory, memory, side="left" if below else "right") - 1
+        return np.where(place >= 0, self.time[place], np.inf) if len(self.memory) else np.full(len(memory), np.inf)
+
+
+class Frontier:
+    """The rows that no other dominates, so far."""
+
+    def __init__(self) -> None:
+        self.rows = Configurations.of(0)
+        self.points = Points(np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0))
+        self._own: dict[int, _Staircase] = {}
+        self._fewer: dict[int, _Staircase] = {}
+        self._counts: Ints = np.zeros(0, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def dominated(self, points: Points) -> NDArray[np.bool_]:
+        """Points than which a row of the frontier is better; of a lower bound: so is it than all that is above it."""
+        found = np.zeros(len(points.time), dtype=bool)
+        if not len(self):
+            return found
+        for count in np.unique(points.devices).tolist():
+            rows = np.flatnonzero(points.devices == count)
+            time, memory = points.time[rows], points.memory[rows]
+            worse = np.zeros(len(rows), dtype=bool)
+            fewer = self._stairs_of_fewer(count)
+            if fewer is not None:
+                worse |= fewer.least(memory) <= time
+            own = self._own.get(count)
+            if own is not None:
+                worse |= (own.least(memory, below=True) <= time) | (own.least(memory) < time)
+            found[rows] = worse
+        return found
+
+    def _stairs_of_fewer(self, count: int) -> _Staircase | None:
+        """Of all rows on fewer devices."""
+        place = int(np.searchsorted(self._counts, count))
+        return self._fewer[int(self._counts[place - 1])] if place else None
+
+    def offer(self, rows: Configurations, points: Points, allowed: NDArray[np.bool_]) -> None:
+        """Take what no row dominates, of the rows that are allowed."""
+        kept = np.flatnonzero(allowed)
+        kept = kept[~self.dominated(points.take(kept))]
+        if not len(kept):
+            return
+        kept = kept[_undominated(points.take(kept))]
+        joined = Configurations.concatenated([self.rows, rows.take(kept)]) if len(self) else rows.take(kept)
+        new = points.take(kept)
+        old = self.points
+        together = Points(
+            np.concatenate((old.time, new.time)),
+            np.concatenate((old.devices, new.devices)),
+            np.concatenate((old.memory, new.memory)),
+        )
+        left = _undominated(together)
+        joined, together = joined.take(left), together.take(left)
+        order = np.lexsort((*reversed(canonical(joined)), together.memory, together.time, together.devices))
+        together = together.take(order)
+        same = (np.diff(together.time) == 0.0) & (np.diff(together.devices) == 0) & (np.diff(together.memory) == 0.0)
+        first = np.concatenate(([True], ~same))
+        self.rows, self.points = joined.take(order[first]), together.take(np.flatnonzero(first))
+        self._build()
+
+    def _build(self) -> None:
+        self._own, self._fewer = {}, {}
+        self._counts = np.unique(self.points.devices)
+        for count in self._counts.tolist():
+            self._own[count] = _stairs(self.points, self.points.devices == count)
+            self._fewer[count] = _stairs(self.points, self.points.devices <= count)
+
+
+def _stairs(points: Points, rows: NDArray[np.bool_]) -> _Staircase:
+    memory, time = points.memory[rows], points.time[rows]
+    order = np.lexsort((time, memory))
+    return _Staircase(memory[order], np.minimum.accumulate(time[order]))
+
+
+def _undominated(points: Points) -> Ints:
+    """Rows that no other of the same set dominates; all of those that are equal."""
+    kept = []
+    rows = np.arange(len(points.time))
+    fewer: _Staircase | None = None
+    for count in np.unique(points.devices).tolist():
+        own = rows[points.devices == count]
+        time, memory = points.time[own], points.memory[own]
+        order = np.lexsort((time, memory))
+        own, time, memory = own[order], time[order], memory[order]
+        stairs = _Staircase(memory, np.minimum.accumulate(time))
+        worse = (stairs.least(memory, below=True) <= time) | (stairs.least(memory) < time)
+        if fewer is not None:
+            worse |= fewer.least(memory) <= time
+        kept.append(own[~worse])
+        chosen = np.concatenate(kept)
+        every = np.zeros(len(rows), dtype=bool)
+        every[chosen] = True
+        fewer = _stairs(points, every)
+    return np.concatenate(kept) if kept else rows

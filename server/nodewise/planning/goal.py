@@ -1,0 +1,139 @@
+"""Goals: what a search minimises and the limits it keeps, as columns that grow with the step time.
+
+For a fixed number of devices and samples every key and every limit is monotone in the step time and in the memory, in
+floating point too: each is a chain of monotone operations. So a lower bound of the step time gives a lower bound of
+every key. The operations are those of ``estimation.objectives``, in their order: what is within a limit here is within
+it there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import invalid_field
+from nodewise.domain.objective import FewestDevices, Knee, LeastCost, LeastTime, Objective
+from nodewise.domain.planning import PlanConstraints
+from nodewise.domain.workload import Workload
+from nodewise.estimation.objectives import work_of
+
+__all__ = ["KEYS", "Goal", "Limit", "goal_of"]
+
+KEYS: Final = 3
+"""Keys of a row, compared in their order; the canonical order of configurations decides what is left."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limit:
+    """Values of some rows and the most that they may be."""
+
+    name: str
+    values: Floats
+    most: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Goal:
+    """An objective over the configurations of a space.
+
+    Attributes
+    ----------
+    objective : Objective
+        As asked.
+    work_samples : float or None
+        Work left, where it is known.
+    price_per_node_s : mapping of device to float, or None
+        Prices.
+    by_excess : bool
+        Least missing memory instead of the objective: what comes closest to fitting.
+    """
+
+    objective: Objective
+    work_samples: float | None
+    price_per_node_s: dict[str, float] | None
+    by_excess: bool = False
+
+    @property
+    def by_scale(self) -> bool:
+        """Whether the best of each scale is wanted, not the best of all."""
+        return isinstance(self.objective.rule, Knee) and not self.by_excess
+
+    def keys(self, rows: Configurations, step_s: Floats, memory_bytes: Floats, excess_bytes: Floats) -> Floats:
+        """What is minimised, of shape (KEYS, rows)."""
+        workers = rows.workers.astype(np.float64)
+        slowness = -_rate(rows, step_s)
+        if self.by_excess:
+            return np.stack((excess_bytes, workers, slowness))
+        rule = self.objective.rule
+        if isinstance(rule, FewestDevices):
+            return np.stack((workers, slowness, memory_bytes))
+        if isinstance(rule, LeastCost):
+            return np.stack((self._cost(rows, step_s), workers, memory_bytes))
+        return np.stack((slowness, workers, memory_bytes))
+
+    def limits(self, rows: Configurations, step_s: Floats) -> list[Limit]:
+        """What must not be exceeded."""
+        rule = self.objective.rule
+        found: list[Limit] = []
+        if self.by_excess:
+            return found
+        if isinstance(rule, LeastTime) and rule.max_nodes is not None:
+            found.append(Limit("max_nodes", rows.nodes_held().astype(np.float64), rule.max_nodes))
+        if isinstance(rule, LeastTime) and rule.max_cost is not None:
+            found.append(Limit("max_cost", self._cost(rows, step_s), rule.max_cost))
+        if isinstance(rule, LeastCost | FewestDevices) and rule.deadline_s is not None:
+            found.append(Limit("deadline_s", self._finish_s(rows, step_s), rule.deadline_s))
+        return found
+
+    def _finish_s(self, rows: Configurations, step_s: Floats) -> Floats:
+        assert self.work_samples is not None  # goal_of refuses limits without work
+        return self.work_samples / _rate(rows, step_s)
+
+    def _cost(self, rows: Configurations, step_s: Floats) -> Floats:
+        assert self.price_per_node_s is not None  # goal_of refuses costs without prices
+        per_device = np.array([self.price_per_node_s.get(name, 0.0) for name in rows.devices])
+        cost: Floats = self._finish_s(rows, step_s) * per_device[rows.device_index] * rows.nodes_held()
+        return cost
+
+    def scales(self, prefixes: Configurations) -> Ints:
+        """The column whose values are compared by the knee: nodes, or workers where all have the same nodes."""
+        varied = len(prefixes) < 2 or bool((prefixes.nodes != prefixes.nodes[0]).any())
+        return prefixes.nodes if varied else prefixes.workers
+
+
+def _rate(rows: Configurations, step_s: Floats) -> Floats:
+    """Samples per second."""
+    return (1.0 / step_s) * rows.global_batch
+
+
+def goal_of(objective: Objective, workload: Workload, constraints: PlanConstraints) -> Goal:
+    """What an objective asks of a space.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD when the rule needs work, a data set's size or prices that were not given, or a confidence.
+    """
+    if objective.confidence is not None:
+        text = "must be 0: a search compares points; the predictions of what it finds have their intervals"
+        raise invalid_field("objective.confidence", text)
+    work = work_of(objective, workload, known=True)
+    rule = objective.rule
+    priced = isinstance(rule, LeastCost) or (isinstance(rule, LeastTime) and rule.max_cost is not None)
+    prices = None
+    if objective.prices is not None:
+        given = objective.prices.per_node_hour
+        for device in {pool.device for pool in constraints.pools}:
+            if device not in given and "" not in given:
+                text = f"no price for device {device!r}; add it, or one with an empty device_name"
+                raise invalid_field("objective.prices", text)
+        prices = {pool.device: given.get(pool.device, given.get("", 0.0)) / 3600.0 for pool in constraints.pools}
+    if priced and prices is None:
+        raise invalid_field("objective.prices", "must be given: the rule compares costs")
+    if priced and work is None:
+        raise invalid_field("objective.work", "must be given: the rule compares costs")
+    return Goal(objective=objective, work_samples=work, price_per_node_s=prices)

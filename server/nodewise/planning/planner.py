@@ -1,0 +1,145 @@
+"""From a question to a model that plans: which estimator, which model, which searches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nodewise.domain.configurations import Configurations, SyncMode
+from nodewise.domain.errors import NodewiseError, Reason, Refusal, invalid_field
+from nodewise.domain.objective import Objective
+from nodewise.domain.planning import PlanConstraints
+from nodewise.estimation.assessing import assessed, joint_refusal
+from nodewise.estimation.engine import Engine
+from nodewise.estimation.question import AUTO, Answer, Basis, Question
+from nodewise.planning.asked import AskedModel, AskedSpace
+from nodewise.planning.goal import Goal, goal_of
+from nodewise.planning.results import PlanQuestion
+from nodewise.planning.search import Found, How, searched
+from nodewise.plugin import PlanningModel
+
+__all__ = ["CAPABILITY", "Planner", "planner_of"]
+
+CAPABILITY = "plan"
+"""What an estimator whose models plan lists among its capabilities."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Planner:
+    """A model that plans, and the question that it plans for."""
+
+    engine: Engine
+    question: PlanQuestion
+    constraints: PlanConstraints
+    model: AskedModel
+    basis: Basis
+
+    def goal(self, objective: Objective | None = None) -> Goal:
+        """The question's objective, or another, over its constraints."""
+        return goal_of(objective or self.question.objective, self.question.profile.workload, self.constraints)
+
+    def space(self, constraints: PlanConstraints | None = None) -> AskedSpace:
+        """The space within the question's constraints, or others."""
+        return self.model.space(constraints or self.constraints)
+
+    def searched(
+        self, *, constraints: PlanConstraints | None = None, objective: Objective | None = None, by_excess: bool = False
+    ) -> Found:
+        """A search beside the question's own, for the best alone."""
+        goal = replace(self.goal(objective), by_excess=by_excess)
+        return searched(self.space(constraints), goal, How(frontier=False, budget=self.question.options.budget))
+
+    def answered(self, rows: Configurations, objective: Objective | None) -> Answer:
+        """Dense predictions, by the way of every other question."""
+        question = self.question
+        return self.engine.answer(
+            Question(
+                profile=question.profile,
+                configurations=rows,
+                estimator=self.model.name,
+                objective=objective,
+                options=question.options,
+                coverage=question.coverage,
+                freshness=question.freshness,
+            )
+        )
+
+
+def planner_of(engine: Engine, question: PlanQuestion) -> Planner:
+    """The model that answers a question.
+
+    Raises
+    ------
+    NodewiseError
+        ESTIMATOR_NOT_FOUND; INVALID_FIELD for an estimator that does not plan; why none can answer; what a fit raises.
+    """
+    constraints = _linked(question)
+    pool = constraints.pools[0]
+    # One device that holds everything is a configuration of every model.
+    probe = Configurations.of(
+        1,
+        nodes=1,
+        workers=1,
+        device=pool.device,
+        sync_mode=SyncMode.ALLREDUCE,
+        global_batch=constraints.global_batches[0],
+        link_bytes_per_s=pool.link_bytes_per_s,
+    )
+    asked = Question(
+        profile=question.profile,
+        configurations=probe,
+        estimator=question.estimator,
+        options=question.options,
+        freshness=question.freshness,
+    )
+    resolved = engine.resolve(question.profile, probe)
+    name = _chosen(engine, question, resolved)
+    fitted = engine.fitted(replace(asked, estimator=name), resolved)
+    if not isinstance(fitted.model, PlanningModel):
+        raise _no_planner(engine, name)
+    model = AskedModel(engine.estimator(name), fitted.model)
+    return Planner(engine=engine, question=question, constraints=constraints, model=model, basis=fitted.basis)
+
+
+def _linked(question: PlanQuestion) -> PlanConstraints:
+    """The constraints with the job's own link where a pool does not state one, as questions are resolved."""
+    own = question.profile.network.link_bytes_per_s or 0.0
+    pools = tuple(
+        replace(pool, link_bytes_per_s=own) if pool.link_bytes_per_s == 0.0 else pool
+        for pool in question.constraints.pools
+    )
+    return replace(question.constraints, pools=pools)
+
+
+def _chosen(engine: Engine, question: PlanQuestion, probe: Configurations) -> str:
+    """The estimator named; else the planning one that rests on most, by its own account."""
+    names = [question.estimator]
+    if question.estimator == AUTO:
+        names = sorted(n for n, each in engine.registry.estimators.items() if CAPABILITY in each.record.capabilities)
+        if not names:
+            raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, "no estimator that plans is loaded", {"estimator": AUTO})
+    elif CAPABILITY not in engine.estimator(question.estimator).record.capabilities:
+        raise _no_planner(engine, question.estimator)
+    able: list[tuple[float, str]] = []
+    refusals: list[tuple[str, Refusal]] = []
+    failures: list[NodewiseError] = []
+    for name in names:
+        try:
+            found = assessed(engine.estimator(name), question.profile, probe, question.options, engine.catalogue)
+        except NodewiseError as error:
+            failures.append(error)
+            continue
+        if found.refusal is None:
+            able.append((-found.strength, name))
+        else:
+            refusals.append((name, found.refusal))
+    if able:
+        return min(able)[1]
+    if refusals:
+        raise NodewiseError.refused(joint_refusal(refusals))
+    raise failures[0]
+
+
+def _no_planner(engine: Engine, name: str) -> NodewiseError:
+    able = sorted(n for n, each in engine.registry.estimators.items() if CAPABILITY in each.record.capabilities)
+    listed = ", ".join(able) or "none is loaded"
+    return invalid_field("options.estimator", f"must be an estimator that plans ({listed}), found {name!r}")

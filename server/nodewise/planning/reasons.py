@@ -1,0 +1,127 @@
+"""Why configurations are rejected: by constraint, with the numbers of what comes closest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.objective import HighestThroughput, LeastCost
+from nodewise.domain.planning import Exclusion
+from nodewise.planning.asked import AskedSpace, Values
+from nodewise.planning.goal import Goal
+from nodewise.planning.planner import Planner
+from nodewise.planning.search import Found
+from nodewise.planning.words import described, gib
+
+__all__ = ["largest_term", "missing_memory", "rejections_of"]
+
+_FREE: Final = {"max_nodes": "nodes", "max_cost": "cost", "deadline_s": "seconds to finish"}
+
+
+def rejections_of(planner: Planner, space: AskedSpace, found: Found) -> tuple[Exclusion, ...]:
+    """What the constraints allow and cannot be, and what was looked at and cannot be used.
+
+    Where nothing is feasible, also what comes closest, by how much it misses.
+    """
+    rejections = list(space.exclusions)
+    if not space.total:
+        text = "no configuration is left within the constraints"
+        return (*rejections, Exclusion(constraint="space", message=text))
+    nothing = not len(found.winners) and found.complete
+    unfit = found.over.get("memory", 0)
+    if nothing and not found.over:
+        # Bounds alone cut everything: those that cannot fit, and those that cannot keep a limit.
+        unfit = int(space.sizes[~space.bounds.fits()].sum())
+    if unfit or (nothing and not space.bounds.fits().any()):
+        rejections.append(_unfit(planner, unfit, closest=nothing))
+    if nothing:
+        rejections.extend(_over_limits(planner, found))
+    else:
+        for name in _FREE:
+            if found.over.get(name):
+                text = f"{found.over[name]} configurations looked at exceed {name}"
+                rejections.append(Exclusion(constraint=name, message=text, count=found.over[name]))
+    return tuple(rejections)
+
+
+def _unfit(planner: Planner, count: int, *, closest: bool) -> Exclusion:
+    if not closest:
+        return Exclusion(
+            constraint="memory", message=f"{count} configurations looked at do not fit into memory", count=count
+        )
+    nearest = planner.searched(by_excess=True)
+    if not len(nearest.winners):
+        return Exclusion(constraint="memory", message="nothing fits into memory", count=count)
+    if nearest.values.excess_bytes[0] <= 0.0:
+        text = "configurations that fit into memory exist, but none that keeps every limit"
+        return Exclusion(constraint="memory", message=text, count=count)
+    text, numbers = missing_memory(planner, nearest.winners, nearest.values)
+    text = f"nothing fits into memory; the closest, {described(nearest.winners, 0)}, {text}"
+    return Exclusion(constraint="memory", message=text, count=count, numbers=numbers)
+
+
+def missing_memory(planner: Planner, row: Configurations, values: Values) -> tuple[str, Mapping[str, float]]:
+    """How much memory one row misses, and which term is the largest."""
+    needed, there = float(values.memory_bytes[0]), float(values.capacity_bytes[0])
+    missing = needed - there
+    name, amount = largest_term(planner, row)
+    text = f"needs {gib(needed)} on each device, {gib(missing)} more than the {gib(there)} that there are"
+    numbers = {"memory_bytes": needed, "memory_capacity_bytes": there, "excess_memory_bytes": missing}
+    if name:
+        text += f"; the largest part is {name.removesuffix('_bytes').replace('_', ' ')} with {gib(amount)}"
+        numbers[name] = amount
+    return text, numbers
+
+
+def largest_term(planner: Planner, row: Configurations) -> tuple[str, float]:
+    """The largest part of the memory of one row; "" = the model names none."""
+    terms = {name: float(column[0]) for name, column in planner.model.memory_terms(row).items()}
+    if not terms:
+        return "", 0.0
+    name = max(terms, key=lambda each: terms[each])
+    return name, terms[name]
+
+
+def _over_limits(planner: Planner, found: Found) -> list[Exclusion]:
+    """Which limit of the objective nothing keeps, and what comes closest to it."""
+    objective = planner.question.objective
+    rule = objective.rule
+    if getattr(rule, "deadline_s", None) is not None:
+        free = replace(objective, rule=HighestThroughput())
+        name, what = "deadline_s", "the fastest"
+    elif getattr(rule, "max_cost", None) is not None:
+        free = replace(objective, rule=LeastCost())
+        name, what = "max_cost", "the cheapest"
+    elif getattr(rule, "max_nodes", None) is not None:
+        least = int(planner.space().prefixes.nodes.min(initial=0))
+        text = f"nothing that fits keeps max_nodes = {rule.max_nodes}; the fewest in the space are {least}"  # type: ignore[union-attr]
+        return [Exclusion(constraint="max_nodes", message=text, count=found.over.get("max_nodes", 0))]
+    else:
+        return []
+    nearest = planner.searched(objective=free)
+    if not len(nearest.winners):
+        return []
+    limit = _limit(planner.goal(), nearest.winners, nearest.values, name)
+    if limit is None:
+        return []
+    value, most = limit
+    text = f"nothing keeps {name} = {most:.4g}; {what}, {described(nearest.winners, 0)}, needs {value:.4g}"
+    return [
+        Exclusion(
+            constraint=name,
+            message=text,
+            count=found.over.get(name, 0),
+            numbers={name: most, name.removeprefix("max_").replace("deadline_s", "finish_s"): value},
+        )
+    ]
+
+
+def _limit(goal: Goal, rows: Configurations, values: Values, name: str) -> tuple[float, float] | None:
+    for limit in goal.limits(rows, values.step_s):
+        if limit.name == name:
+            return float(np.asarray(limit.values)[0]), limit.most
+    return None

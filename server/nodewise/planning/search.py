@@ -1,0 +1,311 @@
+"""Best-first search over the prefixes of a space, exact: it finds what evaluating every configuration would find.
+
+Prefixes are visited in the order of their lower bounds, a chunk of completions at a time. A prefix is left out where no
+completion of it can matter: it cannot fit into memory, cannot keep a limit, or cannot beat what is found already; and,
+where the frontier is wanted, a row of the frontier is better than its bounds in time, devices and memory. Comparisons
+are of what the model computes, strict where a tie could decide, and ties are broken by the rows alone. So neither the
+order, nor the size of chunks, nor pruning changes the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.budget import Budget
+from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.configurations import Configurations
+from nodewise.planning.asked import AskedSpace, Values
+from nodewise.planning.frontier import Frontier, Points
+from nodewise.planning.goal import KEYS, Goal
+from nodewise.planning.order import first
+
+__all__ = ["Found", "How", "Progress", "searched"]
+
+FIRST_ROWS: Final = 4096
+CHUNK_ROWS: Final = 32768
+"""Completions evaluated at a time: at first few, for a good row to prune with; then as many as a core's cache takes."""
+
+
+FIRST_PREFIXES: Final = 512
+"""Prefixes visited for the best before the order is the frontier's: its corners prune more than its one end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """How to search.
+
+    Attributes
+    ----------
+    frontier : bool
+        Whether to keep the frontier of time, devices and memory besides the best.
+    prune : bool
+        False = evaluate every configuration, in the order of the space.
+    chunk_rows : int
+        Most completions at a time, unless one prefix has more.
+    budget : Budget or None
+        Time left; when it is over, the best so far is the answer.
+    """
+
+    frontier: bool = True
+    prune: bool = True
+    chunk_rows: int = CHUNK_ROWS
+    budget: Budget | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Progress:
+    """How far a search is; ``best`` is one row, or none."""
+
+    space: int
+    evaluated: int
+    pruned: int
+    feasible: int
+    best: Configurations
+    best_step_s: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Found:
+    """What a search found.
+
+    Attributes
+    ----------
+    winners, values : Configurations, Values
+        The best; by scale one of each, the smallest scale first. Empty = none is feasible.
+    frontier : Frontier or None
+        Of everything that fits into memory.
+    space, evaluated, feasible : int
+        Configurations in all, looked at, and of these: within memory and limits.
+    over : mapping of limit to int
+        Configurations looked at that do not fit (``memory``), or exceed a limit of the objective.
+    complete : bool
+        False = time was over before everything was looked at or left out for a reason.
+    """
+
+    winners: Configurations
+    values: Values
+    frontier: Frontier | None
+    space: int
+    evaluated: int
+    feasible: int
+    over: dict[str, int]
+    complete: bool
+
+    @property
+    def pruned(self) -> int:
+        """Configurations that need not be looked at."""
+        return self.space - self.evaluated if self.complete else 0
+
+
+@dataclass(slots=True, eq=False)
+class _Best:
+    """The best rows so far, one of each scale, with their keys."""
+
+    keys: Floats
+    """(KEYS, scales), infinite where there is none."""
+    rows: dict[int, tuple[Configurations, Values]] = field(default_factory=dict)
+
+    def worse(self, keys: Floats, scales: Ints) -> NDArray[np.bool_]:
+        """Rows that are strictly worse than the best of their scale. Of bounds: so is all that is above them."""
+        found = np.zeros(len(scales), dtype=bool)
+        equal = np.ones(len(scales), dtype=bool)
+        for number in range(KEYS):
+            best = self.keys[number][scales]
+            found |= equal & (keys[number] > best)
+            equal &= keys[number] == best
+        return found
+
+    def offer(
+        self, rows: Configurations, values: Values, keys: Floats, scales: Ints, allowed: NDArray[np.bool_]
+    ) -> None:
+        """Take what is better, of the rows that are allowed."""
+        promising = np.flatnonzero(allowed & ~self.worse(keys, scales))
+        for scale in np.unique(scales[promising]).tolist():
+            own = promising[scales[promising] == scale]
+            chosen = own[first(rows.take(own), keys[:, own])]
+            row, its_keys = rows.take(np.array([chosen])), keys[:, chosen]
+            known = self.rows.get(scale)
+            if known is not None and (its_keys == self.keys[:, scale]).all():
+                both = Configurations.concatenated([known[0], row])
+                if first(both, np.stack((its_keys, its_keys), axis=1)) == 0:
+                    continue
+            self.rows[scale] = (row, values.take(np.array([chosen])))
+            self.keys[:, scale] = its_keys
+
+
+def searched(space: AskedSpace, goal: Goal, how: How, progress: Callable[[Progress], None] | None = None) -> Found:
+    """Search a space.
+
+    Parameters
+    ----------
+    progress : callable or None
+        Told after every chunk; what it raises ends the search.
+
+    Raises
+    ------
+    NodewiseError
+        What the model raises; ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
+    """
+    search = _Search(space, goal, how)
+    complete = True
+    for prefixes in search.chunks():
+        if how.budget is not None and search.evaluated and how.budget.remaining_s() <= 0.0:
+            complete = False
+            break
+        search.look_at(prefixes)
+        if progress is not None:
+            progress(search.progress())
+    return search.found(complete=complete)
+
+
+class _Search:
+    """The state of a search."""
+
+    def __init__(self, space: AskedSpace, goal: Goal, how: How) -> None:
+        self._space, self._goal, self._how = space, goal, how
+        self.evaluated = self.skipped = self.feasible = 0
+        self._over: dict[str, int] = {}
+        prefixes, bounds = space.prefixes, space.bounds
+        scales, self._scales = np.zeros(1, dtype=np.int64), np.zeros(len(prefixes), dtype=np.int64)
+        if goal.by_scale:
+            scales, self._scales = np.unique(goal.scales(prefixes), return_inverse=True)
+        self._best = _Best(np.full((KEYS, len(scales)), np.inf))
+        self._frontier = Frontier() if how.frontier else None
+        # Whatever is negative infinity, NaN or refused was refused before: keys of bounds are bounds of keys.
+        self._keys = goal.keys(prefixes, bounds.step_s, bounds.memory_bytes, bounds.excess_bytes)
+        self._hopeless = np.zeros(len(prefixes), dtype=bool)
+        for limit in goal.limits(prefixes, bounds.step_s):
+            self._hopeless |= limit.values > limit.most
+        self._unfit = np.zeros(len(prefixes), dtype=bool) if goal.by_excess else ~bounds.fits()
+        self._points = _points(prefixes, bounds)
+        self._order = np.arange(len(prefixes))
+        if how.prune:
+            kept = np.flatnonzero(~self._unfit & ~self._hopeless if self._frontier is None else ~self._unfit)
+            self._order = self._ordered(kept)
+            self.skipped = space.total - int(space.sizes[kept].sum())
+
+    def _ordered(self, prefixes: Ints) -> Ints:
+        """The most promising first: for the best by its first key, then for the frontier by the product of bounds."""
+        order = prefixes[np.argsort(self._keys[0][prefixes], kind="stable")]
+        if self._frontier is None:
+            return order
+        rest = order[FIRST_PREFIXES:]
+        points = self._points.take(rest)
+        product = points.time * points.devices * np.maximum(points.memory, 1.0)
+        return np.concatenate((order[:FIRST_PREFIXES], rest[np.argsort(product, kind="stable")]))
+
+    def chunks(self) -> Iterator[Ints]:
+        """Prefixes to look at, as many as make a chunk; what is found meanwhile cuts what comes later."""
+        most = min(FIRST_ROWS, self._how.chunk_rows)
+        waiting: list[Ints] = []
+        rows = at = 0
+        while at < len(self._order):
+            block = self._order[at : at + most]
+            at += len(block)
+            useful = block[self._useful(block)] if self._how.prune else block
+            self.skipped += int(self._space.sizes[block].sum() - self._space.sizes[useful].sum())
+            while len(useful):
+                up_to = np.cumsum(self._space.sizes[useful])
+                count = max(int(np.searchsorted(up_to, most - rows, side="right")), 0 if rows else 1)
+                if count:
+                    waiting.append(useful[:count])
+                    rows += int(up_to[count - 1])
+                useful = useful[count:]
+                if len(useful) or rows >= most:
+                    yield np.concatenate(waiting)
+                    waiting, rows = [], 0
+                    most = min(2 * most, self._how.chunk_rows)
+                    if self._how.prune and len(useful):
+                        left = useful[self._useful(useful)]
+                        self.skipped += int(self._space.sizes[useful].sum() - self._space.sizes[left].sum())
+                        useful = left
+        if rows:
+            yield np.concatenate(waiting)
+
+    def _useful(self, prefixes: Ints) -> NDArray[np.bool_]:
+        """Prefixes of which a completion may matter."""
+        fits = ~self._unfit[prefixes]
+        useful = fits & ~self._hopeless[prefixes]
+        left = np.flatnonzero(useful)
+        if len(left):
+            few = prefixes[left]
+            useful[left] = ~self._best.worse(self._keys[:, few], self._scales[few])
+        if self._frontier is not None:
+            others = np.flatnonzero(fits & ~useful)
+            if len(others):
+                useful[others] = ~self._frontier.dominated(self._points.take(prefixes[others]))
+        return useful
+
+    def look_at(self, prefixes: Ints) -> None:
+        """Evaluate all completions of some prefixes."""
+        rows, values, origin = self._space.evaluated(prefixes)
+        self.evaluated += len(rows)
+        if not len(rows):
+            return
+        allowed = np.ones(len(rows), dtype=bool)
+        if not self._goal.by_excess:
+            allowed = values.fits()
+            self._count("memory", ~allowed)
+        fits = allowed
+        for limit in self._goal.limits(rows, values.step_s):
+            over = allowed & (limit.values > limit.most)
+            self._count(limit.name, over)
+            allowed = allowed & ~over
+        self.feasible += int(np.count_nonzero(allowed))
+        keys = self._goal.keys(rows, values.step_s, values.memory_bytes, values.excess_bytes)
+        self._best.offer(rows, values, keys, self._scales[origin], allowed)
+        if self._frontier is not None:
+            self._frontier.offer(rows, _points(rows, values), fits)
+
+    def _count(self, name: str, rows: NDArray[np.bool_]) -> None:
+        count = int(np.count_nonzero(rows))
+        if count:
+            self._over[name] = self._over.get(name, 0) + count
+
+    def _winners(self) -> tuple[Configurations, Values]:
+        known = [self._best.rows[scale] for scale in sorted(self._best.rows)]
+        if not known:
+            return Configurations.of(0), Values(np.zeros(0), np.zeros(0), np.zeros(0))
+        rows = Configurations.concatenated([row for row, _ in known])
+        columns = (
+            np.concatenate([getattr(values, name) for _, values in known])
+            for name in ("step_s", "memory_bytes", "capacity_bytes")
+        )
+        return rows, Values(*columns)
+
+    def progress(self) -> Progress:
+        """How far it is. Of several scales the fastest row stands for the best."""
+        winners, values = self._winners()
+        fastest = np.array([int((values.step_s / winners.global_batch).argmin())] if len(winners) else [], dtype=int)
+        return Progress(
+            space=self._space.total,
+            evaluated=self.evaluated,
+            pruned=self.skipped,
+            feasible=self.feasible,
+            best=winners.take(fastest),
+            best_step_s=values.step_s[fastest],
+        )
+
+    def found(self, *, complete: bool) -> Found:
+        """What was found."""
+        winners, values = self._winners()
+        return Found(
+            winners=winners,
+            values=values,
+            frontier=self._frontier,
+            space=self._space.total,
+            evaluated=self.evaluated,
+            feasible=self.feasible,
+            over=self._over,
+            complete=complete,
+        )
+
+
+def _points(rows: Configurations, values: Values) -> Points:
+    """Time is that of a sample, so that steps of different batches compare."""
+    return Points(values.step_s / rows.global_batch, rows.workers, values.memory_bytes)

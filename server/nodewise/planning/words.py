@@ -1,0 +1,87 @@
+"""Configurations of a space in words."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.configurations import Configurations, Recomputation
+
+__all__ = ["NAMES", "described", "gib", "percent", "shown", "values_of"]
+
+NAMES: Final = {
+    "device_index": "device",
+    "nodes": "nodes",
+    "workers": "devices",
+    "global_batch": "global batch",
+    "tensor_parallel": "tensor parallel",
+    "pipeline_parallel": "pipeline parallel",
+    "context_parallel": "context parallel",
+    "expert_parallel": "expert parallel",
+    "data_parallel": "data parallel",
+    "batch_per_worker": "micro-batch",
+    "interleave": "interleave",
+    "recomputation": "recomputation",
+    "sequence_parallel": "sequence parallel",
+    "zero_stage": "ZeRO stage",
+    "precision_index": "precision",
+}
+"""Dimensions as people call them."""
+
+_SHORT: Final = (
+    ("tensor_parallel", "tensor"),
+    ("pipeline_parallel", "pipeline"),
+    ("context_parallel", "context"),
+    ("expert_parallel", "expert"),
+    ("data_parallel", "data"),
+)
+
+
+def values_of(rows: Configurations, name: str) -> NDArray[Any]:
+    """A dimension's column, names instead of numbers where it has a dictionary: comparable between any rows."""
+    if name == "device_index":
+        return np.array(rows.devices, dtype=object)[rows.device_index]
+    if name == "precision_index":
+        return np.array(rows.precisions, dtype=object)[rows.precision_index]
+    column: NDArray[Any] = getattr(rows, name)
+    return column
+
+
+def shown(rows: Configurations, name: str, row: int) -> str:
+    """One value for people."""
+    value = values_of(rows, name)[row]
+    if name == "recomputation":
+        return Recomputation(int(value)).name.lower()
+    if name == "sequence_parallel":
+        return "on" if value else "off"
+    if name == "precision_index" and not value:
+        return "the job's own"
+    return str(value)
+
+
+def described(rows: Configurations, row: int) -> str:
+    """A configuration in one line."""
+    degrees = [f"{word} {getattr(rows, name)[row]}" for name, word in _SHORT if getattr(rows, name)[row] > 1]
+    parts = [" x ".join(degrees) or "one device", f"micro-batch {rows.batch_per_worker[row]}"]
+    if rows.interleave[row] > 1:
+        parts.append(f"{rows.interleave[row]} chunks a stage")
+    parts.append(f"recomputation {shown(rows, 'recomputation', row)}")
+    if rows.sequence_parallel[row]:
+        parts.append("sequence parallel")
+    if rows.zero_stage[row]:
+        parts.append(f"ZeRO {rows.zero_stage[row]}")
+    device = shown(rows, "device_index", row)
+    return f"{', '.join(parts)} on {rows.nodes[row]} nodes with {rows.workers[row]} {device}"
+
+
+def gib(amount_bytes: float) -> str:
+    """Bytes for people."""
+    amount = amount_bytes / 2**30
+    return f"{amount:.3g} GiB" if amount < 100.0 else f"{amount:.0f} GiB"
+
+
+def percent(share: float) -> str:
+    """A share for people."""
+    return f"{100 * share:.3g} %"
