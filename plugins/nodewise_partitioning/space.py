@@ -28,13 +28,14 @@ from nodewise.plugin import (
     Reason,
     Recomputation,
     SyncMode,
+    Violation,
     as_floats,
     as_ints,
     freeze,
 )
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["FINAL", "PartitionSpace", "divisors"]
+__all__ = ["FINAL", "PartitionSpace", "divisors", "unused"]
 
 FINAL: Final = frozenset(
     {
@@ -52,6 +53,8 @@ FINAL: Final = frozenset(
         "accumulation",
         "precision_index",
         "recomputation",
+        "sync_mode",
+        "parameter_servers",
     }
 )
 RECOMPUTATIONS: Final = (int(Recomputation.NONE), int(Recomputation.SELECTIVE), int(Recomputation.FULL))
@@ -116,6 +119,9 @@ class PartitionSpace:
         assumed_link_bytes_per_s: float,
         bounds: Callable[[PartitionSpace], Mapping[str, Floats]],
     ) -> None:
+        if not constraints.global_batches:
+            text = "must hold at least one value: partitions of one model are compared at one batch of all replicas"
+            raise NodewiseError.invalid([Violation("constraints.global_batch_samples", text)])
         self._dimensions = dimensions
         self._constraints = constraints
         layers, tokens = int(dimensions.layers), int(dimensions.sequence)
@@ -182,7 +188,11 @@ class PartitionSpace:
         dimensions = self._dimensions
         found = [np.zeros((8, 0), dtype=np.int64)]
         experts = int(dimensions.experts) or 1
-        for nodes in pool.nodes:
+        synchronous = self._constraints.allows("sync_modes", SyncMode.ALLREDUCE)
+        most = self._constraints.max_nodes
+        for nodes in pool.nodes if synchronous else ():
+            if most is not None and nodes > most:
+                continue
             workers = nodes * pool.workers_per_node
             tensor = self._dividing("tensor_parallel", workers, int(dimensions.heads))
             tensor = [each for each in tensor if dimensions.hidden % each == 0]
@@ -293,16 +303,20 @@ class PartitionSpace:
             listed = getattr(self._constraints, name)
             if listed is not None:
                 column = getattr(self.layouts, "batch_per_worker" if name == "micro_batches" else name)
-                found += _unused(name, listed, set(np.unique(column).tolist()), rule)
+                found += unused(name, listed, set(np.unique(column).tolist()), rule)
         used = set(np.unique(self.layouts.global_batch).tolist())
         rule = "no allowed number of replicas divides it into allowed micro-batches"
-        found += _unused("global_batches", self._constraints.global_batches, used, rule)
+        found += unused("global_batches", self._constraints.global_batches, used, rule)
         if self._constraints.interleave is not None:
             rule = f"times the pipeline stages must divide the {layers} layers, and the stages the micro-batches"
             choices = self.choices["interleave"]
             kinds = np.unique(choices.kinds).tolist()
             used = {value for kind in kinds for value in choices.values[kind, : choices.counts[kind]].tolist()}
-            found += _unused("interleave", self._constraints.interleave, used, rule)
+            found += unused("interleave", self._constraints.interleave, used, rule)
+        rule = "partitions of transformers exchange by all-reduce, without servers"
+        others = [SyncMode(mode).name for mode in self._constraints.sync_modes or () if mode != SyncMode.ALLREDUCE]
+        found += unused("sync_modes", others, set(), rule)
+        found += unused("parameter_servers", self._constraints.parameter_servers or (), set(), rule)
         if not len(self.prefixes):
             rule = "no product of allowed degrees is a number of devices with a batch that it divides"
             found.append(Exclusion(constraint="space", message=rule))
@@ -318,7 +332,8 @@ def _too_many() -> NodewiseError:
     )
 
 
-def _unused(name: str, listed: Sequence[int], used: set[int], rule: str) -> list[Exclusion]:
+def unused(name: str, listed: Sequence[int] | Sequence[str], used: set[int], rule: str) -> list[Exclusion]:
+    """What to say of listed values that no configuration has."""
     left = [value for value in listed if value not in used]
     if not left:
         return []

@@ -33,7 +33,7 @@ from nodewise.domain.configurations import (
     WorkerGroup,
     WorkerGroups,
 )
-from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation
 from nodewise.domain.planning import DIMENSIONS, Exclusion, PlanConstraints, PlanPool
 from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions, RowRefusal, RowStatus
 from nodewise.domain.profile import UNKNOWN, Observations, PhaseTimings, Profile, TraceReference
@@ -119,6 +119,7 @@ __all__ = [
     "TraceReaderRecord",
     "TraceReference",
     "Transformer",
+    "Violation",
     "WarmingEstimator",
     "WorkerGroup",
     "WorkerGroups",

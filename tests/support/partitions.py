@@ -7,7 +7,7 @@ from typing import Any
 
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.profile import Profile
-from nodewise.domain.workload import Network, Transformer, Workload
+from nodewise.domain.workload import Layer, Network, Transformer, Workload
 from nodewise.estimation.registry import Loaded, load_registry
 from nodewise.planning.asked import AskedModel
 from nodewise.plugin import Catalogue, EstimatorRecord, Model
@@ -38,6 +38,14 @@ def transformer(**changes: int) -> Transformer:
         "vocabulary_size": 51_200,
     }
     return Transformer(**{**plain, **changes})
+
+
+def layered_model(layers: tuple[Layer, ...], **network: Any) -> AskedModel:
+    """A model of a layered network's facts alone, as a search asks it."""
+    loaded = partitioning()
+    profile = Profile(digest="d", workload=Workload(layers=layers), network=Network(**network))
+    model: Any = loaded.record.estimator.fit(profile, PlainContext(load_catalogue()))
+    return AskedModel(loaded, model)
 
 
 def partition_model(

@@ -83,7 +83,18 @@ class TableModel:
     )
     final = property(
         lambda self: self.wrong.get(
-            "final", frozenset({"nodes", "workers", "device_index", "global_batch", "tensor_parallel"})
+            "final",
+            frozenset(
+                {
+                    "nodes",
+                    "workers",
+                    "device_index",
+                    "global_batch",
+                    "tensor_parallel",
+                    "sync_mode",
+                    "parameter_servers",
+                }
+            ),
         )
     )
     exclusions: tuple[Exclusion, ...] = ()

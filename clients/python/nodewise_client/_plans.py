@@ -8,7 +8,16 @@ from typing import Any, Final
 
 from nodewise_client._columns import frozen
 from nodewise_client._configurations import Configurations, columns_of, configurations_from_wire
-from nodewise_client._enums import RECOMPUTATIONS, Recomputation, RecomputationWord, to_number, to_word
+from nodewise_client._enums import (
+    RECOMPUTATIONS,
+    SYNC_MODES,
+    Recomputation,
+    RecomputationWord,
+    SyncMode,
+    SyncModeWord,
+    to_number,
+    to_word,
+)
 from nodewise_client._evidence import ProfileContent, source_to_wire
 from nodewise_client._objectives import Objective, Rule, objective_to_wire
 from nodewise_client._predictions import Basis, Prediction, Recommendation, basis_from_wire, recommendation_of, rows_of
@@ -38,8 +47,9 @@ class PlanConstraints:
     """What may be chosen. A value, or several; nothing = every valid one."""
 
     pools: Iterable[PlanPool]
-    global_batch: int | Iterable[int]
-    """Samples of one step over all replicas."""
+    global_batch: int | Iterable[int] = ()
+    """Samples of one step over all replicas (asynchronous: of one mini-batch from each); nothing = every replica takes
+    one of `micro_batch`."""
     micro_batch: int | Iterable[int] = ()
     tensor_parallel: int | Iterable[int] = ()
     pipeline_parallel: int | Iterable[int] = ()
@@ -54,10 +64,16 @@ class PlanConstraints:
     """Number formats; nothing = the job's own."""
     memory_headroom_bytes: float = 0.0
     """Memory of each device that must stay free."""
+    parameter_servers: int | Iterable[int] = ()
+    """Servers of configurations that have some; nothing = as many as `max_nodes` leaves."""
+    sync: SyncMode | SyncModeWord | Iterable[SyncMode | SyncModeWord] = ()
+    """How replicas exchange: async, sync, allreduce."""
+    max_nodes: int = 0
+    """Most nodes of a configuration, those of parameter servers included; 0 = no limit."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            if each.name != "memory_headroom_bytes":
+            if each.name not in ("memory_headroom_bytes", "max_nodes"):
                 object.__setattr__(self, each.name, frozen(getattr(self, each.name)))
 
 
@@ -238,6 +254,7 @@ COUNTS: Final = {
     "context_parallel": "context_parallel_degrees",
     "expert_parallel": "expert_parallel_degrees",
     "interleave": "interleave_degrees",
+    "parameter_servers": "parameter_servers",
 }
 """Sets of counts: attribute here -> field there."""
 
@@ -260,6 +277,8 @@ def constraints_from_wire(message: plan_service_pb2.PlanConstraints) -> PlanCons
         sequence_parallel=message.sequence_parallel,
         precision=message.precisions,
         memory_headroom_bytes=message.memory_headroom_bytes,
+        sync=[word for word in (to_word(SYNC_MODES, each) for each in message.sync_modes) if word],
+        max_nodes=message.max_nodes,
         **counts,
     )
 
@@ -291,6 +310,8 @@ def _constraints(given: PlanConstraints) -> plan_service_pb2.PlanConstraints:
         sequence_parallel=given.sequence_parallel,  # type: ignore[arg-type]  # as above
         precisions=given.precision,
         memory_headroom_bytes=given.memory_headroom_bytes,
+        sync_modes=[to_number(SYNC_MODES, word) for word in given.sync],
+        max_nodes=given.max_nodes,
     )
     for name, wire in COUNTS.items():
         getattr(message, wire).values.extend(getattr(given, name))

@@ -13,6 +13,7 @@ mix, so that a full-duplex link carries them beside each other: c = 1, and 2 whe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -106,12 +107,20 @@ def synchronous(
     replicas, servers : (rows,) whole numbers of at least 1.
     compute_cv : coefficient of variation of a replica's ``batch_s``, of a gamma law.
     """
-    slowest = expected_maximum_gamma(batch_s, compute_cv, replicas)
+    counts, index = np.unique(replicas, return_inverse=True)
+    ratios = np.array([_slowest_ratio(compute_cv, count) for count in counts.tolist()])
+    slowest = batch_s * ratios[index.reshape(np.shape(replicas))]
     return Synchronous(
         compute_s=batch_s,
         exchange_s=np.maximum(exchange.machine_s(), exchange.round_s(replicas, servers)),
         barrier_s=np.maximum(slowest - batch_s, 0.0),
     )
+
+
+@lru_cache(maxsize=4096)
+def _slowest_ratio(cv: float, replicas: float) -> float:
+    """Mean of the slowest over the mean, one count at a time: so that it does not depend on the rows beside."""
+    return float(expected_maximum_gamma(1.0, cv, replicas))
 
 
 def asynchronous(batch_s: Floats, replicas: Floats, servers: Floats, exchange: Servers) -> Asynchronous:

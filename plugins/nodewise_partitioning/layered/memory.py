@@ -19,12 +19,12 @@ def optimizer_states(optimizer: str | None) -> float:
     return OPTIMIZER_STATES.get((optimizer or "").casefold(), UNKNOWN_OPTIMIZER_STATES)
 
 
-def machine_bytes(parameter_bytes: Floats, activation_bytes: Floats, samples_in_flight: int) -> float:
-    """Of the machine of a replica that holds most: weights and their local updates; activations and errors of samples.
+def machine_bytes(parameter_bytes: Floats, activation_bytes: Floats, samples_in_flight: int) -> Floats:
+    """(W,) of each machine of a replica: weights and their local updates; activations and errors of samples.
 
     The optimizer's own values are with the parameter servers.
     """
-    return float((2.0 * parameter_bytes + samples_in_flight * 2.0 * activation_bytes).max())
+    return 2.0 * parameter_bytes + samples_in_flight * 2.0 * activation_bytes
 
 
 def device_bytes(parameter_bytes: float, activation_bytes_per_sample: float, batch: Floats, states: float) -> Floats:

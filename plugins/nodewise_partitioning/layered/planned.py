@@ -14,7 +14,7 @@ from nodewise_partitioning.layered.costs import LayerCosts
 from nodewise_partitioning.layered.devices import Device
 from nodewise_partitioning.layered.memory import machine_bytes
 from nodewise_partitioning.layered.replica import Layout, Rate, Replica, rate_of, replica_of
-from nodewise_partitioning.layered.shapes import fastest_shapes
+from nodewise_partitioning.layered.shapes import Latencies, fastest_shapes
 from nodewise_partitioning.layered.splits import min_max_split
 
 __all__ = ["Planned", "planned"]
@@ -30,8 +30,8 @@ class Planned:
         Samples that go through a layer together.
     threads : int
         Threads per machine whose samples fit its memory.
-    memory_bytes : float
-        Of the machine that holds most, with these threads.
+    memory_bytes, held_parameter_bytes : float
+        Of the machine that holds most, with these threads; of it parameters and their updates.
     rate : Rate
         In units of ``together`` samples.
     """
@@ -41,6 +41,7 @@ class Planned:
     together: int
     threads: int
     memory_bytes: float
+    held_parameter_bytes: float
     rate: Rate
 
     def batch_s(self, batch: int, *, lower: bool = False) -> float:
@@ -58,28 +59,31 @@ class Planned:
 
 
 def planned(
-    costs: LayerCosts, device: Device, *, batch: int, width: int, stages: int, message_s: float, bytes_per_s: float
+    work: LayerCosts,
+    latencies: Latencies,
+    device: Device,
+    *,
+    batch: int,
+    width: int,
+    stages: int,
+    message_s: float,
+    bytes_per_s: float,
 ) -> Planned:
     """The better of two layouts: parts by least latency, and every layer in as many parts as a stage has machines.
 
     Layers go to stages by the smallest largest stage. The faster layout that fits the memory is taken; where none fits,
     the one that needs least.
+
+    Parameters
+    ----------
+    work : what goes through a layer together on this device.
+    latencies : of that work, on one thread; of at least ``width`` parts.
     """
-    work = device.work(costs, batch)
     machine = device.machine
     stage = min_max_split(work.flops.tolist(), stages)
-    shapes = {(width,) * len(costs)}
+    shapes = {(width,) * len(work)}
     if width > 1:
-        shapes.add(
-            fastest_shapes(
-                work,
-                stage,
-                range(1, width + 1),
-                thread_flops_per_s=machine.thread_flops_per_s,
-                message_s=message_s,
-                bytes_per_s=bytes_per_s,
-            )
-        )
+        shapes.add(fastest_shapes(latencies, stage, range(1, width + 1)))
     found = []
     for parts in sorted(shapes):
         layout = Layout(parts, stage, width, stages)
@@ -94,7 +98,7 @@ def planned(
                 replica=replica,
                 together=device.together(batch),
                 threads=threads,
-                memory_bytes=machine_bytes(replica.parameter_bytes, replica.activation_bytes, threads),
+                **_held(replica, threads),
                 rate=rate,
             )
         )
@@ -102,6 +106,16 @@ def planned(
     if not fitting:
         return min(found, key=lambda each: each.memory_bytes)
     return max(fitting, key=lambda each: each.rate.samples_per_s)
+
+
+def _held(replica: Replica, threads: int) -> dict[str, float]:
+    """Memory of the machine that holds most."""
+    memory = machine_bytes(replica.parameter_bytes, replica.activation_bytes, threads)
+    most = int(memory.argmax())
+    return {
+        "memory_bytes": float(memory[most]),
+        "held_parameter_bytes": float(machine_bytes(replica.parameter_bytes, replica.activation_bytes, 0)[most]),
+    }
 
 
 def _threads(replica: Replica, device: Device, batch: int) -> int:

@@ -10,37 +10,55 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nodewise.plugin import Floats
 from nodewise_partitioning.layered.costs import LayerCosts
-from nodewise_partitioning.layered.traffic import exchange_of
+from nodewise_partitioning.layered.traffic import exchange_seconds
 
-__all__ = ["fastest_shapes", "layer_latency_s"]
-
-
-def layer_latency_s(
-    costs: LayerCosts,
-    layer: int,
-    before: int,
-    parts: int,
-    *,
-    thread_flops_per_s: float,
-    message_s: float,
-    bytes_per_s: float,
-    together: bool = True,
-) -> float:
-    """What a layer of ``parts`` parts adds to a sample's latency after one of ``before`` parts."""
-    seconds = exchange_of(costs, layer, before, parts, together=together).seconds(message_s, bytes_per_s)
-    return float(costs.flops[layer]) / (thread_flops_per_s * parts) + 2.0 * seconds
+__all__ = ["Latencies", "fastest_shapes"]
 
 
-def fastest_shapes(
-    costs: LayerCosts,
-    stage: Sequence[int],
-    choices: Sequence[int],
-    *,
-    thread_flops_per_s: float,
-    message_s: float,
-    bytes_per_s: float,
-) -> tuple[int, ...]:
+class Latencies:
+    """What each layer adds to a sample's latency, by its parts and those of the layer before; each computed once.
+
+    Parameters
+    ----------
+    most : int
+        Most parts of a layer.
+    thread_flops_per_s, message_s, bytes_per_s : float
+        One thread; seconds per message besides its bytes; rate of a machine's link per direction.
+    """
+
+    def __init__(
+        self, costs: LayerCosts, most: int, *, thread_flops_per_s: float, message_s: float, bytes_per_s: float
+    ) -> None:
+        self.costs = costs
+        self.most = most
+        self._thread_flops_per_s = thread_flops_per_s
+        self._message_s, self._bytes_per_s = message_s, bytes_per_s
+        self._known: dict[tuple[int, bool], Floats] = {}
+
+    def of(self, layer: int, *, together: bool) -> Floats:
+        """(most, most) seconds, by parts of the layer before and of the layer, less one each.
+
+        ``together``: part i of both is on one machine.
+        """
+        known = self._known.get((layer, together))
+        if known is None:
+            sends_s = exchange_seconds(
+                self.costs,
+                layer,
+                self.most,
+                together=together,
+                message_s=self._message_s,
+                bytes_per_s=self._bytes_per_s,
+            )
+            computes_s = self.costs.flops[layer] / (self._thread_flops_per_s * np.arange(1, self.most + 1))
+            # Errors go the same ways back.
+            known = self._known[layer, together] = computes_s + 2.0 * sends_s
+        return known
+
+
+def fastest_shapes(latencies: Latencies, stage: Sequence[int], choices: Sequence[int]) -> tuple[int, ...]:
     """The numbers of parts of least latency, one per layer; of equal ones those that split the later layers less.
 
     Parameters
@@ -48,26 +66,11 @@ def fastest_shapes(
     stage : (L,) stage of the pipeline of each layer.
     choices : numbers of parts that any layer may have, ascending.
     """
-
-    def latency_s(layer: int, before: int, parts: int, *, together: bool) -> float:
-        return layer_latency_s(
-            costs,
-            layer,
-            before,
-            parts,
-            thread_flops_per_s=thread_flops_per_s,
-            message_s=message_s,
-            bytes_per_s=bytes_per_s,
-            together=together,
-        )
-
-    best = np.array([latency_s(0, 1, parts, together=True) for parts in choices])
+    chosen_from = np.asarray(choices) - 1
+    best = latencies.of(0, together=True)[0, chosen_from]
     came_from: list[list[int]] = []
-    for layer in range(1, len(costs)):
-        together = stage[layer] == stage[layer - 1]
-        step = np.array(
-            [[latency_s(layer, before, parts, together=together) for parts in choices] for before in choices]
-        )
+    for layer in range(1, len(latencies.costs)):
+        step = latencies.of(layer, together=stage[layer] == stage[layer - 1])[np.ix_(chosen_from, chosen_from)]
         total = best[:, np.newaxis] + step
         came_from.append(total.argmin(axis=0).tolist())
         best = total.min(axis=0)

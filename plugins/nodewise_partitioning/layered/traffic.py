@@ -14,7 +14,7 @@ import numpy as np
 from nodewise.plugin import Floats, freeze
 from nodewise_partitioning.layered.costs import LayerCosts
 
-__all__ = ["Exchange", "exchange_of"]
+__all__ = ["Exchange", "exchange_of", "exchange_seconds"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -70,6 +70,32 @@ def exchange_of(costs: LayerCosts, layer: int, before: int, parts: int, *, toget
         among_bytes=float(costs.activation_bytes[layer]) * (parts - 1) / parts if among else 0.0,
         among_messages=float(parts - 1) if among else 0.0,
     )
+
+
+def exchange_seconds(
+    costs: LayerCosts, layer: int, most: int, *, together: bool, message_s: float, bytes_per_s: float
+) -> Floats:
+    """(most, most) ``Exchange.seconds`` for each number of parts of the layer before, and of the layer."""
+    parts = np.arange(1, most + 1)
+    if costs.strips[layer]:
+        return np.array(
+            [
+                [
+                    exchange_of(costs, layer, before, count, together=together).seconds(message_s, bytes_per_s)
+                    for count in parts.tolist()
+                ]
+                for before in parts.tolist()
+            ]
+        )
+    before, after = parts[:, np.newaxis], parts[np.newaxis, :]
+    # Every part reads of every part of the layer before alike; of the one on its own machine nothing is sent.
+    received = before - (together & (after <= before))
+    sent = after - (together & (before <= after))
+    each_s = message_s + costs.input_bytes[layer] / before / bytes_per_s
+    seconds = np.maximum(received, sent) * each_s * (costs.input_bytes[layer] > 0.0)
+    if costs.recurrent[layer]:
+        seconds = seconds + (after - 1) * (message_s + costs.activation_bytes[layer] / after / bytes_per_s)
+    return np.asarray(seconds)
 
 
 @lru_cache(maxsize=4096)

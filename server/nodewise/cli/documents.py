@@ -75,7 +75,8 @@ def read_schedule_request(path: Path) -> schedule_service_pb2.ScheduleRequest:
 def read_plan_request(path: Path) -> plan_service_pb2.PlanRequest:
     """A request: protobuf's JSON of `nodewise.v1.PlanRequest`.
 
-    Its profile may also be ``{"table": FILE, "job": NAME}``, as in a schedule's request.
+    Its profile may also be ``{"table": FILE, "job": NAME}``, and an inline workload may name a model's files, as in a
+    schedule's request.
 
     Raises
     ------
@@ -86,6 +87,8 @@ def read_plan_request(path: Path) -> plan_service_pb2.PlanRequest:
     profile = document.get("profile")
     if isinstance(profile, dict) and "table" in profile:
         document["profile"] = {"inline": _from_table(path, "profile", profile, {})}
+    elif isinstance(profile, dict) and isinstance(profile.get("inline"), dict):
+        profile["inline"] = _with_files(path, profile["inline"])
     return _parsed(path, document, plan_service_pb2.PlanRequest())
 
 

@@ -31,6 +31,8 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "sequence_parallel": False,
     "zero_stage": 0,
     "precision": "",
+    "sync": None,
+    "parameter_servers": 0,
 }
 """What a configuration says, and what the columns that an answer leaves out hold."""
 

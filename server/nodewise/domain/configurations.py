@@ -333,6 +333,13 @@ class Configurations:
         """
         return self.nodes + np.maximum(self.parameter_servers, 0)
 
+    def devices_held(self) -> Ints:
+        """Devices that a row occupies: one for each worker, and as much again for each parameter server.
+
+        What fewest devices goes by: a server that costs nothing would always be worth having.
+        """
+        return self.workers + np.maximum(self.parameter_servers, 0)
+
 
 _NAMES: Final = tuple(field.name for field in fields(Configurations))
 _ARRAYS: Final = tuple(name for name in _NAMES if name not in ("devices", "precisions", "placement", "worker_groups"))

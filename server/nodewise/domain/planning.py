@@ -26,6 +26,8 @@ DIMENSIONS: Final = (
     "sequence_parallel",
     "zero_stage",
     "precision_index",
+    "sync_mode",
+    "parameter_servers",
 )
 """Columns of Configurations that tell the configurations of a space apart, in their canonical order: the last tie of a
 search is broken by the smaller value of the first of them that differs; devices and precisions count by the
@@ -63,7 +65,8 @@ class PlanConstraints:
     pools : tuple of PlanPool
         Devices; a configuration uses one pool.
     global_batches : tuple of int
-        Samples of one step, all replicas together.
+        Samples of one step, all replicas together (asynchronous: of one mini-batch from each); empty = every replica
+        takes one of ``micro_batches``, which is not None then.
     tensor_parallel ... interleave : tuple of int or None
         Degrees.
     micro_batches : tuple of int or None
@@ -72,6 +75,12 @@ class PlanConstraints:
         Values of :class:`Recomputation`; 0 to 3; 0 and 1.
     precisions : tuple of str
         Number formats; ``""`` = the job's own.
+    parameter_servers : tuple of int or None
+        Servers of configurations that have some; None = as many as ``max_nodes`` leaves.
+    sync_modes : tuple of int or None
+        Values of :class:`SyncMode`: ASYNC, SYNC, ALLREDUCE.
+    max_nodes : int or None
+        Most nodes of a configuration, those of parameter servers included.
     memory_headroom_bytes : float
         Memory of each device that must stay free.
     memory_factor, link_factor : float
@@ -91,6 +100,9 @@ class PlanConstraints:
     zero_stages: tuple[int, ...] | None = None
     sequence_parallel: tuple[int, ...] | None = None
     precisions: tuple[str, ...] = ("",)
+    parameter_servers: tuple[int, ...] | None = None
+    sync_modes: tuple[int, ...] | None = None
+    max_nodes: int | None = None
     memory_headroom_bytes: float = 0.0
     memory_factor: float = 1.0
     link_factor: float = 1.0

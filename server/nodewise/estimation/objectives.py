@@ -46,11 +46,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Rows:
-    """The answered rows of a question, as the rules compare them. ``held``: nodes with those of parameter servers."""
+    """The answered rows of a question, as the rules compare them.
+
+    ``held``: nodes with those of parameter servers; ``devices``: workers, and as many again as there are servers.
+    """
 
     nodes: Ints
     held: Ints
     workers: Ints
+    devices: Ints
     scale: Ints
     scale_name: str
     rate: Floats
@@ -105,6 +109,7 @@ def judged(
         nodes=nodes,
         held=configurations.nodes_held()[index],
         workers=configurations.workers[index],
+        devices=configurations.devices_held()[index],
         scale=nodes if varied else configurations.workers[index],
         scale_name="nodes" if varied else "workers",
         rate=rate[index],
@@ -283,12 +288,18 @@ def _fewest_devices(rows: _Rows, deadline_s: float) -> _Choice:
     in_time = np.flatnonzero(rows.finish_s <= deadline_s)
     if not len(in_time):
         fastest = int(rows.finish_s.argmin())
-        took = f"the fastest takes {rows.finish_s[fastest]:.4g} s on {rows.workers[fastest]} devices"
+        took = f"the fastest takes {rows.finish_s[fastest]:.4g} s on {_devices(rows, fastest)}"
         return None, "", f"no row finishes within {deadline_s:.4g} s: {took}", {}
-    best = int(in_time[np.lexsort((rows.nodes[in_time], rows.finish_s[in_time], rows.workers[in_time]))[0]])
+    best = int(in_time[np.lexsort((rows.nodes[in_time], rows.finish_s[in_time], rows.devices[in_time]))[0]])
     numbers = {_rate_key(rows): float(rows.rate[best]), "finish_s": float(rows.finish_s[best])}
-    why = f"{rows.workers[best]} devices, done in {rows.finish_s[best]:.4g} s, are the fewest within {deadline_s:.4g} s"
+    why = f"{_devices(rows, best)}, done in {rows.finish_s[best]:.4g} s, are the fewest within {deadline_s:.4g} s"
     return best, "fewest_devices", why, numbers
+
+
+def _devices(rows: _Rows, row: int) -> str:
+    servers = int(rows.devices[row] - rows.workers[row])
+    beside = f" and {servers} parameter server{'s' if servers > 1 else ''}" if servers else ""
+    return f"{rows.workers[row]} devices{beside}"
 
 
 def _first(key: Floats, nodes: Ints) -> int:

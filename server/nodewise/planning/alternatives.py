@@ -30,6 +30,8 @@ LISTED: Final = {
     "recomputations": "recomputation",
     "zero_stages": "zero_stage",
     "sequence_parallel": "sequence_parallel",
+    "sync_modes": "sync_mode",
+    "parameter_servers": "parameter_servers",
 }
 """Constraints that may list values, and the dimension that they list."""
 
@@ -42,6 +44,7 @@ _FOLLOWS: Final[Mapping[str, frozenset[str]]] = {
     "nodes": frozenset({"workers", "data_parallel"}),
     "workers": frozenset({"data_parallel"}),
     "device_index": frozenset({"workers", "data_parallel"}),
+    "sync_mode": frozenset({"parameter_servers", "tensor_parallel", "pipeline_parallel", "data_parallel"}),
 }
 """What changes with a dimension of itself: replicas as many as the devices hold, and switches that another degree
 allows or forbids; of these the best. Others: the replicas alone."""
@@ -56,10 +59,12 @@ def alternatives_of(
     Data parallelism follows from the other degrees and is not changed alone.
     """
     found: list[tuple[str, Configurations, Values]] = []
+    # Where each replica takes a batch of its own, that of all follows from how many there are.
+    follows = _REPLICAS if planner.constraints.global_batches else frozenset({"global_batch"})
     for name in DIMENSIONS:
-        if name in _REPLICAS:
+        if name in _REPLICAS | follows:
             continue
-        best = _best(space, winner, name)
+        best = _best(space, winner, name, follows | _FOLLOWS.get(name, _REPLICAS))
         if best is not None:
             found.append((name, *best))
     fitting = [rows for _, rows, its in found if its.fits()[0]]
@@ -73,13 +78,15 @@ def alternatives_of(
     return tuple(alternatives)
 
 
-def _best(space: AskedSpace, winner: Configurations, name: str) -> tuple[Configurations, Values] | None:
+def _best(
+    space: AskedSpace, winner: Configurations, name: str, follows: frozenset[str]
+) -> tuple[Configurations, Values] | None:
     """Fitting rows first, then the least time per sample; of those that do not fit the least excess."""
-    prefixes = np.flatnonzero(_like(space.prefixes, winner, name, space.final))
+    prefixes = np.flatnonzero(_like(space.prefixes, winner, space.final - follows - {name}))
     if not len(prefixes):
         return None
     rows, values, _ = space.evaluated(prefixes)
-    left = np.flatnonzero(_like(rows, winner, name, frozenset(DIMENSIONS)))
+    left = np.flatnonzero(_like(rows, winner, frozenset(DIMENSIONS) - follows - {name}))
     left = left[values_of(rows, name)[left] != values_of(winner, name)[0]]
     if not len(left):
         return None
@@ -89,11 +96,11 @@ def _best(space: AskedSpace, winner: Configurations, name: str) -> tuple[Configu
     return few.take(chosen), its.take(chosen)
 
 
-def _like(rows: Configurations, winner: Configurations, name: str, columns: frozenset[str]) -> NDArray[np.bool_]:
-    """Rows that agree with the winner in every column but one and what follows from it."""
+def _like(rows: Configurations, winner: Configurations, columns: frozenset[str]) -> NDArray[np.bool_]:
+    """Rows that agree with the winner in some columns."""
     same = np.ones(len(rows), dtype=bool)
     for column in DIMENSIONS:
-        if column in columns and column != name and column not in _FOLLOWS.get(name, _REPLICAS):
+        if column in columns:
             same &= values_of(rows, column) == values_of(winner, column)[0]
     return same
 

@@ -20,7 +20,7 @@ from nodewise.plugin import EstimatorRecord, PlanningModel, PlanSpace
 __all__ = ["COLUMNS", "AskedModel", "AskedSpace", "Values"]
 
 COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes")
-REQUIRED: Final = frozenset({"nodes", "workers", "device_index", "global_batch"})
+REQUIRED: Final = frozenset({"nodes", "workers", "device_index", "global_batch", "parameter_servers", "sync_mode"})
 """What a prefix must settle: keys and limits are made of it."""
 LEAST_STEP_S: Final = 1e-9
 """As in predictions (``estimation.check``); those that last too long to be true lose."""

@@ -71,14 +71,24 @@ class _Looks:
         yield self._without_memory
         yield self._without_limits
         for name in LISTED:
-            if getattr(self._constraints, name) is not None:
+            if getattr(self._constraints, name) is not None and not self._needed(name):
                 yield lambda name=name: self._without_list(name)  # type: ignore[misc]
         yield self._all_devices
+        yield self._most_nodes
         yield self._one_micro_batch
         yield lambda: self._with("link_x2", replace(self._constraints, link_factor=2.0))
         yield lambda: self._with("memory_x2", replace(self._constraints, memory_factor=2.0))
         yield lambda: self._with("one_more_node", self._grown(lambda most: most + 1))
         yield lambda: self._with("nodes_x2", self._grown(lambda most: 2 * most))
+
+    def _needed(self, name: str) -> bool:
+        """Whether nothing could be searched without a list."""
+        within = self._constraints
+        if name == "micro_batches":
+            return not within.global_batches
+        if name in ("parameter_servers", "sync_modes"):
+            return within.max_nodes is None and (name == "parameter_servers" or within.parameter_servers is None)
+        return False
 
     def _searched(self, constraints: PlanConstraints | None = None, objective: Objective | None = None) -> Found:
         return self._planner.searched(
@@ -156,7 +166,19 @@ class _Looks:
         message = f"devices bind: all {most} nodes of {device} are used"
         return Exclusion(constraint="nodes", message=message, numbers={"nodes": float(most)})
 
+    def _most_nodes(self) -> Exclusion | None:
+        most = self._constraints.max_nodes
+        if most is None or int(self._winner.nodes_held()[0]) < most:
+            return None
+        servers = max(int(self._winner.parameter_servers[0]), 0)
+        message = (
+            f"max_nodes binds: {int(self._winner.nodes[0])} nodes of workers and {servers} of servers are all {most}"
+        )
+        return Exclusion(constraint="max_nodes", message=message, numbers={"max_nodes": float(most)})
+
     def _one_micro_batch(self) -> Exclusion | None:
+        if not self._constraints.global_batches:
+            return None
         replicas, batch = int(self._winner.data_parallel[0]), int(self._winner.global_batch[0])
         if replicas < 1 or replicas * int(self._winner.batch_per_worker[0]) < batch:
             return None
@@ -164,10 +186,13 @@ class _Looks:
         return Exclusion(constraint="global_batches", message=message, numbers={"global_batch": float(batch)})
 
     def _grown(self, more: Callable[[int], int]) -> PlanConstraints:
-        pools = tuple(
-            replace(pool, nodes=tuple(sorted({*pool.nodes, more(max(pool.nodes))}))) for pool in self._constraints.pools
-        )
-        return replace(self._constraints, pools=pools)
+        most = self._constraints.max_nodes
+        pools = []
+        for pool in self._constraints.pools:
+            # Beside servers the largest number need not be the best: more of every number.
+            grown = [more(nodes) for nodes in (pool.nodes if most is not None else pool.nodes[-1:])]
+            pools.append(replace(pool, nodes=tuple(sorted({*pool.nodes, *grown}))))
+        return replace(self._constraints, pools=tuple(pools), max_nodes=None if most is None else more(most))
 
     def _with(self, change: str, constraints: PlanConstraints) -> Sensitivity:
         found = self._searched(constraints)

@@ -26,6 +26,9 @@ __all__ = ["KEYS", "Goal", "Limit", "goal_of"]
 KEYS: Final = 3
 """Keys of a row, compared in their order; the canonical order of configurations decides what is left."""
 
+ROUNDING: Final = 2.0**-50
+"""Of a few operations."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
@@ -64,16 +67,16 @@ class Goal:
 
     def keys(self, rows: Configurations, step_s: Floats, memory_bytes: Floats, excess_bytes: Floats) -> Floats:
         """What is minimised, of shape (KEYS, rows)."""
-        workers = rows.workers.astype(np.float64)
+        devices = rows.devices_held().astype(np.float64)
         slowness = -_rate(rows, step_s)
         if self.by_excess:
-            return np.stack((excess_bytes, workers, slowness))
+            return np.stack((excess_bytes, devices, slowness))
         rule = self.objective.rule
         if isinstance(rule, FewestDevices):
-            return np.stack((workers, slowness, memory_bytes))
+            return np.stack((devices, slowness, memory_bytes))
         if isinstance(rule, LeastCost):
-            return np.stack((self._cost(rows, step_s), workers, memory_bytes))
-        return np.stack((slowness, workers, memory_bytes))
+            return np.stack((self._cost(rows, step_s), devices, memory_bytes))
+        return np.stack((slowness, devices, memory_bytes))
 
     def limits(self, rows: Configurations, step_s: Floats) -> list[Limit]:
         """What must not be exceeded."""
@@ -91,7 +94,9 @@ class Goal:
 
     def _finish_s(self, rows: Configurations, step_s: Floats) -> Floats:
         assert self.work_samples is not None  # goal_of refuses limits without work
-        return self.work_samples / _rate(rows, step_s)
+        finish_s: Floats = self.work_samples / _rate(rows, step_s)
+        # Asynchronous rates are multiplied in another order there: what is within a limit here must be within it there.
+        return np.where(rows.steps_by_worker(), finish_s * (1.0 + ROUNDING), finish_s)
 
     def _cost(self, rows: Configurations, step_s: Floats) -> Floats:
         assert self.price_per_node_s is not None  # goal_of refuses costs without prices
@@ -106,7 +111,7 @@ class Goal:
 
 
 def _rate(rows: Configurations, step_s: Floats) -> Floats:
-    """Samples per second."""
+    """Samples per second; of asynchronous replicas too: each trains its share of the global batch in a step time."""
     return (1.0 / step_s) * rows.global_batch
 
 

@@ -81,7 +81,8 @@ def planner_of(engine: Engine, question: PlanQuestion) -> Planner:
         workers=1,
         device=pool.device,
         sync_mode=SyncMode.ALLREDUCE,
-        global_batch=constraints.global_batches[0],
+        batch_per_worker=0 if constraints.global_batches else min(constraints.micro_batches or (1,)),
+        global_batch=min(constraints.global_batches, default=0),
         link_bytes_per_s=pool.link_bytes_per_s,
     )
     asked = Question(

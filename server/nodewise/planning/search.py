@@ -308,4 +308,4 @@ class _Search:
 
 def _points(rows: Configurations, values: Values) -> Points:
     """Time is that of a sample, so that steps of different batches compare."""
-    return Points(values.step_s / rows.global_batch, rows.workers, values.memory_bytes)
+    return Points(values.step_s / rows.global_batch, rows.devices_held(), values.memory_bytes)

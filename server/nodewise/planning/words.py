@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.configurations import Configurations, Recomputation
+from nodewise.domain.configurations import Configurations, Recomputation, SyncMode
 
 __all__ = ["NAMES", "described", "gib", "percent", "shown", "values_of"]
 
@@ -27,6 +27,8 @@ NAMES: Final = {
     "sequence_parallel": "sequence parallel",
     "zero_stage": "ZeRO stage",
     "precision_index": "precision",
+    "sync_mode": "sync mode",
+    "parameter_servers": "parameter servers",
 }
 """Dimensions as people call them."""
 
@@ -52,6 +54,8 @@ def values_of(rows: Configurations, name: str) -> NDArray[Any]:
 def shown(rows: Configurations, name: str, row: int) -> str:
     """One value for people."""
     value = values_of(rows, name)[row]
+    if name == "sync_mode":
+        return SyncMode(int(value)).name.lower()
     if name == "recomputation":
         return Recomputation(int(value)).name.lower()
     if name == "sequence_parallel":
@@ -67,7 +71,12 @@ def described(rows: Configurations, row: int) -> str:
     parts = [" x ".join(degrees) or "one device", f"micro-batch {rows.batch_per_worker[row]}"]
     if rows.interleave[row] > 1:
         parts.append(f"{rows.interleave[row]} chunks a stage")
-    parts.append(f"recomputation {shown(rows, 'recomputation', row)}")
+    servers = int(rows.parameter_servers[row])
+    if servers > 0:
+        plural = "s" if servers > 1 else ""
+        parts.append(f"{shown(rows, 'sync_mode', row)} with {servers} parameter server{plural}")
+    if rows.recomputation[row] != Recomputation.UNSPECIFIED:
+        parts.append(f"recomputation {shown(rows, 'recomputation', row)}")
     if rows.sequence_parallel[row]:
         parts.append("sequence parallel")
     if rows.zero_stage[row]:

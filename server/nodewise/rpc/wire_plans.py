@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from nodewise.domain.configurations import Recomputation
+from nodewise.domain.configurations import Recomputation, SyncMode
 from nodewise.domain.objective import HighestThroughput, Objective
 from nodewise.domain.planning import Exclusion, PlanConstraints, PlanPool
 from nodewise.planning.results import Explanation, PlanResult
@@ -31,6 +31,8 @@ MOST_POINTS: Final = 1000
 USUAL_POINTS: Final = 100
 LONGEST_BUDGET_S: Final = 1e7
 MOST_BYTES: Final = 1e15
+SEARCHED_MODES: Final = (SyncMode.ASYNC, SyncMode.SYNC, SyncMode.ALLREDUCE)
+"""A hybrid has a share of each of two modes, which is no choice among a few."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -72,14 +74,16 @@ def _constraints(message: pb.PlanConstraints, path: str, reader: Reader, limits:
         return _counts(getattr(message, name), f"{path}.{name}", most, reader)
 
     batches = counts("global_batch_samples", MOST_SAMPLES)
-    if batches is None:
-        reader.wrong(f"{path}.global_batch_samples", "must hold at least one value")
+    micro_batches = counts("micro_batch_samples", MOST_SAMPLES)
+    if batches is None and micro_batches is None:
+        text = "must hold at least one value, or micro_batch_samples must: then each replica takes one of these"
+        reader.wrong(f"{path}.global_batch_samples", text)
     for number, name in enumerate(message.precisions):
         reader.text(name, f"{path}.precisions[{number}]", 16)
     return PlanConstraints(
         pools=_pools(message.pools, f"{path}.pools", reader, limits),
-        global_batches=batches or (1,),
-        micro_batches=counts("micro_batch_samples", MOST_SAMPLES),
+        global_batches=batches or (),
+        micro_batches=micro_batches,
         tensor_parallel=counts("tensor_parallel_degrees"),
         pipeline_parallel=counts("pipeline_parallel_degrees"),
         data_parallel=counts("data_parallel_degrees"),
@@ -93,7 +97,19 @@ def _constraints(message: pb.PlanConstraints, path: str, reader: Reader, limits:
         memory_headroom_bytes=reader.number(
             message.memory_headroom_bytes, f"{path}.memory_headroom_bytes", most=MOST_BYTES
         ),
+        parameter_servers=counts("parameter_servers"),
+        sync_modes=_sync_modes(message.sync_modes, f"{path}.sync_modes", reader),
+        max_nodes=reader.whole(message.max_nodes, f"{path}.max_nodes", most=MOST_DEGREE) or None,
     )
+
+
+def _sync_modes(values: Iterable[int], path: str, reader: Reader) -> tuple[int, ...] | None:
+    found = tuple(values)
+    for number, value in enumerate(found):
+        if value not in SEARCHED_MODES:
+            listed = ", ".join(f"SYNC_MODE_{mode.name}" for mode in SEARCHED_MODES)
+            reader.wrong(f"{path}[{number}]", f"must be one of {listed}")
+    return tuple(sorted(set(found))) or None
 
 
 def _pools(messages: Iterable[pb.PlanPool], path: str, reader: Reader, limits: Limits) -> tuple[PlanPool, ...]:

@@ -14,7 +14,7 @@ from nodewise.plugin import Layer
 from nodewise_partitioning.layered.costs import LayerCosts
 from nodewise_partitioning.layered.provisioning import smallest_sufficient
 from nodewise_partitioning.layered.replica import Layout, Machine, replica_of
-from nodewise_partitioning.layered.shapes import fastest_shapes
+from nodewise_partitioning.layered.shapes import Latencies, fastest_shapes
 from nodewise_partitioning.layered.splits import largest_stage, min_max_split
 from nodewise_partitioning.layered.traffic import exchange_of, shares_read
 
@@ -55,7 +55,8 @@ def test_shapes_of_least_latency(costs: LayerCosts, data: st.DataObject) -> None
     stages = data.draw(st.integers(1, len(costs)))
     stage = min_max_split(costs.flops.tolist(), stages)
     choices = data.draw(st.sampled_from([(1, 2), (1, 2, 3), (1, 2, 4)]))
-    found = fastest_shapes(costs, stage, choices, thread_flops_per_s=RATE, message_s=MESSAGE_S, bytes_per_s=LINK)
+    latencies = Latencies(costs, max(choices), thread_flops_per_s=RATE, message_s=MESSAGE_S, bytes_per_s=LINK)
+    found = fastest_shapes(latencies, stage, choices)
     every = {parts: latency_s(costs, stage, parts) for parts in itertools.product(choices, repeat=len(costs))}
     assert len(every) == len(choices) ** len(costs)
     assert every[found] == pytest.approx(min(every.values()), rel=1e-12)

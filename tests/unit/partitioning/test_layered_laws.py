@@ -166,7 +166,8 @@ def test_asynchronous_cycles_up_to_the_servers_capacity() -> None:
 
 
 def test_memory() -> None:
-    assert machine_bytes(np.array([100.0, 50.0]), np.array([10.0, 40.0]), 4) == 2 * 50 + 4 * 2 * 40
+    held = machine_bytes(np.array([100.0, 50.0]), np.array([10.0, 40.0]), 4)
+    assert held.tolist() == [2 * 100 + 4 * 2 * 10, 2 * 50 + 4 * 2 * 40]
     assert [optimizer_states(name) for name in ("SGD", "momentum", "adam", None)] == [0.0, 1.0, 2.0, 1.0]
     assert device_bytes(100.0, 10.0, np.array([8.0]), 2.0).tolist() == [480.0]
 

@@ -27,7 +27,8 @@ from nodewise.plugin import (
     as_ints,
 )
 from nodewise_client import layers_from_csv
-from nodewise_partitioning.layered.model import EXPECTED_LOG_ERROR, LOG_SPREAD, LayeredModel, assess_layers
+from nodewise_partitioning.layered.model import EXPECTED_LOG_ERROR, LayeredModel, assess_layers
+from nodewise_partitioning.layered.times import LOG_SPREAD
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "layers"
 CATALOGUE = load_catalogue()

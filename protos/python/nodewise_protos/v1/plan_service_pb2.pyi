@@ -33,7 +33,7 @@ class PlanPool(_message.Message):
     def __init__(self, device_name: _Optional[str] = ..., nodes: _Optional[_Union[CountSet, _Mapping]] = ..., workers_per_node: _Optional[int] = ..., link_bytes_per_second: _Optional[float] = ...) -> None: ...
 
 class PlanConstraints(_message.Message):
-    __slots__ = ("pools", "global_batch_samples", "micro_batch_samples", "tensor_parallel_degrees", "pipeline_parallel_degrees", "data_parallel_degrees", "context_parallel_degrees", "expert_parallel_degrees", "interleave_degrees", "recomputations", "zero_stages", "sequence_parallel", "precisions", "memory_headroom_bytes")
+    __slots__ = ("pools", "global_batch_samples", "micro_batch_samples", "tensor_parallel_degrees", "pipeline_parallel_degrees", "data_parallel_degrees", "context_parallel_degrees", "expert_parallel_degrees", "interleave_degrees", "recomputations", "zero_stages", "sequence_parallel", "precisions", "memory_headroom_bytes", "parameter_servers", "sync_modes", "max_nodes")
     POOLS_FIELD_NUMBER: _ClassVar[int]
     GLOBAL_BATCH_SAMPLES_FIELD_NUMBER: _ClassVar[int]
     MICRO_BATCH_SAMPLES_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +48,9 @@ class PlanConstraints(_message.Message):
     SEQUENCE_PARALLEL_FIELD_NUMBER: _ClassVar[int]
     PRECISIONS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_HEADROOM_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PARAMETER_SERVERS_FIELD_NUMBER: _ClassVar[int]
+    SYNC_MODES_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
     pools: _containers.RepeatedCompositeFieldContainer[PlanPool]
     global_batch_samples: CountSet
     micro_batch_samples: CountSet
@@ -62,7 +65,10 @@ class PlanConstraints(_message.Message):
     sequence_parallel: _containers.RepeatedScalarFieldContainer[bool]
     precisions: _containers.RepeatedScalarFieldContainer[str]
     memory_headroom_bytes: float
-    def __init__(self, pools: _Optional[_Iterable[_Union[PlanPool, _Mapping]]] = ..., global_batch_samples: _Optional[_Union[CountSet, _Mapping]] = ..., micro_batch_samples: _Optional[_Union[CountSet, _Mapping]] = ..., tensor_parallel_degrees: _Optional[_Union[CountSet, _Mapping]] = ..., pipeline_parallel_degrees: _Optional[_Union[CountSet, _Mapping]] = ..., data_parallel_degrees: _Optional[_Union[CountSet, _Mapping]] = ..., context_parallel_degrees: _Optional[_Union[CountSet, _Mapping]] = ..., expert_parallel_degrees: _Optional[_Union[CountSet, _Mapping]] = ..., interleave_degrees: _Optional[_Union[CountSet, _Mapping]] = ..., recomputations: _Optional[_Iterable[_Union[_configuration_pb2.Recomputation, str]]] = ..., zero_stages: _Optional[_Iterable[int]] = ..., sequence_parallel: _Optional[_Iterable[bool]] = ..., precisions: _Optional[_Iterable[str]] = ..., memory_headroom_bytes: _Optional[float] = ...) -> None: ...
+    parameter_servers: CountSet
+    sync_modes: _containers.RepeatedScalarFieldContainer[_configuration_pb2.SyncMode]
+    max_nodes: int
+    def __init__(self, pools: _Optional[_Iterable[_Union[PlanPool, _Mapping]]] = ..., global_batch_samples: _Optional[_Union[CountSet, _Mapping]] = ..., micro_batch_samples: _Optional[_Union[CountSet, _Mapping]] = ..., tensor_parallel_degrees: _Optional[_Union[CountSet, _Mapping]] = ..., pipeline_parallel_degrees: _Optional[_Union[CountSet, _Mapping]] = ..., data_parallel_degrees: _Optional[_Union[CountSet, _Mapping]] = ..., context_parallel_degrees: _Optional[_Union[CountSet, _Mapping]] = ..., expert_parallel_degrees: _Optional[_Union[CountSet, _Mapping]] = ..., interleave_degrees: _Optional[_Union[CountSet, _Mapping]] = ..., recomputations: _Optional[_Iterable[_Union[_configuration_pb2.Recomputation, str]]] = ..., zero_stages: _Optional[_Iterable[int]] = ..., sequence_parallel: _Optional[_Iterable[bool]] = ..., precisions: _Optional[_Iterable[str]] = ..., memory_headroom_bytes: _Optional[float] = ..., parameter_servers: _Optional[_Union[CountSet, _Mapping]] = ..., sync_modes: _Optional[_Iterable[_Union[_configuration_pb2.SyncMode, str]]] = ..., max_nodes: _Optional[int] = ...) -> None: ...
 
 class PlanRequest(_message.Message):
     __slots__ = ("profile", "constraints", "objective", "options", "budget_seconds", "exhaustive", "frontier_points_count", "skip_explanation")

@@ -1,0 +1,107 @@
+"""What no way to split a replica over its machines is below, without laying it out.
+
+Work, weights and activations of W machines are at least those of one, evenly shared: the machine that has most has no
+less than the mean. So of every split into parts and stages the rate is at most that of W machines whose threads or
+memory buses do nothing else, and the exchange is at least that of an even share. Strips, which hold all of a layer's
+parameters each, and traffic between machines only add. Between replicas and servers the equations are those of the
+model, which grow with what they are given; a margin of rounding is taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Configurations, Floats, Ints, SyncMode, freeze
+from nodewise_partitioning.layered.devices import Device
+from nodewise_partitioning.layered.exchange import asynchronous, synchronous
+from nodewise_partitioning.layered.memory import device_bytes
+from nodewise_partitioning.layered.questions import Inner
+from nodewise_partitioning.layered.replica import ACTIVATION_PASSES, WEIGHT_PASSES
+from nodewise_partitioning.layered.times import COMPUTE_CV, Times
+
+__all__ = ["least_of"]
+
+MARGIN: Final = 1.0 - 1e-11
+"""Rounding of some thousand operations: sums over layers."""
+
+
+def least_of(times: Times, precision: str, prefixes: Configurations) -> Mapping[str, Floats]:
+    """Seconds of a step and bytes on each device that no completion of a prefix is below, and the memory there is.
+
+    Parameters
+    ----------
+    precision : the job's own number format, where a prefix states none.
+    """
+    found = {name: np.zeros(len(prefixes)) for name in ("step_s", "memory_bytes", "memory_capacity_bytes")}
+    machines = prefixes.workers // np.maximum(prefixes.data_parallel, 1)
+    names = ("device_index", "precision_index", "sync_mode", "batch_per_worker", "accumulation", "link_bytes_per_s")
+    keys = np.stack(
+        [
+            *(getattr(prefixes, name).astype(np.float64) for name in names),
+            (prefixes.workers // prefixes.nodes).astype(np.float64),
+            machines.astype(np.float64),
+        ]
+    )
+    kinds, index = np.unique(keys, axis=1, return_inverse=True)
+    order = np.argsort(index.ravel(), kind="stable")
+    starts = np.searchsorted(index.ravel()[order], np.arange(kinds.shape[1]))
+    for kind, members in zip(kinds.T.tolist(), np.split(order, starts[1:])):
+        device, number_format, mode, batch, accumulation, link, per_node, width = kind
+        inner = Inner(
+            device=prefixes.devices[int(device)],
+            precision=(prefixes.precisions[int(number_format)] or precision).lower(),
+            mode=int(mode),
+            width=int(width),
+            stages=1,
+            batch=int(batch),
+            accumulation=int(accumulation),
+            per_node=int(per_node),
+            link_bytes_per_s=link,
+        )
+        known = times.device(inner.device, inner.precision)
+        found["memory_capacity_bytes"][members] = known.memory_bytes
+        found["memory_bytes"][members] = MARGIN * _least_bytes(times, inner, known)
+        found["step_s"][members] = MARGIN * _least_s(times, inner, known, prefixes, members)
+    return {name: freeze(values) for name, values in found.items()}
+
+
+def _least_s(times: Times, inner: Inner, device: Device, prefixes: Configurations, members: Ints) -> Floats:
+    batch_s = inner.batch * inner.accumulation / _most_samples_per_s(times, inner, device)
+    if inner.mode == SyncMode.ALLREDUCE:
+        return np.full(len(members), batch_s + times.update_s(device))
+    parameters = float(times.costs.parameter_bytes.sum())
+    exchange = times.servers(inner, parameters / inner.width, parameters)
+    replicas = prefixes.data_parallel[members].astype(np.float64)
+    servers = prefixes.parameter_servers[members].astype(np.float64)
+    every = np.full(len(members), batch_s)
+    if inner.mode == SyncMode.SYNC:
+        return synchronous(every, replicas, servers, exchange, compute_cv=COMPUTE_CV).step_s
+    return asynchronous(every, replicas, servers, exchange).cycle_s
+
+
+def _most_samples_per_s(times: Times, inner: Inner, device: Device) -> float:
+    """Samples per second that no replica of so many machines exceeds."""
+    work, machine = device.work(times.costs, inner.batch), device.machine
+    threads = min(machine.threads, inner.batch) if device.is_processor else 1
+    rate = threads * inner.width * machine.thread_flops_per_s / float(work.flops.sum())
+    # A batch on an accelerator that exchanges by all-reduce is timed without its memory bus, which is in its work.
+    if device.is_processor or inner.mode != SyncMode.ALLREDUCE:
+        each = float(work.parameter_bytes.sum()) / inner.width
+        bus = ACTIVATION_PASSES * float(work.activation_bytes.sum()) / inner.width
+        bus = max(bus, WEIGHT_PASSES * each if each > machine.cache_bytes else 0.0)
+        if bus > 0.0:
+            rate = min(rate, machine.memory_bytes_per_s / bus)
+    return rate * device.together(inner.batch)
+
+
+def _least_bytes(times: Times, inner: Inner, device: Device) -> float:
+    work = device.work(times.costs, inner.batch)
+    parameters, activations = float(work.parameter_bytes.sum()), float(work.activation_bytes.sum())
+    if inner.mode == SyncMode.ALLREDUCE:
+        each = float(times.costs.activation_bytes.sum())
+        samples = np.array([1.0 if device.is_processor else inner.batch])
+        return float(device_bytes(parameters, each, samples, times.states)[0])
+    return 2.0 * (parameters + activations) / inner.width

@@ -1,0 +1,291 @@
+"""The space of a layered network: nodes divided into parts, stages, replicas and parameter servers.
+
+A prefix settles pool, nodes, the machines of a replica and so the number of replicas, how these exchange and with how
+many servers, and the batch. Its completions are the ways to split a replica over its machines: so many parts of each
+layer times so many stages. What happens inside a replica depends on its machines alone, and everything between
+replicas on little of what is inside: both are bounded without laying anything out (``bounds``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import (
+    Configurations,
+    Exclusion,
+    Floats,
+    Ints,
+    NodewiseError,
+    PlanConstraints,
+    PlanPool,
+    Reason,
+    Recomputation,
+    RowRefusal,
+    SyncMode,
+    Violation,
+    as_floats,
+    as_ints,
+    constant_ints,
+    freeze,
+)
+from nodewise_partitioning.space import divisors, unused
+
+__all__ = ["LayeredSpace"]
+
+FINAL: Final = frozenset(
+    {
+        "device_index",
+        "nodes",
+        "workers",
+        "link_bytes_per_s",
+        "global_batch",
+        "data_parallel",
+        "batch_per_worker",
+        "accumulation",
+        "precision_index",
+        "sync_mode",
+        "parameter_servers",
+    }
+)
+MODES: Final = (SyncMode.ASYNC, SyncMode.SYNC, SyncMode.ALLREDUCE)
+MOST_PREFIXES: Final = 2_000_000
+MOST_BATCH: Final = 2**31 - 1
+"""As messages count samples."""
+DEFAULTS: Final = {
+    "context_parallel": 1,
+    "expert_parallel": 1,
+    "interleave": 1,
+    "zero_stages": 0,
+    "sequence_parallel": 0,
+    "recomputations": int(Recomputation.NONE),
+}
+"""What layered networks are not split by: constraints, and the value that says so."""
+
+_COLUMNS: Final = (
+    "pool", "nodes", "workers", "machines", "sync_mode", "parameter_servers", "global_batch", "batch_per_worker",
+    "accumulation",
+)  # fmt: skip
+
+_REFUSED_BY: Final = ("device_index", "nodes", "workers", "sync_mode", "precision_index")
+"""What rows are refused by: they are looked at once for each of its combinations."""
+_NO_WAYS: Final = np.zeros((0, 2), dtype=np.int64)
+
+
+class LayeredSpace:
+    """Divisions of nodes within constraints.
+
+    Parameters
+    ----------
+    layers : int
+        Of the network.
+    constraints : PlanConstraints
+        What may be chosen.
+    refusals : callable
+        Why some rows cannot be answered.
+    bounds : callable
+        Computes the columns of :meth:`lower_bound` of some prefixes.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD where the number of servers is open; LIMIT_EXCEEDED; why rows cannot be answered.
+    """
+
+    final = FINAL
+
+    def __init__(
+        self,
+        layers: int,
+        constraints: PlanConstraints,
+        refusals: Callable[[Configurations], Sequence[RowRefusal]],
+        bounds: Callable[[Configurations], Mapping[str, Floats]],
+    ) -> None:
+        self._layers, self._constraints, self._bounds = layers, constraints, bounds
+        self._modes = [mode for mode in MODES if constraints.allows("sync_modes", mode)]
+        if any(mode != SyncMode.ALLREDUCE for mode in self._modes):
+            _require_servers(constraints)
+        if not all(constraints.allows(name, value) for name, value in DEFAULTS.items()):
+            self._modes = []
+        self._splits: dict[int, list[tuple[int, int]]] = {}
+        found = list(self._rows())
+        rows = np.concatenate(found, axis=1) if found else np.zeros((len(_COLUMNS), 0), dtype=np.int64)
+        columns = dict(zip(_COLUMNS, np.repeat(rows, len(constraints.precisions), axis=1)))
+        pool, self._machines = columns.pop("pool"), columns.pop("machines")
+        count = len(pool)
+        link = np.array([each.link_bytes_per_s for each in constraints.pools]) * constraints.link_factor
+        self.prefixes = Configurations.of(count).replaced(
+            devices=tuple(each.device for each in constraints.pools),
+            device_index=as_ints(pool),
+            link_bytes_per_s=as_floats(link[pool]),
+            data_parallel=as_ints(columns["workers"] // np.maximum(self._machines, 1)),
+            precisions=constraints.precisions,
+            precision_index=as_ints(np.tile(np.arange(len(constraints.precisions)), rows.shape[1])),
+            recomputation=constant_ints(count, int(Recomputation.UNSPECIFIED)),
+            **{name: as_ints(column) for name, column in columns.items()},
+        )
+        self._unknown = self._leave_out(refusals)
+        widths = np.array(sorted(self._splits), dtype=np.int64)
+        ways = [self._ways(width, alone=False) for width in widths.tolist()]
+        self._first = np.concatenate(([0], np.cumsum([len(each) for each in ways]))).astype(np.int64)
+        self._flat = np.array([way for each in ways for way in each] or [(1, 1)], dtype=np.int64)
+        self._kind = np.searchsorted(widths, self._machines)
+        counts = np.diff(self._first)[self._kind] if len(widths) else np.zeros(0, dtype=np.int64)
+        self.sizes: Ints = freeze(np.where(self.prefixes.sync_mode == SyncMode.ALLREDUCE, 1, counts).astype(np.int64))
+        self.exclusions = self._exclusions()
+
+    def _leave_out(self, refusals: Callable[[Configurations], Sequence[RowRefusal]]) -> tuple[Exclusion, ...]:
+        """Refuse what cannot be answered; leave out all-reduce inside one node, which has a link of its own."""
+        prefixes = self.prefixes
+        keys = np.stack([getattr(prefixes, name) for name in _REFUSED_BY])
+        _, first, kind = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        examples = prefixes.take(as_ints(first))
+        found: list[Exclusion] = []
+        kept = np.ones(len(prefixes), dtype=bool)
+        for refusal in refusals(examples):
+            rows = list(refusal.rows)
+            mine = np.isin(kind.ravel(), rows)
+            inside = (examples.sync_mode[rows] == SyncMode.ALLREDUCE) & (examples.nodes[rows] == 1)
+            kept &= ~mine
+            if not inside.all() or not kept.any():
+                raise NodewiseError.refused(refusal.refusal)
+            count = int(np.count_nonzero(mine))
+            found.append(Exclusion(constraint="sync_modes", message=refusal.refusal.message, count=count))
+        if found:
+            self.prefixes, self._machines = prefixes.take(as_ints(np.flatnonzero(kept))), self._machines[kept]
+        return tuple(found)
+
+    def lower_bound(self) -> Mapping[str, Floats]:
+        """Seconds and bytes that no completion of a prefix is below, and the memory that there is."""
+        return self._bounds(self.prefixes)
+
+    def completed(self, prefixes: Ints) -> Configurations:
+        """All completions of some prefixes, one prefix after the other."""
+        sizes = self.sizes[prefixes]
+        origin = np.repeat(prefixes, sizes)
+        number = np.arange(len(origin)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        way = self._flat[self._first[self._kind[origin]] + number]
+        return self.prefixes.take(as_ints(origin)).replaced(
+            tensor_parallel=as_ints(way[:, 0]), pipeline_parallel=as_ints(way[:, 1])
+        )
+
+    # --- prefixes
+
+    def _rows(self) -> Iterator[NDArray[np.int64]]:
+        """Blocks of shape (columns, rows)."""
+        total = 0
+        for number, pool in enumerate(self._constraints.pools):
+            for nodes, machines, mode, servers, batches in self._choices(pool):
+                total += len(servers) * len(batches) * len(self._constraints.precisions)
+                if total > MOST_PREFIXES:
+                    raise _too_many()
+                workers = nodes * pool.workers_per_node
+                server, which = (axis.ravel() for axis in np.meshgrid(servers, np.arange(len(batches)), indexing="ij"))
+                same = (np.full(len(server), each) for each in (number, nodes, workers, machines, mode))
+                yield np.stack([*same, server, *np.array(batches, dtype=np.int64)[which].T])
+
+    def _choices(
+        self, pool: PlanPool
+    ) -> Iterator[tuple[int, int, SyncMode, NDArray[np.int64], list[tuple[int, int, int]]]]:
+        """Nodes, machines of a replica, mode, servers and batches that go together."""
+        most = self._constraints.max_nodes
+        known: dict[int, list[tuple[int, int, int]]] = {}
+        for nodes in pool.nodes:
+            if most is not None and nodes > most:
+                continue
+            workers = nodes * pool.workers_per_node
+            for machines in divisors(workers):
+                replicas = workers // machines
+                if not self._constraints.allows("data_parallel", replicas):
+                    continue
+                if replicas not in known:
+                    known[replicas] = self._batches(replicas)
+                for mode in self._modes:
+                    servers = self._servers(nodes, mode)
+                    if len(servers) and known[replicas] and self._ways(machines, alone=mode == SyncMode.ALLREDUCE):
+                        yield nodes, machines, mode, servers, known[replicas]
+
+    def _ways(self, machines: int, *, alone: bool) -> list[tuple[int, int]]:
+        """Parts and stages of so many machines; of all-reduce every replica is one."""
+        if alone and machines > 1:
+            return []
+        if machines not in self._splits:
+            self._splits[machines] = [
+                (machines // stages, stages)
+                for stages in divisors(machines)
+                if stages <= self._layers
+                and self._constraints.allows("pipeline_parallel", stages)
+                and self._constraints.allows("tensor_parallel", machines // stages)
+            ]
+        return self._splits[machines]
+
+    def _servers(self, nodes: int, mode: SyncMode) -> NDArray[np.int64]:
+        """Numbers of servers beside so many nodes of workers."""
+        if mode == SyncMode.ALLREDUCE:
+            return np.zeros(1, dtype=np.int64)
+        listed, most = self._constraints.parameter_servers, self._constraints.max_nodes
+        left = None if most is None else most - nodes
+        if listed is None:
+            return np.arange(1, (left or 0) + 1, dtype=np.int64)
+        return np.array([count for count in listed if left is None or count <= left], dtype=np.int64)
+
+    def _batches(self, replicas: int) -> list[tuple[int, int, int]]:
+        """Global batch, batch of a replica and its repetitions between two exchanges."""
+        constraints = self._constraints
+        if not constraints.global_batches:
+            sizes = constraints.micro_batches or ()
+            return [(replicas * size, size, 1) for size in sizes if replicas * size <= MOST_BATCH]
+        return [
+            (batch, size, batch // replicas // size)
+            for batch in constraints.global_batches
+            if batch % replicas == 0
+            for size in divisors(batch // replicas)
+            if constraints.allows("micro_batches", size)
+        ]
+
+    # --- what is not in it
+
+    def _exclusions(self) -> tuple[Exclusion, ...]:
+        """Listed values that no configuration has, and why."""
+        constraints, prefixes = self._constraints, self.prefixes
+        found = list(self._unknown)
+        for name, default in DEFAULTS.items():
+            listed = getattr(constraints, name)
+            if listed is not None:
+                found += unused(name, listed, {default}, f"layered networks are not split that way, only {default} is")
+        kinds = np.unique(self._kind).tolist()
+        used = np.concatenate([self._flat[self._first[kind] : self._first[kind + 1]] for kind in kinds] or [_NO_WAYS])
+        rules = {
+            "tensor_parallel": ("must divide the workers; with all-reduce a replica is one device", used[:, 0]),
+            "pipeline_parallel": (f"must divide the workers and be at most the {self._layers} layers", used[:, 1]),
+            "data_parallel": ("must be what parts and stages leave of the workers", prefixes.data_parallel),
+            "micro_batches": ("must divide the samples of a replica", prefixes.batch_per_worker),
+            "global_batches": ("no allowed number of replicas divides it", prefixes.global_batch),
+            "parameter_servers": ("max_nodes leaves none for them, or no mode has servers", prefixes.parameter_servers),
+        }
+        for name, (rule, column) in rules.items():
+            found += unused(name, getattr(constraints, name) or (), set(np.unique(column).tolist()), rule)
+        if not len(prefixes):
+            rule = "no number of nodes divides into allowed parts, stages, replicas and servers with an allowed batch"
+            found.append(Exclusion(constraint="space", message=rule))
+        return tuple(found)
+
+
+def _require_servers(constraints: PlanConstraints) -> None:
+    if constraints.parameter_servers is None and constraints.max_nodes is None:
+        text = (
+            "must list numbers of servers, or max_nodes be given, where replicas may exchange over servers (sync_modes "
+            "other than ALLREDUCE alone)"
+        )
+        raise NodewiseError.invalid([Violation("constraints.parameter_servers", text)])
+
+
+def _too_many() -> NodewiseError:
+    return NodewiseError(
+        Reason.LIMIT_EXCEEDED,
+        f"constraints: the space has more than {MOST_PREFIXES} divisions of nodes and batches; list fewer values",
+        {"limit": "plan_layouts", "value": str(MOST_PREFIXES)},
+    )
