@@ -77,13 +77,13 @@ def planned(
     Parameters
     ----------
     work : what goes through a layer together on this device.
-    latencies : of that work, on one thread; of at least ``width`` parts.
+    latencies : of that work, on one thread, for parts up to ``width``.
     """
     machine = device.machine
     stage = min_max_split(work.flops.tolist(), stages)
     shapes = {(width,) * len(work)}
     if width > 1:
-        shapes.add(fastest_shapes(latencies, stage, range(1, width + 1)))
+        shapes.add(fastest_shapes(latencies, stage, width))
     found = []
     for parts in sorted(shapes):
         layout = Layout(parts, stage, width, stages)

@@ -7,14 +7,18 @@ alone, so dynamic programming over layers is exact, in L K^2 steps for K numbers
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats
+from nodewise.plugin import Floats, as_ints
 from nodewise_partitioning.layered.costs import LayerCosts
 from nodewise_partitioning.layered.traffic import exchange_seconds
 
-__all__ = ["Latencies", "fastest_shapes"]
+__all__ = ["MOST_CHOICES", "Latencies", "choices_of", "fastest_shapes"]
+
+MOST_CHOICES: Final = 32
+"""Numbers of parts that are compared exactly: strips of layers with halos take K^4 steps."""
 
 
 class Latencies:
@@ -22,23 +26,29 @@ class Latencies:
 
     Parameters
     ----------
-    most : int
-        Most parts of a layer.
+    choices : sequence of int
+        Numbers of parts that a layer may have, ascending from 1.
     thread_flops_per_s, message_s, bytes_per_s : float
         One thread; seconds per message besides its bytes; rate of a machine's link per direction.
     """
 
     def __init__(
-        self, costs: LayerCosts, most: int, *, thread_flops_per_s: float, message_s: float, bytes_per_s: float
+        self,
+        costs: LayerCosts,
+        choices: Sequence[int],
+        *,
+        thread_flops_per_s: float,
+        message_s: float,
+        bytes_per_s: float,
     ) -> None:
         self.costs = costs
-        self.most = most
+        self.choices = as_ints(np.asarray(choices))
         self._thread_flops_per_s = thread_flops_per_s
         self._message_s, self._bytes_per_s = message_s, bytes_per_s
         self._known: dict[tuple[int, bool], Floats] = {}
 
     def of(self, layer: int, *, together: bool) -> Floats:
-        """(most, most) seconds, by parts of the layer before and of the layer, less one each.
+        """(K, K) seconds, by choices of parts of the layer before and of the layer.
 
         ``together``: part i of both is on one machine.
         """
@@ -47,30 +57,38 @@ class Latencies:
             sends_s = exchange_seconds(
                 self.costs,
                 layer,
-                self.most,
+                self.choices,
                 together=together,
                 message_s=self._message_s,
                 bytes_per_s=self._bytes_per_s,
             )
-            computes_s = self.costs.flops[layer] / (self._thread_flops_per_s * np.arange(1, self.most + 1))
+            computes_s = self.costs.flops[layer] / (self._thread_flops_per_s * self.choices)
             # Errors go the same ways back.
             known = self._known[layer, together] = computes_s + 2.0 * sends_s
         return known
 
 
-def fastest_shapes(latencies: Latencies, stage: Sequence[int], choices: Sequence[int]) -> tuple[int, ...]:
+def choices_of(width: int) -> list[int]:
+    """Numbers of parts to choose from on so many machines: all, or evenly spaced by their ratio where they are many."""
+    if width <= MOST_CHOICES:
+        return list(range(1, width + 1))
+    return sorted({round(each) for each in np.geomspace(1.0, width, MOST_CHOICES).tolist()})
+
+
+def fastest_shapes(latencies: Latencies, stage: Sequence[int], most: int) -> tuple[int, ...]:
     """The numbers of parts of least latency, one per layer; of equal ones those that split the later layers less.
 
     Parameters
     ----------
     stage : (L,) stage of the pipeline of each layer.
-    choices : numbers of parts that any layer may have, ascending.
+    most : parts of any layer, of the choices of ``latencies``.
     """
-    chosen_from = np.asarray(choices) - 1
-    best = latencies.of(0, together=True)[0, chosen_from]
+    choices = latencies.choices[latencies.choices <= most].tolist()
+    few = slice(len(choices))
+    best = latencies.of(0, together=True)[0, few]
     came_from: list[list[int]] = []
     for layer in range(1, len(latencies.costs)):
-        step = latencies.of(layer, together=stage[layer] == stage[layer - 1])[np.ix_(chosen_from, chosen_from)]
+        step = latencies.of(layer, together=stage[layer] == stage[layer - 1])[few, few]
         total = best[:, np.newaxis] + step
         came_from.append(total.argmin(axis=0).tolist())
         best = total.min(axis=0)

@@ -18,7 +18,7 @@ from nodewise_partitioning.layered.overlap import bucket_ends, exposed_s
 from nodewise_partitioning.layered.planned import Planned, planned
 from nodewise_partitioning.layered.provisioning import smallest_sufficient
 from nodewise_partitioning.layered.questions import Inner
-from nodewise_partitioning.layered.shapes import Latencies
+from nodewise_partitioning.layered.shapes import MOST_CHOICES, Latencies, choices_of
 
 __all__ = ["COMPUTE_CV", "EXTRA", "MEMORY_COLUMNS", "MESSAGE_S", "PARTS", "Times"]
 
@@ -57,7 +57,7 @@ class Times:
         self._half_duplex = bool(network.half_duplex)
         self._worker_link_bytes_per_s = network.worker_link_bytes_per_s
         self._laid_out: dict[Inner, Planned] = {}
-        self._latencies: dict[tuple[str, str, int, float, float], Latencies] = {}
+        self._latencies: dict[tuple[str, str, int, float, float, int], Latencies] = {}
 
     def columns(
         self, inner: Inner, rows: Configurations, members: Ints, replicas: Floats, *, dense: bool
@@ -99,16 +99,16 @@ class Times:
         return known
 
     def _latencies_of(self, inner: Inner, device: Device, message_s: float, bytes_per_s: float) -> Latencies:
-        key = (inner.device, inner.precision, device.together(inner.batch), message_s, bytes_per_s)
+        # Of few machines one table serves every width up to a power of two.
+        most = inner.width if inner.width > MOST_CHOICES else 1 << (inner.width - 1).bit_length()
+        key = (inner.device, inner.precision, device.together(inner.batch), message_s, bytes_per_s, most)
         known = self._latencies.get(key)
-        if known is None or known.most < inner.width:
+        if known is None:
             if len(self._latencies) >= MOST_KEPT:
                 self._latencies.clear()
-            # Twice as many as before: whoever asks about one width after the other does not start again each time.
-            most = inner.width if known is None else max(inner.width, 2 * known.most)
             known = self._latencies[key] = Latencies(
                 device.work(self.costs, inner.batch),
-                most,
+                choices_of(most),
                 thread_flops_per_s=device.machine.thread_flops_per_s,
                 message_s=message_s,
                 bytes_per_s=bytes_per_s,

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, freeze
+from nodewise.plugin import Floats, Ints, freeze
 from nodewise_partitioning.layered.costs import LayerCosts
 
 __all__ = ["Exchange", "exchange_of", "exchange_seconds"]
+
+OVERLAP: Final = 1e-12
+"""Share of an input below which two strips only touch: their edges coincide but for rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -73,29 +77,52 @@ def exchange_of(costs: LayerCosts, layer: int, before: int, parts: int, *, toget
 
 
 def exchange_seconds(
-    costs: LayerCosts, layer: int, most: int, *, together: bool, message_s: float, bytes_per_s: float
+    costs: LayerCosts, layer: int, choices: Ints, *, together: bool, message_s: float, bytes_per_s: float
 ) -> Floats:
-    """(most, most) ``Exchange.seconds`` for each number of parts of the layer before, and of the layer."""
-    parts = np.arange(1, most + 1)
+    """(K, K) ``Exchange.seconds`` for each of K numbers of parts of the layer before, and of the layer."""
     if costs.strips[layer]:
-        return np.array(
+        seconds = np.stack(
             [
-                [
-                    exchange_of(costs, layer, before, count, together=together).seconds(message_s, bytes_per_s)
-                    for count in parts.tolist()
-                ]
-                for before in parts.tolist()
+                _strips_seconds(
+                    costs, layer, before, choices, together=together, message_s=message_s, bytes_per_s=bytes_per_s
+                )
+                for before in choices.tolist()
             ]
         )
-    before, after = parts[:, np.newaxis], parts[np.newaxis, :]
-    # Every part reads of every part of the layer before alike; of the one on its own machine nothing is sent.
-    received = before - (together & (after <= before))
-    sent = after - (together & (before <= after))
-    each_s = message_s + costs.input_bytes[layer] / before / bytes_per_s
-    seconds = np.maximum(received, sent) * each_s * (costs.input_bytes[layer] > 0.0)
+    else:
+        before, after = choices[:, np.newaxis], choices[np.newaxis, :]
+        # Every part reads of every part of the layer before alike; of the one on its own machine nothing is sent.
+        received = before - (together & (after <= before))
+        sent = after - (together & (before <= after))
+        each_s = message_s + costs.input_bytes[layer] / before / bytes_per_s
+        seconds = np.maximum(received, sent) * each_s * (costs.input_bytes[layer] > 0.0)
     if costs.recurrent[layer]:
-        seconds = seconds + (after - 1) * (message_s + costs.activation_bytes[layer] / after / bytes_per_s)
+        seconds = seconds + (choices - 1) * (message_s + costs.activation_bytes[layer] / choices / bytes_per_s)
     return np.asarray(seconds)
+
+
+def _strips_seconds(
+    costs: LayerCosts, layer: int, before: int, choices: Ints, *, together: bool, message_s: float, bytes_per_s: float
+) -> Floats:
+    """(K,) seconds of so many strips each: :func:`exchange_of` of all of them at once, padded to the most."""
+    counts = choices[:, np.newaxis]
+    part = np.arange(int(choices.max()))[np.newaxis, :]
+    source = np.arange(before)[:, np.newaxis, np.newaxis]
+    whole = float(costs.input_bytes[layer])
+    halo = float(costs.halo_bytes[layer]) / whole if whole > 0.0 else 0.0
+    first = np.maximum(part / counts - halo, 0.0)
+    last = np.minimum((part + 1) / counts + halo, 1.0)
+    if layer and costs.strips[layer - 1]:
+        reads = np.minimum((source + 1) / before, last) - np.maximum(source / before, first)
+        reads = np.where(reads > OVERLAP, reads, 0.0)
+    else:
+        reads = np.broadcast_to((last - first) / before, (before, *first.shape))
+    crosses = (reads * whole > 0.0) & (part < counts)
+    if together:
+        crosses = crosses & (source != part)
+    seconds = np.where(crosses, message_s + reads * whole / bytes_per_s, 0.0)
+    busiest: Floats = np.maximum(seconds.sum(axis=0).max(axis=1), seconds.sum(axis=2).max(axis=0))
+    return busiest
 
 
 @lru_cache(maxsize=4096)
@@ -114,4 +141,4 @@ def shares_read(before: int, parts: int, *, strips_before: bool, strips: bool, h
     low, high = np.arange(before)[:, np.newaxis] / before, np.arange(1, before + 1)[:, np.newaxis] / before
     overlap = np.minimum(high, last) - np.maximum(low, first)
     # Edges that coincide must not overlap by rounding.
-    return freeze(np.where(overlap > 1e-12, overlap, 0.0))
+    return freeze(np.where(overlap > OVERLAP, overlap, 0.0))

@@ -121,8 +121,12 @@ def _alternative(
     if answered is not None:
         term, term_s = _leading(*answered, factor, slower=change >= 0.0)
     word, excess = NAMES[name], float(its.excess_bytes[0])
-    text = f"{word} {shown(rows, name, 0)} instead of {shown(winner, name, 0)} is {percent(abs(change))} "
-    text += "slower" if change >= 0.0 else "faster"
+    text = f"{word} {shown(rows, name, 0)} instead of {shown(winner, name, 0)} "
+    if change == 0.0:
+        term, term_s = "", 0.0
+        text += "takes as long"
+    else:
+        text += f"is {percent(abs(change))} {'slower' if change > 0.0 else 'faster'}"
     if term:
         text += f": {term.replace('_', ' ')} {term_s:+.3g} s a step"
     if excess > 0.0:

@@ -26,7 +26,7 @@ from nodewise.planning.order import first
 
 __all__ = ["Found", "How", "Progress", "searched"]
 
-FIRST_ROWS: Final = 4096
+FIRST_ROWS: Final = 512
 CHUNK_ROWS: Final = 32768
 """Completions evaluated at a time: at first few, for a good row to prune with; then as many as a core's cache takes."""
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodewise.plugin import Layer
+from nodewise.plugin import Layer, as_ints
 from nodewise_partitioning.layered.costs import LayerCosts
 from nodewise_partitioning.layered.provisioning import smallest_sufficient
 from nodewise_partitioning.layered.replica import Layout, Machine, replica_of
-from nodewise_partitioning.layered.shapes import Latencies, fastest_shapes
+from nodewise_partitioning.layered.shapes import MOST_CHOICES, Latencies, choices_of, fastest_shapes
 from nodewise_partitioning.layered.splits import largest_stage, min_max_split
-from nodewise_partitioning.layered.traffic import exchange_of, shares_read
+from nodewise_partitioning.layered.traffic import exchange_of, exchange_seconds, shares_read
 
 RATE = 1e9
 MESSAGE_S = 5e-5
@@ -55,8 +55,8 @@ def test_shapes_of_least_latency(costs: LayerCosts, data: st.DataObject) -> None
     stages = data.draw(st.integers(1, len(costs)))
     stage = min_max_split(costs.flops.tolist(), stages)
     choices = data.draw(st.sampled_from([(1, 2), (1, 2, 3), (1, 2, 4)]))
-    latencies = Latencies(costs, max(choices), thread_flops_per_s=RATE, message_s=MESSAGE_S, bytes_per_s=LINK)
-    found = fastest_shapes(latencies, stage, choices)
+    latencies = Latencies(costs, choices, thread_flops_per_s=RATE, message_s=MESSAGE_S, bytes_per_s=LINK)
+    found = fastest_shapes(latencies, stage, max(choices))
     every = {parts: latency_s(costs, stage, parts) for parts in itertools.product(choices, repeat=len(costs))}
     assert len(every) == len(choices) ** len(costs)
     assert every[found] == pytest.approx(min(every.values()), rel=1e-12)
@@ -153,3 +153,26 @@ def test_what_is_sent_is_received(costs: LayerCosts, before: int, parts: int, to
         assert found.seconds(MESSAGE_S, LINK) >= 0.0
         if layer == 0:
             assert not found.received_bytes.any()
+
+
+@settings(max_examples=100, deadline=None)
+@given(networks(), st.booleans())
+def test_all_exchanges_at_once(costs: LayerCosts, together: bool) -> None:
+    choices = [1, 2, 3, 5, 8]
+    for layer in range(len(costs)):
+        found = exchange_seconds(
+            costs, layer, as_ints(np.array(choices)), together=together, message_s=MESSAGE_S, bytes_per_s=LINK
+        )
+        every = [
+            [exchange_of(costs, layer, before, parts, together=together).seconds(MESSAGE_S, LINK) for parts in choices]
+            for before in choices
+        ]
+        np.testing.assert_allclose(found, every, rtol=1e-12)
+
+
+def test_choices_reach_from_one_to_all() -> None:
+    assert choices_of(7) == [1, 2, 3, 4, 5, 6, 7]
+    many = choices_of(500)
+    assert (many[0], many[-1]) == (1, 500)
+    assert len(many) <= MOST_CHOICES
+    assert many == sorted(set(many))
