@@ -150,9 +150,8 @@ class LayeredModel:
 
     def _columns(self, rows: Configurations, question: Question, *, dense: bool) -> dict[str, Floats]:
         """Columns of all rows; 0 in those that are refused."""
-        names = (*PARTS, "memory", "capacity", *MEMORY_COLUMNS)
-        names = (*names, "spread", "busy", *EXTRA) if dense else names
-        columns = {name: np.zeros(len(rows)) for name in names}
+        beside = ("spread", "busy", *EXTRA) if dense else ()
+        columns = {name: np.zeros(len(rows)) for name in (*PARTS, "memory", "capacity", *MEMORY_COLUMNS, *beside)}
         for inner, members in question.groups.items():
             replicas = np.floor(rows.workers[members] / (inner.width * inner.stages))
             stated = rows.data_parallel[members]
