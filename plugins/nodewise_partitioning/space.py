@@ -58,9 +58,11 @@ FINAL: Final = frozenset(
     }
 )
 RECOMPUTATIONS: Final = (int(Recomputation.NONE), int(Recomputation.SELECTIVE), int(Recomputation.FULL))
+DEGREES: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
 ZERO_STAGES: Final = (0, 1, 2, 3)
 PIPELINED_STAGES: Final = (0, 1)
 """ZeRO stages 2 and 3 would exchange gradients or parameters with every micro-batch of a pipeline: not described."""
+UNMATCHED: Final = "goes with no other allowed degrees, batches and interleaving on these devices"
 SHOWN_VALUES: Final = 8
 MOST_PREFIXES: Final = 2_000_000
 """About twenty million configurations, and half a gigabyte."""
@@ -124,11 +126,14 @@ class PartitionSpace:
             raise NodewiseError.invalid([Violation("constraints.global_batch_samples", text)])
         self._dimensions = dimensions
         self._constraints = constraints
+        self._right_alone: dict[str, set[int]] = {name: set() for name in DEGREES}
         layers, tokens = int(dimensions.layers), int(dimensions.sequence)
         pool, nodes, workers, tensor, pipeline, context, expert, data = np.concatenate(
             [self._layouts(number, each) for number, each in enumerate(constraints.pools)], axis=1
         )
+        self._has_layouts = bool(len(data))
         row, batch, micro = self._batches(data)
+        self._batched = {"global_batches": set(batch.tolist()), "micro_batches": set(micro.tolist())}
         formats = len(constraints.precisions)
         row, batch, micro = (np.repeat(column, formats) for column in (row, batch, micro))
         tensor, pipeline, data, context = tensor[row], pipeline[row], data[row], context[row]
@@ -203,6 +208,8 @@ class PartitionSpace:
                 if each == 1 or dimensions.sequence % (2 * each) == 0
             ]
             expert = self._dividing("expert_parallel", workers, experts)
+            for name, degrees in zip(DEGREES, (tensor, pipeline, context, expert)):
+                self._right_alone[name].update(degrees)
             mesh = np.meshgrid(tensor, pipeline, context, expert, indexing="ij")
             t, p, c, x = (axis.ravel().astype(np.int64) for axis in mesh)
             model = t * p * c
@@ -297,16 +304,20 @@ class PartitionSpace:
             "context_parallel": f"twice it must divide the {tokens} tokens of a sequence, and it the devices",
             "expert_parallel": f"must divide the {int(dimensions.experts)} experts and the replicas",
             "data_parallel": "must be what the other degrees leave of the devices, and divide the global batch",
-            "micro_batches": "must divide the samples of a replica",
         }
         for name, rule in rules.items():
-            listed = getattr(self._constraints, name)
-            if listed is not None:
-                column = getattr(self.layouts, "batch_per_worker" if name == "micro_batches" else name)
-                found += unused(name, listed, set(np.unique(column).tolist()), rule)
-        used = set(np.unique(self.layouts.global_batch).tolist())
-        rule = "no allowed number of replicas divides it into allowed micro-batches"
-        found += unused("global_batches", self._constraints.global_batches, used, rule)
+            listed = getattr(self._constraints, name) or ()
+            used = set(np.unique(getattr(self.layouts, name)).tolist())
+            alone = self._right_alone.get(name, set())
+            found += unused(name, listed, used | alone, rule)
+            found += unused(name, [each for each in listed if each in alone], used, UNMATCHED)
+        if self._has_layouts:
+            rule = "must divide the samples of a replica"
+            found += unused(
+                "micro_batches", self._constraints.micro_batches or (), self._batched["micro_batches"], rule
+            )
+            rule = "no allowed number of replicas divides it into allowed micro-batches"
+            found += unused("global_batches", self._constraints.global_batches, self._batched["global_batches"], rule)
         if self._constraints.interleave is not None:
             rule = f"times the pipeline stages must divide the {layers} layers, and the stages the micro-batches"
             choices = self.choices["interleave"]

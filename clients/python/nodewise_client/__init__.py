@@ -92,7 +92,6 @@ from nodewise_client._plans import (
     PlanRejection,
     PlanResult,
     PlanSensitivity,
-    constraints_from_wire,
 )
 from nodewise_client._predictions import (
     Basis,
@@ -230,7 +229,6 @@ __all__ = [
     "WorkerRange",
     "Workload",
     "configurations_from_wire",
-    "constraints_from_wire",
     "content_from_wire",
     "content_to_wire",
     "layers_from_csv",

@@ -60,6 +60,7 @@ from nodewise_client._schedules import Cluster, NodePool, QueueQuota, ScheduleJo
 from nodewise_client._suggestions import SuggestResult, suggest_request, suggest_result
 from nodewise_protos.v1 import (
     evaluation_service_pb2_grpc,
+    plan_service_pb2,
     plan_service_pb2_grpc,
     prediction_service_pb2,
     prediction_service_pb2_grpc,
@@ -426,7 +427,7 @@ class AsyncClient:
     async def plan(
         self,
         profile: str | ProfileContent,
-        constraints: PlanConstraints,
+        constraints: PlanConstraints | plan_service_pb2.PlanConstraints,
         *,
         objective: Objective | Rule | None = None,
         options: PredictOptions | None = None,
@@ -438,7 +439,7 @@ class AsyncClient:
         on_progress: Callable[[PlanProgress], None] | None = None,
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> PlanResult:
-        """Find the best configuration within constraints; `on_progress` hears the best so far.
+        """Find the best configuration within constraints (or those of a message); `on_progress` hears the best so far.
 
         `objective` None = highest throughput. After `budget_s` seconds (0 = as long as the call has) the best so far is
         the answer. `frontier_points` 0 leaves the frontier out.

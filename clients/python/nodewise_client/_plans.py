@@ -16,7 +16,6 @@ from nodewise_client._enums import (
     SyncMode,
     SyncModeWord,
     to_number,
-    to_word,
 )
 from nodewise_client._evidence import ProfileContent, source_to_wire
 from nodewise_client._objectives import Objective, Rule, objective_to_wire
@@ -178,7 +177,7 @@ class PlanResult:
 
 def plan_request(
     profile: str | ProfileContent,
-    constraints: PlanConstraints,
+    constraints: PlanConstraints | plan_service_pb2.PlanConstraints,
     *,
     objective: Objective | Rule | None,
     options: PredictOptions | None,
@@ -259,42 +258,9 @@ COUNTS: Final = {
 """Sets of counts: attribute here -> field there."""
 
 
-def constraints_from_wire(message: plan_service_pb2.PlanConstraints) -> PlanConstraints:
-    """The constraints that a message holds."""
-    counts: dict[str, Any] = {name: _counted(getattr(message, wire)) for name, wire in COUNTS.items()}
-    return PlanConstraints(
-        pools=[
-            PlanPool(
-                device=pool.device_name,
-                nodes=_counted(pool.nodes),
-                workers_per_node=pool.workers_per_node,
-                link_bytes_per_s=pool.link_bytes_per_second,
-            )
-            for pool in message.pools
-        ],
-        recompute=[word for word in (to_word(RECOMPUTATIONS, each) for each in message.recomputations) if word],
-        zero_stage=message.zero_stages,
-        sequence_parallel=message.sequence_parallel,
-        precision=message.precisions,
-        memory_headroom_bytes=message.memory_headroom_bytes,
-        sync=[word for word in (to_word(SYNC_MODES, each) for each in message.sync_modes) if word],
-        max_nodes=message.max_nodes,
-        **counts,
-    )
-
-
-def _counted(given: plan_service_pb2.CountSet) -> list[int]:
-    """Every count of a set. Ranges of powers of two and of steps are spelled out."""
-    found = list(given.values)
-    for each in given.ranges:
-        if each.powers_of_two:
-            found.extend(1 << power for power in range(31) if each.first <= 1 << power <= each.last)
-        else:
-            found.extend(range(each.first, each.last + 1, max(each.step, 1)))
-    return found
-
-
-def _constraints(given: PlanConstraints) -> plan_service_pb2.PlanConstraints:
+def _constraints(given: PlanConstraints | plan_service_pb2.PlanConstraints) -> plan_service_pb2.PlanConstraints:
+    if isinstance(given, plan_service_pb2.PlanConstraints):
+        return given
     message = plan_service_pb2.PlanConstraints(
         pools=[
             plan_service_pb2.PlanPool(

@@ -89,7 +89,26 @@ def read_plan_request(path: Path) -> plan_service_pb2.PlanRequest:
         document["profile"] = {"inline": _from_table(path, "profile", profile, {})}
     elif isinstance(profile, dict) and isinstance(profile.get("inline"), dict):
         profile["inline"] = _with_files(path, profile["inline"])
+    constraints = document.get("constraints")
+    if isinstance(constraints, dict):
+        _require_counts(path, "constraints", constraints, plan_service_pb2.PlanConstraints)
+        pools = constraints.get("pools")
+        for number, pool in enumerate(pools if isinstance(pools, list) else []):
+            if isinstance(pool, dict):
+                _require_counts(path, f"constraints.pools[{number}]", pool, plan_service_pb2.PlanPool)
     return _parsed(path, document, plan_service_pb2.PlanRequest())
+
+
+def _require_counts(path: Path, place: str, given: dict[str, Any], message: type[Message]) -> None:
+    """Refuse sets of counts that are written as a list or a number, of which protobuf's own words say little."""
+    for field in message.DESCRIPTOR.fields:
+        if field.message_type is not plan_service_pb2.CountSet.DESCRIPTOR:
+            continue
+        for name in (field.name, field.json_name):
+            value = given.get(name)
+            if value is not None and not isinstance(value, dict):
+                right = '{"values": [1, 2]} or {"ranges": [{"first": 1, "last": 8}]}'
+                raise InputError(f"{path}: {place}.{name}: must be like {right}, found {json.dumps(value)}")
 
 
 def _from_table(path: Path, field: str, given: dict[str, Any], tables: dict[Path, Table]) -> dict[str, Any]:

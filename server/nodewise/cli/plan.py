@@ -15,7 +15,7 @@ from nodewise.cli.plan_view import document, show
 from nodewise.cli.schedule_request import options_of, source_of
 from nodewise.cli.service import connected
 from nodewise.cli.waiting import waiting
-from nodewise_client import PlanProgress, constraints_from_wire, objective_from_wire
+from nodewise_client import PlanProgress, objective_from_wire
 from nodewise_protos.v1 import plan_service_pb2
 
 __all__ = ["plan"]
@@ -67,7 +67,7 @@ def _arguments(request: plan_service_pb2.PlanRequest, *, exhaustive: bool, expla
     return {
         "profile": source_of(request.profile),
         "minimum_revision": request.profile.minimum_revision,
-        "constraints": constraints_from_wire(request.constraints),
+        "constraints": request.constraints,
         "objective": objective_from_wire(request.objective) if request.HasField("objective") else None,
         "options": options_of(request.options),
         "budget_s": request.budget_seconds,

@@ -29,8 +29,9 @@ def rejections_of(planner: Planner, space: AskedSpace, found: Found) -> tuple[Ex
     """
     rejections = list(space.exclusions)
     if not space.total:
-        text = "no configuration is left within the constraints"
-        return (*rejections, Exclusion(constraint="space", message=text))
+        if not rejections:
+            rejections.append(Exclusion(constraint="space", message="no configuration is left within the constraints"))
+        return tuple(rejections)
     nothing = not len(found.winners) and found.complete
     unfit = found.over.get("memory", 0)
     if nothing and not found.over:
@@ -49,16 +50,17 @@ def rejections_of(planner: Planner, space: AskedSpace, found: Found) -> tuple[Ex
 
 
 def _unfit(planner: Planner, count: int, *, closest: bool) -> Exclusion:
+    plain = Exclusion(
+        constraint="memory", message=f"{count} configurations looked at do not fit into memory", count=count
+    )
     if not closest:
-        return Exclusion(
-            constraint="memory", message=f"{count} configurations looked at do not fit into memory", count=count
-        )
+        return plain
     nearest = planner.searched(by_excess=True)
     if not len(nearest.winners):
         return Exclusion(constraint="memory", message="nothing fits into memory", count=count)
     if nearest.values.excess_bytes[0] <= 0.0:
-        text = "configurations that fit into memory exist, but none that keeps every limit"
-        return Exclusion(constraint="memory", message=text, count=count)
+        # Others fit, and miss a limit of the objective, which is told beside.
+        return plain
     text, numbers = missing_memory(planner, nearest.winners, nearest.values)
     text = f"nothing fits into memory; the closest, {described(nearest.winners, 0)}, {text}"
     return Exclusion(constraint="memory", message=text, count=count, numbers=numbers)
@@ -69,7 +71,9 @@ def missing_memory(planner: Planner, row: Configurations, values: Values) -> tup
     needed, there = float(values.memory_bytes[0]), float(values.capacity_bytes[0])
     missing = needed - there
     name, amount = largest_term(planner, row)
-    text = f"needs {gib(needed)} on each device, {gib(missing)} more than the {gib(there)} that there are"
+    headroom = planner.constraints.memory_headroom_bytes
+    left = f"{gib(headroom)} of headroom leave" if headroom else "there are"
+    text = f"needs {gib(needed)} on each device, {gib(missing)} more than the {gib(there)} that {left}"
     numbers = {"memory_bytes": needed, "memory_capacity_bytes": there, "excess_memory_bytes": missing}
     if name:
         text += f"; the largest part is {name.removesuffix('_bytes').replace('_', ' ')} with {gib(amount)}"

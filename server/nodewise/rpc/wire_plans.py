@@ -147,7 +147,7 @@ def _pools(messages: Iterable[pb.PlanPool], path: str, reader: Reader, limits: L
 
 
 def _counts(message: pb.CountSet, path: str, most: int, reader: Reader) -> tuple[int, ...] | None:
-    """The values in order, each once; None = not stated."""
+    """The values in order, each once; None = not stated. 1 stands for values that are wrong, as was said."""
     found: set[int] = set()
     for number, value in enumerate(message.values):
         found.add(reader.whole(value, f"{path}.values[{number}]", least=1, most=most))
@@ -156,7 +156,9 @@ def _counts(message: pb.CountSet, path: str, most: int, reader: Reader) -> tuple
         found.update(values[: MOST_VALUES + 1])
     if len(found) > MOST_VALUES:
         reader.wrong(path, f"must hold at most {MOST_VALUES} values, found {len(found)}")
-    return tuple(sorted(found)) if found else None
+    if not message.values and not message.ranges:
+        return None
+    return tuple(sorted(found)) or (1,)
 
 
 def _listed(values: Iterable[int], path: str, least: int, most: int, reader: Reader) -> tuple[int, ...] | None:

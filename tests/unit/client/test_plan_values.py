@@ -15,12 +15,11 @@ from nodewise_client import (
     PlanPool,
     Price,
     Work,
-    constraints_from_wire,
     objective_from_wire,
 )
 from nodewise_client._objectives import objective_to_wire
 from nodewise_client._plans import plan_request
-from nodewise_protos.v1 import plan_service_pb2
+from nodewise_protos.v1 import configuration_pb2, plan_service_pb2
 
 CONSTRAINTS = PlanConstraints(
     pools=(PlanPool(device=name, nodes=range(1, 3), workers_per_node=8, link_bytes_per_s=1e9) for name in "AB"),
@@ -31,6 +30,9 @@ CONSTRAINTS = PlanConstraints(
     sequence_parallel=False,
     precision="bf16",
     memory_headroom_bytes=1e9,
+    parameter_servers=[1, 3],
+    sync="async",
+    max_nodes=9,
 )
 
 
@@ -46,9 +48,17 @@ def request(objective: Objective | None = None, **more: object) -> plan_service_
     return plan_request("job", CONSTRAINTS, objective=objective, **(options | more))  # type: ignore[arg-type]
 
 
-def test_constraints_come_back_as_they_went() -> None:
+def test_constraints_as_a_message() -> None:
     message = request()
-    assert constraints_from_wire(message.constraints) == CONSTRAINTS
+    assert [pool.device_name for pool in message.constraints.pools] == ["A", "B"]
+    assert message.constraints.pools[0].nodes.values == [1, 2]
+    assert message.constraints.global_batch_samples.values == [64]
+    assert message.constraints.tensor_parallel_degrees.values == [1, 2]
+    assert message.constraints.parameter_servers.values == [1, 3]
+    assert (message.constraints.sync_modes, message.constraints.max_nodes) == (
+        [configuration_pb2.SYNC_MODE_ASYNC],
+        9,
+    )
     assert message.constraints.zero_stages == [0]
     assert message.constraints.sequence_parallel == [False]
     assert not message.constraints.pipeline_parallel_degrees.values
@@ -58,14 +68,14 @@ def test_constraints_come_back_as_they_went() -> None:
     assert request(frontier_points=0).frontier_points_count == -1
 
 
-def test_ranges_are_spelled_out() -> None:
+def test_a_message_goes_as_it_is() -> None:
     message = plan_service_pb2.PlanConstraints()
-    message.global_batch_samples.ranges.add(first=3, last=20, powers_of_two=True)
-    message.micro_batch_samples.ranges.add(first=1, last=7, step=3)
-    message.micro_batch_samples.values.append(9)
-    found = constraints_from_wire(message)
-    assert found.global_batch == (4, 8, 16)
-    assert found.micro_batch == (9, 1, 4, 7)
+    message.global_batch_samples.ranges.add(first=3, last=2_000_000_000)
+    sent = plan_request(
+        "job", message, objective=None, options=None, budget_s=0.0, exhaustive=False, frontier_points=1, explain=True,
+        minimum_revision=0,
+    )  # fmt: skip
+    assert sent.constraints == message
 
 
 @pytest.mark.parametrize(

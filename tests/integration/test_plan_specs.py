@@ -1,0 +1,187 @@
+"""Odd specifications of plans from the command line: each is answered, or refused with the field and what is right."""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf import json_format
+from typer.testing import CliRunner
+
+from nodewise.cli.commands import app
+from nodewise.runtime.embedded import EmbeddedServer
+from nodewise_protos.v1 import plan_service_pb2 as pb
+from nodewise_protos.v1 import plan_service_pb2_grpc
+
+SPEC = json.loads((Path(__file__).parents[2] / "examples" / "plan_22b_64_devices.json").read_text())
+POOL = {"device_name": "A100-80GB", "nodes": {"values": [1, 2]}, "workers_per_node": 8}
+CONSTRAINTS = {"pools": [POOL], "global_batch_samples": {"values": [64]}}
+KEYS = {"space", "evaluated", "feasible", "search_s", "best", "frontier"}
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[str]:
+    with EmbeddedServer() as server:
+        yield server.target
+
+
+def spec(top: dict[str, Any] | None = None, **constraints: Any) -> dict[str, Any]:
+    plain = {"profile": SPEC["profile"], "constraints": {**CONSTRAINTS, **constraints}}
+    return copy.deepcopy({**plain, **(top or {})})
+
+
+def run(target: str, folder: Path, document: Any) -> tuple[int, dict[str, Any], str]:
+    file = folder / "spec.json"
+    file.write_text(json.dumps(document))
+    result = CliRunner().invoke(app, ["plan", str(file), "--json", "--no-explain", "--server", target])
+    return result.exit_code, json.loads(result.stdout) if result.stdout else {}, " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("constraints", "said"),
+    [
+        ({"tensor_parallel": {"values": [1]}}, 'no field named "tensor_parallel"'),
+        ({"pools": []}, "constraints.pools: must hold at least one pool"),
+        ({"pools": [{**POOL, "workers_per_node": 0}]}, "constraints.pools[0].workers_per_node: must be"),
+        ({"pools": [{**POOL, "nodes": {"values": [0]}}]}, "constraints.pools[0].nodes.values[0]: must be"),
+        ({"pools": [{**POOL, "nodes": [1, 2]}]}, "constraints.pools[0].nodes: must be like"),
+        ({"global_batch_samples": [64]}, 'constraints.global_batch_samples: must be like {"values": [1, 2]}'),
+        ({"globalBatchSamples": 64}, "constraints.globalBatchSamples: must be like"),
+        ({"global_batch_samples": {}}, "constraints.global_batch_samples: must hold at least one value"),
+        # Billions of values are refused, not spelled out.
+        ({"global_batch_samples": {"ranges": [{"first": 1, "last": 2 * 10**9}]}}, "at most 4096 values"),
+        ({"global_batch_samples": {"ranges": [{"first": 8, "last": 4}]}}, "ranges[0].last: must be at least first (8)"),
+        ({"global_batch_samples": {}, "micro_batch_samples": {"values": [1]}}, "must hold at least one value"),
+        ({"memory_headroom_bytes": -1}, "constraints.memory_headroom_bytes: must be"),
+        ({"max_nodes": -1}, "constraints.max_nodes: must be"),
+        ({"sync_modes": ["SYNC_MODE_HYBRID"]}, "must be one of SYNC_MODE_ASYNC, SYNC_MODE_SYNC, SYNC_MODE_ALLREDUCE"),
+        ({"zero_stages": [7]}, "constraints.zero_stages[0]: must be"),
+    ],
+)
+def test_what_is_wrong_is_named(target: str, tmp_path: Path, constraints: dict[str, Any], said: str) -> None:
+    code, answer, stderr = run(target, tmp_path, spec(**constraints))
+    assert (code, answer) == (2, {})
+    assert said in stderr
+
+
+@pytest.mark.parametrize(
+    ("constraints", "said", "unsaid"),
+    [
+        ({"tensor_parallel_degrees": {"values": [5, 6]}}, "tensor_parallel 5, 6: must divide the 64", "global_batches"),
+        (
+            {"tensor_parallel_degrees": {"values": [8]}, "pipeline_parallel_degrees": {"values": [4]}},
+            "tensor_parallel 8: goes with no other allowed degrees",
+            "must divide the 64",
+        ),
+        ({"data_parallel_degrees": {"values": [3]}}, "data_parallel 3: must be what the other", "global_batches"),
+        (
+            {"sync_modes": ["SYNC_MODE_ASYNC"]},
+            "sync_modes ASYNC: partitions of transformers exchange",
+            "global_batches",
+        ),
+        ({"memory_headroom_bytes": 80 * 2**30}, "more than the 0 GiB that 80 GiB of headroom leave", "there are"),
+        (
+            {"interleave_degrees": {"values": [4]}, "pipeline_parallel_degrees": {"values": [1]}},
+            "interleave 4: times the pipeline stages",
+            "global_batches",
+        ),
+    ],
+)
+def test_what_cannot_be_is_told_with_its_reason(
+    target: str, tmp_path: Path, constraints: dict[str, Any], said: str, unsaid: str
+) -> None:
+    code, answer, stderr = run(target, tmp_path, spec(**constraints))
+    assert code == 3
+    assert set(answer) >= KEYS
+    assert (answer["best"], answer["feasible"]) == (None, 0)
+    assert said in stderr
+    assert unsaid not in stderr
+    assert len({each["message"] for each in answer["rejections"]}) == len(answer["rejections"])
+
+
+def test_values_that_do_nothing_are_remarked(target: str, tmp_path: Path) -> None:
+    code, answer, _ = run(target, tmp_path, spec(parameter_servers={"values": [2]}, zero_stages=[], max_nodes=1))
+    assert code == 0
+    assert set(answer) >= KEYS
+    assert answer["best"]["nodes"] == 1
+    assert any("parameter_servers 2" in each["message"] for each in answer["rejections"])
+
+
+def test_a_device_of_the_users_own(target: str, tmp_path: Path) -> None:
+    code, _, stderr = run(target, tmp_path, spec(pools=[{**POOL, "device_name": "Abacus"}]))
+    assert (code, "no device 'Abacus'" in stderr) == (3, True)
+
+
+def test_the_answer_depends_on_nothing_else(target: str, tmp_path: Path) -> None:
+    names = ["A100-80GB", "H100-SXM5-80GB"]
+    pools = [{**POOL, "device_name": name} for name in names]
+    answers = []
+    for order in (pools, pools[::-1], pools):
+        _, answer, _ = run(target, tmp_path, spec(pools=order, global_batch_samples={"values": [96, 64]}))
+        answers.append((answer["best"], answer["frontier"], answer["space"]))
+    with EmbeddedServer() as other:
+        _, answer, _ = run(other.target, tmp_path, spec(pools=pools, global_batch_samples={"values": [64, 96]}))
+    answers.append((answer["best"], answer["frontier"], answer["space"]))
+    assert all(each == answers[0] for each in answers)
+
+
+def test_a_short_budget_answers_with_the_best_so_far(target: str, tmp_path: Path) -> None:
+    code, answer, _ = run(target, tmp_path, {**SPEC, "objective": {"highest_throughput": {}}, "budget_seconds": 0.05})
+    assert (code, answer["complete"]) == (0, False)
+    assert answer["best"] is not None
+    assert answer["evaluated"] < answer["space"]
+
+
+def request() -> pb.PlanRequest:
+    return json_format.ParseDict({**SPEC, "exhaustive": True, "skip_explanation": True}, pb.PlanRequest())
+
+
+def test_a_deadline_ends_a_call_and_cancelling_frees_the_next(target: str) -> None:
+    with grpc.insecure_channel(target) as channel:
+        stub = plan_service_pb2_grpc.PlanServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as caught:
+            list(stub.Plan(request(), timeout=0.05))
+        assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        calls = [stub.Plan(request(), timeout=60) for _ in range(4)]
+        for call in calls:
+            call.cancel()
+        # As many as run at once were asked for, and more: what was cancelled must not hold their places.
+        small = request()
+        del small.constraints.pools[1:]
+        small.exhaustive = False
+        assert list(stub.Plan(small, timeout=30))[-1].HasField("result")
+
+
+def test_two_at_once_answer_as_one_alone(target: str, tmp_path: Path) -> None:
+    document = spec()
+    _, alone, _ = run(target, tmp_path, document)
+    found: list[dict[str, Any]] = []
+
+    def ask() -> None:
+        found.append(answer_of(target, document))
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(found) == 3
+    assert all(each == found[0] for each in found)
+    assert found[0]["space"] == alone["space"]
+
+
+def answer_of(target: str, document: dict[str, Any]) -> dict[str, Any]:
+    with grpc.insecure_channel(target) as channel:
+        stub = plan_service_pb2_grpc.PlanServiceStub(channel)
+        last = list(stub.Plan(json_format.ParseDict(document, pb.PlanRequest()), timeout=60))[-1].result
+    return {
+        "space": last.space_count,
+        "configurations": json_format.MessageToDict(last.configurations),
+        "frontier": list(last.frontier_rows),
+    }
