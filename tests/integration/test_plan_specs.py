@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from nodewise.cli.commands import app
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import plan_service_pb2 as pb
 from nodewise_protos.v1 import plan_service_pb2_grpc
 
@@ -116,6 +117,21 @@ def test_values_that_do_nothing_are_remarked(target: str, tmp_path: Path) -> Non
 def test_a_device_of_the_users_own(target: str, tmp_path: Path) -> None:
     code, _, stderr = run(target, tmp_path, spec(pools=[{**POOL, "device_name": "Abacus"}]))
     assert (code, "no device 'Abacus'" in stderr) == (3, True)
+    facts = tmp_path / "own.toml"
+    facts.write_text(
+        """
+[devices.Abacus]
+fp16_flops_per_s = 100e12
+memory_bytes = 64e9
+memory_bytes_per_s = 1e12
+intra_node_link = "NVLink3"
+source = "a test's own"
+"""
+    )
+    with EmbeddedServer(Settings(store="memory:", grace_s=1.0, catalogue=str(facts))) as own:
+        code, answer, stderr = run(own.target, tmp_path, spec(pools=[{**POOL, "device_name": "Abacus"}]))
+    assert (code, stderr) == (0, "")
+    assert answer["best"]["device"] == "Abacus"
 
 
 def test_the_answer_depends_on_nothing_else(target: str, tmp_path: Path) -> None:

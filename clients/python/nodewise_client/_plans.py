@@ -19,7 +19,16 @@ from nodewise_client._enums import (
 )
 from nodewise_client._evidence import ProfileContent, source_to_wire
 from nodewise_client._objectives import Objective, Rule, objective_to_wire
-from nodewise_client._predictions import Basis, Prediction, Recommendation, basis_from_wire, recommendation_of, rows_of
+from nodewise_client._predictions import (
+    Basis,
+    Notice,
+    Prediction,
+    Recommendation,
+    basis_from_wire,
+    recommendation_of,
+    rows_of,
+    warning_of,
+)
 from nodewise_client._questions import PredictOptions, options_to_wire
 from nodewise_protos.v1 import objective_pb2, plan_service_pb2
 
@@ -171,6 +180,8 @@ class PlanResult:
     estimator: str
     estimator_version: str
     basis: Basis | None
+    warnings: tuple[Notice, ...]
+    """What the reader should know; row 0 is the best, if there is one."""
     raw: plan_service_pb2.PlanResult = field(repr=False, compare=False)
     """The message as it came."""
 
@@ -232,6 +243,7 @@ def plan_result(message: plan_service_pb2.PlanResult) -> PlanResult:
         estimator=message.estimator,
         estimator_version=message.estimator_version,
         basis=basis_from_wire(message.basis) if message.HasField("basis") else None,
+        warnings=tuple(warning_of(found, found.rows) for found in message.predictions.warnings),
         raw=message,
     )
 

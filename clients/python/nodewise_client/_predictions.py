@@ -255,7 +255,7 @@ def predict_result(message: prediction_service_pb2.PredictResponse) -> PredictRe
         predictions=rows_of(message.predictions),
         recommendation=recommendation_of(message.recommendation) if message.HasField("recommendation") else None,
         basis=basis_from_wire(message.basis),
-        warnings=tuple(_warning(found, found.rows) for found in message.predictions.warnings),
+        warnings=tuple(warning_of(found, found.rows) for found in message.predictions.warnings),
         raw=message,
     )
 
@@ -434,7 +434,8 @@ def recommendation_of(message: objective_pb2.Recommendation) -> Recommendation:
     )
 
 
-def _warning(message: prediction_pb2.Notice, rows: Iterable[int]) -> Notice:
+def warning_of(message: prediction_pb2.Notice, rows: Iterable[int]) -> Notice:
+    """A warning of some rows, from its message."""
     return Notice(reason=message.reason, message=message.message, rows=tuple(rows))
 
 
@@ -444,5 +445,5 @@ def _warnings_between(found: Iterable[prediction_pb2.Notice], begin: int, end: i
     for message in found:
         rows = [row - begin for row in message.rows if begin <= row < end]
         if rows or not message.rows:
-            kept.append(_warning(message, rows))
+            kept.append(warning_of(message, rows))
     return tuple(kept)

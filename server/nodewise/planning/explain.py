@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.objective import HighestThroughput, Knee, LeastCost, LeastTime, Objective
+from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective
 from nodewise.domain.planning import Exclusion, PlanConstraints
 from nodewise.planning.alternatives import LISTED, alternatives_of
 from nodewise.planning.asked import AskedSpace, Values
@@ -127,6 +127,8 @@ class _Looks:
 
     def _without_limits(self) -> Exclusion | None:
         rule = self._objective.rule
+        if isinstance(rule, FewestDevices):
+            return self._fewer_devices(rule.deadline_s)
         if isinstance(rule, LeastCost) and rule.deadline_s is not None:
             name, free = "deadline_s", replace(self._objective, rule=LeastCost())
         elif isinstance(rule, LeastTime) and rule.max_cost is not None:
@@ -148,6 +150,32 @@ class _Looks:
             f"{name} binds: {described(found.winners, 0)} would be better, but needs {value:.4g} of {limit.most:.4g}"
         )
         return Exclusion(constraint=name, message=message, numbers={name: limit.most, "needed": value})
+
+    def _fewer_devices(self, deadline_s: float) -> Exclusion | None:
+        """How long the fastest on fewer devices takes."""
+        workers = int(self._winner.workers[0])
+        pools = tuple(
+            replace(pool, nodes=fewer)
+            for pool in self._constraints.pools
+            if (fewer := tuple(nodes for nodes in pool.nodes if nodes * pool.workers_per_node < workers))
+        )
+        if not pools:
+            return None
+        fastest = replace(self._objective, rule=HighestThroughput())
+        found = self._searched(replace(self._constraints, pools=pools), fastest)
+        if not len(found.winners):
+            return None
+        limits = self._planner.goal(self._objective).limits(found.winners, found.values.step_s)
+        needed_s = float(limits[0].values[0])
+        if needed_s <= deadline_s:
+            return None
+        message = (
+            f"deadline_s binds: on fewer devices the fastest, {described(found.winners, 0)}, needs {needed_s:.4g} of "
+            f"{deadline_s:.4g}"
+        )
+        return Exclusion(
+            constraint="deadline_s", message=message, numbers={"deadline_s": deadline_s, "needed": needed_s}
+        )
 
     def _without_list(self, name: str) -> Exclusion | None:
         found = self._searched(replace(self._constraints, **{name: None}))  # type: ignore[arg-type]  # each may be None
