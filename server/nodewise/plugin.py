@@ -363,7 +363,10 @@ class PlanSpace(Protocol):
 
     @property
     def final(self) -> frozenset[str]:
-        """Columns that completions take from their prefix; at least nodes, workers, device_index and global_batch."""
+        """Columns that completions take from their prefix.
+
+        At least nodes, workers, device_index, global_batch, parameter_servers and sync_mode.
+        """
         ...
 
     @property

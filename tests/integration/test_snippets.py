@@ -19,7 +19,7 @@ from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ["README.md", "docs/plugins.md", "docs/profiles.md", "clients/python/README.md"]
-SHELL = ["README.md", "docs/profiles.md"]
+SHELL = ["README.md", "docs/planning.md", "docs/profiles.md"]
 ADDRESS = re.compile(r"127\.0\.0\.1:50[05]51")
 
 
@@ -124,3 +124,13 @@ def _append(profile_id: str) -> object:
 
 def test_the_interpreter_of_the_tests_has_the_command() -> None:
     assert Path(COMMAND[0]).parent == Path(sys.executable).parent
+
+
+def test_the_transcript_of_the_readme_is_what_the_command_says(target: str) -> None:
+    (transcript,) = blocks("README.md", "text")
+    said = subprocess.run(
+        [*COMMAND, "plan", "examples/plan_mlp_32_machines.json", "--server", target],
+        capture_output=True, check=True, cwd=ROOT, text=True, timeout=60,
+    ).stdout  # fmt: skip
+    lines = [re.sub(r"[\d.]+ s, by", "s, by", line.rstrip()) for line in said.splitlines()]
+    assert [re.sub(r"[\d.]+ s, by", "s, by", line) for line in transcript.splitlines()] == lines

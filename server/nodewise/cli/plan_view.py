@@ -165,9 +165,15 @@ def _explanation(result: PlanResult) -> None:
         say(f"{_sentence(binding.message)}.")
     if not found.binding and found.complete:
         say("Nothing binds: no constraint that was looked at keeps anything better out.")
+    unchanged = []
     for each in found.sensitivities:
+        if each.speedup == 1.0:
+            unchanged.append(each.change)
+            continue
         gain = "nothing is feasible" if each.speedup == 0 else f"{100 * (each.speedup - 1):+.1f} % throughput"
         say(f"With {each.change}: {gain}; best is {each.best}.")
+    if unchanged:
+        say(f"With {' or '.join(unchanged)}: no faster.")
     if not found.complete:
         say("Time was over before all reasons were looked at.")
 
