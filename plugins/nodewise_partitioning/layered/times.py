@@ -18,7 +18,7 @@ from nodewise_partitioning.layered.overlap import bucket_ends, exposed_s
 from nodewise_partitioning.layered.planned import Planned, planned
 from nodewise_partitioning.layered.provisioning import smallest_sufficient
 from nodewise_partitioning.layered.questions import Inner
-from nodewise_partitioning.layered.shapes import MOST_CHOICES, Latencies, choices_of
+from nodewise_partitioning.layered.shapes import Latencies, choices_of
 
 __all__ = ["COMPUTE_CV", "EXTRA", "MEMORY_COLUMNS", "MESSAGE_S", "PARTS", "Times"]
 
@@ -99,8 +99,8 @@ class Times:
         return known
 
     def _latencies_of(self, inner: Inner, device: Device, message_s: float, bytes_per_s: float) -> Latencies:
-        # Of few machines one table serves every width up to a power of two.
-        most = inner.width if inner.width > MOST_CHOICES else 1 << (inner.width - 1).bit_length()
+        # One table serves every width up to a power of two.
+        most = 1 << (inner.width - 1).bit_length()
         key = (inner.device, inner.precision, device.together(inner.batch), message_s, bytes_per_s, most)
         known = self._latencies.get(key)
         if known is None:
