@@ -102,10 +102,8 @@ def _all_reduce(size: Floats, group: Group, device: Device, software: Software, 
 def _products(dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software) -> Floats:
     """Forward matrix products of a layer but those of attention itself; every expert on the device has its own."""
     attention = 2.0 * tokens * dimensions.attention_parameters / layout.tensor
-    per_token = dimensions.feed_forward_parameters * dimensions.experts_per_token
-    feed_forward = 2.0 * tokens * per_token / layout.tensor
-    held = max(dimensions.experts, 1.0) / layout.expert
-    launches = 2.0 + dimensions.matrices * held
+    feed_forward = 2.0 * tokens * dimensions.feed_forward_parameters(dimensions.active) / layout.tensor
+    launches = dimensions.products(dimensions.experts / layout.expert)
     return (attention + feed_forward) / (
         device.flops_per_s * software.gemm_efficiency
     ) + launches * software.gemm_ramp_s
@@ -114,7 +112,7 @@ def _products(dimensions: Dimensions, layout: Layout, tokens: Floats, device: De
 def _attention(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> tuple[Floats, Floats]:
     """Forward seconds of attention's two batched products, and of the passes over its scores."""
     split = layout.tensor * layout.context
-    flops = 4.0 * layout.micro_batch * dimensions.sequence**2 * dimensions.hidden / split
+    flops = 4.0 * layout.micro_batch * dimensions.sequence**2 * dimensions.attention_size / split
     narrow = 1.0 + software.half_head_size / dimensions.head_size
     if software.flash_attention:
         flops = 0.5 * flops
@@ -127,9 +125,12 @@ def _attention(dimensions: Dimensions, layout: Layout, device: Device, software:
 
 
 def _operators(dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software) -> Floats:
-    """Forward seconds of norms, residuals and activations: bound by the memory's bandwidth."""
+    """Forward seconds of norms, residuals and activations: bound by the memory's bandwidth.
+
+    A gate makes an activation read two products in the place of one: three passes for two.
+    """
     split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
-    inner = dimensions.feed_forward * dimensions.experts_per_token
+    inner = dimensions.active * dimensions.matrices / 2.0
     values = software.replicated_passes * dimensions.hidden / split
     values = values + software.feed_forward_passes * inner / layout.tensor
     seconds: Floats = tokens * values * device.element_bytes / _memory(device, software)
@@ -156,7 +157,7 @@ def _context(
         return np.zeros(len(layout))
     group = group_of(layout, layout.context, layout.tensor)
     share = dimensions.key_value_heads / dimensions.heads
-    size = 2.0 * device.element_bytes * tokens * dimensions.hidden * share / layout.tensor
+    size = 2.0 * device.element_bytes * tokens * dimensions.attention_size * share / layout.tensor
     adapter = layout.node_link_bytes_per_s * group.share * software.network_efficiency
     rate = np.where(group.nodes > 1.0, adapter, device.link_bytes_per_s * software.replica_link_efficiency)
     return (layout.context - 1.0) * np.maximum(size / rate - core / layout.context, 0.0)
@@ -168,7 +169,7 @@ def _expert(dimensions: Dimensions, layout: Layout, activation: Floats, device: 
         return np.zeros(len(layout))
     group = group_of(layout, layout.expert, layout.tensor * layout.context)
     split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
-    size = activation * dimensions.experts_per_token / split
+    size = activation * dimensions.routed / split
     inside = device.link_bytes_per_s * software.replica_link_efficiency
     across = layout.node_link_bytes_per_s * group.share * software.network_efficiency
     leaving = (group.nodes - 1.0) / group.nodes

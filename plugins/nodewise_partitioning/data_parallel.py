@@ -41,8 +41,8 @@ def held_parameters(dimensions: Dimensions, layout: Layout) -> tuple[Floats, Flo
     """Parameters on a device of the fullest stage before any is split over replicas: shared ones, and experts'."""
     layers = most_layers(dimensions, layout)
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
-    embedding = dimensions.padded_vocabulary(layout.tensor) / layout.tensor + dimensions.sequence
-    shared = layers * (dense + dimensions.replicated_parameters) + dimensions.hidden * embedding
+    rows = dimensions.embedding_rows(layout.tensor, layout.pipeline)
+    shared = layers * (dense + dimensions.replicated_parameters) + dimensions.hidden * rows
     return shared, layers * experts
 
 

@@ -30,8 +30,15 @@ transformers = st.builds(
     hidden_size=st.sampled_from([512, 1536, 4096]),
     attention_heads=st.sampled_from([8, 16]),
     sequence_length=st.sampled_from([512, 1000, 2048]),
+    key_value_heads=st.sampled_from([0, 4]),
+    head_size=st.sampled_from([0, 128]),
+    gated_feed_forward=st.booleans(),
+    untied_embeddings=st.booleans(),
     experts=st.sampled_from([0, 0, 4]),
     experts_per_token=st.just(2),
+    expert_feed_forward_size=st.sampled_from([0, 512]),
+    shared_expert_feed_forward_size=st.sampled_from([0, 1024]),
+    expert_layers=st.sampled_from([0, 3]),
 )
 
 
