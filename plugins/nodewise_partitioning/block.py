@@ -47,6 +47,8 @@ class Block:
         All of it, the host's launches included.
     backward_s : float
         Part of ``layer_s`` in the backward pass, recomputation included.
+    weights_s : float
+        Kernels that compute the gradients of weights: as many operations as the forward products have.
     """
 
     compute_s: Floats
@@ -55,6 +57,7 @@ class Block:
     expert_s: Floats
     layer_s: Floats
     backward_s: Floats
+    weights_s: Floats
 
     def of_kinds(self, kind: Ints) -> Block:
         """One row for each kind to one for each row."""
@@ -74,7 +77,8 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     selective = layout.recomputation == Recomputation.SELECTIVE
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     core, scores = _attention(dimensions, layout, device, software)
-    forward = _products(dimensions, layout, tokens, device, software) + core
+    products = _products(dimensions, layout, tokens, device, software)
+    forward = products + core
     forward += _operators(dimensions, layout, tokens, device, software) + scores
     passes = np.where(recomputed, PASSES_FULL, PASSES_WITHOUT)
     compute = passes * forward + selective * (core + scores)
@@ -92,7 +96,7 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     host += collectives * software.host_collective_s * (layout.tensor > 1.0)
     busy = compute + tensor + context + expert
     layer = soft_maximum(busy, host, software.host_order)
-    return Block(compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes))
+    return Block(compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes), products)
 
 
 def _all_reduce(size: Floats, group: Group, device: Device, software: Software, layout: Layout) -> Floats:
