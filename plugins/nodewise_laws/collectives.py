@@ -22,6 +22,7 @@ import numpy.typing as npt
 from nodewise_laws._checks import FloatArray
 
 __all__ = [
+    "affine_s",
     "all_to_all_s",
     "halving_doubling_all_reduce_s",
     "hierarchical_all_reduce_s",
@@ -108,3 +109,22 @@ def interpolated_s(size_bytes: npt.ArrayLike, log_sizes: FloatArray, log_seconds
     size = np.log(size_bytes)
     beyond = np.maximum(size - log_sizes[-1], 0.0)
     return np.asarray(np.exp(np.interp(size, log_sizes, log_seconds) + beyond))
+
+
+def affine_s(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, float]:
+    """Seconds to start with, and per unit of size, of measured times: t = a + S b, both at least 0.
+
+    Least squares of relative errors: a table's largest sizes have no more say than its smallest.
+
+    Parameters
+    ----------
+    sizes, seconds : (K,) numbers above 0, at least two sizes that differ.
+    """
+    rate = 1.0 / np.asarray(seconds, dtype=float)
+    scaled = np.asarray(sizes, dtype=float) * rate
+    (start, slope), *_ = np.linalg.lstsq(np.stack([rate, scaled], axis=1), np.ones(len(rate)), rcond=None)
+    if start < 0.0:
+        start, slope = 0.0, scaled.sum() / (scaled**2).sum()
+    elif slope < 0.0:
+        start, slope = rate.sum() / (rate**2).sum(), 0.0
+    return float(start), float(slope)

@@ -108,9 +108,8 @@ def _products(dimensions: Dimensions, layout: Layout, tokens: Floats, device: De
     attention = 2.0 * tokens * dimensions.attention_parameters / layout.tensor
     feed_forward = 2.0 * tokens * dimensions.feed_forward_parameters(dimensions.active) / layout.tensor
     launches = dimensions.products(dimensions.experts / layout.expert)
-    return (attention + feed_forward) / (
-        device.flops_per_s * software.gemm_efficiency
-    ) + launches * software.gemm_ramp_s
+    rate = device.flops_per_s * device.gains.gemm_efficiency * software.gemm_efficiency
+    return (attention + feed_forward) / rate + launches * device.gains.gemm_ramp_s * software.gemm_ramp_s
 
 
 def _attention(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> tuple[Floats, Floats]:
@@ -120,7 +119,8 @@ def _attention(dimensions: Dimensions, layout: Layout, device: Device, software:
     narrow = 1.0 + software.half_head_size / dimensions.head_size
     if software.flash_attention:
         flops = 0.5 * flops
-    core = flops * narrow / (device.flops_per_s * software.attention_efficiency) + 2.0 * software.gemm_ramp_s
+    core = flops * narrow / (device.flops_per_s * software.attention_efficiency)
+    core = core + 2.0 * device.gains.gemm_ramp_s * software.gemm_ramp_s
     if software.flash_attention:
         return core, np.zeros(len(layout))
     stored = layout.micro_batch * dimensions.heads * dimensions.sequence**2 / split
@@ -145,6 +145,11 @@ def _memory(device: Device, software: Software) -> float:
     return device.memory_bytes_per_s * software.memory_efficiency
 
 
+def _inside(device: Device, software: Software) -> float:
+    """Bytes per second that experts and contexts get of the link in a node."""
+    return device.link_bytes_per_s * device.gains.replica_link_efficiency * software.replica_link_efficiency
+
+
 def _host(dimensions: Dimensions, layout: Layout, software: Software) -> Floats:
     """Seconds to launch a fully recomputed layer; without the fused softmax there are more kernels to launch."""
     batches = layout.micro_batch * dimensions.heads / layout.tensor
@@ -163,7 +168,7 @@ def _context(
     share = dimensions.key_value_heads / dimensions.heads
     size = 2.0 * device.element_bytes * tokens * dimensions.attention_size * share / layout.tensor
     adapter = layout.node_link_bytes_per_s * group.share * software.network_efficiency
-    rate = np.where(group.nodes > 1.0, adapter, device.link_bytes_per_s * software.replica_link_efficiency)
+    rate = np.where(group.nodes > 1.0, adapter, _inside(device, software))
     return (layout.context - 1.0) * np.maximum(size / rate - core / layout.context, 0.0)
 
 
@@ -174,7 +179,7 @@ def _expert(dimensions: Dimensions, layout: Layout, activation: Floats, device: 
     group = group_of(layout, layout.expert, layout.tensor * layout.context)
     split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     size = activation * dimensions.routed / split
-    inside = device.link_bytes_per_s * software.replica_link_efficiency
+    inside = _inside(device, software)
     across = layout.node_link_bytes_per_s * group.share * software.network_efficiency
     leaving = (group.nodes - 1.0) / group.nodes
     staying = (layout.expert - 1.0) / layout.expert - leaving

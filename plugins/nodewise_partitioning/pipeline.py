@@ -79,7 +79,7 @@ def ends_of(dimensions: Dimensions, layout: Layout, device: Device, software: So
     words = dimensions.padded_vocabulary(layout.tensor) / layout.tensor
     product = 2.0 * tokens * dimensions.hidden * words / (device.flops_per_s * software.head_efficiency)
     loss = software.head_passes * device.element_bytes / 2.0 * tokens * words / memory
-    head = 3.0 * (product + software.gemm_ramp_s) + loss + software.head_host_s
+    head = 3.0 * (product + device.gains.gemm_ramp_s * software.gemm_ramp_s) + loss + software.head_host_s
     rows = software.embedding_passes * tokens * dimensions.hidden * device.element_bytes / memory
     return Ends(rows + software.embedding_host_s, head)
 
