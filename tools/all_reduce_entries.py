@@ -1,10 +1,11 @@
 """Measured all-reduces as entries of a catalogue.
 
-`all_reduce_entries.py FILE... (--device NAME | --link NAME) --source TEXT`. Each file is what nccl-tests' `all_reduce_perf` printed, or a table of vTrain's profiler (CSV: size in bytes, count,
-type, then time in ns and bus bandwidth in GB/s, out of place and in place). Printed is TOML for the file that the
-setting `catalogue` names. Times are those out of place. How many ranks took part follows from time and bus bandwidth,
-2 (n - 1) / n x size / time, and is checked against the ranks that nccl-tests lists. A table is thinned to `--sizes`
-sizes, evenly spaced by their logarithms: between them times are interpolated.
+`all_reduce_entries.py FILE... (--device NAME | --link NAME) --source TEXT`. Each file is what nccl-tests'
+`all_reduce_perf` printed, or a table of vTrain's profiler (CSV: size in bytes, count, type, then time in ns and bus
+bandwidth in GB/s, out of place and in place). Printed is TOML for the file that the setting `catalogue` names. Times
+are those out of place. How many ranks took part follows from time and bus bandwidth, 2 (n - 1) / n x size / time, and
+is checked against the ranks that nccl-tests lists. A table is thinned to `--sizes` sizes, evenly spaced by their
+logarithms: between them times are interpolated.
 """
 
 from __future__ import annotations
