@@ -120,22 +120,23 @@ def _columns(
 
 
 def mixes() -> None:
-    """Tokens per second and GPU of the published mixes."""
+    """Tokens per second and GPU of the published mixes; mixtures also with tokens that are sent to a node once."""
     print("Modern mixes, H100, nothing recomputed: tokens/s/GPU measured, predicted, error; largest parts; memory")
-    for mix in MIXES:
+    for mix, stack in [(mix, STACK) for mix in MIXES] + [
+        (mix, f"{STACK} deepep") for mix in MIXES if mix.model.experts
+    ]:
         degrees: dict[str, Any] = {"tensor": 1.0, "pipeline": 1.0, "context": 1.0, **mix.degrees}
         data = mix.gpus / (degrees["tensor"] * degrees["pipeline"] * degrees["context"])
         parts, memory, capacity = _columns(
-            mix.model, mix.number_format, "H100", mix.gpus, data=data, micro_batches=mix.batch / data,
+            mix.model, mix.number_format, "H100", mix.gpus, stack, data=data, micro_batches=mix.batch / data,
             recomputation=1.0, zero_stage=1.0, sequence_parallel=float(degrees["tensor"] > 1.0), **degrees,
         )  # fmt: skip
         rate = mix.batch * mix.model.sequence_length / float(parts.sum()) / mix.gpus
         order = np.argsort(-parts[:, 0])[:3]
         largest = ", ".join(f"{PARTS[place]} {parts[place, 0] / parts.sum():.0%}" for place in order)
-        print(
-            f"  {mix.name:16s} {mix.tokens_per_s_gpu:6.0f} {rate:6.0f} {rate / mix.tokens_per_s_gpu - 1.0:+5.0%}  "
-            f"{largest}; {memory[0] / 1e9:.0f} of {capacity / 1e9:.0f} GB"
-        )
+        name, error = mix.name + stack.removeprefix(STACK), rate / mix.tokens_per_s_gpu - 1.0
+        held = f"{memory[0] / 1e9:.0f} of {capacity / 1e9:.0f} GB"
+        print(f"  {name:22s} {mix.tokens_per_s_gpu:6.0f} {rate:6.0f} {error:+5.0%}  {largest}; {held}")
 
 
 def bert() -> None:

@@ -14,7 +14,7 @@ J. Speck and J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, re
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ __all__ = [
     "hierarchical_all_reduce_s",
     "interpolated_s",
     "point_to_point_s",
+    "quickest_all_reduce_s",
     "ring_all_gather_s",
     "ring_all_reduce_s",
     "ring_bus_bytes_per_s",
@@ -35,6 +36,9 @@ __all__ = [
 ]
 
 Value = TypeVar("Value", float, FloatArray)
+
+TREE_SHARE: Final = 0.92
+"""Of a ring's bandwidth that a tree reaches: NCCL's own model of its algorithms (`tuning.cc`)."""
 
 
 def ring_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_per_s: Value) -> Value:
@@ -57,6 +61,14 @@ def tree_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_p
 def halving_doubling_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_per_s: Value) -> Value:
     """All-reduce by recursive halving, then doubling: the bytes of a ring in a tree's number of messages."""
     seconds: Value = 2.0 * np.log2(ranks) * latency_s + 2.0 * size_bytes * (ranks - 1.0) / (ranks * bytes_per_s)
+    return seconds
+
+
+def quickest_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_per_s: Value) -> Value:
+    """Ring or tree, whichever is quicker, as collective libraries choose: many ranks and few bytes go by trees."""
+    ring = ring_all_reduce_s(size_bytes, ranks, latency_s, bytes_per_s)
+    tree = tree_all_reduce_s(size_bytes, ranks, latency_s, TREE_SHARE * bytes_per_s)
+    seconds: Value = np.minimum(ring, tree)
     return seconds
 
 

@@ -173,14 +173,23 @@ def _context(
 
 
 def _expert(dimensions: Dimensions, layout: Layout, activation: Floats, device: Device, software: Software) -> Floats:
-    """Seconds of the two all-to-alls of a layer that bring tokens to their experts and back."""
+    """Seconds of the two all-to-alls of a layer that bring tokens to their experts and back.
+
+    Each token is sent to each of its experts; or, where the stack says so, once to every node that has any of them, and
+    from there once to every device. Experts are taken as evenly used.
+    """
     if not dimensions.experts or not np.any(layout.expert > 1.0):
         return np.zeros(len(layout))
     group = group_of(layout, layout.expert, layout.tensor * layout.context)
     split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
-    size = activation * dimensions.routed / split
+    size = activation * dimensions.expert_share / split
     inside = _inside(device, software)
     across = layout.node_link_bytes_per_s * group.share * software.network_efficiency
-    leaving = (group.nodes - 1.0) / group.nodes
-    staying = (layout.expert - 1.0) / layout.expert - leaving
+    chosen = dimensions.experts_per_token
+    others = (layout.expert - 1.0) / layout.expert
+    leaving = chosen * (group.nodes - 1.0) / group.nodes
+    staying = chosen * others - leaving
+    if software.sends_tokens_once:
+        leaving = (group.nodes - 1.0) * (1.0 - (1.0 - 1.0 / group.nodes) ** chosen)
+        staying = layout.expert * (1.0 - others**chosen) * others
     return 2.0 * size * (np.maximum(staying, 0.0) / inside + leaving / across)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_laws.collectives import interpolated_s, ring_all_reduce_s
+from nodewise_laws.collectives import interpolated_s, quickest_all_reduce_s
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.measured import REFERENCE_ALL_REDUCES, REFERENCE_LINK_BYTES_PER_S
@@ -73,12 +73,12 @@ def all_reduce_in_node_s(size_bytes: Floats, ranks: Floats, device: Device) -> F
 def all_reduce_s(
     size_bytes: Floats, group: Group, device: Device, software: Software, layout: Layout, efficiency: float
 ) -> Floats:
-    """All-reduce inside nodes, then across them, where all members of a node carry a part of the exchange.
+    """All-reduce inside nodes, then across them by ring or tree, each member of a node with a part of the exchange.
 
     ``efficiency`` is the share of the nodes' adapters that the exchange across nodes reaches.
     """
     inside = all_reduce_in_node_s(size_bytes, group.in_node, device)
-    across = ring_all_reduce_s(
+    across = quickest_all_reduce_s(
         size_bytes / group.in_node,
         group.nodes,
         software.network_latency_s,

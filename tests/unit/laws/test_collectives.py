@@ -92,3 +92,12 @@ def test_neither_part_of_a_cost_is_negative() -> None:
     start, slope = law.affine_s([1.0, 2.0, 4.0], [3.0, 2.5, 2.0])
     assert 2.0 < start < 3.0
     assert slope == 0.0
+
+
+def test_trees_are_quicker_for_many_ranks_and_few_bytes() -> None:
+    ranks = np.array([1.0, 2.0, 4.0, 512.0])
+    found = law.quickest_all_reduce_s(np.full(4, 1e6), ranks, 2e-5, np.full(4, 1e10))
+    ring = law.ring_all_reduce_s(np.full(4, 1e6), ranks, 2e-5, np.full(4, 1e10))
+    np.testing.assert_array_equal(found[:2], ring[:2])
+    assert found[3] == pytest.approx(2.0 * 9.0 * 2e-5 + 2.0 * 1e6 / 0.92e10)
+    assert found[3] < 0.1 * ring[3]

@@ -187,6 +187,22 @@ def test_experts_and_contexts_send_what_they_split() -> None:
     assert part(far, "context_parallel", transformer=long)[0] > 0.0
 
 
+def test_tokens_may_be_sent_once_to_a_node() -> None:
+    mixture = replace(SMALL, experts=16, experts_per_token=8)
+    far = replace_link(Layout.of(1, data=16.0, devices=16.0, expert=16.0, micro_batch=4.0), 1e9)
+    every, once = (
+        part(far, "expert_parallel", stack_of(f"megatron-core{word}", "fp16")[0], mixture)[0]
+        for word in ("", " deepep")
+    )
+    # Half of a token's eight experts are on the other node, where it now goes once, if it has any there.
+    assert once / every == pytest.approx((1.0 - 0.5**8) / 4.0, rel=0.02)
+    alone = replace(mixture, experts_per_token=1)
+    one, same = (
+        part(far, "expert_parallel", replace(PLAIN, sends_tokens_once=each), alone)[0] for each in (False, True)
+    )
+    assert same == pytest.approx(one, rel=0.01)
+
+
 def test_the_soft_maximum_lies_above_both_and_below_their_norm() -> None:
     first, second = np.array([1.0, 3.0, 0.0]), np.array([1.0, 1.0, 2.0])
     np.testing.assert_allclose(soft_maximum(first, second, 2.0), np.hypot(first, second))
