@@ -168,7 +168,9 @@ class Dimensions:
         The first stage has the embedding, the last the output layer: a copy of it, or its own. One stage has both.
         """
         words = self.padded_vocabulary(tensor) / tensor
-        return np.where((pipeline == 1.0) & self.untied, 2.0, 1.0) * words + self.positions
+        if self.untied:
+            words = np.where(pipeline == 1.0, 2.0, 1.0) * words
+        return words + self.positions
 
     def layer_parameters(self, tensor: Floats, expert: Floats) -> tuple[Floats, Floats]:
         """Matrix elements of one layer on one device: those that all data-parallel ranks share, and experts'."""
