@@ -105,6 +105,8 @@ class PartitionSpace:
         Network of a node where nobody states it, for constraints that multiply it.
     bounds : callable
         Computes the columns of :meth:`lower_bound`.
+    zero_bubble : bool
+        The declared schedule leaves no interleaving.
     """
 
     final = FINAL
@@ -115,8 +117,11 @@ class PartitionSpace:
         constraints: PlanConstraints,
         assumed_link_bytes_per_s: float,
         bounds: Callable[[PartitionSpace], Mapping[str, Floats]],
+        *,
+        zero_bubble: bool = False,
     ) -> None:
         self._dimensions = dimensions
+        self._zero_bubble = zero_bubble
         self._constraints = constraints
         layers, tokens = int(dimensions.layers), int(dimensions.sequence)
         pool, nodes, workers, tensor, pipeline, context, expert, data = np.concatenate(
@@ -257,7 +262,11 @@ class PartitionSpace:
         found = []
         for count in stages:
             plain = self._allowed("interleave", (1,))
-            every = self._allowed("interleave", divisors(layers // max(count, 1))) if count > 1 else plain
+            every = (
+                self._allowed("interleave", divisors(layers // max(count, 1)))
+                if count > 1 and not self._zero_bubble
+                else plain
+            )
             found += [plain, every]
         return found
 
@@ -299,6 +308,7 @@ class PartitionSpace:
         found += _unused("global_batches", self._constraints.global_batches, used, rule)
         if self._constraints.interleave is not None:
             rule = f"times the pipeline stages must divide the {layers} layers, and the stages the micro-batches"
+            rule = "must be 1 with the zero-bubble schedule that the framework declares" if self._zero_bubble else rule
             choices = self.choices["interleave"]
             kinds = np.unique(choices.kinds).tolist()
             used = {value for kind in kinds for value in choices.values[kind, : choices.counts[kind]].tolist()}
