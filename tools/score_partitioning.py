@@ -18,6 +18,7 @@ from typing import Final
 
 import numpy as np
 
+from compare_modern import modern  # type: ignore[import-not-found]
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.errors import Refusal
 from nodewise_partitioning.calibration import Runs, calibrated
@@ -358,6 +359,7 @@ def main(arguments: Sequence[str]) -> None:
     megatron_turing(plan / "mtnlg_530b_iter_time.csv")
     bert_large()
     neusight(plan / "neusight_measured_latency.csv")
+    modern()
 
 
 if __name__ == "__main__":

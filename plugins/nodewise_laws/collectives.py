@@ -14,7 +14,7 @@ J. Speck and J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, re
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,13 @@ import numpy.typing as npt
 from nodewise_laws._checks import FloatArray
 
 __all__ = [
+    "affine_s",
     "all_to_all_s",
     "halving_doubling_all_reduce_s",
     "hierarchical_all_reduce_s",
     "interpolated_s",
     "point_to_point_s",
+    "quickest_all_reduce_s",
     "ring_all_gather_s",
     "ring_all_reduce_s",
     "ring_bus_bytes_per_s",
@@ -34,6 +36,9 @@ __all__ = [
 ]
 
 Value = TypeVar("Value", float, FloatArray)
+
+TREE_SHARE: Final = 0.92
+"""Of a ring's bandwidth that a tree reaches: NCCL's own model of its algorithms (`tuning.cc`)."""
 
 
 def ring_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_per_s: Value) -> Value:
@@ -56,6 +61,14 @@ def tree_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_p
 def halving_doubling_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_per_s: Value) -> Value:
     """All-reduce by recursive halving, then doubling: the bytes of a ring in a tree's number of messages."""
     seconds: Value = 2.0 * np.log2(ranks) * latency_s + 2.0 * size_bytes * (ranks - 1.0) / (ranks * bytes_per_s)
+    return seconds
+
+
+def quickest_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_per_s: Value) -> Value:
+    """Ring or tree, whichever is quicker, as collective libraries choose: many ranks and few bytes go by trees."""
+    ring = ring_all_reduce_s(size_bytes, ranks, latency_s, bytes_per_s)
+    tree = tree_all_reduce_s(size_bytes, ranks, latency_s, TREE_SHARE * bytes_per_s)
+    seconds: Value = np.minimum(ring, tree)
     return seconds
 
 
@@ -108,3 +121,22 @@ def interpolated_s(size_bytes: npt.ArrayLike, log_sizes: FloatArray, log_seconds
     size = np.log(size_bytes)
     beyond = np.maximum(size - log_sizes[-1], 0.0)
     return np.asarray(np.exp(np.interp(size, log_sizes, log_seconds) + beyond))
+
+
+def affine_s(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, float]:
+    """Seconds to start with, and per unit of size, of measured times: t = a + S b, both at least 0.
+
+    Least squares of relative errors: a table's largest sizes have no more say than its smallest.
+
+    Parameters
+    ----------
+    sizes, seconds : (K,) numbers above 0, at least two sizes that differ.
+    """
+    rate = 1.0 / np.asarray(seconds, dtype=float)
+    scaled = np.asarray(sizes, dtype=float) * rate
+    (start, slope), *_ = np.linalg.lstsq(np.stack([rate, scaled], axis=1), np.ones(len(rate)), rcond=None)
+    if start < 0.0:
+        start, slope = 0.0, scaled.sum() / (scaled**2).sum()
+    elif slope < 0.0:
+        start, slope = rate.sum() / (rate**2).sum(), 0.0
+    return float(start), float(slope)

@@ -47,6 +47,8 @@ class Block:
         All of it, the host's launches included.
     backward_s : float
         Part of ``layer_s`` in the backward pass, recomputation included.
+    weights_s : float
+        Kernels that compute the gradients of weights: as many operations as the forward products have.
     """
 
     compute_s: Floats
@@ -55,6 +57,7 @@ class Block:
     expert_s: Floats
     layer_s: Floats
     backward_s: Floats
+    weights_s: Floats
 
     def of_kinds(self, kind: Ints) -> Block:
         """One row for each kind to one for each row."""
@@ -74,7 +77,8 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     selective = layout.recomputation == Recomputation.SELECTIVE
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     core, scores = _attention(dimensions, layout, device, software)
-    forward = _products(dimensions, layout, tokens, device, software) + core
+    products = _products(dimensions, layout, tokens, device, software)
+    forward = products + core
     forward += _operators(dimensions, layout, tokens, device, software) + scores
     passes = np.where(recomputed, PASSES_FULL, PASSES_WITHOUT)
     compute = passes * forward + selective * (core + scores)
@@ -92,7 +96,7 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     host += collectives * software.host_collective_s * (layout.tensor > 1.0)
     busy = compute + tensor + context + expert
     layer = soft_maximum(busy, host, software.host_order)
-    return Block(compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes))
+    return Block(compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes), products)
 
 
 def _all_reduce(size: Floats, group: Group, device: Device, software: Software, layout: Layout) -> Floats:
@@ -102,23 +106,21 @@ def _all_reduce(size: Floats, group: Group, device: Device, software: Software, 
 def _products(dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software) -> Floats:
     """Forward matrix products of a layer but those of attention itself; every expert on the device has its own."""
     attention = 2.0 * tokens * dimensions.attention_parameters / layout.tensor
-    per_token = dimensions.feed_forward_parameters * dimensions.experts_per_token
-    feed_forward = 2.0 * tokens * per_token / layout.tensor
-    held = max(dimensions.experts, 1.0) / layout.expert
-    launches = 2.0 + dimensions.matrices * held
-    return (attention + feed_forward) / (
-        device.flops_per_s * software.gemm_efficiency
-    ) + launches * software.gemm_ramp_s
+    feed_forward = 2.0 * tokens * dimensions.feed_forward_parameters(dimensions.active) / layout.tensor
+    launches = dimensions.products(dimensions.experts / layout.expert)
+    rate = device.flops_per_s * device.gains.gemm_efficiency * software.gemm_efficiency
+    return (attention + feed_forward) / rate + launches * device.gains.gemm_ramp_s * software.gemm_ramp_s
 
 
 def _attention(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> tuple[Floats, Floats]:
     """Forward seconds of attention's two batched products, and of the passes over its scores."""
     split = layout.tensor * layout.context
-    flops = 4.0 * layout.micro_batch * dimensions.sequence**2 * dimensions.hidden / split
+    flops = 4.0 * layout.micro_batch * dimensions.sequence**2 * dimensions.attention_size / split
     narrow = 1.0 + software.half_head_size / dimensions.head_size
     if software.flash_attention:
         flops = 0.5 * flops
-    core = flops * narrow / (device.flops_per_s * software.attention_efficiency) + 2.0 * software.gemm_ramp_s
+    core = flops * narrow / (device.flops_per_s * software.attention_efficiency)
+    core = core + 2.0 * device.gains.gemm_ramp_s * software.gemm_ramp_s
     if software.flash_attention:
         return core, np.zeros(len(layout))
     stored = layout.micro_batch * dimensions.heads * dimensions.sequence**2 / split
@@ -127,9 +129,12 @@ def _attention(dimensions: Dimensions, layout: Layout, device: Device, software:
 
 
 def _operators(dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software) -> Floats:
-    """Forward seconds of norms, residuals and activations: bound by the memory's bandwidth."""
+    """Forward seconds of norms, residuals and activations: bound by the memory's bandwidth.
+
+    A gate makes an activation read two products in the place of one: three passes for two.
+    """
     split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
-    inner = dimensions.feed_forward * dimensions.experts_per_token
+    inner = dimensions.active * dimensions.matrices / 2.0
     values = software.replicated_passes * dimensions.hidden / split
     values = values + software.feed_forward_passes * inner / layout.tensor
     seconds: Floats = tokens * values * device.element_bytes / _memory(device, software)
@@ -138,6 +143,11 @@ def _operators(dimensions: Dimensions, layout: Layout, tokens: Floats, device: D
 
 def _memory(device: Device, software: Software) -> float:
     return device.memory_bytes_per_s * software.memory_efficiency
+
+
+def _inside(device: Device, software: Software) -> float:
+    """Bytes per second that experts and contexts get of the link in a node."""
+    return device.link_bytes_per_s * device.gains.replica_link_efficiency * software.replica_link_efficiency
 
 
 def _host(dimensions: Dimensions, layout: Layout, software: Software) -> Floats:
@@ -156,21 +166,30 @@ def _context(
         return np.zeros(len(layout))
     group = group_of(layout, layout.context, layout.tensor)
     share = dimensions.key_value_heads / dimensions.heads
-    size = 2.0 * device.element_bytes * tokens * dimensions.hidden * share / layout.tensor
+    size = 2.0 * device.element_bytes * tokens * dimensions.attention_size * share / layout.tensor
     adapter = layout.node_link_bytes_per_s * group.share * software.network_efficiency
-    rate = np.where(group.nodes > 1.0, adapter, device.link_bytes_per_s * software.replica_link_efficiency)
+    rate = np.where(group.nodes > 1.0, adapter, _inside(device, software))
     return (layout.context - 1.0) * np.maximum(size / rate - core / layout.context, 0.0)
 
 
 def _expert(dimensions: Dimensions, layout: Layout, activation: Floats, device: Device, software: Software) -> Floats:
-    """Seconds of the two all-to-alls of a layer that bring tokens to their experts and back."""
+    """Seconds of the two all-to-alls of a layer that bring tokens to their experts and back.
+
+    Each token is sent to each of its experts; or, where the stack says so, once to every node that has any of them, and
+    from there once to every device. Experts are taken as evenly used.
+    """
     if not dimensions.experts or not np.any(layout.expert > 1.0):
         return np.zeros(len(layout))
     group = group_of(layout, layout.expert, layout.tensor * layout.context)
     split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
-    size = activation * dimensions.experts_per_token / split
-    inside = device.link_bytes_per_s * software.replica_link_efficiency
+    size = activation * dimensions.expert_share / split
+    inside = _inside(device, software)
     across = layout.node_link_bytes_per_s * group.share * software.network_efficiency
-    leaving = (group.nodes - 1.0) / group.nodes
-    staying = (layout.expert - 1.0) / layout.expert - leaving
+    chosen = dimensions.experts_per_token
+    others = (layout.expert - 1.0) / layout.expert
+    leaving = chosen * (group.nodes - 1.0) / group.nodes
+    staying = chosen * others - leaving
+    if software.sends_tokens_once:
+        leaving = (group.nodes - 1.0) * (1.0 - (1.0 - 1.0 / group.nodes) ** chosen)
+        staying = layout.expert * (1.0 - others**chosen) * others
     return 2.0 * size * (np.maximum(staying, 0.0) / inside + leaving / across)

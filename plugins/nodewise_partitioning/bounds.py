@@ -48,7 +48,9 @@ def least_of(
 ) -> Iterator[tuple[Floats, Floats]]:
     """Seconds of a step and bytes on each device that no completion is below, for each way to recompute in turn."""
     split = _split(dimensions, layouts, constraints)
-    quickest = replace(layouts, sequence_parallel=split, interleave=_most_interleaved(dimensions, layouts, constraints))
+    plain = _constant(layouts, 1.0)
+    most = plain if software.zero_bubble else _most_interleaved(dimensions, layouts, constraints)
+    quickest = replace(layouts, sequence_parallel=split, interleave=most)
     smallest = replace(layouts, sequence_parallel=split, interleave=_least_interleaved(constraints, layouts))
     states = _least_states(dimensions, smallest, device, software, constraints)
     ends = ends_of(dimensions, quickest, device, software)

@@ -6,7 +6,8 @@
                     gradients reduce-scattered: 1.5 times the bytes of stage 0 with one micro-batch
 
 Parameters of stage 3 travel while the layers before are computed: a micro-batch takes the soft maximum of both. Where
-the stack overlaps gradients, they travel during the last micro-batch's backward pass, all but those of its last layer.
+the stack overlaps gradients, they travel during the last micro-batch's backward pass, all but those of its last layer;
+with a zero-bubble schedule while the gradients of weights are computed that were put off to the end.
 
 Source: S. Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC 2020.
 """
@@ -41,8 +42,8 @@ def held_parameters(dimensions: Dimensions, layout: Layout) -> tuple[Floats, Flo
     """Parameters on a device of the fullest stage before any is split over replicas: shared ones, and experts'."""
     layers = most_layers(dimensions, layout)
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
-    embedding = dimensions.padded_vocabulary(layout.tensor) / layout.tensor + dimensions.sequence
-    shared = layers * (dense + dimensions.replicated_parameters) + dimensions.hidden * embedding
+    rows = dimensions.embedding_rows(layout.tensor, layout.pipeline)
+    shared = layers * (dense + dimensions.replicated_parameters) + dimensions.hidden * rows
     return shared, layers * experts
 
 
@@ -58,7 +59,7 @@ def data_parallel_of(
         holders = replicas / layout.expert
         expert_group = group_of(layout, np.maximum(holders, 1.0), layout.tensor * layout.expert)
         whole = whole + _exchanged(experts, expert_group, device, software, layout)
-    exposed = _exposed(whole, layout, block, dimensions) if software.overlaps_gradients else whole
+    exposed = _exposed(whole, layout, block, dimensions, software) if software.overlaps_gradients else whole
     exposed = np.where(
         layout.zero_stage >= 3.0, _gathered(shared + experts, group, layout, pipeline, device, software), exposed
     )
@@ -76,11 +77,12 @@ def _exchanged(parameters: Floats, group: Group, device: Device, software: Softw
     return all_reduce_s(size, group, device, software, layout, software.network_efficiency)
 
 
-def _exposed(whole: Floats, layout: Layout, block: Block, dimensions: Dimensions) -> Floats:
+def _exposed(whole: Floats, layout: Layout, block: Block, dimensions: Dimensions, software: Software) -> Floats:
     """What remains of an exchange that starts with the last micro-batch's backward pass."""
     layers = most_layers(dimensions, layout)
     last = whole / layers
-    backward = (layers - 1.0) * block.backward_s
+    late = software.zero_bubble & (layout.pipeline > 1.0)
+    backward = (layers - 1.0) * np.where(late, block.weights_s, block.backward_s)
     return last + np.maximum(whole - last - backward, 0.0)
 
 

@@ -205,7 +205,8 @@ def _runs_of(lesson: Lesson, catalogue: Catalogue) -> Sequence[Runs]:
     """The runs that the equations can read, by device and number format."""
     dimensions = Dimensions.of(lesson.transformer)
     configurations = lesson.observations.configurations
-    asked = asked_of(configurations, dimensions, lesson.network)
+    stack, _ = stack_of(lesson.framework, lesson.number_format)
+    asked = asked_of(configurations, dimensions, lesson.network, zero_bubble=stack.zero_bubble)
     measured = lesson.observations.steps_per_s[asked.rows]
     names = np.array(configurations.device_names(), dtype=object)[asked.rows]
     formats = np.array([configurations.precisions[index] for index in configurations.precision_index[asked.rows]])

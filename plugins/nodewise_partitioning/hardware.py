@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodewise.plugin import Catalogue, Reason, Refusal, catalogue_key
+from nodewise_partitioning.measured import NOTHING_MEASURED, AllReduces, Gains, all_reduces_of, gains_of
 
 __all__ = ["ASSUMED_NODE_LINK_BYTES_PER_S", "DEFAULT_FORMAT", "Device", "device_of"]
 
@@ -30,7 +31,8 @@ class Device:
     """Facts of an accelerator in one number format.
 
     A name that boards of several sizes of memory share (A100: 40 and 80 GB) is taken as the largest of them;
-    ``named_memory_bytes`` is that of the entry of the very name.
+    ``named_memory_bytes`` is that of the entry of the very name. ``all_reduces`` are the catalogue's tables of the
+    device, fewest ranks first, none where it has none; ``gains`` what its tables say of named numbers.
     """
 
     name: str
@@ -41,6 +43,8 @@ class Device:
     named_memory_bytes: float
     link_bytes_per_s: float
     element_bytes: float
+    all_reduces: tuple[AllReduces, ...] = ()
+    gains: Gains = NOTHING_MEASURED
 
 
 def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | Refusal:
@@ -58,6 +62,8 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
     if missing:
         return Refusal(Reason.EVIDENCE_MISSING, f"the catalogue's entry of {name!r} lacks {missing[0]}", tuple(missing))
     board = _largest(catalogue, name, facts)
+    all_reduces = catalogue.all_reduces.get(catalogue_key(name), {})
+    products = catalogue.matrix_products.get(catalogue_key(name), {}).get(number_format)
     return Device(
         name=name,
         number_format=number_format,
@@ -67,6 +73,8 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
         named_memory_bytes=facts["memory_bytes"],
         link_bytes_per_s=facts["intra_node_link_bytes_per_s"],
         element_bytes=element_bytes,
+        all_reduces=all_reduces_of(all_reduces),
+        gains=gains_of(all_reduces, products, facts[peak], facts["intra_node_link_bytes_per_s"]),
     )
 
 

@@ -7,29 +7,17 @@ single group may use all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_laws.collectives import interpolated_s, ring_all_reduce_s
+from nodewise_laws.collectives import interpolated_s, quickest_all_reduce_s
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.measured import REFERENCE_ALL_REDUCES, REFERENCE_LINK_BYTES_PER_S
 from nodewise_partitioning.software import Software
 
 __all__ = ["Group", "all_reduce_in_node_s", "all_reduce_s", "group_of", "ring_s"]
-
-MEASURED_LINK_BYTES_PER_S: Final = 300e9
-"""The link (NVLink 3) that the times below were measured over."""
-_LOG_BYTES: Final = np.log(2.0**20 * np.array([1.0, 4.0, 16.0, 64.0, 256.0, 1024.0]))
-_LOG_S: Final = {
-    2.0: np.log(np.array([44.2e-6, 61.2e-6, 131.9e-6, 404.7e-6, 1455.8e-6, 5442.8e-6])),
-    4.0: np.log(np.array([51.4e-6, 77.3e-6, 179.6e-6, 543.8e-6, 1929.0e-6, 7259.4e-6])),
-    8.0: np.log(np.array([92.8e-6, 95.8e-6, 232.4e-6, 579.9e-6, 2162.3e-6, 8193.0e-6])),
-}
-"""All-reduce inside one A100 node, by ranks and size. Source: six sizes of VIA-Research/vTrain's tables (f8dda847)."""
-_STARTED_S: Final = {2.0: 46.0e-6, 4.0: 54.0e-6, 8.0: 78.6e-6}
-"""Time that does not depend on the size, fitted to the whole tables: how it carries over to other links."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,33 +44,41 @@ def group_of(layout: Layout, ranks: Floats, stride: Floats) -> Group:
 
 
 def all_reduce_in_node_s(size_bytes: Floats, ranks: Floats, device: Device) -> Floats:
-    """All-reduce among devices of one node: the measured times, for other counts and links scaled by what they move."""
+    """All-reduce among devices of one node: measured times, for other counts and links scaled by what they move.
+
+    The times are those of the catalogue for this device, else those of A100. Ranks that were not measured go by the
+    next larger count that was, else by the largest.
+    """
     seconds = np.zeros(np.broadcast_shapes(np.shape(size_bytes), np.shape(ranks)))
     several = ranks > 1.0
     if not np.any(several):
         return seconds
     size = np.broadcast_to(size_bytes, seconds.shape)
-    slower = MEASURED_LINK_BYTES_PER_S / device.link_bytes_per_s
-    for measured, upper in ((2.0, 2.0), (4.0, 4.0), (8.0, np.inf)):
-        rows = np.flatnonzero(several & (ranks > measured / 2.0) & (ranks <= upper))
+    slower = 1.0 if device.all_reduces else REFERENCE_LINK_BYTES_PER_S / device.link_bytes_per_s
+    tables = device.all_reduces or REFERENCE_ALL_REDUCES
+    lower = 1.0
+    for table in tables:
+        upper = np.inf if table is tables[-1] else table.ranks
+        rows = np.flatnonzero(several & (ranks > lower) & (ranks <= upper))
+        lower = table.ranks
         if not len(rows):
             continue
-        found = interpolated_s(size[rows], _LOG_BYTES, _LOG_S[measured])
-        moved = np.maximum(found - _STARTED_S[measured], 0.0)
-        traffic = (ranks[rows] - 1.0) / ranks[rows] / (1.0 - 1.0 / measured)
-        seconds[rows] = np.minimum(found, _STARTED_S[measured]) + moved * slower * traffic
+        found = interpolated_s(size[rows], table.log_bytes, table.log_s)
+        moved = np.maximum(found - table.started_s, 0.0)
+        traffic = (ranks[rows] - 1.0) / ranks[rows] / (1.0 - 1.0 / table.ranks)
+        seconds[rows] = np.minimum(found, table.started_s) + moved * slower * traffic
     return seconds
 
 
 def all_reduce_s(
     size_bytes: Floats, group: Group, device: Device, software: Software, layout: Layout, efficiency: float
 ) -> Floats:
-    """All-reduce inside nodes, then across them, where all members of a node carry a part of the exchange.
+    """All-reduce inside nodes, then across them by ring or tree, each member of a node with a part of the exchange.
 
     ``efficiency`` is the share of the nodes' adapters that the exchange across nodes reaches.
     """
     inside = all_reduce_in_node_s(size_bytes, group.in_node, device)
-    across = ring_all_reduce_s(
+    across = quickest_all_reduce_s(
         size_bytes / group.in_node,
         group.nodes,
         software.network_latency_s,

@@ -2,7 +2,8 @@
 
     states       weights, gradients and optimizer states per parameter, each split as the stage of ZeRO says
     activations  per layer and micro-batch, s b h (10 + (8 + 4 f / h) / t + 5 a s / (h t)); the 10 are split by t as
-                 well with sequence parallelism; the scores' term is gone where they are not stored
+                 well with sequence parallelism; the scores' term is gone where they are not stored; the 8 are 6 of
+                 queries, keys and values and 2 of what attention puts out, the 4 become 6 with a gate
     in flight    min(m, p) micro-batches on the first stage, p + (p - 1) / v with interleaving
     logits       4 s b (h + V / t) on the last stage
 
@@ -59,9 +60,10 @@ class Memory:
 def activation_bytes_per_layer(dimensions: Dimensions, layout: Layout, software: Software) -> Floats:
     """Bytes that one layer keeps of one micro-batch if nothing is recomputed, 16-bit formats."""
     tokens = layout.micro_batch * dimensions.sequence / layout.context
-    inner = dimensions.feed_forward * dimensions.experts_per_token / dimensions.hidden
+    inner = 2.0 * dimensions.matrices * dimensions.active / dimensions.hidden
+    attention = 2.0 * (dimensions.query_key_value + dimensions.attention_size) / dimensions.hidden
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
-    stored = 10.0 / everywhere + (8.0 + 4.0 * inner) / layout.tensor
+    stored = 10.0 / everywhere + (attention + inner) / layout.tensor
     scores = 5.0 * dimensions.heads * dimensions.sequence / (dimensions.hidden * layout.tensor)
     without = (layout.recomputation == Recomputation.SELECTIVE) | software.flash_attention
     return tokens * dimensions.hidden * (stored + np.where(without, 0.0, scores))

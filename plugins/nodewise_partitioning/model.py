@@ -74,6 +74,11 @@ class Knowledge:
         """The corrected stack in a number format."""
         return stack_of(self.framework, number_format)[0].corrected(self.numbers)
 
+    @property
+    def zero_bubble(self) -> bool:
+        """The declared schedule of pipelines."""
+        return self.software(DEFAULT_FORMAT).zero_bubble
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Numbers:
@@ -176,7 +181,8 @@ class PartitioningModel:
             EVIDENCE_MISSING for a device that the catalogue does not know; LIMIT_EXCEEDED.
         """
         dimensions, link = self._knowledge.dimensions, ASSUMED_NODE_LINK_BYTES_PER_S
-        return PartitionSpace(dimensions, constraints, link, partial(self._bounds, constraints))
+        bounds = partial(self._bounds, constraints)
+        return PartitionSpace(dimensions, constraints, link, bounds, zero_bubble=self._knowledge.zero_bubble)
 
     def _bounds(self, constraints: PlanConstraints, space: PartitionSpace) -> Mapping[str, Floats]:
         """Seconds and bytes that no completion of a prefix is below, and the memory that there is."""
@@ -243,7 +249,7 @@ def refusals_of(knowledge: Knowledge, configurations: Configurations) -> tuple[R
 
 def _asked(knowledge: Knowledge, configurations: Configurations) -> tuple[Asked, list[_Group], tuple[RowRefusal, ...]]:
     """Rows that can be answered, by device; the groups' rows count among these."""
-    asked = asked_of(configurations, knowledge.dimensions, knowledge.network)
+    asked = asked_of(configurations, knowledge.dimensions, knowledge.network, zero_bubble=knowledge.zero_bubble)
     groups, unknown = _devices(knowledge, configurations, asked.rows)
     if unknown:
         lost = np.concatenate([np.array(refusal.rows) for refusal in unknown])

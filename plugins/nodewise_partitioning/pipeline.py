@@ -6,7 +6,14 @@ The embedding sits on the first stage, the output layer and the loss on the last
 stages take one more. In the steady state a transfer runs while the stage works on another micro-batch; what fills and
 drains the pipeline waits for every one.
 
-Source: D. Narayanan et al., SC 2021, section 2.2 (schedules, bubble) and 4.1 (scatter and gather between stages).
+The zero-bubble schedule ZB-H1 keeps as many micro-batches in flight as 1F1B. It puts off the gradients of weights,
+which no other stage waits for, and fills with them the time in which 1F1B waits. With equal stages, of t_f forward, t_b
+for gradients of inputs and t_w for those of weights, the bubble is (p - 1)(t_f + t_b) - (min(m, p) - 1) t_w: from p
+micro-batches on (p - 1)(t_f + t_b - t_w), where 1F1B has (p - 1)(t_f + t_b + t_w). With fewer there is less to put off.
+Only layers are taken to do so, the output layer is not.
+
+Sources: D. Narayanan et al., SC 2021, section 2.2 (schedules, bubble) and 4.1 (scatter and gather between stages);
+P. Qi et al., "Zero bubble pipeline parallelism", ICLR 2024, table 2.
 """
 
 from __future__ import annotations
@@ -72,7 +79,7 @@ def ends_of(dimensions: Dimensions, layout: Layout, device: Device, software: So
     words = dimensions.padded_vocabulary(layout.tensor) / layout.tensor
     product = 2.0 * tokens * dimensions.hidden * words / (device.flops_per_s * software.head_efficiency)
     loss = software.head_passes * device.element_bytes / 2.0 * tokens * words / memory
-    head = 3.0 * (product + software.gemm_ramp_s) + loss + software.head_host_s
+    head = 3.0 * (product + device.gains.gemm_ramp_s * software.gemm_ramp_s) + loss + software.head_host_s
     rows = software.embedding_passes * tokens * dimensions.hidden * device.element_bytes / memory
     return Ends(rows + software.embedding_host_s, head)
 
@@ -92,6 +99,10 @@ def pipeline_of(
     layers = np.where(at_last, least, most)
     others = dimensions.layers * block.layer_s + both - slowest
     bubble = np.where(several, others, 0.0) / layout.interleave
+    if software.zero_bubble:
+        put_off = np.minimum(layout.micro_batches, layout.pipeline) - 1.0
+        filled = 1.0 + put_off / np.maximum(layout.pipeline - 1.0, 1.0)
+        bubble = bubble - np.where(several, filled * (dimensions.layers - layers) * block.weights_s, 0.0)
     transfer = 2.0 * (layout.pipeline - 1.0) * _transfer(dimensions, layout, device, software)
     return Pipeline(slowest, layers, slowest - layers * block.layer_s, bubble, transfer)
 

@@ -51,12 +51,14 @@ class Asked:
     refusals: tuple[RowRefusal, ...]
 
 
-def asked_of(configurations: Configurations, dimensions: Dimensions, network: Network) -> Asked:
-    """Read the rows, and refuse those that describe no partition of the model."""
+def asked_of(
+    configurations: Configurations, dimensions: Dimensions, network: Network, *, zero_bubble: bool = False
+) -> Asked:
+    """Read the rows, and refuse those that describe no partition of the model or that the schedule does not allow."""
     layout, stated = _layout(configurations, network)
     refusals = []
     left = np.ones(len(configurations), dtype=bool)
-    for wrong, refusal in _checks(configurations, dimensions, layout):
+    for wrong, refusal in _checks(configurations, dimensions, layout, zero_bubble=zero_bubble):
         found = np.flatnonzero(wrong & left)
         if len(found):
             left[found] = False
@@ -119,7 +121,9 @@ def _batches(configurations: Configurations, data: Floats) -> tuple[Floats, Floa
     return batch, np.where(stated, counted, accumulation)
 
 
-def _checks(configurations: Configurations, dimensions: Dimensions, layout: Layout) -> Iterator[tuple[Mask, Refusal]]:
+def _checks(
+    configurations: Configurations, dimensions: Dimensions, layout: Layout, *, zero_bubble: bool
+) -> Iterator[tuple[Mask, Refusal]]:
     """Masks of rows that cannot run, the first that applies being told."""
     yield (
         configurations.sync_mode != SyncMode.ALLREDUCE,
@@ -159,6 +163,11 @@ def _checks(configurations: Configurations, dimensions: Dimensions, layout: Layo
         ~whole | (layout.micro_batches < 1.0),
         _unsupported("data_parallel x batch_per_worker must divide the global batch"),
     )
+    if zero_bubble:
+        yield (
+            layout.interleave > 1.0,
+            _unsupported("interleave must be 1 with the zero-bubble schedule that the framework declares"),
+        )
     yield from _interleaving(dimensions, layout)
     yield from _sequences(dimensions, layout)
     yield from _experts(dimensions, layout)

@@ -96,6 +96,10 @@ class Software:
         A stage sends its output once, 1/t from each tensor-parallel rank.
     overlaps_gradients : bool
         Gradients are exchanged while the last micro-batch's backward pass still runs.
+    sends_tokens_once : bool
+        A token goes once to a node or device with several of its experts, not once to each of these (DeepEP).
+    zero_bubble : bool
+        Stages that would wait compute the gradients of weights that they put off (ZB-H1), instead of plain 1F1B.
     weight_bytes ... optimizer_state_bytes : float
         Held per parameter, 16-bit formats.
     """
@@ -133,6 +137,8 @@ class Software:
     flash_attention: bool = False
     scatters_stages: bool = True
     overlaps_gradients: bool = False
+    sends_tokens_once: bool = False
+    zero_bubble: bool = False
     weight_bytes: float = 2.0
     gradient_bytes: float = 2.0
     optimizer_state_bytes: float = 12.0
@@ -169,7 +175,7 @@ _STACKS: Final = {
 def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     """The stack of a declared framework, and whether its name was known.
 
-    A name may be followed by what else was switched on: "megatron-lm flash-attention cuda-graphs".
+    A name may be followed by what else was switched on: "megatron-lm flash-attention cuda-graphs zero-bubble deepep".
     """
     letters = "".join(letter for letter in framework.casefold() if letter.isalnum())
     name = next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
@@ -178,6 +184,10 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
         stack = replace(stack, flash_attention=True)
     if "cudagraph" in letters:
         stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
+    if "deepep" in letters:
+        stack = replace(stack, sends_tokens_once=True)
+    if "zerobubble" in letters:
+        stack = replace(stack, zero_bubble=True)
     if number_format in ("fp32", "tf32"):
         stack = replace(
             stack, weight_bytes=4.0, gradient_bytes=4.0, optimizer_state_bytes=8.0, exchanged_gradient_bytes=4.0

@@ -110,6 +110,8 @@ class PartitionSpace:
         Network of a node where nobody states it, for constraints that multiply it.
     bounds : callable
         Computes the columns of :meth:`lower_bound`.
+    zero_bubble : bool
+        The declared schedule leaves no interleaving.
     """
 
     final = FINAL
@@ -120,11 +122,14 @@ class PartitionSpace:
         constraints: PlanConstraints,
         assumed_link_bytes_per_s: float,
         bounds: Callable[[PartitionSpace], Mapping[str, Floats]],
+        *,
+        zero_bubble: bool = False,
     ) -> None:
         if not constraints.global_batches:
             text = "must hold at least one value: partitions of one model are compared at one batch of all replicas"
             raise NodewiseError.invalid([Violation("constraints.global_batch_samples", text)])
         self._dimensions = dimensions
+        self._zero_bubble = zero_bubble
         self._constraints = constraints
         self._right_alone: dict[str, set[int]] = {name: set() for name in DEGREES}
         layers, tokens = int(dimensions.layers), int(dimensions.sequence)
@@ -274,7 +279,11 @@ class PartitionSpace:
         found = []
         for count in stages:
             plain = self._allowed("interleave", (1,))
-            every = self._allowed("interleave", divisors(layers // max(count, 1))) if count > 1 else plain
+            every = (
+                self._allowed("interleave", divisors(layers // max(count, 1)))
+                if count > 1 and not self._zero_bubble
+                else plain
+            )
             found += [plain, every]
         return found
 
@@ -320,6 +329,7 @@ class PartitionSpace:
             found += unused("global_batches", self._constraints.global_batches, self._batched["global_batches"], rule)
         if self._constraints.interleave is not None:
             rule = f"times the pipeline stages must divide the {layers} layers, and the stages the micro-batches"
+            rule = "must be 1 with the zero-bubble schedule that the framework declares" if self._zero_bubble else rule
             choices = self.choices["interleave"]
             kinds = np.unique(choices.kinds).tolist()
             used = {value for kind in kinds for value in choices.values[kind, : choices.counts[kind]].tolist()}

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from nodewise.catalogue.measured import FIELDS as MEASURED
+from nodewise.catalogue.measured import all_reduces_of, check_measured, matrix_products_of
 from nodewise.plugin import Catalogue, catalogue_key
 
 __all__ = ["CatalogueError", "load_catalogue"]
@@ -66,8 +68,24 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
         sections = {section: _joined(sections[section], own[section]) for section in sections}
     links = _named(sections["links"], "links", name)
     devices = _named(_linked(sections["devices"], links, name), "devices", name)
+
+    def fail(where: str, field: str, text: str) -> CatalogueError:
+        return CatalogueError(f"{name}: {where}.{field}: {text}")
+
+    link_of = {
+        catalogue_key(alias): catalogue_key(fields[LINK])
+        for device, fields in sections["devices"].items()
+        if LINK in fields
+        for alias in (device, *fields.get("aliases", ()))
+    }
     content = json.dumps(sections, sort_keys=True).encode()
-    return Catalogue(digest=hashlib.sha256(content).hexdigest(), devices=devices, links=links)
+    return Catalogue(
+        digest=hashlib.sha256(content).hexdigest(),
+        devices=devices,
+        links=links,
+        all_reduces=all_reduces_of(sections["all_reduces"], devices, links, link_of, fail),
+        matrix_products=matrix_products_of(sections["matrix_products"], devices, fail),
+    )
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:
@@ -78,11 +96,16 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
 
 
 def _checked(document: Mapping[str, Any], name: str) -> dict[str, _Entries]:
-    unknown = sorted(set(document) - set(KNOWN))
+    known = (*KNOWN, *MEASURED)
+    unknown = sorted(set(document) - set(known))
     if unknown:
-        raise CatalogueError(f"{name}: {unknown[0]}: is no section; known are devices, links")
+        raise CatalogueError(f"{name}: {unknown[0]}: is no section; known are {', '.join(known)}")
+
+    def fail(where: str, field: str, text: str) -> CatalogueError:
+        return CatalogueError(f"{name}: {where}.{field}: {text}")
+
     sections: dict[str, _Entries] = {}
-    for section in KNOWN:
+    for section in known:
         entries = document.get(section, {})
         if not isinstance(entries, dict):
             raise CatalogueError(f"{name}: {section}: must be a table of entries, [{section}.NAME]")
@@ -90,7 +113,10 @@ def _checked(document: Mapping[str, Any], name: str) -> dict[str, _Entries]:
             where = f"{name}: {section}.{entry}"
             if not isinstance(fields, dict):
                 raise CatalogueError(f"{where}: must be a table of facts")
-            _check_entry(section, fields, where)
+            if section in KNOWN:
+                _check_entry(section, fields, where)
+            else:
+                check_measured(section, entry, fields, fail)
         sections[section] = entries
     return sections
 

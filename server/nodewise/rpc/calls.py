@@ -137,17 +137,18 @@ def _unary(path: str, method: Method) -> Callable[[Any, Context], Awaitable[byte
     async def handle(request: Any, context: Context) -> bytes:
         deadline_s, ours = _deadline(context, default_s)
         call = Call(_request_id(context), deadline_s)
+        watched = asyncio.timeout(default_s if ours else None)
         try:
             if request is _UNDECODABLE:
                 raise _malformed(path)
-            work = behaviour(request, call)
-            reply = _serialised(await (asyncio.wait_for(work, default_s) if ours else work))
+            async with watched:
+                reply = _serialised(await behaviour(request, call))
             if len(reply) > limit:
                 raise too_large(len(reply), limit)
         except NodewiseError as error:
             await _abort(context, path, call, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await _abort(context, path, call, _fault(path, call, error))
+            await _abort(context, path, call, _fault(path, call, error, late=watched.expired()))
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         return reply
 
@@ -194,8 +195,9 @@ def _malformed(path: str) -> NodewiseError:
     return NodewiseError(Reason.MALFORMED_MESSAGE, f"the bytes are no request of {path}", {"method": path})
 
 
-def _fault(path: str, call: Call, error: BaseException) -> NodewiseError:
-    if isinstance(error, TimeoutError) and call.remaining_s() <= 0:
+def _fault(path: str, call: Call, error: BaseException, *, late: bool = False) -> NodewiseError:
+    """``late``: a timer of ours ended the call; it may fire a clock's tick before ``call`` finds its time over."""
+    if isinstance(error, TimeoutError) and (late or call.remaining_s() <= 0):
         return NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before the answer was ready")
     _log.error("call_failed", method=path, request_id=call.request_id, exc_info=error)
     return internal_error()

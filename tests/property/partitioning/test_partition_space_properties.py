@@ -22,7 +22,7 @@ from nodewise.planning.order import canonical
 from nodewise.planning.search import Found, How, searched
 
 DEVICES = ["A100-40GB", "A100-80GB", "H100-SXM5-80GB"]
-FRAMEWORKS = [None, "megatron-lm", "megatron-core", "pytorch"]
+FRAMEWORKS = [None, "megatron-lm", "megatron-core", "pytorch", "megatron-core zero-bubble"]
 
 transformers = st.builds(
     transformer,
@@ -30,8 +30,15 @@ transformers = st.builds(
     hidden_size=st.sampled_from([512, 1536, 4096]),
     attention_heads=st.sampled_from([8, 16]),
     sequence_length=st.sampled_from([512, 1000, 2048]),
+    key_value_heads=st.sampled_from([0, 4]),
+    head_size=st.sampled_from([0, 128]),
+    gated_feed_forward=st.booleans(),
+    untied_embeddings=st.booleans(),
     experts=st.sampled_from([0, 0, 4]),
     experts_per_token=st.just(2),
+    expert_feed_forward_size=st.sampled_from([0, 512]),
+    shared_expert_feed_forward_size=st.sampled_from([0, 1024]),
+    expert_layers=st.sampled_from([0, 3]),
 )
 
 
@@ -192,6 +199,17 @@ def test_listed_values_that_nothing_has_are_named() -> None:
     nothing = model.space(PlanConstraints(pools=within.pools, global_batches=(8,), tensor_parallel=(3,)))
     assert nothing.total == 0
     assert {"tensor_parallel", "space"} <= {each.constraint for each in nothing.exclusions}
+
+
+def test_a_zero_bubble_schedule_leaves_no_interleaving() -> None:
+    within = PlanConstraints(
+        pools=(PlanPool(device="A100-80GB", nodes=(1,), workers_per_node=8),), global_batches=(8,), interleave=(1, 2)
+    )
+    space = partition_model(transformer(), framework="megatron-lm zero-bubble").space(within)
+    rows, _, _ = space.evaluated(np.arange(len(space.prefixes)))
+    assert set(rows.interleave.tolist()) == {1}
+    (told,) = space.exclusions
+    assert told.message == "interleave 2: must be 1 with the zero-bubble schedule that the framework declares"
 
 
 def test_a_space_that_is_too_large_is_refused() -> None:

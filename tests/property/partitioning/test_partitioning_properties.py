@@ -27,8 +27,16 @@ transformers = st.builds(
     attention_heads=st.sampled_from([16, 32]),
     sequence_length=st.sampled_from([512, 2048]),
     vocabulary_size=st.integers(1000, 100_000),
+    key_value_heads=st.sampled_from([0, 4]),
+    head_size=st.sampled_from([0, 128]),
+    gated_feed_forward=st.booleans(),
+    untied_embeddings=st.booleans(),
+    feed_forward_size=st.sampled_from([0, 1536]),
     experts=st.sampled_from([0, 16]),
     experts_per_token=st.sampled_from([1, 2]),
+    expert_feed_forward_size=st.sampled_from([0, 512]),
+    shared_expert_feed_forward_size=st.sampled_from([0, 1024]),
+    expert_layers=st.sampled_from([0, 15]),
 )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodewise.catalogue.loading import CatalogueError, load_catalogue
-from nodewise.plugin import Catalogue
+from nodewise.plugin import Catalogue, catalogue_key
 
 MINE = """
 [devices.Z9]
@@ -136,3 +136,92 @@ def test_processors_have_cores_and_a_cache_and_the_memory_of_their_machine(tmp_p
         'source = "measured"\n'
     )
     assert load_catalogue(written(tmp_path, own)).devices["ours"]["memory_bytes"] == 9.6e10
+
+
+RING = (
+    MINE
+    + """
+[all_reduces.pair]
+device = "Zeta 9"
+ranks = 2
+sizes_bytes = [1e6, 1e8]
+seconds = [1e-4, 8e-3]
+source = "nccl-tests, our rack"
+
+[all_reduces.ring]
+link = "ring"
+ranks = 2
+sizes_bytes = [1e6, 1e8]
+seconds = [2e-4, 9e-3]
+source = "the same, another rack"
+
+[all_reduces.four]
+link = "ring"
+ranks = 4
+sizes_bytes = [1000000, 100000000]
+seconds = [3e-4, 1e-2]
+source = "the same"
+
+[matrix_products.half]
+device = "Z9"
+precision = "fp16"
+flops = [1e9, 1e12]
+seconds = [1e-4, 1.25e-2]
+source = "measured"
+"""
+)
+
+
+def test_measured_tables_are_found_by_every_name_of_a_device(tmp_path: Path) -> None:
+    catalogue = load_catalogue(written(tmp_path, RING))
+    for name in ("Z9", "zeta 9"):
+        tables = catalogue.all_reduces[catalogue_key(name)]
+        assert list(tables) == [2, 4]
+        # A device's own measurements stand before those of its link.
+        assert tables[2].seconds == (1e-4, 8e-3)
+        assert tables[4].seconds == (3e-4, 1e-2)
+        assert tables[4].sizes == (1e6, 1e8)
+        assert catalogue.matrix_products[catalogue_key(name)]["fp16"].source == "measured"
+    assert set(catalogue.all_reduces) == {"z9", "zeta9"}
+    changed = load_catalogue(written(tmp_path, RING.replace("8e-3", "8.1e-3")))
+    assert len({catalogue.digest, changed.digest, load_catalogue(written(tmp_path, MINE)).digest}) == 3
+
+
+def test_a_measured_link_counts_for_shipped_devices(tmp_path: Path) -> None:
+    text = RING.replace('link = "ring"', 'link = "NVLink 3"').replace('device = "Zeta 9"', 'device = "A100-80GB"')
+    catalogue = load_catalogue(written(tmp_path, text))
+    assert catalogue.all_reduces["a10080gb"][2].seconds == (1e-4, 8e-3)
+    assert catalogue.all_reduces["a10040gb"][2].seconds == (2e-4, 9e-3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"Zeta 9"\nranks', '"Z8"\nranks', "all_reduces.pair.device: names no device of the catalogue, found 'Z8'"),
+        ('link = "ring"\nranks = 4', 'link = "100GbE"\nranks = 4', "all_reduces.four.link: names no link that joins"),
+        ('link = "ring"\nranks = 4', 'link = "ring"\nranks = 2', "all_reduces.four.ranks: 2 ranks of this link are in"),
+        ('link = "ring"\nranks = 4', "ranks = 4", "all_reduces.four.device: must be stated, or link"),
+        ("ranks = 4", "ranks = 1", "all_reduces.four.ranks: must be a whole number of at least 2, found 1"),
+        ("ranks = 4", "ranks = 4\nbytes = 1", "all_reduces.four.bytes: is no field; known are device, link, ranks"),
+        ("[3e-4, 1e-2]", "[3e-4]", "all_reduces.four.seconds: must be a list of at least 2 numbers above 0"),
+        ("[3e-4, 1e-2]", "[3e-4, 1e-2, 1.0]", "seconds: must have one number for each of the 2 sizes_bytes, found 3"),
+        ("[3e-4, 1e-2]", "[3e-4, -1e-2]", "all_reduces.four.seconds: must be a list of at least 2 numbers above 0"),
+        ("[1000000, 100000000]", "[100, 100]", "all_reduces.four.sizes_bytes: must ascend, each size once"),
+        ('"nccl-tests, our rack"', "3", "all_reduces.pair.source: must be a text, found 3"),
+        ('source = "nccl-tests, our rack"', "", "all_reduces.pair.source: is missing"),
+        ('"fp16"', '"fp12"', "matrix_products.half.precision: must be one of fp64"),
+        ('"fp16"', '"bf16"', "matrix_products.half.precision: the device's entry has no bf16_flops_per_s"),
+        (
+            "1.25e-2]",
+            "1.25e-3]",
+            "half.seconds: make 8e+14 FLOP/s, more than the device's peak of 1e+14",
+        ),
+        ('device = "Z9"\nprecision', 'device = "X"\nprecision', "matrix_products.half.device: names no device"),
+        ('device = "Z9"\nprecision', "precision", "matrix_products.half.device: is missing"),
+    ],
+)
+def test_errors_of_measured_tables_name_entry_and_field(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in RING
+    with pytest.raises(CatalogueError) as caught:
+        load_catalogue(written(tmp_path, RING.replace(old, new)))
+    assert said in str(caught.value)

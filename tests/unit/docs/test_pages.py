@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from nodewise import plugin
+from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.errors import CATALOGUE
 from nodewise.runtime.settings import LimitSettings, Settings
 
@@ -51,9 +52,13 @@ def test_every_setting_is_documented_with_a_meaning() -> None:
         assert len(line.split("|")[4].strip()) > 5, line
 
 
-def test_the_settings_file_of_the_page_is_one() -> None:
-    (block,) = re.findall(r"```toml\n(.*?)```", text_of("operations.md"), re.DOTALL)
-    Settings(**tomllib.loads(block))
+def test_the_settings_and_the_catalogue_of_the_page_are_such(tmp_path: Path) -> None:
+    settings, catalogue = re.findall(r"```toml\n(.*?)```", text_of("operations.md"), re.DOTALL)
+    Settings(**tomllib.loads(settings))
+    (tmp_path / "own.toml").write_text(catalogue)
+    found = load_catalogue(tmp_path / "own.toml")
+    assert set(found.all_reduces["a10080gb"]) == {4}
+    assert set(found.matrix_products["a10080gb"]) == {"fp16"}
 
 
 def test_every_hook_is_documented_with_its_arguments() -> None:

@@ -75,3 +75,29 @@ def test_a_table_is_interpolated_clamped_below_and_proportional_above() -> None:
     sizes, seconds = np.log([1e6, 4e6, 1e9]), np.log([1e-4, 2e-4, 1e-2])
     found = law.interpolated_s([1.0, 1e6, 2e6, 4e6, 1e9, 5e9], sizes, seconds)
     np.testing.assert_allclose(found, [1e-4, 1e-4, np.sqrt(2.0) * 1e-4, 2e-4, 1e-2, 5e-2], rtol=1e-12)
+
+
+@QUICK
+@given(start=st.floats(0.0, 1e-2), rate=st.floats(1e6, 1e12))
+def test_a_straight_line_is_found_again(start: float, rate: float) -> None:
+    size = np.array([1e6, 1e7, 1e8, 1e9])
+    found = law.affine_s(size, start + size / rate)
+    np.testing.assert_allclose(found[0] + size * found[1], start + size / rate, rtol=1e-6)
+
+
+def test_neither_part_of_a_cost_is_negative() -> None:
+    start, slope = law.affine_s([1.0, 2.0, 4.0], [1.0, 2.5, 6.0])
+    assert start == 0.0
+    assert 1.0 < slope < 1.5
+    start, slope = law.affine_s([1.0, 2.0, 4.0], [3.0, 2.5, 2.0])
+    assert 2.0 < start < 3.0
+    assert slope == 0.0
+
+
+def test_trees_are_quicker_for_many_ranks_and_few_bytes() -> None:
+    ranks = np.array([1.0, 2.0, 4.0, 512.0])
+    found = law.quickest_all_reduce_s(np.full(4, 1e6), ranks, 2e-5, np.full(4, 1e10))
+    ring = law.ring_all_reduce_s(np.full(4, 1e6), ranks, 2e-5, np.full(4, 1e10))
+    np.testing.assert_array_equal(found[:2], ring[:2])
+    assert found[3] == pytest.approx(2.0 * 9.0 * 2e-5 + 2.0 * 1e6 / 0.92e10)
+    assert found[3] < 0.1 * ring[3]

@@ -199,6 +199,16 @@ def test_an_explicit_placement_counts() -> None:
     assert answered(uneven).breakdown_s["data_parallel"] != answered(packed).breakdown_s["data_parallel"]
 
 
+def test_a_zero_bubble_schedule_is_declared_and_not_interleaved() -> None:
+    asked = rows(2, workers=4, pipeline_parallel=4, global_batch=32, batch_per_worker=1, interleave=[1, 2])
+    plain = answered(asked, profile(framework="megatron-core"))
+    filled = answered(asked, profile(framework="megatron-core zero-bubble"))
+    assert filled.status.tolist() == [RowStatus.ANSWERED, RowStatus.REFUSED]
+    assert "zero-bubble schedule" in filled.refusals[0].refusal.message
+    assert 0.8 * plain.step_s[0] < filled.step_s[0] < plain.step_s[0]
+    assert filled.memory_bytes[0] == plain.memory_bytes[0]
+
+
 def test_an_unknown_framework_is_told_and_less_sure() -> None:
     asked = rows(1, **ONE_NODE, batch_per_worker=1)
     found = answered(asked, profile(framework="home-made"))

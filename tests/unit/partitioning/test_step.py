@@ -12,6 +12,7 @@ from nodewise.plugin import Transformer
 from nodewise_partitioning.block import block_of, soft_maximum
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.links import all_reduce_in_node_s, group_of
+from nodewise_partitioning.memory import memory_of
 from nodewise_partitioning.pipeline import ends_of
 from nodewise_partitioning.software import Software, stack_of
 from nodewise_partitioning.step import PARTS, step_parts_s
@@ -61,6 +62,35 @@ def test_interleaving_shrinks_the_bubble_alone() -> None:
     np.testing.assert_allclose(bubble, bubble[0] / np.array([1.0, 2.0, 3.0]), rtol=1e-12)
     rest = step_s(layout) - bubble
     np.testing.assert_allclose(rest, rest[0], rtol=1e-12)
+
+
+def test_zero_bubbles_are_filled_with_gradients_of_weights() -> None:
+    """P. Qi et al., ICLR 2024, table 2: (p - 1)(t_f + t_b - t_w) with as many micro-batches in flight as 1F1B."""
+    layout = Layout.of(3, pipeline=4.0, micro_batches=16.0, devices=4.0, recomputation=np.array([1.0, 2.0, 3.0]))
+    block = block_of(dimensions(), layout, a100(), QUIET)
+    filled = replace(QUIET, zero_bubble=True)
+    forward = block.layer_s - block.backward_s
+    inputs = block.backward_s - block.weights_s
+    expected = 3.0 * 6.0 * (forward + inputs - block.weights_s)
+    # The embedding and the output layer are next to nothing here.
+    np.testing.assert_allclose(part(layout, "pipeline_bubble", filled), expected, rtol=1e-6)
+    rest = step_s(layout, software=QUIET) - part(layout, "pipeline_bubble", QUIET)
+    np.testing.assert_allclose(step_s(layout, software=filled) - expected, rest, rtol=1e-6)
+    plain, zero = (memory_of(dimensions(), layout, a100(), each).total() for each in (QUIET, filled))
+    np.testing.assert_array_equal(plain, zero)
+    one = Layout.of(1, micro_batches=16.0)
+    assert step_s(one, software=filled)[0] == step_s(one, software=QUIET)[0]
+    # A single micro-batch passes forward and back: its gradients of weights are computed at once on all stages.
+    passing = replace(layout, micro_batches=np.ones(3))
+    np.testing.assert_allclose(part(passing, "pipeline_bubble", filled), 3.0 * 6.0 * (forward + inputs), rtol=1e-6)
+
+
+def test_gradients_of_a_zero_bubble_schedule_travel_at_its_end() -> None:
+    software = replace(PLAIN, overlaps_gradients=True, zero_bubble=True)
+    layout = Layout.of(1, data=16.0, pipeline=4.0, devices=64.0, micro_batch=8.0, node_link_bytes_per_s=1e8)
+    hidden = 5.0 * block_of(dimensions(), layout, a100(), PLAIN).weights_s[0]
+    whole, left = part(layout, "data_parallel")[0], part(layout, "data_parallel", software)[0]
+    assert left == pytest.approx(whole - hidden)
 
 
 def test_stages_that_do_not_divide_wait_for_the_largest() -> None:
@@ -155,6 +185,22 @@ def test_experts_and_contexts_send_what_they_split() -> None:
     assert step_s(split, long)[1] < 0.2 * step_s(split, long)[0]
     far = replace_link(Layout.of(1, context=16.0, devices=16.0), 1e9)
     assert part(far, "context_parallel", transformer=long)[0] > 0.0
+
+
+def test_tokens_may_be_sent_once_to_a_node() -> None:
+    mixture = replace(SMALL, experts=16, experts_per_token=8)
+    far = replace_link(Layout.of(1, data=16.0, devices=16.0, expert=16.0, micro_batch=4.0), 1e9)
+    every, once = (
+        part(far, "expert_parallel", stack_of(f"megatron-core{word}", "fp16")[0], mixture)[0]
+        for word in ("", " deepep")
+    )
+    # Half of a token's eight experts are on the other node, where it now goes once, if it has any there.
+    assert once / every == pytest.approx((1.0 - 0.5**8) / 4.0, rel=0.02)
+    alone = replace(mixture, experts_per_token=1)
+    one, same = (
+        part(far, "expert_parallel", replace(PLAIN, sends_tokens_once=each), alone)[0] for each in (False, True)
+    )
+    assert same == pytest.approx(one, rel=0.01)
 
 
 def test_the_soft_maximum_lies_above_both_and_below_their_norm() -> None:

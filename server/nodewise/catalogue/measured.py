@@ -1,0 +1,140 @@
+"""Measured tables of a catalogue: all-reduces among devices of one node, and matrix products.
+
+    [all_reduces.NAME]       device or link, ranks, sizes_bytes, seconds, source
+    [matrix_products.NAME]   device, precision, flops, seconds, source
+
+An entry is one table: sizes ascend, and each has its seconds. That of a link holds for every device that is joined by
+it, unless the device has a table of its own for as many ranks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, Final
+
+from nodewise.plugin import MeasuredTable, catalogue_key
+
+__all__ = ["FIELDS", "all_reduces_of", "check_measured", "matrix_products_of"]
+
+FIELDS: Final = {
+    "all_reduces": ("device", "link", "ranks", "sizes_bytes", "seconds", "source"),
+    "matrix_products": ("device", "precision", "flops", "seconds", "source"),
+}
+"""Fields of an entry, by section."""
+
+SIZES: Final = {"all_reduces": "sizes_bytes", "matrix_products": "flops"}
+FORMATS: Final = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8")
+PEAK_SLACK: Final = 1.05
+"""Clocks above those that the peak is stated at."""
+
+Named = Mapping[str, Mapping[str, float]]
+Fail = Callable[[str, str, str], Exception]
+"""Makes the error of an entry's field: section and entry, field, and what would be right."""
+
+
+def check_measured(section: str, entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
+    """Raise what ``fail`` makes of the first field of an entry that is not right by itself."""
+    where, sizes = f"{section}.{entry}", SIZES[section]
+    for field in fields:
+        if field not in FIELDS[section]:
+            raise fail(where, field, f"is no field; known are {', '.join(FIELDS[section])}")
+    _check_lists(where, sizes, fields, fail)
+    for field in ("source", *(name for name in ("device", "link", "precision") if name in fields)):
+        value = fields.get(field)
+        if not isinstance(value, str) or not value.strip():
+            raise fail(where, field, f"must be a text, found {value!r}" if field in fields else "is missing")
+    if section == "all_reduces":
+        ranks = fields.get("ranks")
+        if not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 2:
+            raise fail(where, "ranks", f"must be a whole number of at least 2, found {ranks!r}")
+        if ("device" in fields) == ("link" in fields):
+            raise fail(where, "device", "must be stated, or link in its place: one of both")
+    elif "device" not in fields:
+        raise fail(where, "device", "is missing")
+    elif fields.get("precision") not in FORMATS:
+        raise fail(where, "precision", f"must be one of {', '.join(FORMATS)}, found {fields.get('precision')!r}")
+
+
+def _check_lists(where: str, sizes: str, fields: Mapping[str, Any], fail: Fail) -> None:
+    for field in (sizes, "seconds"):
+        values = fields.get(field)
+        if not isinstance(values, list) or len(values) < 2 or not all(map(_positive, values)):
+            raise fail(where, field, "must be a list of at least 2 numbers above 0")
+    if any(after <= before for before, after in pairwise(fields[sizes])):
+        raise fail(where, sizes, "must ascend, each size once")
+    if len(fields["seconds"]) != len(fields[sizes]):
+        text = f"must have one number for each of the {len(fields[sizes])} {sizes}, found {len(fields['seconds'])}"
+        raise fail(where, "seconds", text)
+
+
+def _positive(value: object) -> bool:
+    # A bool is an int to Python, and no measurement.
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+
+
+def all_reduces_of(
+    entries: Mapping[str, Mapping[str, Any]], devices: Named, links: Named, link_of: Mapping[str, str], fail: Fail
+) -> Mapping[str, Mapping[int, MeasuredTable]]:
+    """Tables by device key and ranks.
+
+    Parameters
+    ----------
+    devices, links : mapping
+        Facts by key; the names of one entry share one object.
+    link_of : mapping of device key to link key
+        What joins devices of a node.
+    """
+    found: dict[str, dict[int, MeasuredTable]] = {}
+    claimed: dict[tuple[str, str, int], str] = {}
+    # Those of links first: a device's own take their place.
+    for entry, fields in sorted(entries.items(), key=lambda each: "device" in each[1]):
+        kind = "device" if "device" in fields else "link"
+        ranks, where = fields["ranks"], f"all_reduces.{entry}"
+        names = _names(catalogue_key(fields[kind]), devices if kind == "device" else links)
+        members = names if kind == "device" else [device for device, link in link_of.items() if link in names]
+        if not members:
+            what = "device of the catalogue" if kind == "device" else "link that joins devices in a node"
+            raise fail(where, kind, f"names no {what}, found {fields[kind]!r}")
+        other = claimed.setdefault((kind, names[0], ranks), entry)
+        if other != entry:
+            raise fail(where, "ranks", f"{ranks} ranks of this {kind} are in {other!r} already")
+        for name in members:
+            found.setdefault(name, {})[ranks] = _table(fields, "sizes_bytes")
+    return MappingProxyType({name: MappingProxyType(dict(sorted(each.items()))) for name, each in found.items()})
+
+
+def matrix_products_of(
+    entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: Fail
+) -> Mapping[str, Mapping[str, MeasuredTable]]:
+    """Tables by device key and number format."""
+    found: dict[str, dict[str, MeasuredTable]] = {}
+    for entry, fields in entries.items():
+        members, precision = _names(catalogue_key(fields["device"]), devices), fields["precision"]
+        where = f"matrix_products.{entry}"
+        if not members:
+            raise fail(where, "device", f"names no device of the catalogue, found {fields['device']!r}")
+        peak = devices[members[0]].get(f"{precision}_flops_per_s")
+        if peak is None:
+            raise fail(where, "precision", f"the device's entry has no {precision}_flops_per_s")
+        best = max(size / seconds for size, seconds in zip(fields["flops"], fields["seconds"], strict=True))
+        if best > PEAK_SLACK * peak:
+            raise fail(where, "seconds", f"make {best:.3g} FLOP/s, more than the device's peak of {peak:.3g}")
+        for name in members:
+            if found.setdefault(name, {}).setdefault(precision, _table(fields, "flops")) != _table(fields, "flops"):
+                raise fail(where, "precision", f"{precision} of this device is in another entry already")
+    return MappingProxyType({name: MappingProxyType(each) for name, each in found.items()})
+
+
+def _names(key: str, devices: Named) -> list[str]:
+    """Every key of the entry that has this one."""
+    facts = devices.get(key)
+    return [] if facts is None else [name for name, each in devices.items() if each is facts]
+
+
+def _table(fields: Mapping[str, Any], sizes: str) -> MeasuredTable:
+    return MeasuredTable(
+        sizes=tuple(map(float, fields[sizes])), seconds=tuple(map(float, fields["seconds"])), source=fields["source"]
+    )

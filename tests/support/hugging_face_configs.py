@@ -1,0 +1,114 @@
+"""The configurations of published models, written by hand with the keys that matter, and their published sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+LLAMA3_8B: dict[str, Any] = {
+    "model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 8192,
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16", "hidden_act": "silu",
+}  # fmt: skip
+GPT2: dict[str, Any] = {
+    "model_type": "gpt2",
+    "n_layer": 12,
+    "n_embd": 768,
+    "n_head": 12,
+    "n_positions": 1024,
+    "vocab_size": 50257,
+}
+BERT: dict[str, Any] = {
+    "model_type": "bert", "num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16,
+    "intermediate_size": 4096, "vocab_size": 30522, "max_position_embeddings": 512, "hidden_act": "gelu",
+}  # fmt: skip
+MIXTRAL: dict[str, Any] = {
+    "model_type": "mixtral", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000, "max_position_embeddings": 32768,
+    "num_local_experts": 8, "num_experts_per_tok": 2, "torch_dtype": "bfloat16", "sliding_window": None,
+}  # fmt: skip
+QWEN3_30B: dict[str, Any] = {
+    "model_type": "qwen3_moe", "num_hidden_layers": 48, "hidden_size": 2048, "num_attention_heads": 32,
+    "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 6144, "vocab_size": 151936,
+    "max_position_embeddings": 40960, "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768,
+    "decoder_sparse_step": 1, "mlp_only_layers": [], "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}  # fmt: skip
+QWEN15_MOE: dict[str, Any] = {
+    "model_type": "qwen2_moe", "num_hidden_layers": 24, "hidden_size": 2048, "num_attention_heads": 16,
+    "num_key_value_heads": 16, "intermediate_size": 5632, "vocab_size": 151936, "max_position_embeddings": 8192,
+    "num_experts": 60, "num_experts_per_tok": 4, "moe_intermediate_size": 1408,
+    "shared_expert_intermediate_size": 5632, "decoder_sparse_step": 1,
+}  # fmt: skip
+QWEN2_05B: dict[str, Any] = {
+    "model_type": "qwen2", "num_hidden_layers": 24, "hidden_size": 896, "num_attention_heads": 14,
+    "num_key_value_heads": 2, "intermediate_size": 4864, "vocab_size": 151936, "max_position_embeddings": 131072,
+    "tie_word_embeddings": True, "torch_dtype": "bfloat16",
+}  # fmt: skip
+QWEN3_06B: dict[str, Any] = {
+    "model_type": "qwen3", "num_hidden_layers": 28, "hidden_size": 1024, "num_attention_heads": 16,
+    "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 3072, "vocab_size": 151936,
+    "max_position_embeddings": 40960, "tie_word_embeddings": True,
+}  # fmt: skip
+GEMMA_7B: dict[str, Any] = {
+    "model_type": "gemma", "num_hidden_layers": 28, "hidden_size": 3072, "num_attention_heads": 16,
+    "num_key_value_heads": 16, "head_dim": 256, "intermediate_size": 24576, "vocab_size": 256000,
+    "max_position_embeddings": 8192, "hidden_activation": "gelu_pytorch_tanh",
+}  # fmt: skip
+MISTRAL_7B: dict[str, Any] = {
+    "model_type": "mistral", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000, "max_position_embeddings": 32768,
+    "sliding_window": 4096, "torch_dtype": "bfloat16",
+}  # fmt: skip
+OPT_67B: dict[str, Any] = {
+    "model_type": "opt", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, "ffn_dim": 16384,
+    "vocab_size": 50272, "max_position_embeddings": 2048, "word_embed_proj_dim": 4096, "torch_dtype": "float16",
+}  # fmt: skip
+FALCON_7B: dict[str, Any] = {
+    "model_type": "falcon", "num_hidden_layers": 32, "hidden_size": 4544, "num_attention_heads": 71,
+    "multi_query": True, "new_decoder_architecture": False, "vocab_size": 65024, "torch_dtype": "bfloat16",
+}  # fmt: skip
+FALCON_40B: dict[str, Any] = {
+    "model_type": "RefinedWeb", "n_layer": 60, "hidden_size": 8192, "n_head": 128, "num_kv_heads": 8,
+    "new_decoder_architecture": True, "vocab_size": 65024, "torch_dtype": "bfloat16",
+}  # fmt: skip
+NEOX_20B: dict[str, Any] = {
+    "model_type": "gpt_neox", "num_hidden_layers": 44, "hidden_size": 6144, "num_attention_heads": 64,
+    "intermediate_size": 24576, "vocab_size": 50432, "max_position_embeddings": 2048, "torch_dtype": "float16",
+}  # fmt: skip
+DEEPSEEK_MOE: dict[str, Any] = {
+    "model_type": "deepseek", "num_hidden_layers": 28, "hidden_size": 2048, "num_attention_heads": 16,
+    "num_key_value_heads": 16, "intermediate_size": 10944, "vocab_size": 102400, "max_position_embeddings": 4096,
+    "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6, "moe_intermediate_size": 1408,
+    "first_k_dense_replace": 1, "moe_layer_freq": 1, "torch_dtype": "bfloat16",
+}  # fmt: skip
+DEEPSEEK_V3: dict[str, Any] = {
+    "model_type": "deepseek_v3", "num_hidden_layers": 61, "hidden_size": 7168, "num_attention_heads": 128,
+    "num_key_value_heads": 128, "intermediate_size": 18432, "vocab_size": 129280, "max_position_embeddings": 163840,
+    "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 2048,
+    "first_k_dense_replace": 3, "moe_layer_freq": 1, "kv_lora_rank": 512, "q_lora_rank": 1536, "v_head_dim": 128,
+    "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "num_nextn_predict_layers": 1, "torch_dtype": "bfloat16",
+}  # fmt: skip
+GPT_OSS_120B: dict[str, Any] = {
+    "model_type": "gpt_oss", "num_hidden_layers": 36, "hidden_size": 2880, "num_attention_heads": 64,
+    "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 2880, "vocab_size": 201088,
+    "max_position_embeddings": 131072, "num_local_experts": 128, "num_experts_per_tok": 4,
+}  # fmt: skip
+
+PUBLISHED: list[tuple[dict[str, Any], float]] = [
+    (LLAMA3_8B, 8.030e9),
+    (GPT2, 124.4e6),
+    (BERT, 335e6),
+    (MIXTRAL, 46.70e9),
+    (QWEN3_30B, 30.53e9),
+    (QWEN15_MOE, 14.32e9),
+    (QWEN2_05B, 494e6),
+    (QWEN3_06B, 596e6),
+    (GEMMA_7B, 8.54e9),
+    (MISTRAL_7B, 7.242e9),
+    (OPT_67B, 6.66e9),
+    (FALCON_7B, 6.92e9),
+    (FALCON_40B, 41.3e9),
+    (NEOX_20B, 20.55e9),
+    (DEEPSEEK_MOE, 16.38e9),
+    (GPT_OSS_120B, 116.8e9),
+]
+"""All parameters of a model, as published."""
