@@ -65,9 +65,8 @@ class Points:
         Measurements behind it.
     drifted : int
         Configurations whose older measurements newer ones contradict; the older ones are left out.
-    smallest_batch, unit_s, full_node : float
-        The job's own units: samples per worker, step time at the fewest workers and that batch, workers on the fullest
-        node.
+    smallest_batch, unit_s : float
+        The job's own units: samples per worker, step time at the fewest workers and that batch.
     over_fixed : bool
         As ``Places.over_fixed``; of the prior that they are fitted under.
     """
@@ -77,7 +76,6 @@ class Points:
     runs: Ints
     smallest_batch: float
     unit_s: float
-    full_node: float
     drifted: int = 0
     over_fixed: bool = True
 
@@ -221,7 +219,6 @@ def averaged(keys: Floats, step_s: Floats, measured_at_s: Floats | None = None) 
         runs=runs.astype(np.int64),
         smallest_batch=smallest,
         unit_s=unit,
-        full_node=float(distinct[:, 2].max()),
         drifted=drifted,
     )
 

@@ -32,7 +32,7 @@ from nodewise_scaling.points import Points, Setting
 from nodewise_scaling.prior import Knowledge
 from nodewise_scaling.speed import Ratio, exchange_doubt, exchange_over, known_as, ratio_of
 
-__all__ = ["SMALLEST_NODE", "Donor", "Sources", "combined", "node_known", "sources_of", "supported"]
+__all__ = ["Donor", "Sources", "combined", "sources_of", "supported"]
 
 LEVEL, BATCH_SHARE, INTRA, INTER = (NAMES.index(name) for name in ("level", "batch_share", "intra", "inter"))
 
@@ -46,13 +46,6 @@ DRAWN_SD: Final = 0.3
 """Of how much slower a job computes than facts say, what its exchange over compute falls by, in ln, and the standard
 deviation of that. 1 where the device is slow at this job and the network as ever, 0 where a busy host slows down both:
 which one is not known, and a uniform distribution has 0.5 and 0.29."""
-
-NODE_SIZES: Final[Mapping[str, float]] = {"T4": 4.0, "V100": 8.0, "2080Ti": 8.0, "A100": 8.0}
-"""Workers on a full node of the clusters that the shipped prior knows: its offsets are of these nodes."""
-
-SMALLEST_NODE: Final = 2.0
-"""Where nothing tells the size of a node, exchange inside it is that of the smallest that has any, and grows from there
-with the workers: what errs is too slow, not too fast."""
 
 _SMALLEST_VARIANCE: Final = 1e-9
 _CARRIED: Final = np.array([KEPT if name in {"intra", "inter"} else 0.0 for name in NAMES])
@@ -101,23 +94,11 @@ def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
     """Fit the job in every setting by itself."""
     donors = {}
     for setting, seen in evidence.items():
-        node = _full_node(setting.device, seen, bare)
-        points = replace(seen, full_node=node, over_fixed=bare.knowledge.over_fixed)
+        points = replace(seen, over_fixed=bare.knowledge.over_fixed)
         mean, offset_variance = bare.of(setting.device)
         fit = fitted(points, mean, np.sqrt(bare.knowledge.job_sd**2 + offset_variance))
         donors[setting] = Donor(points, fit, mean, offset_variance)
     return replace(bare, donors=donors)
-
-
-def _full_node(device: str, seen: Points, sources: Sources) -> float:
-    """Workers on a full node; where no run left the first node it may be larger than what was seen of it."""
-    inside = not np.any(seen.keys[:, 0] > 1.0)
-    return max(seen.full_node, node_known(device, sources)) if inside else seen.full_node
-
-
-def node_known(device: str, sources: Sources) -> float:
-    """Workers on a full node of the prior's cluster of a device; 0 = not known."""
-    return NODE_SIZES.get(sources.name_of(device), 0.0)
 
 
 def supported(setting: Setting, sources: Sources) -> Fitted:
@@ -126,16 +107,14 @@ def supported(setting: Setting, sources: Sources) -> Fitted:
     donors = sources.others(setting.device)
     if not setting.device or not donors:
         return own.fit
-    points, mean, deviation = _prior_given(setting, own, donors, sources)
-    return fitted(points, mean, deviation)
+    return fitted(own.points, *_prior_given(setting, own, donors, sources))
 
 
 def _prior_given(
     setting: Setting, own: Donor, donors: Mapping[Setting, Donor], sources: Sources
-) -> tuple[Points, Floats, Floats]:
-    """Own points in the units that the prior has, and the prior's mean and deviation given the donors."""
+) -> tuple[Floats, Floats]:
+    """The prior's mean and deviation given the donors."""
     points, device = own.points, setting.device
-    node = points.full_node if np.any(points.keys[:, 1] > 1.0) else max(points.full_node, SMALLEST_NODE)
     lone = points.keys[:, 1].min() == 1.0
     told = [(each.fit, each.points, sources.ratio(device, name.device)) for name, each in donors.items()]
     compute = None if lone else compute_by_facts(told, points.smallest_batch)
@@ -148,7 +127,7 @@ def _prior_given(
         # The unit is a step of several workers: compute is at most that, and by facts so much of it.
         expected[LEVEL] = min(compute.total - float(np.log(points.unit_s)), 0.0)
         deviation[LEVEL] = np.hypot(compute.growing_sd * compute.share, compute.fixed_sd * (1.0 - compute.share))
-    return replace(points, full_node=node), expected, deviation
+    return expected, deviation
 
 
 def combined(

@@ -20,11 +20,8 @@ from nodewise_scaling.transfer import (
     INTER,
     INTRA,
     LEVEL,
-    SMALLEST_NODE,
-    Donor,
     Sources,
     combined,
-    node_known,
 )
 
 __all__ = ["Unmeasured", "unmeasured"]
@@ -96,7 +93,6 @@ def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeas
         runs=np.ones(0, dtype=np.int64),
         smallest_batch=batch,
         unit_s=unit_s,
-        full_node=_node(device, donors, sources),
         over_fixed=sources.knowledge.over_fixed,
     )
     fit = Fitted(
@@ -116,11 +112,6 @@ def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeas
         facts=compute.facts,
         link_bytes_per_s=link,
     )
-
-
-def _node(device: str, donors: dict[Setting, Donor], sources: Sources) -> float:
-    node = node_known(device, sources) or min(donor.points.full_node for donor in donors.values())
-    return max(node, SMALLEST_NODE)
 
 
 def _nearest(links: list[float], asked: float) -> float:

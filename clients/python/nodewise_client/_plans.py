@@ -277,15 +277,15 @@ def _constraints(given: PlanConstraints | plan_service_pb2.PlanConstraints) -> p
         pools=[
             plan_service_pb2.PlanPool(
                 device_name=pool.device,
-                nodes=plan_service_pb2.CountSet(values=pool.nodes),  # type: ignore[arg-type]  # read once, as a tuple
+                nodes=plan_service_pb2.CountSet(values=frozen(pool.nodes)),
                 workers_per_node=pool.workers_per_node,
                 link_bytes_per_second=pool.link_bytes_per_s,
             )
             for pool in given.pools
         ],
         recomputations=[to_number(RECOMPUTATIONS, word) for word in given.recompute],
-        zero_stages=given.zero_stage,  # type: ignore[arg-type]  # as above
-        sequence_parallel=given.sequence_parallel,  # type: ignore[arg-type]  # as above
+        zero_stages=frozen(given.zero_stage),
+        sequence_parallel=frozen(given.sequence_parallel),
         precisions=given.precision,
         memory_headroom_bytes=given.memory_headroom_bytes,
         sync_modes=[to_number(SYNC_MODES, word) for word in given.sync],

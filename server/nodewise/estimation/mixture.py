@@ -133,8 +133,16 @@ def _by_name(
     read: Callable[[Predictions], Mapping[str, Floats]],
 ) -> Mapping[str, Floats]:
     names = dict.fromkeys(name for part in parts for name in read(part.predictions))
-    found = {name: _mean(parts, weights, answered, lambda each, name=name: read(each).get(name)) for name in names}  # type: ignore[misc]
-    return {name: column for name, column in found.items() if column is not None}
+    found = {}
+    for name in names:
+
+        def named(each: Predictions, name: str = name) -> Floats | None:
+            return read(each).get(name)
+
+        column = _mean(parts, weights, answered, named)
+        if column is not None:
+            found[name] = column
+    return found
 
 
 def _unfit(parts: Sequence[Part], too_large: Mask) -> list[tuple[Mask, Predictions]]:
