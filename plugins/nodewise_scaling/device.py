@@ -57,7 +57,7 @@ class DeviceModel:
     measured : Points
         All that was measured there; of no rows where it never ran.
     reach : (rows, 5) float or None
-        Configurations that the answer rests on; None = those fitted.
+        Configurations that the answer rests on; None = those measured.
     doubt : ComputeDoubt or None
         Of compute that was not measured.
     faster_log : float
@@ -145,7 +145,7 @@ class DeviceModel:
 
     def extrapolation(self, keys: Floats) -> Floats:
         """How far outside the measured range of nodes, workers and batch, the largest of the ratios; at least 1."""
-        seen = self.fit.points.keys if self.reach is None else self.reach
+        seen = self.seen
         beyond = keys[:, [0, 1, 3]] / seen[:, [0, 1, 3]].max(axis=0)
         below = seen[:, 3].min() / keys[:, 3]
         return np.asarray(np.maximum(np.maximum(beyond.max(axis=1), below), 1.0))

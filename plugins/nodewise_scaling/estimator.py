@@ -80,8 +80,12 @@ class ScalingEstimator:
         evidence = points_of(profile)
         precision = profile.workload.precision or ""
         bare = Sources(knowledge=knowledge, catalogue=context.catalogue, precision=precision)
-        sources = sources_of(evidence, bare)
-        where_unseen = sources_of(evidence, replace(bare, knowledge=knowledge.where_unseen))
+        seen = [points.exchange_seen for points in evidence.values()]
+        sources = sources_of(evidence, bare) if any(seen) else bare
+        # What a device without runs is answered from too, but only where facts of one that has runs are known.
+        carried = any(context.catalogue.device(setting.device) is not None for setting in evidence)
+        unseen = replace(bare, knowledge=knowledge.where_unseen)
+        where_unseen = sources_of(evidence, unseen) if carried or not all(seen) else sources
         models = {}
         for setting, points in evidence.items():
             known = sources if points.exchange_seen else where_unseen

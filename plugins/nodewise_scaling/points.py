@@ -32,6 +32,9 @@ REPEATS: Final = 4
 LARGEST_FIT: Final = 300
 """Configurations of one device that are fitted, evenly thinned: time grows with the cube."""
 
+LONE_BATCH: Final = 1.5
+"""Multiple of the smallest batch up to which the step of the fewest workers is the job's unit."""
+
 NODE_SHARE: Final = 0.9
 """Of the mean workers per node in what shares a host; the fullest node has the rest: the slowest node is waited for."""
 
@@ -212,7 +215,7 @@ def averaged(keys: Floats, step_s: Floats, measured_at_s: Floats | None = None) 
     fewest = np.flatnonzero(workers == workers.min())
     lone = int(fewest[np.argmin(batch[fewest])])
     # Far from the smallest batch the lone worker's time is another unit than the others': the least time is nearer.
-    unit = float(means[lone]) if batch[lone] <= 1.5 * smallest else float(means.min())
+    unit = float(means[lone]) if batch[lone] <= LONE_BATCH * smallest else float(means.min())
     return Points(
         keys=distinct,
         step_s=means,
