@@ -60,7 +60,8 @@ class Learning:
         generation = self._store.generation()
         if generation == self._learned:
             return False
-        profiles = [profile for profile in islice(self._store.profiles(), LEARNED_PROFILES) if not profile.is_empty]
+        filled = (profile for profile in self._store.profiles() if not profile.is_empty)
+        profiles = list(islice(filled, LEARNED_PROFILES))
         registry = self._engine.registry
         learned = learned_from(registry, profiles)
         calibrations = calibrations_of(
