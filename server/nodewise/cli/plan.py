@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -20,7 +20,8 @@ from nodewise_protos.v1 import plan_service_pb2
 
 __all__ = ["plan"]
 
-USUAL_POINTS = 100
+USUAL_POINTS: Final = 100
+"""Points of the frontier, as the server's default, where the specification states none."""
 
 
 def plan(

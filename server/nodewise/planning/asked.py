@@ -87,13 +87,15 @@ class AskedModel:
             raise self._invalid("space", f"prefixes are a {type(prefixes).__name__} instead of Configurations")
         if not _is_column(sizes, len(prefixes), "iu") or (sizes < 0).any():
             raise self._invalid("space", f"sizes are no column of whole numbers for {len(prefixes)} prefixes")
-        missing = sorted(REQUIRED - set(self._called("space", lambda: space.final)))
+        final = self._called("space", lambda: frozenset(space.final))
+        exclusions = self._called("space", lambda: tuple(space.exclusions))
+        missing = sorted(REQUIRED - final)
         if missing:
             raise self._invalid("space", f"a prefix must settle {missing[0]}")
         if len(prefixes) and (min(prefixes.workers.min(), prefixes.nodes.min(), prefixes.global_batch.min()) < 1):
             raise self._invalid("space", "a prefix has no workers, nodes or global batch")
         bounds = self._values("lower_bound", space.lower_bound, len(prefixes))
-        return AskedSpace(self, space, prefixes, sizes.astype(np.int64), bounds, constraints)
+        return AskedSpace(self, space, prefixes, sizes.astype(np.int64), bounds, constraints, final, exclusions)
 
     def evaluate(self, chunk: Configurations, constraints: PlanConstraints) -> Values:
         """Step time and memory of completions."""
@@ -166,6 +168,8 @@ class AskedSpace:
         sizes: Ints,
         bounds: Values,
         constraints: PlanConstraints,
+        final: frozenset[str],
+        exclusions: tuple[Exclusion, ...],
     ) -> None:
         self._model = model
         self._space = space
@@ -174,8 +178,8 @@ class AskedSpace:
         self.sizes = sizes
         self.bounds = _constrained(bounds, constraints)
         self.total = int(sizes.sum())
-        self.exclusions: tuple[Exclusion, ...] = tuple(space.exclusions)
-        self.final = frozenset(space.final)
+        self.exclusions = exclusions
+        self.final = final
 
     def evaluated(self, prefixes: Ints) -> tuple[Configurations, Values, Ints]:
         """All completions of some prefixes, their values, and the prefix of each.

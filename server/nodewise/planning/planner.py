@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal, invalid_field
@@ -19,7 +20,7 @@ from nodewise.plugin import PlanningModel
 
 __all__ = ["CAPABILITY", "Planner", "planner_of"]
 
-CAPABILITY = "plan"
+CAPABILITY: Final = "plan"
 """What an estimator whose models plan lists among its capabilities."""
 
 
@@ -115,7 +116,7 @@ def _chosen(engine: Engine, question: PlanQuestion, probe: Configurations) -> st
     """The estimator named; else the planning one that rests on most, by its own account."""
     names = [question.estimator]
     if question.estimator == AUTO:
-        names = sorted(n for n, each in engine.registry.estimators.items() if CAPABILITY in each.record.capabilities)
+        names = _planners(engine)
         if not names:
             raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, "no estimator that plans is loaded", {"estimator": AUTO})
     elif CAPABILITY not in engine.estimator(question.estimator).record.capabilities:
@@ -140,7 +141,12 @@ def _chosen(engine: Engine, question: PlanQuestion, probe: Configurations) -> st
     raise failures[0]
 
 
+def _planners(engine: Engine) -> list[str]:
+    """Names of the estimators that plan."""
+    estimators = engine.registry.estimators
+    return sorted(name for name, each in estimators.items() if CAPABILITY in each.record.capabilities)
+
+
 def _no_planner(engine: Engine, name: str) -> NodewiseError:
-    able = sorted(n for n, each in engine.registry.estimators.items() if CAPABILITY in each.record.capabilities)
-    listed = ", ".join(able) or "none is loaded"
+    listed = ", ".join(_planners(engine)) or "none is loaded"
     return invalid_field("options.estimator", f"must be an estimator that plans ({listed}), found {name!r}")

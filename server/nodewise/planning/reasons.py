@@ -19,7 +19,7 @@ from nodewise.planning.words import described, gib
 
 __all__ = ["largest_term", "missing_memory", "rejections_of"]
 
-_FREE: Final = {"max_nodes": "nodes", "max_cost": "cost", "deadline_s": "seconds to finish"}
+_LIMITS: Final = ("max_nodes", "max_cost", "deadline_s")
 
 
 def rejections_of(planner: Planner, space: AskedSpace, found: Found) -> tuple[Exclusion, ...]:
@@ -42,7 +42,7 @@ def rejections_of(planner: Planner, space: AskedSpace, found: Found) -> tuple[Ex
     if nothing:
         rejections.extend(_over_limits(planner, found))
     else:
-        for name in _FREE:
+        for name in _LIMITS:
             if found.over.get(name):
                 text = f"{found.over[name]} configurations looked at exceed {name}"
                 rejections.append(Exclusion(constraint=name, message=text, count=found.over[name]))
