@@ -173,8 +173,9 @@ class _Import:
         value = self._count(("v_head_dim",))
         query = self._count(("qk_nope_head_dim",)) + self._count(("qk_rope_head_dim",))
         rank, rope = self._count(("kv_lora_rank",)), self._count(("qk_rope_head_dim",))
-        low = self._config.get("q_lora_rank")
-        queries = hidden * heads * query if low is None else int(low) * (hidden + heads * query)
+        queries = hidden * heads * query
+        if self._config.get("q_lora_rank") is not None:
+            queries = self._count(("q_lora_rank",)) * (hidden + heads * query)
         keys = hidden * (rank + rope) + rank * heads * (query - rope + value)
         latent, plain = queries + keys + heads * value * hidden, 4 * hidden * heads * value
         self._notes.append(

@@ -101,5 +101,8 @@ def _number(where: str, name: str, cell: str) -> float:
         value = math.nan
     largest = _LARGEST if name == "parameter_bytes" else math.inf
     if not (math.isfinite(value) and 0 <= value <= largest):
-        raise ImportedModelError(f"{where}: column {name}: must be a number of at least 0, found {cell or 'nothing'!r}")
+        bound = f" and at most {largest}" if value > largest else ""
+        raise ImportedModelError(
+            f"{where}: column {name}: must be a number of at least 0{bound}, found {cell or 'nothing'!r}"
+        )
     return value
