@@ -5,7 +5,7 @@
                  well with sequence parallelism; the scores' term is gone where they are not stored; the 8 are 6 of
                  queries, keys and values and 2 of what attention puts out, the 4 become 6 with a gate
     in flight    min(m, p) micro-batches on the first stage, p + (p - 1) / v with interleaving
-    logits       4 s b (h + V / t) on the last stage
+    logits       4 s b (h + V / t) where there is one stage
 
 Source: V. Korthikanti et al., MLSys 2023, section 4 and appendix; Megatron-LM, `theoretical_memory_usage.py`.
 """

@@ -149,7 +149,7 @@ def _checks(
         _unsupported("zero_stage 2 and 3 are described without pipeline parallelism only"),
     )
     yield (
-        layout.micro_batch < 1.0,
+        layout.micro_batch == 0.0,
         Refusal(
             Reason.EVIDENCE_MISSING,
             "the micro-batch of a replica is not known",
@@ -161,7 +161,9 @@ def _checks(
     )
     yield (
         ~whole | (layout.micro_batches < 1.0),
-        _unsupported("data_parallel x batch_per_worker must divide the global batch"),
+        _unsupported(
+            "data_parallel x batch_per_worker (x accumulation where that is not stated) must divide the global batch"
+        ),
     )
     if zero_bubble:
         yield (

@@ -52,9 +52,7 @@ FIELDS: Final = (
     Field("head_host_s", "s per micro-batch", 0.25, 1e-6, 0.1, "smallest b, small L"),
     Field("embedding_host_s", "s per micro-batch", 0.25, 1e-6, 0.1, "p > 1"),
     Field("optimizer_bytes", "bytes per parameter", 0.05, 8.0, 200.0, "one micro-batch, no data parallelism"),
-    Field(
-        "replica_link_efficiency", "share of the link in a node", 0.15, 0.02, 1.0, "d > 1 in a node, one micro-batch"
-    ),
+    Field("replica_link_efficiency", "share of the link in a node", 0.15, 0.02, 1.0, "x > 1 or c > 1 in a node"),
     Field("stage_link_efficiency", "share of the link in a node", 0.15, 0.005, 1.0, "p > 1 in a node, large b"),
     Field("network_efficiency", "share of a node's adapters", 0.15, 0.02, 1.0, "d > 1 or p > 1 across nodes"),
     Field("network_tensor_efficiency", "share of a node's adapters", 0.1, 0.02, 1.0, "t beyond a node"),

@@ -35,6 +35,13 @@ ABOUT_AS_GOOD: Final = 4.0 / 3.0
 """Expected error, relative to the best, up to which an estimator takes part. Expected errors are means of a few trials
 and known to about a third; whoever is worse by more than that is worse."""
 
+MOST_TOLD: Final = 4
+"""Estimators that are named among those that have no part."""
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Candidate:
@@ -147,11 +154,3 @@ def why(shares: Sequence[Share], candidates: Sequence[Candidate], devices: Itera
     more = f" and {len(others) - MOST_TOLD} more" if len(others) > MOST_TOLD else ""
     kind = "mixture of " if len(shares) > 1 else "least expected error: "
     return kind + ", ".join(told(share) for share in shares) + left + more
-
-
-MOST_TOLD: Final = 4
-"""Estimators that are named among those that have no part."""
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' if count != 1 else ''}"
