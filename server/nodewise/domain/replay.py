@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.columns import Floats, Ints, constant_ints
 
 __all__ = [
     "Change",
@@ -90,7 +90,8 @@ class ReplayQuestion:
 class ReplayedStep:
     """One step: from its begin to its end on the hosts, and to the end of the devices' work, seconds.
 
-    The slowest rank counts. ``rank_predicted_host_s`` has one entry per rank in ascending order.
+    The slowest rank counts. A time of 0 is left out: not comparable, or nothing runs on a device.
+    ``rank_predicted_host_s`` has one entry per rank in ascending order.
     """
 
     step: int
@@ -136,7 +137,11 @@ class EdgeCounts:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Timeline:
-    """Executed events as columns; times in ns since the first step began. ``lanes`` and ``names`` are dictionaries."""
+    """Executed events as columns; times in ns since the first step began. ``lanes`` and ``names`` are dictionaries.
+
+    ``kind`` indexes ``kinds`` (``operator``, ``kernel``, ``collective`` ...), empty = not known; ``waiting_ns`` is what
+    an exchange waits for others at its begin, empty = not known.
+    """
 
     rank: Ints
     lane: Ints
@@ -145,6 +150,12 @@ class Timeline:
     duration_ns: Ints
     lanes: tuple[str, ...]
     names: tuple[str, ...]
+    kind: Ints = field(default_factory=lambda: constant_ints(0, 0))
+    kinds: tuple[str, ...] = ()
+    waiting_ns: Ints = field(default_factory=lambda: constant_ints(0, 0))
+
+    def __len__(self) -> int:
+        return len(self.begin_ns)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
