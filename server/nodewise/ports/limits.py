@@ -26,6 +26,8 @@ class Limits:
         Largest configuration that is taken for a question and not for a slip; exact models are linear in it.
     simulated_steps_per_call : int
         Steps that a call's simulations count, of all rows together: minutes of computing.
+    trace_unpacked_bytes : int
+        Largest trace once it is unpacked: about 20 million events of a rank.
     reply_bytes : int
         Largest reply: gRPC's default for what a client takes.
     """
@@ -37,4 +39,5 @@ class Limits:
     max_nodes: int = 16_384
     max_workers: int = 131_072
     simulated_steps_per_call: int = 10_000_000
+    trace_unpacked_bytes: int = 8 * 1024 * 1024 * 1024
     reply_bytes: int = 4 * 1024 * 1024

@@ -39,6 +39,7 @@ from nodewise.ports.cache import LruCache
 
 __all__ = [
     "DEFAULT_ARTEFACT_BYTES",
+    "MOST_MEMORY_BYTES",
     "ArtefactKey",
     "DirectoryTraceArtefacts",
     "MemoryTraceArtefacts",

@@ -23,9 +23,11 @@ from nodewise.estimation.registry import Registry
 from nodewise.estimation.warming import warm_up
 from nodewise.plugin import Catalogue
 from nodewise.profiles.reader import ProfileReader
+from nodewise.profiles.reading import TraceLoader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Method, generic_handler, run_in
+from nodewise.rpc.diagnoses import Diagnoses
 from nodewise.rpc.evaluations import Evaluations
 from nodewise.rpc.plans import Plans
 from nodewise.rpc.predictions import Predictions
@@ -36,6 +38,7 @@ from nodewise.runtime.learning import Learning
 from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import (
+    diagnosis_service_pb2,
     evaluation_service_pb2,
     plan_service_pb2,
     prediction_service_pb2,
@@ -57,6 +60,7 @@ _SERVICES: Final = (
     "nodewise.v1.ProfileService",
     "nodewise.v1.ScheduleService",
     "nodewise.v1.PlanService",
+    "nodewise.v1.DiagnosisService",
     "nodewise.v1.EvaluationService",
 )
 
@@ -94,12 +98,15 @@ class Application:
         self._writer = StoreWriter(store)
         self._reader = ProfileReader(store)
         self._limits = settings.limits.limits()
+        readers = {name: loaded.record for name, loaded in registry.trace_readers.items()}
+        self._traces = TraceLoader(store.traces, readers, self._limits.trace_unpacked_bytes)
         self._engine = Engine(
             registry,
             catalogue=catalogue,
             # What shipped estimators bring with them; what the store teaches is learned beside the way of requests.
             priors=learned_from(_inline(registry), ()).priors,
             max_workers=self._limits.max_workers,
+            traces=self._traces.traces_of,
         )
         self._learning = Learning(self._engine, store, self._lessons, settings.learn_interval_s)
         self._learner: asyncio.Task[None] | None = None
@@ -204,6 +211,7 @@ class Application:
         profiles = Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._committed)
         schedules = Schedules(self._engine, sources, self._limits, self._work, self._settings.default_policy)
         plans = Plans(self._engine, sources, self._limits, self._simulations)
+        diagnoses = Diagnoses(self._engine.registry, self._traces, sources, self._simulations)
         evaluations = Evaluations(self._engine, self._limits, self._work)
         method = partial(
             Method, default_deadline_s=self._settings.default_deadline_s, reply_bytes=self._limits.reply_bytes
@@ -251,6 +259,18 @@ class Application:
             },
             "nodewise.v1.PlanService": {
                 "Plan": method(behaviour=plans.plan, request=plan_service_pb2.PlanRequest, streams_out=True),
+            },
+            "nodewise.v1.DiagnosisService": {
+                "Replay": method(
+                    behaviour=diagnoses.replay,
+                    request=diagnosis_service_pb2.ReplayRequest,
+                    streams_out=True,
+                ),
+                "Diagnose": method(
+                    behaviour=diagnoses.diagnose,
+                    request=diagnosis_service_pb2.DiagnoseRequest,
+                    streams_out=True,
+                ),
             },
             "nodewise.v1.EvaluationService": {
                 "Backtest": method(

@@ -1,0 +1,153 @@
+"""DiagnosisService: replays and diagnoses, in a thread, with progress, their answers in pieces."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from nodewise.diagnosis.diagnose import diagnosed, replayed
+from nodewise.diagnosis.results import Diagnosed, Replayed
+from nodewise.domain.replay import ReplayedCollective, Timeline
+from nodewise.estimation.registry import Registry
+from nodewise.profiles.reading import TraceLoader
+from nodewise.rpc.budgets import CallBudget
+from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.sources import ProfileSources
+from nodewise.rpc.wire_diagnoses import read_asked, read_diagnosis, read_replay, write_diagnosis, write_replay
+from nodewise.rpc.wire_timelines import write_collectives, write_timeline
+from nodewise_protos.v1 import diagnosis_service_pb2 as pb
+
+__all__ = ["Diagnoses"]
+
+PROGRESS_EVERY_S: Final = 0.1
+"""Least time between two messages about progress."""
+AT_ONCE: Final = 2
+"""Replays and diagnoses that run at the same time; more wait, so that they leave the threads to others."""
+
+Answer = TypeVar("Answer", Replayed, Diagnosed)
+Response = TypeVar("Response", pb.ReplayResponse, pb.DiagnoseResponse)
+
+
+class Diagnoses:
+    """Behaviours of DiagnosisService.
+
+    Parameters
+    ----------
+    registry : Registry
+        Who answers.
+    loader : TraceLoader
+        Reads traces.
+    sources : ProfileSources
+        Finds profiles.
+    executor : Executor
+        Threads that this runs in.
+    """
+
+    def __init__(self, registry: Registry, loader: TraceLoader, sources: ProfileSources, executor: Executor) -> None:
+        self._registry = registry
+        self._loader = loader
+        self._sources = sources
+        self._executor = executor
+        self._free = asyncio.Semaphore(AT_ONCE)
+
+    async def replay(self, request: pb.ReplayRequest, call: Call) -> AsyncIterator[pb.ReplayResponse]:
+        """Progress, pieces, the result. A replay whose caller has gone ends as soon as the diagnoser looks."""
+        wanted = read_replay(request)
+        async for message in self._answered(request, call, partial(replayed, wanted=wanted), pb.ReplayResponse):
+            if isinstance(message, Replayed):
+                replay = message.replay
+                pieces = partial(_pieces, pb.ReplayResponse, replay.timeline, message.recorded, replay.collectives)
+                async for piece in self._written(pieces):
+                    yield piece
+                yield pb.ReplayResponse(result=write_replay(message))
+            else:
+                yield message
+
+    async def diagnose(self, request: pb.DiagnoseRequest, call: Call) -> AsyncIterator[pb.DiagnoseResponse]:
+        """Progress, pieces, the result. A diagnosis whose caller has gone ends as soon as the diagnoser looks."""
+        wanted = read_diagnosis(request)
+        async for message in self._answered(request, call, partial(diagnosed, wanted=wanted), pb.DiagnoseResponse):
+            if isinstance(message, Diagnosed):
+                found = message.diagnosis
+                pieces = partial(_pieces, pb.DiagnoseResponse, found.timeline, message.recorded, found.collectives)
+                async for piece in self._written(pieces):
+                    yield piece
+                yield pb.DiagnoseResponse(result=write_diagnosis(message))
+            else:
+                yield message
+
+    async def _answered(
+        self,
+        request: pb.ReplayRequest | pb.DiagnoseRequest,
+        call: Call,
+        compute: Callable[..., Answer],
+        response: Callable[..., Response],
+    ) -> AsyncIterator[Answer | Response]:
+        """Progress while the answer is computed, at least once, then the answer."""
+        profile = await self._sources.profile(request.profile)
+        asked, budget_s = read_asked(request, profile)
+        budget = CallBudget(call)
+        budget.shorten(budget_s)
+        async with self._free:
+            run = _Run(budget)
+            work: asyncio.Future[Answer] = asyncio.get_running_loop().run_in_executor(
+                self._executor, partial(compute, self._registry.diagnosers, self._loader, asked, run=run)
+            )
+            try:
+                told: tuple[str, int, int] | None = None
+                while not work.done():
+                    await asyncio.wait((work,), timeout=PROGRESS_EVERY_S)
+                    if run.progress is not told and not work.done():
+                        told = run.progress
+                        yield response(progress=_progress(told))
+                answer = work.result()
+                if run.progress is not told:
+                    yield response(progress=_progress(run.progress))
+                yield answer
+            finally:
+                budget.end()
+                work.cancel()
+
+    async def _written(self, pieces: Callable[[], Iterator[Response]]) -> AsyncIterator[Response]:
+        """Pieces as they are made, in a thread: a million events take seconds."""
+        iterator = pieces()
+        while (piece := await run_in(self._executor, next, iterator, None)) is not None:
+            yield piece
+
+
+def _pieces(
+    response: Callable[..., Any],
+    executed: Timeline | None,
+    recorded: Timeline | None,
+    collectives: Sequence[ReplayedCollective],
+) -> Iterator[Any]:
+    for timeline, as_recorded in ((executed, False), (recorded, True)):
+        if timeline is not None:
+            for piece in write_timeline(timeline, recorded=as_recorded):
+                yield response(timeline=piece)
+    for exchanges in write_collectives(collectives):
+        yield response(collectives=exchanges)
+
+
+def _progress(told: tuple[str, int, int] | None) -> pb.DiagnosisProgress:
+    stage, done, total = told or ("", 0, 0)
+    return pb.DiagnosisProgress(stage=stage, done_count=done, total_count=total)
+
+
+class _Run:
+    """What the thread tells the event loop, and how long it has."""
+
+    def __init__(self, budget: CallBudget) -> None:
+        self._budget = budget
+        self.progress: tuple[str, int, int] | None = None
+
+    def remaining_s(self) -> float:
+        """Seconds left; nothing once nobody waits any more."""
+        return self._budget.remaining_s()
+
+    def advanced(self, stage: str, done: int, total: int) -> None:
+        """How far a stage is."""
+        self.progress = (str(stage)[:64], int(done), int(total))
