@@ -18,6 +18,20 @@ from nodewise_client._configurations import (
     WorkerRange,
     configurations_from_wire,
 )
+from nodewise_client._diagnoses import (
+    Bottleneck,
+    DiagnosisBasis,
+    DiagnosisProgress,
+    DiagnosisResult,
+    EdgeCounts,
+    RankShares,
+    ReadTrace,
+    ReplayChange,
+    ReplayedStep,
+    ReplayResult,
+    Straggler,
+    Strategy,
+)
 from nodewise_client._enums import (
     Fidelity,
     Freshness,
@@ -121,6 +135,7 @@ from nodewise_client._schedules import (
     ScheduleResult,
 )
 from nodewise_client._suggestions import MeasurementSuggestion, SuggestResult
+from nodewise_client._timelines import ReplayedCollective, Timeline
 from nodewise_client._version import version
 from nodewise_client._workload import Layer, Network, Transformer, Workload
 
@@ -133,6 +148,7 @@ __all__ = [
     "BatchJob",
     "BatchPredictResult",
     "BatchQuestion",
+    "Bottleneck",
     "CallCancelledError",
     "Client",
     "Cluster",
@@ -142,6 +158,10 @@ __all__ = [
     "ConflictError",
     "CurrentAllocation",
     "DeadlineExceededError",
+    "DiagnosisBasis",
+    "DiagnosisProgress",
+    "DiagnosisResult",
+    "EdgeCounts",
     "EstimatorEvaluation",
     "EstimatorInfo",
     "EstimatorList",
@@ -204,10 +224,16 @@ __all__ = [
     "ProfileContent",
     "Question",
     "QueueQuota",
+    "RankShares",
+    "ReadTrace",
     "Recommendation",
     "Recomputation",
     "Refusal",
     "RefusedError",
+    "ReplayChange",
+    "ReplayResult",
+    "ReplayedCollective",
+    "ReplayedStep",
     "ResourceExhaustedError",
     "ResumePolicy",
     "RowPrediction",
@@ -217,9 +243,12 @@ __all__ = [
     "ScheduleJob",
     "ScheduleResult",
     "Staleness",
+    "Straggler",
+    "Strategy",
     "StreamAnswer",
     "SuggestResult",
     "SyncMode",
+    "Timeline",
     "TraceReference",
     "Transformer",
     "UnauthenticatedError",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -56,28 +57,30 @@ class Diagnoses:
     async def replay(self, request: pb.ReplayRequest, call: Call) -> AsyncIterator[pb.ReplayResponse]:
         """Progress, pieces, the result. A replay whose caller has gone ends as soon as the diagnoser looks."""
         wanted = read_replay(request)
-        async for message in self._answered(request, call, partial(replayed, wanted=wanted), pb.ReplayResponse):
-            if isinstance(message, Replayed):
+        answered = self._answered(request, call, partial(replayed, wanted=wanted), pb.ReplayResponse)
+        async with aclosing(answered) as messages:
+            async for message in messages:
+                if not isinstance(message, Replayed):
+                    yield message
+                    continue
                 replay = message.replay
-                pieces = partial(_pieces, pb.ReplayResponse, replay.timeline, message.recorded, replay.collectives)
-                async for piece in self._written(pieces):
-                    yield piece
+                async for piece in self._written(replay.timeline, message.recorded, replay.collectives):
+                    yield pb.ReplayResponse(**piece)
                 yield pb.ReplayResponse(result=write_replay(message))
-            else:
-                yield message
 
     async def diagnose(self, request: pb.DiagnoseRequest, call: Call) -> AsyncIterator[pb.DiagnoseResponse]:
         """Progress, pieces, the result. A diagnosis whose caller has gone ends as soon as the diagnoser looks."""
         wanted = read_diagnosis(request)
-        async for message in self._answered(request, call, partial(diagnosed, wanted=wanted), pb.DiagnoseResponse):
-            if isinstance(message, Diagnosed):
+        answered = self._answered(request, call, partial(diagnosed, wanted=wanted), pb.DiagnoseResponse)
+        async with aclosing(answered) as messages:
+            async for message in messages:
+                if not isinstance(message, Diagnosed):
+                    yield message
+                    continue
                 found = message.diagnosis
-                pieces = partial(_pieces, pb.DiagnoseResponse, found.timeline, message.recorded, found.collectives)
-                async for piece in self._written(pieces):
-                    yield piece
+                async for piece in self._written(found.timeline, message.recorded, found.collectives):
+                    yield pb.DiagnoseResponse(**piece)
                 yield pb.DiagnoseResponse(result=write_diagnosis(message))
-            else:
-                yield message
 
     async def _answered(
         self,
@@ -85,7 +88,7 @@ class Diagnoses:
         call: Call,
         compute: Callable[..., Answer],
         response: Callable[..., Response],
-    ) -> AsyncIterator[Answer | Response]:
+    ) -> AsyncGenerator[Answer | Response, None]:
         """Progress while the answer is computed, at least once, then the answer."""
         profile = await self._sources.profile(request.profile)
         asked, budget_s = read_asked(request, profile)
@@ -111,25 +114,25 @@ class Diagnoses:
                 budget.end()
                 work.cancel()
 
-    async def _written(self, pieces: Callable[[], Iterator[Response]]) -> AsyncIterator[Response]:
-        """Pieces as they are made, in a thread: a million events take seconds."""
-        iterator = pieces()
-        while (piece := await run_in(self._executor, next, iterator, None)) is not None:
+    async def _written(
+        self, executed: Timeline | None, recorded: Timeline | None, collectives: Sequence[ReplayedCollective]
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Pieces of an answer as they are made, in a thread: a million events take seconds."""
+        pieces = _pieces(executed, recorded, collectives)
+        while (piece := await run_in(self._executor, next, pieces, None)) is not None:
             yield piece
 
 
 def _pieces(
-    response: Callable[..., Any],
-    executed: Timeline | None,
-    recorded: Timeline | None,
-    collectives: Sequence[ReplayedCollective],
-) -> Iterator[Any]:
+    executed: Timeline | None, recorded: Timeline | None, collectives: Sequence[ReplayedCollective]
+) -> Iterator[dict[str, Any]]:
+    """Fields of the messages before the result."""
     for timeline, as_recorded in ((executed, False), (recorded, True)):
         if timeline is not None:
             for piece in write_timeline(timeline, recorded=as_recorded):
-                yield response(timeline=piece)
+                yield {"timeline": piece}
     for exchanges in write_collectives(collectives):
-        yield response(collectives=exchanges)
+        yield {"collectives": exchanges}
 
 
 def _progress(told: tuple[str, int, int] | None) -> pb.DiagnosisProgress:
