@@ -58,9 +58,9 @@ def show(result: ReplayResult) -> None:
     basis = result.basis
     of = f" of {basis.world_size}" if basis.world_size else ""
     say(
-        f"From {basis.events:,} events of {len(basis.ranks)}{of} ranks: {result.nodes:,} nodes; read in "
-        f"{shown(basis.load_s, 3)} s, built in {shown(result.build_s, 3)} s, replayed in {shown(result.replay_s, 3)} s; "
-        f"by {basis.diagnoser} {basis.diagnoser_version}."
+        f"From {basis.events:,} events of {len(basis.ranks)}{of} ranks: {result.nodes:,} nodes; "
+        f"read in {shown(basis.load_s, 3)} s, built in {shown(result.build_s, 3)} s, replayed in "
+        f"{shown(result.replay_s, 3)} s; by {basis.diagnoser} {basis.diagnoser_version}."
     )
     if any(result.clock_uncertainty_s):
         worst = max(result.clock_uncertainty_s)

@@ -67,7 +67,7 @@ def trace_files(given: Sequence[Path]) -> list[TraceFile]:
 
 
 def profile_name(given: Sequence[Path]) -> str:
-    """A name for the profile of some arguments: the directory's, or that of the only file, or of the files' directory."""
+    """A name for the profile of some arguments: that of the only file or directory, or of the directory they are in."""
     first = given[0].resolve()
     name = first.name if len(given) == 1 else first.parent.name
     for suffix in (*SUFFIXES, ".pt.trace"):
@@ -119,13 +119,20 @@ def _prepared(path: Path, *, keep_names: bool) -> Iterator[tuple[BinaryIO, str]]
             if not keep_names and _is_text(path):
                 _redact(path, cast("BinaryIO", scratch))
                 content = cast("BinaryIO", scratch)
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
-            content.seek(0)
-            yield content, digest
+            yield content, _digest(content)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InputError(f"{path}: the packed file is damaged or ends early") from None
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+def _digest(content: BinaryIO) -> str:
+    """The SHA-256 of a file, which is at its beginning again afterwards."""
+    hasher = hashlib.sha256()
+    while piece := content.read(READ_BYTES):
+        hasher.update(piece)
+    content.seek(0)
+    return hasher.hexdigest()
 
 
 def _redact(path: Path, scratch: BinaryIO) -> None:

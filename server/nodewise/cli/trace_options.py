@@ -139,7 +139,7 @@ def checked_output(path: Path | None, option: str, suffixes: Sequence[str]) -> N
 def asked_profile(
     traces: Sequence[Path] | None, profile: str | None, server: str | None, timeout_s: float
 ) -> Iterator[tuple[Client, str, Waiting]]:
-    """A client and the name of a profile that holds the traces: a stored one, or one that is made of files and goes again.
+    """A client and the name of a profile with the traces: a stored one, or one that is made of files and goes again.
 
     Raises
     ------
