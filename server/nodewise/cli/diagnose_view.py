@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from nodewise.cli.console import print_table, say, shown
-from nodewise.cli.replay_view import read_traces, warn
+from nodewise.cli.replay_view import milliseconds, read_traces, warn
 from nodewise_client import DiagnosisResult
 
 __all__ = ["document", "show"]
@@ -47,8 +47,9 @@ def show(result: DiagnosisResult) -> None:
     """Print the verdict and the lists."""
     say(result.verdict or f"Bound by {result.bound_by}.")
     say(
-        f"A step takes {shown(result.step_s)} s and differs by {shown(result.persistence_s)} s from the others; "
-        f"{shown(result.exposed_communication_s)} s of communication and waiting are exposed."
+        f"A step takes {milliseconds(result.step_s)} ms and differs by {milliseconds(result.persistence_s)} ms from the "
+        f"mean of the others; {milliseconds(result.exposed_communication_s)} ms of it are exchanges and waiting that "
+        "nothing hides."
     )
     if not result.complete:
         say("Time was over: this is what was found so far.")
@@ -64,19 +65,19 @@ def _bottlenecks(result: DiagnosisResult) -> None:
     if not result.bottlenecks:
         return
     print_table(
-        [("costs", False), ("what", False), ("rank", True), ("s a step", True), ("gain s", True), ("matters", False)],
+        [("costs", False), ("what", False), ("rank", True), ("ms a step", True), ("gain ms", True), ("matters", False)],
         [
             [
                 found.kind.replace("_", " "),
                 found.what,
                 "all" if found.rank is None else str(found.rank),
-                shown(found.seconds),
-                shown(found.gain_if_removed_s),
+                milliseconds(found.seconds),
+                milliseconds(found.gain_if_removed_s),
                 "yes" if found.matters else "no",
             ]
             for found in result.bottlenecks[:SHOWN]
         ],
-        title=f"Bottlenecks, by what a step gains without them ({_counted(len(result.bottlenecks))})",
+        title=f"Bottlenecks ({_counted(len(result.bottlenecks))})",
     )
 
 
@@ -84,19 +85,19 @@ def _strategies(result: DiagnosisResult) -> None:
     if not result.strategies:
         return
     print_table(
-        [("strategy", False), ("step s", True), ("from", True), ("to", True), ("speed-up", True), ("effort", False)],
+        [("strategy", False), ("step ms", True), ("from", True), ("to", True), ("speed-up", True), ("effort", False)],
         [
             [
                 found.name,
-                shown(found.predicted_step_s),
-                shown(found.lower_step_s),
-                shown(found.upper_step_s),
+                milliseconds(found.predicted_step_s),
+                milliseconds(found.lower_step_s),
+                milliseconds(found.upper_step_s),
                 f"{found.speedup:.3f}",
                 found.effort or "-",
             ]
             for found in result.strategies[:SHOWN]
         ],
-        title=f"Strategies, by predicted speed ({_counted(len(result.strategies))})",
+        title=f"Strategies ({_counted(len(result.strategies))})",
     )
 
 
@@ -104,18 +105,24 @@ def _stragglers(result: DiagnosisResult) -> None:
     if not result.stragglers:
         return
     print_table(
-        [("exchange", False), ("waits for", False), ("margin s", True), ("others wait s", True), ("transfer s", True)],
+        [
+            ("exchange", False),
+            ("waits for", False),
+            ("margin ms", True),
+            ("others wait ms", True),
+            ("transfer ms", True),
+        ],
         [
             [
                 found.collective,
                 _who(found.ranks),
-                shown(found.margin_s),
-                shown(found.imposed_wait_s),
-                shown(found.transfer_s),
+                milliseconds(found.margin_s),
+                milliseconds(found.imposed_wait_s),
+                milliseconds(found.transfer_s),
             ]
             for found in result.stragglers[:SHOWN]
         ],
-        title=f"Stragglers, by exchange ({_counted(len(result.stragglers))})",
+        title=f"Stragglers ({_counted(len(result.stragglers))})",
     )
 
 
@@ -125,7 +132,7 @@ def _ranks(result: DiagnosisResult) -> None:
     held = any(found.memory_high_water_bytes is not None for found in result.ranks)
     columns = [
         ("rank", True),
-        ("step s", True),
+        ("step ms", True),
         ("compute", True),
         ("communication", True),
         ("exposed", True),
@@ -146,12 +153,12 @@ def _ranks(result: DiagnosisResult) -> None:
             found.host_bound_s,
             found.data_loading_s,
         )
-        row = [str(found.rank), *map(shown, times)]
+        row = [str(found.rank), *map(milliseconds, times)]
         if held:
             memory = found.memory_high_water_bytes
             row.append(shown(None if memory is None else memory / 2**30, 3))
         rows.append(row)
-    print_table(columns + ([("GiB", True)] if held else []), rows, title="Ranks, seconds of a mean step")
+    print_table(columns + ([("GiB", True)] if held else []), rows, title="Ranks, ms of a mean step")
 
 
 def _who(ranks: tuple[int, ...]) -> str:

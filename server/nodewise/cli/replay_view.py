@@ -9,7 +9,7 @@ from typing import Any
 from nodewise.cli.console import complain, print_table, say, shown
 from nodewise_client import DiagnosisBasis, EdgeCounts, ReplayResult
 
-__all__ = ["document", "edges_table", "read_traces", "show", "warn"]
+__all__ = ["document", "edges_table", "milliseconds", "read_traces", "show", "warn"]
 
 
 def document(result: ReplayResult) -> dict[str, Any]:
@@ -74,7 +74,9 @@ def _verdict(result: ReplayResult) -> str:
     if host is None and device is None:
         predicted = [step.predicted_host_s for step in result.steps if step.predicted_host_s]
         mean = sum(predicted) / len(predicted) if predicted else None
-        return f"The changed step takes {shown(mean)} s; with a change there is nothing measured to compare with."
+        return (
+            f"The changed step takes {milliseconds(mean)} ms; with a change there is nothing measured to compare with."
+        )
     parts = [
         f"{100 * error:.2g} % on the {what}"
         for error, what in ((host, "hosts"), (device, "devices"))
@@ -93,26 +95,31 @@ def _steps(result: ReplayResult) -> None:
     print_table(
         [
             ("step", True),
-            ("measured host s", True),
-            ("predicted host s", True),
+            ("measured host ms", True),
+            ("predicted host ms", True),
             ("error", True),
-            ("measured device s", True),
-            ("predicted device s", True),
+            ("measured device ms", True),
+            ("predicted device ms", True),
             ("error", True),
         ],
         [
             [
                 str(step.step),
-                shown(step.measured_host_s),
-                shown(step.predicted_host_s),
+                milliseconds(step.measured_host_s),
+                milliseconds(step.predicted_host_s),
                 _error(step.measured_host_s, step.predicted_host_s),
-                shown(step.measured_device_s),
-                shown(step.predicted_device_s),
+                milliseconds(step.measured_device_s),
+                milliseconds(step.predicted_device_s),
                 _error(step.measured_device_s, step.predicted_device_s),
             ]
             for step in result.steps
         ],
     )
+
+
+def milliseconds(seconds: float | None) -> str:
+    """A time for people; a dash where it is not known."""
+    return shown(None if seconds is None else 1e3 * seconds)
 
 
 def _error(measured: float | None, predicted: float | None) -> str:

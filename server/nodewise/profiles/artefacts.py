@@ -15,6 +15,7 @@ import struct
 import tempfile
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -170,7 +171,8 @@ class DirectoryTraceArtefacts:
         except (OSError, ValueError, KeyError, TypeError):
             # Torn by a loss of power, or by another hand: it is read anew.
             _log.warning("trace_artefact_unusable", trace=key.content_sha256, reader=key.reader, exc_info=True)
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
             return None
         self._mapped.put(key, traces, max(LEAST_WEIGHT, sum(map(_name_bytes, traces))))
         return traces

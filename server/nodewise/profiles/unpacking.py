@@ -19,6 +19,8 @@ _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 """zlib's way to say that a gzip head and tail are there."""
 _PACKED_BYTES: Final = 256 << 10
 """Read from the store at a time."""
+_RESCUED_BYTES: Final = 64
+"""Of a damaged piece, tried at a time."""
 
 
 class TraceStream(io.RawIOBase):
@@ -114,11 +116,12 @@ class TraceStream(io.RawIOBase):
             if not piece:
                 self._end(f"the packed file ends early, after {self._taken} bytes")
                 break
+            before = self._unpacker.copy()
             try:
                 data = self._unpacker.decompress(piece, most)
             except zlib.error:
                 self._end(f"the packed file is damaged before byte {self._taken}")
-                break
+                return _rescued(before, piece, most)
             if data:
                 return data
         return b""
@@ -126,3 +129,14 @@ class TraceStream(io.RawIOBase):
     def _end(self, problem: str) -> None:
         self._ended = True
         self.problem = problem
+
+
+def _rescued(unpacker: zlib._Decompress, piece: bytes, most: int) -> bytes:
+    """What comes out of a piece before the place at which it is damaged."""
+    found = b""
+    for begin in range(0, len(piece), _RESCUED_BYTES):
+        try:
+            found += unpacker.decompress(piece[begin : begin + _RESCUED_BYTES])
+        except zlib.error:
+            break
+    return found[:most]
