@@ -174,7 +174,7 @@ class _Assembly:
         nodes: CollectiveNodes,
     ) -> Graph:
         """Keep what belongs to a step; what came before and holds it back becomes its release."""
-        source, target, lag, edge_kind, origin, binding = self._edges.columns()
+        source, target, lag, explained, edge_kind, origin, binding = self._edges.columns()
         kept = step >= 0
         outside = ~kept[source] & kept[target]
         np.maximum.at(release, target[outside], end[source[outside]] + lag[outside])
@@ -182,8 +182,9 @@ class _Assembly:
         number = np.cumsum(kept) - 1
         source, target = number[source[inside]], number[target[inside]]
         lag, edge_kind, origin, binding = lag[inside], edge_kind[inside], origin[inside], binding[inside]
+        explained = explained[inside]
         by_target = np.argsort(target, kind="stable")
-        source, lag = source[by_target].astype(np.int32), lag[by_target]
+        source, lag, explained = source[by_target].astype(np.int32), lag[by_target], explained[by_target]
         edge_kind, origin, binding = edge_kind[by_target], origin[by_target], binding[by_target]
         count = int(kept.sum())
         first_edge = np.zeros(count + 1, dtype=np.int64)
@@ -209,6 +210,7 @@ class _Assembly:
             first_edge=first_edge,
             source=source,
             lag_ns=lag,
+            explained_lag_ns=explained,
             edge_kind=edge_kind,
             origin=origin,
             binding=binding,
