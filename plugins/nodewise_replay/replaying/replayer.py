@@ -39,7 +39,7 @@ def replayed(traces: Sequence[Trace], question: ReplayQuestion, run: Run) -> Rep
     run.advanced("clocks", 0, 3)
     clocks = aligned(ordered)
     run.advanced("graph", 1, 3)
-    graph = built(ordered, clocks.offset_ns)
+    graph = built(ordered, clocks)
     built_at = time.perf_counter()
     run.advanced("replay", 2, 3)
     result = _Answer(graph, clocks, {trace.rank: trace for trace in ordered}, question).replay(started, built_at)
