@@ -117,10 +117,10 @@ def _clean(text: bytes, words: tuple[tuple[bytes, re.Pattern[bytes]], ...]) -> b
         text = _ADDRESS.sub(b"://" + REDACTED, text)
     if b"@" in text:
         text = _replaced(text, _MAIL_HOST, _mail)
-    if rb"\\\\" in text:
-        text = _replaced(text, _SHARE_PATH, _share)
     if rb":\\" in text or b":/" in text or rb":\/" in text:
         text = _replaced(text, _DRIVE_PATH, _drive)
+    if rb"\\\\" in text:
+        text = _replaced(text, _SHARE_PATH, _share)
     text = _replaced(text, _SLASH, _path)
     for spelling, word_pattern in words:
         if spelling in text:
