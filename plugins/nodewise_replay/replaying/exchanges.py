@@ -7,11 +7,20 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from nodewise.plugin import CollectiveKind, Floats, Ints, ReplayedCollective, Trace
-from nodewise_replay.graph.graph import Graph
+from nodewise_replay.graph.graph import EdgeKind, Graph, Origin
 
-__all__ = ["replayed_collectives"]
+__all__ = ["launch_jitter_ns", "replayed_collectives"]
 
 _NS = 1e-9
+
+
+def launch_jitter_ns(graph: Graph) -> float:
+    """How much the time from a launch to the begin of its work varies by itself: from the 5th to the 95th percentile."""
+    seen = (graph.edge_kind == EdgeKind.LAUNCH) & graph.binding & (graph.origin == Origin.FOUND)
+    if not seen.any():
+        return 0.0
+    low, high = np.percentile(graph.explained_lag_ns[seen], [5, 95])
+    return float(high - low)
 
 
 def replayed_collectives(
@@ -33,9 +42,14 @@ def replayed_collectives(
     steps : sequence of int
         Indexes into ``graph.steps``.
     uncertainty_ns : (ranks,) float
-        Of every rank's clock. Two arrivals closer than both clocks' uncertainty and the spread of the collective's own
-        ends tell nothing about who was last.
+        Of every rank's clock.
+
+    Notes
+    -----
+    Nobody can tell which of two ranks was last where they arrived closer together than the uncertainty of both clocks,
+    the spread of this collective's own ends and the jitter of launches in sum: these are a tie.
     """
+    jitter = launch_jitter_ns(graph)
     rows = graph.collectives
     column = {rank: index for index, rank in enumerate(graph.ranks)}
     found = []
@@ -53,7 +67,8 @@ def replayed_collectives(
         spread = int(departure.max() - departure.min())
         doubt = np.array([uncertainty_ns[column[int(rank)]] for rank in ranks])
         latest = int(arrival.argmax())
-        late = last - arrival <= np.maximum(doubt + doubt[latest], spread)
+        late = last - arrival <= doubt + doubt[latest] + spread + jitter
+        by_lateness = np.argsort(-arrival, kind="stable")
         others = arrival[~late]
         trace, row = traces[int(ranks[latest])], int(rows.row[start + latest])
         table = trace.collectives
@@ -73,7 +88,7 @@ def replayed_collectives(
                     ranks=tuple(int(rank) for rank in ranks),
                     arrival_s=tuple(((arrival - arrival.min()) * _NS).tolist()),
                     wait_s=tuple(((last - arrival) * _NS).tolist()),
-                    late_ranks=tuple(int(rank) for rank in ranks[late]) if len(ranks) > 1 else (),
+                    late_ranks=tuple(ranks[by_lateness[late[by_lateness]]].tolist()) if len(ranks) > 1 else (),
                     margin_s=float(last - others.max()) * _NS if len(others) else 0.0,
                 ),
             )
