@@ -47,9 +47,9 @@ def show(result: DiagnosisResult) -> None:
     """Print the verdict and the lists."""
     say(result.verdict or f"Bound by {result.bound_by}.")
     say(
-        f"A step takes {milliseconds(result.step_s)} ms and differs by {milliseconds(result.persistence_s)} ms from the "
-        f"mean of the others; {milliseconds(result.exposed_communication_s)} ms of it are exchanges and waiting that "
-        "nothing hides."
+        f"A step takes {milliseconds(result.step_s)} ms and differs by {milliseconds(result.persistence_s)} ms from "
+        f"the mean of the others; {milliseconds(result.exposed_communication_s)} ms of it are exchanges and waiting "
+        "that nothing hides."
     )
     if not result.complete:
         say("Time was over: this is what was found so far.")
@@ -109,7 +109,7 @@ def _stragglers(result: DiagnosisResult) -> None:
             ("exchange", False),
             ("waits for", False),
             ("margin ms", True),
-            ("others wait ms", True),
+            ("wait ms", True),
             ("transfer ms", True),
         ],
         [

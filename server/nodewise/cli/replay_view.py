@@ -74,9 +74,7 @@ def _verdict(result: ReplayResult) -> str:
     if host is None and device is None:
         predicted = [step.predicted_host_s for step in result.steps if step.predicted_host_s]
         mean = sum(predicted) / len(predicted) if predicted else None
-        return (
-            f"The changed step takes {milliseconds(mean)} ms; with a change there is nothing measured to compare with."
-        )
+        return f"The changed step takes {milliseconds(mean)} ms; it was not measured, so there is no error."
     parts = [
         f"{100 * error:.2g} % on the {what}"
         for error, what in ((host, "hosts"), (device, "devices"))
