@@ -80,7 +80,8 @@ def _verdict(result: ReplayResult) -> str:
         for error, what in ((host, "hosts"), (device, "devices"))
         if error is not None
     ]
-    errors = f"{' and '.join(parts)}, mean of {len(result.steps)} steps"
+    steps = "one step" if len(result.steps) == 1 else f"mean of {len(result.steps)} steps"
+    errors = f"{' and '.join(parts)}, {steps}"
     if result.in_sample:
         return f"In-sample: the replay reproduces the recorded steps within {errors}. It says nothing of accuracy."
     text = f"Steps that were not learned from are predicted within {errors}."

@@ -11,11 +11,11 @@ import numpy as np
 from nodewise.diagnosis.asking import asked, diagnoser_of
 from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay
 from nodewise.diagnosis.evidence import evidence_of
-from nodewise.diagnosis.recorded import recorded_timeline
+from nodewise.diagnosis.recorded import recorded_timeline, with_kinds
 from nodewise.diagnosis.results import Asked, Diagnosed, Replayed
 from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.errors import invalid_field
-from nodewise.domain.replay import ReplayQuestion
+from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.estimation.registry import Loaded
 from nodewise.plugin import DiagnoserRecord, Run
 from nodewise.profiles.reading import TraceLoader
@@ -40,6 +40,10 @@ def replayed(
     wanted = _steps_wanted(wanted, evidence.steps)
     call = partial(loaded.record.diagnoser.replay, evidence.traces, wanted, run)
     replay = asked(loaded, "replay", call, wrong_replay)
+    if wanted.changes:
+        replay = _without_measured(replay)
+    if replay.timeline is not None:
+        replay = replace(replay, timeline=with_kinds(replay.timeline, evidence.traces))
     recorded = None
     if wanted.timeline and len(replay.clock_offset_s) == len(evidence.loaded):
         recorded = recorded_timeline(evidence.traces, replay.clock_offset_s, [step.step for step in replay.steps])
@@ -68,6 +72,8 @@ def diagnosed(
     _require_steps(wanted.steps, "steps", evidence.steps)
     call = partial(loaded.record.diagnoser.diagnose, evidence.traces, question.profile, wanted, run)
     diagnosis = asked(loaded, "diagnose", call, wrong_diagnosis)
+    if diagnosis.timeline is not None:
+        diagnosis = replace(diagnosis, timeline=with_kinds(diagnosis.timeline, evidence.traces))
     recorded = None
     if wanted.timeline and diagnosis.timeline is None:
         # The diagnoser draws nothing: what was recorded can be drawn, each rank on its own clock.
@@ -83,6 +89,22 @@ def diagnosed(
         diagnoser=loaded.record.name,
         diagnoser_version=loaded.record.version,
         recorded=recorded,
+    )
+
+
+def _without_measured(replay: Replay) -> Replay:
+    """The replay of a changed job, which nobody measured: nothing can be compared."""
+    steps = tuple(
+        replace(step, measured_host_s=0.0, measured_device_s=0.0, rank_measured_host_s=()) for step in replay.steps
+    )
+    return replace(
+        replay,
+        steps=steps,
+        host_error=None,
+        device_error=None,
+        persistence_error=None,
+        kernel_start_p50_error_s=None,
+        kernel_start_p95_error_s=None,
     )
 
 

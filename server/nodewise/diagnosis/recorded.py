@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -43,8 +44,6 @@ def recorded_timeline(traces: Sequence[Trace], clock_offset_s: Floats, steps: Se
     parts: list[tuple[Ints, ...]] = []
     for trace, (begin, end), offset in found:
         rows = np.flatnonzero((trace.begin_ns < end) & (trace.end_ns > begin))
-        kinds = trace.kind.astype(np.int64)
-        kinds[trace.collectives.event] = len(KINDS) - 1
         own_lanes = _recoded(lanes, [lane_name(lane) for lane in trace.lanes], trace.lane[rows])
         own_names = _recoded(names, trace.names, trace.name[rows])
         parts.append(
@@ -54,7 +53,7 @@ def recorded_timeline(traces: Sequence[Trace], clock_offset_s: Floats, steps: Se
                 own_names,
                 trace.begin_ns[rows] - offset - origin,
                 trace.duration_ns[rows],
-                kinds[rows],
+                _kinds_of(trace)[rows],
             )
         )
     rank, lane, name, begin_ns, duration_ns, kind = (freeze(np.concatenate(column)) for column in zip(*parts))
@@ -69,6 +68,29 @@ def recorded_timeline(traces: Sequence[Trace], clock_offset_s: Floats, steps: Se
         kind=kind,
         kinds=KINDS,
     )
+
+
+def with_kinds(timeline: Timeline, traces: Sequence[Trace]) -> Timeline:
+    """A timeline whose events have kinds: where the diagnoser states none, those that the names have in the traces."""
+    if len(timeline.kind):
+        return timeline
+    known: dict[str, int] = {}
+    for trace in traces:
+        kinds = _kinds_of(trace)
+        # The last event of a name decides, and exchanges come after all others.
+        order = np.argsort(kinds, kind="stable")
+        last = np.full(len(trace.names), -1, dtype=np.int64)
+        last[trace.name[order]] = kinds[order]
+        known.update((name, kind) for name, kind in zip(trace.names, last.tolist()) if kind >= 0)
+    by_name = np.array([known.get(name, EventKind.OTHER) for name in timeline.names], dtype=np.int64)
+    return replace(timeline, kind=freeze(by_name[timeline.name] if len(timeline) else by_name[:0]), kinds=KINDS)
+
+
+def _kinds_of(trace: Trace) -> Ints:
+    """Indexes into KINDS, by event."""
+    kinds = trace.kind.astype(np.int64)
+    kinds[trace.collectives.event] = len(KINDS) - 1
+    return kinds
 
 
 def lane_name(lane: Lane) -> str:
