@@ -557,7 +557,9 @@ def test_wrong_arguments(files: Path, tmp_path: Path, arguments: list[str], said
 
 def test_an_unreadable_trace_ends_with_bad_input(tmp_path: Path, target: str) -> None:
     (tmp_path / "a.json").write_text("no trace")
-    result = ran("replay", tmp_path / "a.json", "--server", target, "--diagnoser", "tiny", "--json")
+    assert "a.json: must be" in ran("replay", tmp_path / "a.json").stderr
+    (tmp_path / "a.et").write_text("no trace")
+    result = ran("replay", tmp_path / "a.et", "--server", target, "--diagnoser", "tiny", "--json")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "no reader recognises it" in result.stderr
     result = ran("diagnose", "--profile", "empty", "--server", target, "--diagnoser", "tiny")

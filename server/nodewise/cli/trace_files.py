@@ -25,8 +25,8 @@ SUFFIXES: Final = (".json", ".json.gz", ".et", ".et.gz")
 FORMAT: Final = "auto"
 HEAD_BYTES: Final = 64 << 10
 READ_BYTES: Final = 1 << 20
-_MARKS: Final = (b'"traceEvents"', b'"ph"', b'"schemaVersion"', b'"nodes"')
-"""What a trace in JSON holds near its beginning: Chrome traces, and those of execution graphs."""
+_MARKS: Final = (b'"traceEvents"', b'"ph"', b'"schemaVersion"', b'"schema"')
+"""What a trace in JSON holds near its beginning: Chrome traces, and execution graphs."""
 _RANK_STATED: Final = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*"rank"')
 _STATED_BYTES: Final = 512
 """A statement of a rank is found although it lies across two pieces."""
@@ -153,6 +153,8 @@ def _checked(path: Path) -> Path:
         raise InputError(f"{path}: must be a file or a directory of traces")
     if not size:
         raise InputError(f"{path}: is empty")
+    if not _may_be_trace(path):
+        raise InputError(f"{path}: must be a measurements table (.csv) to ingest, or a trace: it holds no events")
     return path
 
 
