@@ -312,6 +312,7 @@ def change(kind: int = pb.REPLAY_CHANGE_KIND_SCALE, value: float = 1.0, **more: 
         ({"test_steps": [0]}, "test_steps[0]"),
         ({"budget_seconds": -1.0}, "budget_seconds"),
         ({"trace_sha256s": ["x"]}, "trace_sha256s[0]"),
+        ({"trace_mapping": {str(place): "" for place in range(257)}}, "trace_mapping"),
         (change(0), "changes[0].kind"),
         (change(value=-1.0), "changes[0].value"),
         (change(value=float("nan")), "changes[0].value"),
@@ -391,6 +392,14 @@ def test_a_budget_ends_the_work_with_an_answer(client: Client) -> None:
     found = client.replay("job", diagnoser="slow", budget_s=0.2)
     assert SLOW.ended.is_set()
     assert len(found.steps) == 3
+
+
+def test_a_mapping_reaches_the_reader_and_reads_anew(client: Client) -> None:
+    before = READER.reads
+    for _ in range(2):
+        client.replay("job", diagnoser="tiny", trace_mapping={"kernel": "GPU"})
+    assert READER.reads == before + 2
+    assert READER.sources[-1].mapping == {"kernel": "GPU"}
 
 
 # --- the command line
@@ -540,6 +549,7 @@ def test_paths_and_names_are_taken_out_of_what_is_stored(target: str, tmp_path: 
         (["FILES", "--change", "scale=x"], "--change: scale must be a number"),
         (["FILES", "--change", "scale=2;what=3"], "--change: after ; must stand"),
         (["FILES", "--change", "scale=2;ranks=a"], "--change: ranks must be numbers"),
+        (["FILES", "--mapping", "x"], "--mapping: must be KEY=VALUE"),
         (["FILES", "--timeline", "x.txt"], "--timeline: must end in .json"),
         (["FILES", "--timeline", "/nowhere/x.json"], "--timeline: must be a file in a directory"),
         (["nothing.json"], "nothing.json: no such file"),

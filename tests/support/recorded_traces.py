@@ -100,6 +100,7 @@ class TinyReader:
 
     def __init__(self, answer: Callable[[Trace], Any] | None = None) -> None:
         self.reads = 0
+        self.sources: list[TraceSource] = []
         self.answer = answer
         self.began = threading.Event()
         self.go = threading.Event()
@@ -110,6 +111,7 @@ class TinyReader:
 
     def read(self, stream: BinaryIO, source: TraceSource) -> Sequence[Trace]:
         self.reads += 1
+        self.sources.append(source)
         self.began.set()
         self.go.wait(20)
         assert stream.readline() == MAGIC

@@ -500,6 +500,7 @@ class AsyncClient:
         changes: Iterable[ReplayChange] = (),
         timeline: bool = False,
         traces: Iterable[str] = (),
+        trace_mapping: Mapping[str, str] | None = None,
         diagnoser: str = "",
         budget_s: float = 0.0,
         minimum_revision: int = 0,
@@ -510,6 +511,7 @@ class AsyncClient:
 
         Steps are ordinals in the traces, from 1; none fitted = all but the one tested, none tested = all. `traces` are
         hashes of those to use, none = all of the profile's. `timeline` asks for the executed events too.
+        `trace_mapping` is for formats that do not say what is what.
         """
         self._check()
         request = replay_request(
@@ -520,6 +522,7 @@ class AsyncClient:
             changes=changes,
             timeline=timeline,
             traces=traces,
+            trace_mapping=trace_mapping,
             diagnoser=diagnoser,
             budget_s=budget_s,
             minimum_revision=minimum_revision,
@@ -545,6 +548,7 @@ class AsyncClient:
         largest_batch_factor: float = 1.0,
         timeline: bool = False,
         traces: Iterable[str] = (),
+        trace_mapping: Mapping[str, str] | None = None,
         diagnoser: str = "",
         budget_s: float = 0.0,
         minimum_revision: int = 0,
@@ -565,6 +569,7 @@ class AsyncClient:
             largest_batch_factor=largest_batch_factor,
             timeline=timeline,
             traces=traces,
+            trace_mapping=trace_mapping,
             diagnoser=diagnoser,
             budget_s=budget_s,
             minimum_revision=minimum_revision,

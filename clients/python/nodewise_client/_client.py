@@ -466,6 +466,7 @@ class Client:
         changes: Iterable[ReplayChange] = (),
         timeline: bool = False,
         traces: Iterable[str] = (),
+        trace_mapping: Mapping[str, str] | None = None,
         diagnoser: str = "",
         budget_s: float = 0.0,
         minimum_revision: int = 0,
@@ -476,6 +477,7 @@ class Client:
 
         Steps are ordinals in the traces, from 1; none fitted = all but the one tested, none tested = all. `traces` are
         hashes of those to use, none = all of the profile's. `timeline` asks for the executed events too.
+        `trace_mapping` is for formats that do not say what is what.
         """
         self._check()
         request = replay_request(
@@ -486,6 +488,7 @@ class Client:
             changes=changes,
             timeline=timeline,
             traces=traces,
+            trace_mapping=trace_mapping,
             diagnoser=diagnoser,
             budget_s=budget_s,
             minimum_revision=minimum_revision,
@@ -511,6 +514,7 @@ class Client:
         largest_batch_factor: float = 1.0,
         timeline: bool = False,
         traces: Iterable[str] = (),
+        trace_mapping: Mapping[str, str] | None = None,
         diagnoser: str = "",
         budget_s: float = 0.0,
         minimum_revision: int = 0,
@@ -531,6 +535,7 @@ class Client:
             largest_batch_factor=largest_batch_factor,
             timeline=timeline,
             traces=traces,
+            trace_mapping=trace_mapping,
             diagnoser=diagnoser,
             budget_s=budget_s,
             minimum_revision=minimum_revision,

@@ -248,6 +248,7 @@ def replay_request(
     changes: Iterable[ReplayChange],
     timeline: bool,
     traces: Iterable[str],
+    trace_mapping: Mapping[str, str] | None,
     diagnoser: str,
     budget_s: float,
     minimum_revision: int,
@@ -256,6 +257,7 @@ def replay_request(
     return wire.ReplayRequest(
         profile=source_to_wire(profile, minimum_revision),
         trace_sha256s=traces,
+        trace_mapping=trace_mapping,
         diagnoser=diagnoser,
         fit_steps=fit_steps,
         test_steps=test_steps,
@@ -275,6 +277,7 @@ def diagnose_request(
     largest_batch_factor: float,
     timeline: bool,
     traces: Iterable[str],
+    trace_mapping: Mapping[str, str] | None,
     diagnoser: str,
     budget_s: float,
     minimum_revision: int,
@@ -283,6 +286,7 @@ def diagnose_request(
     return wire.DiagnoseRequest(
         profile=source_to_wire(profile, minimum_revision),
         trace_sha256s=traces,
+        trace_mapping=trace_mapping,
         diagnoser=diagnoser,
         steps=steps,
         bottlenecks_count=bottlenecks or -1,

@@ -17,11 +17,13 @@ from nodewise.cli.replay import LONGEST_S
 from nodewise.cli.trace_options import (
     BudgetS,
     Diagnoser,
+    Mapped,
     ProfileId,
     TimelineFile,
     Traces,
     asked_profile,
     checked_output,
+    parse_mapping,
     parse_steps,
     told,
 )
@@ -45,6 +47,7 @@ def diagnose(
         Path | None,
         typer.Option("--picture", metavar="OUT.html|png", help="Draw all ranks' lanes: HTML to explore, or PNG."),
     ] = None,
+    mapping: Mapped = None,
     diagnoser: Diagnoser = "",
     server: Server = None,
     as_json: AsJson = False,
@@ -53,6 +56,7 @@ def diagnose(
 ) -> None:
     """Find what bounds recorded steps, who is waited for, and which changes would shorten them most."""
     checked_output(timeline, "--timeline", [".json"])
+    mapped = parse_mapping(mapping)
     checked_output(picture, "--picture", SUFFIXES)
     checked_picture(picture)
     wanted = parse_steps(steps, "--steps")
@@ -64,6 +68,7 @@ def diagnose(
             strategies=strategies,
             largest_batch_factor=largest_batch_factor,
             timeline=timeline is not None or picture is not None,
+            trace_mapping=mapped,
             diagnoser=diagnoser,
             budget_s=budget_s,
             on_progress=partial(told, progress),

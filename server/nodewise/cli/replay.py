@@ -14,12 +14,14 @@ from nodewise.cli.replay_view import document, show
 from nodewise.cli.trace_options import (
     BudgetS,
     Diagnoser,
+    Mapped,
     ProfileId,
     TimelineFile,
     Traces,
     asked_profile,
     checked_output,
     parse_change,
+    parse_mapping,
     parse_steps,
     told,
 )
@@ -51,6 +53,7 @@ def replay(
         ),
     ] = None,
     timeline: TimelineFile = None,
+    mapping: Mapped = None,
     diagnoser: Diagnoser = "",
     server: Server = None,
     as_json: AsJson = False,
@@ -59,6 +62,7 @@ def replay(
 ) -> None:
     """Predict recorded steps from the other recorded steps, as they were or changed."""
     checked_output(timeline, "--timeline", [".json"])
+    mapped = parse_mapping(mapping)
     fitted, tested = parse_steps(fit_steps, "--fit-steps"), parse_steps(test_step, "--test-step")
     changes = [parse_change(given) for given in change or []]
     with asked_profile(traces, profile, server, timeout_s) as (client, name, progress):
@@ -69,6 +73,7 @@ def replay(
             in_sample=in_sample,
             changes=changes,
             timeline=timeline is not None,
+            trace_mapping=mapped,
             diagnoser=diagnoser,
             budget_s=budget_s,
             on_progress=partial(told, progress),

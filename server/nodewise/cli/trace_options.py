@@ -20,12 +20,14 @@ from nodewise_client import Client, DiagnosisProgress, NodewiseError, ReplayChan
 __all__ = [
     "BudgetS",
     "Diagnoser",
+    "Mapped",
     "ProfileId",
     "TimelineFile",
     "Traces",
     "asked_profile",
     "checked_output",
     "parse_change",
+    "parse_mapping",
     "parse_steps",
     "told",
 ]
@@ -44,6 +46,10 @@ Diagnoser: TypeAlias = Annotated[
 ]
 BudgetS: TypeAlias = Annotated[
     float, typer.Option("--budget-s", metavar="SECONDS", help="Answer with what there is after so long.")
+]
+Mapped: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--mapping", metavar="KEY=VALUE", help="What is what in generic Chrome traces. May be repeated."),
 ]
 TimelineFile: TypeAlias = Annotated[
     Path | None,
@@ -117,6 +123,23 @@ def parse_change(given: str) -> ReplayChange:
         event_kinds=[word.strip() for word in chosen["events"].split(",")] if "events" in chosen else (),
         ranks=ranks,
     )
+
+
+def parse_mapping(given: Sequence[str] | None) -> dict[str, str]:
+    """What is what in a trace, such as ``kernel=GPU Op``.
+
+    Raises
+    ------
+    InputError
+        If a part has no ``=``.
+    """
+    found: dict[str, str] = {}
+    for part in given or ():
+        key, equals, value = part.partition("=")
+        if not equals or not key:
+            raise InputError(f"--mapping: must be KEY=VALUE, found {part!r}")
+        found[key] = value
+    return found
 
 
 def checked_output(path: Path | None, option: str, suffixes: Sequence[str]) -> None:

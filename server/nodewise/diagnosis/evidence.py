@@ -28,7 +28,9 @@ def evidence_of(loader: TraceLoader, asked: Asked, run: Run) -> Evidence:
     """
     references = _chosen(asked)
     started = time.perf_counter()
-    loaded = loader.load(references, lambda done, total: run.advanced(READING, done, total), run.remaining_s)
+    loaded = loader.load(
+        references, lambda done, total: run.advanced(READING, done, total), run.remaining_s, asked.mapping
+    )
     load_s = time.perf_counter() - started
     by_rank = tuple(sorted(loaded, key=lambda found: found.trace.rank))
     _require_one_job(by_rank)

@@ -24,11 +24,14 @@ class Asked:
         Hashes of the traces to use; empty = all.
     diagnoser : str
         Its name; empty = the only one, or the shipped one.
+    mapping : pairs of str
+        For readers of formats that do not say what is what.
     """
 
     profile: Profile
     traces: tuple[str, ...] = ()
     diagnoser: str = ""
+    mapping: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

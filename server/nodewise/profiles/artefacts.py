@@ -93,11 +93,12 @@ class ArtefactKey:
     reader_version: str
     rank: int
     world_size: int
+    mapping: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
         """A file name of its own, whatever a reader's version holds."""
-        stated = (FORMAT, self.content_sha256, self.reader, self.reader_version, self.rank, self.world_size)
+        stated = (FORMAT, self.reader, self.reader_version, self.rank, self.world_size, self.mapping)
         return hashlib.sha256(repr(stated).encode()).hexdigest()[:40]
 
 

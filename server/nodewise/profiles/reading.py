@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -35,6 +35,7 @@ _MOST_TEXT: Final = 1000
 """Characters of what a reader says that are passed on."""
 
 Advanced = Callable[[int, int], None]
+Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -45,6 +46,24 @@ class LoadedTrace:
     content_sha256: str
     reader: str
     reader_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A file to read, what is said of it, and where it stands in the profile."""
+
+    reference: TraceReference
+    mapping: Pairs
+    path: str = field(compare=False)
+
+    @property
+    def source(self) -> TraceSource:
+        """As readers take it."""
+        reference = self.reference
+        return TraceSource(rank=reference.rank, world_size=reference.world_size, mapping=dict(self.mapping))
+
+
+_Flight = Future[tuple[LoadedTrace, ...]]
 
 
 class TraceLoader:
@@ -70,7 +89,7 @@ class TraceLoader:
         self._readers = readers
         self._max_unpacked_bytes = max_unpacked_bytes
         self._lock = threading.Lock()
-        self._flights: dict[TraceReference, Future[tuple[LoadedTrace, ...]]] = {}
+        self._flights: dict[_Asked, _Flight] = {}
 
     def traces_of(self, profile: Profile) -> tuple[Trace, ...]:
         """The traces of a profile in its order, those of one file by rank.
@@ -87,6 +106,7 @@ class TraceLoader:
         references: Sequence[TraceReference],
         advanced: Advanced | None = None,
         remaining_s: Callable[[], float] | None = None,
+        mapping: Pairs = (),
     ) -> tuple[LoadedTrace, ...]:
         """Read files, or find them read. Slow the first time: for a thread.
 
@@ -96,6 +116,8 @@ class TraceLoader:
             Told how many bytes of how many are read.
         remaining_s : callable or None
             Seconds left; none left = stop.
+        mapping : pairs of str
+            For readers of formats that do not say what is what.
 
         Raises
         ------
@@ -114,22 +136,22 @@ class TraceLoader:
                     advanced(min(before + taken, total), total)
 
             check(0)
-            found += self._joined(reference, f"profile.traces[{place}]", check)
+            found += self._joined(_Asked(reference, mapping, f"profile.traces[{place}]"), check)
             done += reference.size_bytes
         if advanced is not None:
             advanced(total, total)
         return tuple(found)
 
-    def _joined(self, reference: TraceReference, path: str, check: Callable[[int], None]) -> tuple[LoadedTrace, ...]:
+    def _joined(self, asked: _Asked, check: Callable[[int], None]) -> tuple[LoadedTrace, ...]:
         """What the reading under way comes to; reads where there is none, or where that one's asker has gone."""
         while True:
             with self._lock:
-                flight = self._flights.get(reference)
+                flight = self._flights.get(asked)
                 mine = flight is None
                 if flight is None:
-                    flight = self._flights[reference] = Future()
+                    flight = self._flights[asked] = Future()
             if mine:
-                return self._flown(reference, path, check, flight)
+                return self._flown(asked, check, flight)
             try:
                 return flight.result()
             except NodewiseError as error:
@@ -137,90 +159,72 @@ class TraceLoader:
                     raise
                 check(0)
 
-    def _flown(
-        self,
-        reference: TraceReference,
-        path: str,
-        check: Callable[[int], None],
-        flight: Future[tuple[LoadedTrace, ...]],
-    ) -> tuple[LoadedTrace, ...]:
+    def _flown(self, asked: _Asked, check: Callable[[int], None], flight: _Flight) -> tuple[LoadedTrace, ...]:
         try:
-            found = self._found(reference, path, check)
+            found = self._found(asked, check)
         except BaseException as error:
             with self._lock:
-                del self._flights[reference]
+                del self._flights[asked]
             flight.set_exception(error)
             raise
         with self._lock:
-            del self._flights[reference]
+            del self._flights[asked]
         flight.set_result(found)
         return found
 
-    def _found(self, reference: TraceReference, path: str, check: Callable[[int], None]) -> tuple[LoadedTrace, ...]:
-        source = TraceSource(rank=reference.rank, world_size=reference.world_size)
-        record = self._named(reference, path)
-        if record is not None:
-            kept = self._kept(reference, record)
-            if kept is not None:
-                return kept
-            return self._read(reference, path, record, source, check)
-        # Any reader that would recognise the file may have read it before: only its head is looked at then.
-        record = self._recognised(reference, path, source)
-        kept = self._kept(reference, record)
-        return self._read(reference, path, record, source, check) if kept is None else kept
-
-    def _named(self, reference: TraceReference, path: str) -> TraceReaderRecord | None:
-        """The reader that a reference names; None = it is to be recognised."""
-        if reference.format in {"", AUTO_FORMAT}:
-            return None
-        record = self._readers.get(reference.format)
-        if record is None:
-            raise NodewiseError.invalid(
-                [
-                    Violation(
-                        f"{path}.format",
-                        f"must be {AUTO_FORMAT} or a reader's name ({self._listed()}), found {reference.format!r}",
-                    )
-                ]
+    def _found(self, asked: _Asked, check: Callable[[int], None]) -> tuple[LoadedTrace, ...]:
+        record = self._named(asked) or self._recognised(asked)
+        traces = self._store.artefacts.get(_key(asked, record))
+        if traces is None:
+            traces = self._store.artefacts.put(_key(asked, record), self._read(asked, record, check))
+        return tuple(
+            LoadedTrace(
+                trace=trace,
+                content_sha256=asked.reference.content_sha256,
+                reader=record.name,
+                reader_version=record.version,
             )
+            for trace in traces
+        )
+
+    def _named(self, asked: _Asked) -> TraceReaderRecord | None:
+        """The reader that a reference names; None = it is to be recognised."""
+        name = asked.reference.format
+        if name in {"", AUTO_FORMAT}:
+            return None
+        record = self._readers.get(name)
+        if record is None:
+            right = f"must be {AUTO_FORMAT} or a reader's name ({self._listed()}), found {name!r}"
+            raise NodewiseError.invalid([Violation(f"{asked.path}.format", right)])
         return record
 
     def _listed(self) -> str:
         return ", ".join(self._readers) or "none is loaded"
 
-    def _kept(self, reference: TraceReference, record: TraceReaderRecord) -> tuple[LoadedTrace, ...] | None:
-        traces = self._store.artefacts.get(_key(reference, record))
-        return None if traces is None else _loaded(traces, reference, record)
-
-    def _recognised(self, reference: TraceReference, path: str, source: TraceSource) -> TraceReaderRecord:
-        with self._opened(reference, lambda _: None) as stream:
+    def _recognised(self, asked: _Asked) -> TraceReaderRecord:
+        """The first reader, by name, that recognises the file."""
+        with self._opened(asked, lambda _: None) as stream:
             head = io.BufferedReader(stream, HEAD_BYTES).read(HEAD_BYTES)
         if not head.strip():
-            raise _unreadable(reference, path, "it is empty")
+            raise _unreadable(asked, "it is empty")
         for record in self._readers.values():
-            if self._called(record, reference, "recognises", partial(record.reader.recognises, head, source)):
+            if self._called(record, asked, "recognises", partial(record.reader.recognises, head, asked.source)):
                 return record
-        raise _unreadable(reference, path, f"no reader recognises it; loaded are: {self._listed()}")
+        raise _unreadable(asked, f"no reader recognises it; loaded are: {self._listed()}")
 
-    def _opened(self, reference: TraceReference, check: Callable[[int], None]) -> TraceStream:
-        return TraceStream(self._store.open(reference.content_sha256), self._max_unpacked_bytes, check)
+    def _opened(self, asked: _Asked, check: Callable[[int], None]) -> TraceStream:
+        return TraceStream(self._store.open(asked.reference.content_sha256), self._max_unpacked_bytes, check)
 
-    def _read(
-        self,
-        reference: TraceReference,
-        path: str,
-        record: TraceReaderRecord,
-        source: TraceSource,
-        check: Callable[[int], None],
-    ) -> tuple[LoadedTrace, ...]:
-        with self._opened(reference, check) as raw, io.BufferedReader(raw, BUFFER_BYTES) as stream:
+    def _read(self, asked: _Asked, record: TraceReaderRecord, check: Callable[[int], None]) -> list[Trace]:
+        """The traces of a file, by rank."""
+        with self._opened(asked, check) as raw, io.BufferedReader(raw, BUFFER_BYTES) as stream:
             try:
-                traces = self._called(record, reference, "read", lambda: record.reader.read(stream, source))
+                traces = self._called(record, asked, "read", lambda: record.reader.read(stream, asked.source))
             except NodewiseError as error:
                 ended = raw.failure or error
                 if ended.reason in {Reason.DEADLINE_EXCEEDED, Reason.READER_FAILED}:
                     raise ended from None
-                raise _unreadable(reference, path, _said(ended), ended.reason) from None
+                raise _unreadable(asked, _said(ended), ended.reason) from None
             if raw.failure is not None:
                 raise raw.failure
             problem = raw.problem
@@ -228,18 +232,13 @@ class TraceLoader:
         if wrong is not None:
             raise NodewiseError(
                 Reason.READER_INVALID_RESULT,
-                f"reader {record.name!r} {record.version} made of {_which(reference)} what cannot be: {wrong}",
+                f"reader {record.name!r} {record.version} made of {_which(asked)} what cannot be: {wrong}",
                 {"reader": record.name, "version": record.version, "problem": wrong},
             )
         by_rank = sorted(traces, key=lambda trace: trace.rank)
-        if problem:
-            by_rank = [_warned(trace, problem) for trace in by_rank]
-        kept = self._store.artefacts.put(_key(reference, record), by_rank)
-        return _loaded(kept, reference, record)
+        return [_warned(trace, problem) for trace in by_rank] if problem else by_rank
 
-    def _called(
-        self, record: TraceReaderRecord, reference: TraceReference, method: str, call: Callable[[], Any]
-    ) -> Any:
+    def _called(self, record: TraceReaderRecord, asked: _Asked, method: str, call: Callable[[], Any]) -> Any:
         try:
             return call()
         except NodewiseError:
@@ -250,30 +249,19 @@ class TraceLoader:
             _log.error("reader_failed", reader=record.name, version=record.version, method=method, exc_info=error)
             raise NodewiseError(
                 Reason.READER_FAILED,
-                f"reader {record.name!r} {record.version} failed in {method} on {_which(reference)}",
+                f"reader {record.name!r} {record.version} failed in {method} on {_which(asked)}",
                 {"reader": record.name, "version": record.version, "method": method},
             ) from None
 
 
-def _key(reference: TraceReference, record: TraceReaderRecord) -> ArtefactKey:
+def _key(asked: _Asked, record: TraceReaderRecord) -> ArtefactKey:
     return ArtefactKey(
-        content_sha256=reference.content_sha256,
+        content_sha256=asked.reference.content_sha256,
         reader=record.name,
         reader_version=record.version,
-        rank=reference.rank,
-        world_size=reference.world_size,
-    )
-
-
-def _loaded(traces: Iterable[Trace], reference: TraceReference, record: TraceReaderRecord) -> tuple[LoadedTrace, ...]:
-    return tuple(
-        LoadedTrace(
-            trace=trace,
-            content_sha256=reference.content_sha256,
-            reader=record.name,
-            reader_version=record.version,
-        )
-        for trace in traces
+        rank=asked.reference.rank,
+        world_size=asked.reference.world_size,
+        mapping=asked.mapping,
     )
 
 
@@ -282,10 +270,10 @@ def _warned(trace: Trace, problem: str) -> Trace:
     return replace(trace, report=report)
 
 
-def _which(reference: TraceReference) -> str:
+def _which(asked: _Asked) -> str:
     """A trace as its sender knows it."""
-    rank = "" if reference.rank < 0 else f" of rank {reference.rank}"
-    return f"trace {reference.content_sha256[:12]}{rank}"
+    rank = "" if asked.reference.rank < 0 else f" of rank {asked.reference.rank}"
+    return f"trace {asked.reference.content_sha256[:12]}{rank}"
 
 
 def _said(error: NodewiseError) -> str:
@@ -295,15 +283,12 @@ def _said(error: NodewiseError) -> str:
     return text.encode(errors="replace").decode()[:_MOST_TEXT]
 
 
-def _unreadable(reference: TraceReference, path: str, why: str, reason: Reason = Reason.INVALID_FIELD) -> NodewiseError:
+def _unreadable(asked: _Asked, why: str, reason: Reason = Reason.INVALID_FIELD) -> NodewiseError:
     """That a trace cannot be read: which and why."""
-    error = NodewiseError.invalid([Violation(path, f"{_which(reference)}: {why}")], _of_input(reason))
-    return replace(error, metadata={**error.metadata, "content_sha256": reference.content_sha256})
-
-
-def _of_input(reason: Reason) -> Reason:
-    """A file is wrong or too large; a reader's other reasons would claim something of the service."""
-    return reason if reason is Reason.LIMIT_EXCEEDED else Reason.INVALID_FIELD
+    # A file is wrong or too large; a reader's other reasons would claim something of the service.
+    told = reason if reason is Reason.LIMIT_EXCEEDED else Reason.INVALID_FIELD
+    error = NodewiseError.invalid([Violation(asked.path, f"{_which(asked)}: {why}")], told)
+    return replace(error, metadata={**error.metadata, "content_sha256": asked.reference.content_sha256})
 
 
 def _late() -> NodewiseError:

@@ -25,6 +25,7 @@ MOST_RANK: Final = 1 << 20
 MOST_ANSWERS: Final = 1000
 USUAL_ANSWERS: Final = 20
 MOST_TRACES: Final = 1 << 16
+MOST_MAPPED: Final = 256
 LONGEST_BUDGET_S: Final = 1e7
 LONGEST_DELAY_S: Final = 1e6
 MOST_RATIO: Final = 1e6
@@ -67,9 +68,20 @@ def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest, profile: Profile)
     if len(message.trace_sha256s) > MOST_TRACES:
         reader.wrong("trace_sha256s", f"must hold at most {MOST_TRACES} hashes, found {len(message.trace_sha256s)}")
     reader.text(message.diagnoser, "diagnoser", 63)
+    if len(message.trace_mapping) > MOST_MAPPED:
+        reader.wrong("trace_mapping", f"must hold at most {MOST_MAPPED} entries, found {len(message.trace_mapping)}")
+    for key, value in message.trace_mapping.items():
+        reader.text(key, "trace_mapping")
+        reader.text(value, f"trace_mapping[{key[:LONGEST_PATTERN]!r}]")
     budget_s = reader.number(message.budget_seconds, "budget_seconds", most=LONGEST_BUDGET_S) or math.inf
     reader.finish()
-    return Asked(profile=profile, traces=tuple(message.trace_sha256s), diagnoser=message.diagnoser), budget_s
+    asked = Asked(
+        profile=profile,
+        traces=tuple(message.trace_sha256s),
+        diagnoser=message.diagnoser,
+        mapping=tuple(sorted(message.trace_mapping.items())),
+    )
+    return asked, budget_s
 
 
 def read_replay(message: pb.ReplayRequest) -> ReplayQuestion:

@@ -41,7 +41,14 @@ class ReplayChange(_message.Message):
     def __init__(self, kind: _Optional[_Union[ReplayChangeKind, str]] = ..., value: _Optional[float] = ..., name_pattern: _Optional[str] = ..., event_kinds: _Optional[_Iterable[str]] = ..., ranks: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ReplayRequest(_message.Message):
-    __slots__ = ("profile", "trace_sha256s", "diagnoser", "fit_steps", "test_steps", "in_sample", "changes", "timeline", "budget_seconds")
+    __slots__ = ("profile", "trace_sha256s", "diagnoser", "fit_steps", "test_steps", "in_sample", "changes", "timeline", "budget_seconds", "trace_mapping")
+    class TraceMappingEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     TRACE_SHA256S_FIELD_NUMBER: _ClassVar[int]
     DIAGNOSER_FIELD_NUMBER: _ClassVar[int]
@@ -51,6 +58,7 @@ class ReplayRequest(_message.Message):
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     TIMELINE_FIELD_NUMBER: _ClassVar[int]
     BUDGET_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    TRACE_MAPPING_FIELD_NUMBER: _ClassVar[int]
     profile: _profile_pb2.ProfileSource
     trace_sha256s: _containers.RepeatedScalarFieldContainer[str]
     diagnoser: str
@@ -60,7 +68,8 @@ class ReplayRequest(_message.Message):
     changes: _containers.RepeatedCompositeFieldContainer[ReplayChange]
     timeline: bool
     budget_seconds: float
-    def __init__(self, profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., trace_sha256s: _Optional[_Iterable[str]] = ..., diagnoser: _Optional[str] = ..., fit_steps: _Optional[_Iterable[int]] = ..., test_steps: _Optional[_Iterable[int]] = ..., in_sample: bool = ..., changes: _Optional[_Iterable[_Union[ReplayChange, _Mapping]]] = ..., timeline: bool = ..., budget_seconds: _Optional[float] = ...) -> None: ...
+    trace_mapping: _containers.ScalarMap[str, str]
+    def __init__(self, profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., trace_sha256s: _Optional[_Iterable[str]] = ..., diagnoser: _Optional[str] = ..., fit_steps: _Optional[_Iterable[int]] = ..., test_steps: _Optional[_Iterable[int]] = ..., in_sample: bool = ..., changes: _Optional[_Iterable[_Union[ReplayChange, _Mapping]]] = ..., timeline: bool = ..., budget_seconds: _Optional[float] = ..., trace_mapping: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ReplayResponse(_message.Message):
     __slots__ = ("progress", "timeline", "collectives", "result")
@@ -269,7 +278,14 @@ class ReplayResult(_message.Message):
     def __init__(self, steps: _Optional[_Iterable[_Union[ReplayedStep, _Mapping]]] = ..., host_error_ratio: _Optional[float] = ..., device_error_ratio: _Optional[float] = ..., persistence_error_ratio: _Optional[float] = ..., kernel_start_p50_error_seconds: _Optional[float] = ..., kernel_start_p95_error_seconds: _Optional[float] = ..., in_sample: bool = ..., nodes_count: _Optional[int] = ..., edges: _Optional[_Iterable[_Union[EdgeCounts, _Mapping]]] = ..., clock_offset_seconds: _Optional[_Iterable[float]] = ..., clock_uncertainty_seconds: _Optional[_Iterable[float]] = ..., build_seconds: _Optional[float] = ..., replay_seconds: _Optional[float] = ..., counts: _Optional[_Mapping[str, int]] = ..., warnings: _Optional[_Iterable[str]] = ..., basis: _Optional[_Union[DiagnosisBasis, _Mapping]] = ...) -> None: ...
 
 class DiagnoseRequest(_message.Message):
-    __slots__ = ("profile", "trace_sha256s", "diagnoser", "steps", "bottlenecks_count", "strategies_count", "largest_batch_ratio", "timeline", "budget_seconds")
+    __slots__ = ("profile", "trace_sha256s", "diagnoser", "steps", "bottlenecks_count", "strategies_count", "largest_batch_ratio", "timeline", "budget_seconds", "trace_mapping")
+    class TraceMappingEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     TRACE_SHA256S_FIELD_NUMBER: _ClassVar[int]
     DIAGNOSER_FIELD_NUMBER: _ClassVar[int]
@@ -279,6 +295,7 @@ class DiagnoseRequest(_message.Message):
     LARGEST_BATCH_RATIO_FIELD_NUMBER: _ClassVar[int]
     TIMELINE_FIELD_NUMBER: _ClassVar[int]
     BUDGET_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    TRACE_MAPPING_FIELD_NUMBER: _ClassVar[int]
     profile: _profile_pb2.ProfileSource
     trace_sha256s: _containers.RepeatedScalarFieldContainer[str]
     diagnoser: str
@@ -288,7 +305,8 @@ class DiagnoseRequest(_message.Message):
     largest_batch_ratio: float
     timeline: bool
     budget_seconds: float
-    def __init__(self, profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., trace_sha256s: _Optional[_Iterable[str]] = ..., diagnoser: _Optional[str] = ..., steps: _Optional[_Iterable[int]] = ..., bottlenecks_count: _Optional[int] = ..., strategies_count: _Optional[int] = ..., largest_batch_ratio: _Optional[float] = ..., timeline: bool = ..., budget_seconds: _Optional[float] = ...) -> None: ...
+    trace_mapping: _containers.ScalarMap[str, str]
+    def __init__(self, profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., trace_sha256s: _Optional[_Iterable[str]] = ..., diagnoser: _Optional[str] = ..., steps: _Optional[_Iterable[int]] = ..., bottlenecks_count: _Optional[int] = ..., strategies_count: _Optional[int] = ..., largest_batch_ratio: _Optional[float] = ..., timeline: bool = ..., budget_seconds: _Optional[float] = ..., trace_mapping: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class DiagnoseResponse(_message.Message):
     __slots__ = ("progress", "timeline", "collectives", "result")
