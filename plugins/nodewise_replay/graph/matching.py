@@ -10,6 +10,7 @@ import numpy as np
 
 from nodewise.plugin import NO_EVENT, CollectiveKind, Floats, Ints, Trace
 from nodewise_laws.compiled import compiled
+from nodewise_replay.graph.messages import completions, known_peers
 
 __all__ = ["Matched", "matched_collectives"]
 
@@ -65,13 +66,14 @@ def matched_collectives(traces: Sequence[Trace]) -> Matched:
     if len(traces) == 1:
         rows = np.flatnonzero(np.asarray(traces[0].collectives.event) >= 0)
         return Matched(member=np.arange(len(rows)), who=np.zeros(len(rows), dtype=np.int64), row=rows, alone=0)
+    peers = known_peers(traces)
     classes: dict[object, list[tuple[int, int]]] = {}
     for who, trace in enumerate(traces):
-        for row, identity in _identities(trace):
+        for row, identity in _identities(trace, peers[who]):
             classes.setdefault(identity, []).append((who, row))
     sequences = {identity: _by_rank(entries) for identity, entries in classes.items()}
     tokens = [_tokens(trace) for trace in traces]
-    ends = [trace.end_ns[np.maximum(trace.collectives.event, 0)] for trace in traces]
+    ends = [completions(trace) for trace in traces]
     doubtful = [i for i, ranks in sequences.items() if not _agree(ranks, tokens)]
     offsets = _rough_offsets(traces, [r for i, r in sequences.items() if i not in set(doubtful)], ends)
     found: list[list[tuple[int, int]]] = []
@@ -97,7 +99,7 @@ def matched_collectives(traces: Sequence[Trace]) -> Matched:
     )
 
 
-def _identities(trace: Trace) -> list[tuple[int, object]]:
+def _identities(trace: Trace, peers: Ints) -> list[tuple[int, object]]:
     """Rows, each with what it must share with others to be one collective with them, but for its place in order."""
     table, steps = trace.collectives, trace.steps
     named = [(group.name, group.ranks) for group in table.groups]
@@ -113,7 +115,7 @@ def _identities(trace: Trace) -> list[tuple[int, object]]:
         direction = _POINT_TO_POINT.get(CollectiveKind(int(table.kind[row])))
         sequence = int(table.sequence[row])
         if direction is not None:
-            ends = (trace.rank, int(table.peer[row]))
+            ends = (trace.rank, int(peers[row]))
             found.append((row, ("pair", group, ends[::-1] if direction else ends, number)))
         elif sequence != NO_EVENT:
             found.append((row, ("sequence", group, int(table.kind[row]), sequence)))
