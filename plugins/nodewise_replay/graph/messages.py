@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import CollectiveKind, Ints, Trace
 
-__all__ = ["completions", "is_message", "is_receipt", "known_peers"]
+__all__ = ["completions", "is_message", "is_pair", "is_receipt", "known_peers"]
 
 _RECEIPTS = (int(CollectiveKind.RECEIVE), int(CollectiveKind.PULL))
 _MESSAGES = (*_RECEIPTS, int(CollectiveKind.SEND), int(CollectiveKind.PUSH))
@@ -25,6 +25,11 @@ def is_message(trace: Trace) -> NDArray[np.bool_]:
     """Which of a trace's collectives are between two ranks."""
     found: NDArray[np.bool_] = np.isin(trace.collectives.kind, _MESSAGES)
     return found
+
+
+def is_pair(kind: int) -> bool:
+    """Whether collectives of a kind are between two ranks."""
+    return kind in _MESSAGES
 
 
 def completions(trace: Trace) -> Ints:

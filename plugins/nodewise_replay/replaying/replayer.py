@@ -23,7 +23,7 @@ from nodewise_replay.clocks import Clocks, aligned
 from nodewise_replay.graph.building import built
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, Origin
 from nodewise_replay.replaying.changes import changed
-from nodewise_replay.replaying.durations import fitted
+from nodewise_replay.replaying.durations import Learner
 from nodewise_replay.replaying.exchanges import replayed_collectives
 from nodewise_replay.replaying.measures import StepTimes, replayed_steps, start_errors_s, step_times
 from nodewise_replay.replaying.sweep import swept
@@ -84,7 +84,11 @@ class _Answer:
             clock_offset_s=_seconds(self._clocks.offset_ns),
             clock_uncertainty_s=_seconds(self._clocks.uncertainty_ns),
             collectives=replayed_collectives(
-                graph, self._traces, begin, end, self._tested.tolist(), self._clocks.uncertainty_ns
+                graph,
+                self._traces,
+                *((graph.begin_ns, graph.end_ns) if question.in_sample and comparable else (begin, end)),
+                self._tested.tolist(),
+                self._clocks.uncertainty_ns,
             ),
             build_s=built_at - started,
             replay_s=replayed_at - built_at,
@@ -106,7 +110,7 @@ class _Answer:
                 [Violation("in_sample", "must be true: there is no other step than the one tested to learn from")]
             )
         begin, end = graph.begin_ns.copy(), graph.end_ns.copy()
-        unmatched = 0
+        learner, unmatched = Learner(graph), 0
         for step in self._tested:
             learned = self._present if self._stated_fit is None else self._stated_fit
             learned = learned[learned != step]
@@ -114,7 +118,7 @@ class _Answer:
                 raise NodewiseError.invalid(
                     [Violation("fit_steps", f"must hold another step than {step + 1}, which is tested")]
                 )
-            fit = fitted(graph, learned.tolist())
+            fit = learner.fitted(learned.tolist())
             of_step = graph.step == step
             step_begin, step_end = swept(graph, fit.duration_ns, fit.lag_ns)
             begin[of_step], end[of_step] = step_begin[of_step], step_end[of_step]
@@ -126,7 +130,7 @@ class _Answer:
         graph, question = self._graph, self._question
         duration, lag, unmatched = graph.duration_ns, graph.lag_ns, 0
         if not question.in_sample and self._stated_fit is not None:
-            fit = fitted(graph, self._stated_fit.tolist())
+            fit = Learner(graph).fitted(self._stated_fit.tolist())
             duration, lag = fit.duration_ns, fit.lag_ns
             unmatched = int((~fit.known).sum())
         duration = changed(graph, duration, question.changes)
