@@ -94,9 +94,7 @@ def matched_collectives(traces: Sequence[Trace]) -> Matched:
         )
     table = [(number, who, row) for number, collective in enumerate(found) for who, row in collective]
     columns = np.array(table, dtype=np.int64).reshape(-1, 3)
-    return Matched(
-        member=columns[:, 0], who=columns[:, 1], row=columns[:, 2], alone=alone, warnings=tuple(warnings)
-    )
+    return Matched(member=columns[:, 0], who=columns[:, 1], row=columns[:, 2], alone=alone, warnings=tuple(warnings))
 
 
 def _identities(trace: Trace, peers: Ints) -> list[tuple[int, object]]:
@@ -172,9 +170,7 @@ def _aligned(
         offset = int(offsets[who] - offsets[leader])
         pairs: list[tuple[int, int]] = []
         for _ in range(2):
-            pairs = _best_alignment(
-                tokens[leader][led], ends[leader][led] + offset, tokens[who][rows], ends[who][rows]
-            )
+            pairs = _best_alignment(tokens[leader][led], ends[leader][led] + offset, tokens[who][rows], ends[who][rows])
             if pairs:
                 # The second round knows the clocks from the first.
                 offset += int(np.median([ends[who][rows[b]] - ends[leader][led[a]] - offset for a, b in pairs]))
@@ -203,9 +199,7 @@ def _best_alignment(left: Ints, left_ns: Ints, right: Ints, right_ns: Ints) -> l
 
 
 @compiled
-def _align(
-    left: Ints, left_ns: Ints, right: Ints, right_ns: Ints, scale: float, gain: Floats, pairs: Ints
-) -> int:
+def _align(left: Ints, left_ns: Ints, right: Ints, right_ns: Ints, scale: float, gain: Floats, pairs: Ints) -> int:
     """Needleman and Wunsch (1970): a pair gains 1 less its share of the time apart; returns the number of pairs."""
     for a in range(1, len(left) + 1):
         for b in range(1, len(right) + 1):

@@ -138,9 +138,7 @@ class _Answer:
         return begin, end, step_times(graph, begin, end, joined=True), unmatched
 
 
-def persistence_error(
-    recorded: StepTimes, tested: Ints, fit_steps: Ints | None, present: Ints
-) -> float | None:
+def persistence_error(recorded: StepTimes, tested: Ints, fit_steps: Ints | None, present: Ints) -> float | None:
     """Mean error of predicting each step as the mean of the others (of those fitted); None for a single step."""
     lengths = recorded.host_ns.max(axis=1).astype(np.float64)
     errors = []
