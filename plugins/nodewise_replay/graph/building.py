@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,9 @@ from nodewise_replay.graph.links import EdgeList
 from nodewise_replay.graph.matching import matched_collectives
 from nodewise_replay.graph.messages import is_pair
 from nodewise_replay.graph.rank import RankPart, rank_part
+from nodewise_replay.graph.stated import stated_part
 from nodewise_replay.graph.steps import StepClock, step_clocks
+from nodewise_replay.replaying.sweep import swept
 
 __all__ = ["built"]
 
@@ -48,9 +51,16 @@ def built(traces: Sequence[Trace], clocks: Clocks | None = None) -> Graph:
         )
     if not any(len(trace) for trace in traces):
         raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: no events; record at least one step")
+    timed = {trace.timed for trace in traces}
+    if len(timed) == 2:
+        raise NodewiseError(Reason.CONTRADICTORY_FACTS, "traces: some have times and some have none; send one kind")
     numbers, steps = step_clocks(traces, hands)
-    parts = [rank_part(*arguments) for arguments in zip(traces, hands, steps, strict=True)]
-    return _Assembly(parts, ranks, numbers, steps).graph()
+    if timed == {True}:
+        parts = [rank_part(*arguments) for arguments in zip(traces, hands, steps, strict=True)]
+        return _Assembly(parts, ranks, numbers, steps).graph()
+    graph = _Assembly([stated_part(trace) for trace in traces], ranks, np.ones(1, dtype=np.int64), steps).graph()
+    begin, end = swept(graph)
+    return replace(graph, begin_ns=begin, end_ns=end, timed=False)
 
 
 class _Assembly:
@@ -61,6 +71,7 @@ class _Assembly:
         counts = [len(part.kind) for part in parts]
         self._first = np.concatenate(([0], np.cumsum(counts)))
         self._edges = EdgeList()
+        self._timed = all(part.trace.timed for part in parts)
         self._warnings: list[str] = []
         self._missing_partners = 0
 
@@ -147,6 +158,8 @@ class _Assembly:
         self._edges.add(arrival[early], departure[early], 0, EdgeKind.COLLECTIVE)
         duration[departure[waited]] = end[departure[waited]] - over[member[waited]]
         duration[departure[early]] = end[departure[early]] - end[arrival[early]]
+        if not self._timed:
+            duration[departure] = 0
         begin[departure] = end[departure] - duration[departure]
         first = np.zeros(count, dtype=np.int64)
         first[member[::-1]] = np.arange(len(member))[::-1]
@@ -184,7 +197,7 @@ class _Assembly:
             sizes[place] = 2 if is_pair(int(table.kind[one])) else (known.size if known and known.size else world)
             groups[place] = numbers.setdefault((known.name, known.ranks) if known else None, len(numbers))
         partial = np.flatnonzero((present < sizes) & (shared["step"] >= 0))
-        if not len(partial):
+        if not len(partial) or not self._timed:
             return shared
         span = shared["end"][partial] - shared["begin"][partial]
         _, alike = np.unique(shared["key"][partial], return_inverse=True)

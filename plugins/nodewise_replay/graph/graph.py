@@ -148,6 +148,8 @@ class Graph:
     lanes : tuple of (rank, Lane)
     missing : mapping of EdgeKind to int
         Edges that must be there but could not be made out.
+    timed : bool
+        Whether times were recorded; where not, they are those of a sweep.
     """
 
     kind: Codes
@@ -176,6 +178,7 @@ class Graph:
     steps: StepBounds
     collectives: CollectiveNodes
     missing: Mapping[EdgeKind, int] = field(default_factory=dict)
+    timed: bool = True
     warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
