@@ -11,6 +11,7 @@ import curves
 import ingest
 import partitioning
 import planning
+import recorder
 import rpc
 import scaling
 import simulator
@@ -25,6 +26,7 @@ MODULES = {
     "planning": planning,
     "simulator": simulator,
     "start": start,
+    "recorder": recorder,
 }
 
 
