@@ -13,8 +13,8 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
-from recorded_traces import TinyDiagnoser, TinyReader, diagnoser, exchange, reader, tiny
 from serving import Stubs, failure_of, registry_with, stored
+from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, exchange, reader, tiny
 from typer.testing import CliRunner
 
 from nodewise.cli import trace_options

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from misbehaving import Constant, answered, nothing, policy, record
-from recorded_traces import TinyDiagnoser, TinyReader, diagnoser, reader, tiny
 from serving import Failure, Stubs, failure_of, inline, observed, one_worker_phases, registry_with, stored, workers
+from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, reader, tiny
 
 from nodewise.domain.errors import CATALOGUE, Reason
 from nodewise.plugin import Allocation, Grant

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded_traces import TinyReader, reader, tiny, trace_of
 from structlog.testing import capture_logs
+from tiny_traces import TinyReader, reader, tiny, trace_of
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile, TraceReference
