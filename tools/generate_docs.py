@@ -51,7 +51,7 @@ stand.
 | 3 | refused: `EVIDENCE_MISSING`, `UNSUPPORTED_CONFIGURATION`, `MODEL_NOT_CACHED`, `OBJECTIVE_UNREACHABLE` |
 
 ## Reasons of plugins that were left out
-In `ListEstimators`, `ListPolicies` and `nodewise plugins`: `PLUGIN_BROKEN` (loading raised), `PLUGIN_INVALID` (a hook
+In `ListEstimators`, `ListPolicies`, `ListDiagnosers` and `nodewise plugins`: `PLUGIN_BROKEN` (loading raised), `PLUGIN_INVALID` (a hook
 or a record is not what it must be), `PLUGIN_API_MISMATCH` (written for another plugin API). More in
 [plugins.md](plugins.md).
 

@@ -253,6 +253,7 @@ def test_a_diagnosis(client: Client) -> None:
 
 async def test_the_client_for_asyncio_asks_the_same(target: str) -> None:
     async with AsyncClient(target, timeout_s=30) as client:
+        assert "tiny" in [each.name for each in await client.list_diagnosers()]
         heard: list[DiagnosisProgress] = []
         replayed = await client.replay("job", diagnoser="tiny", on_progress=heard.append, timeline=True)
         assert len(replayed.steps) == 3
@@ -392,6 +393,21 @@ def test_a_budget_ends_the_work_with_an_answer(client: Client) -> None:
     found = client.replay("job", diagnoser="slow", budget_s=0.2)
     assert SLOW.ended.is_set()
     assert len(found.steps) == 3
+
+
+def test_who_can_be_asked_is_listed(target: str, client: Client) -> None:
+    found = client.list_diagnosers()
+    assert {"tiny", "slow", "large"} <= {each.name for each in found}
+    (tiny_reader,) = [each for each in found.trace_readers if each.name == "tiny"]
+    assert (tiny_reader.version, tiny_reader.distribution) == ("1.0", "tests 1.0")
+    listed = json.loads(ran("plugins", "--server", target, "--json").stdout)["plugins"]
+    assert {("tiny", "trace_reader"), ("tiny", "diagnoser")} <= {(each["name"], each["kind"]) for each in listed}
+    with Stubs(target) as stubs:
+        first = stubs.diagnosis.ListDiagnosers(pb.ListDiagnosersRequest(page_size=2))
+        assert len(first.diagnosers) == 2
+        rest = stubs.diagnosis.ListDiagnosers(pb.ListDiagnosersRequest(page_token=first.next_page_token))
+    assert not rest.trace_readers
+    assert len(rest.diagnosers) == len(found) - 2
 
 
 def test_a_mapping_reaches_the_reader_and_reads_anew(client: Client) -> None:

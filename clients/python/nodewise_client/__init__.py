@@ -77,6 +77,8 @@ from nodewise_client._ingest import IngestWriter
 from nodewise_client._ingest_core import CommitResult
 from nodewise_client._layer_tables import layers_from_csv
 from nodewise_client._listings import (
+    DiagnoserInfo,
+    DiagnoserList,
     EstimatorInfo,
     EstimatorList,
     PluginProblem,
@@ -84,6 +86,7 @@ from nodewise_client._listings import (
     PolicyList,
     PolicyParameter,
     RunningScore,
+    TraceReaderInfo,
 )
 from nodewise_client._objectives import (
     FewestDevices,
@@ -159,6 +162,8 @@ __all__ = [
     "ConflictError",
     "CurrentAllocation",
     "DeadlineExceededError",
+    "DiagnoserInfo",
+    "DiagnoserList",
     "DiagnosisBasis",
     "DiagnosisProgress",
     "DiagnosisResult",
@@ -250,6 +255,7 @@ __all__ = [
     "SuggestResult",
     "SyncMode",
     "Timeline",
+    "TraceReaderInfo",
     "TraceReference",
     "Transformer",
     "UnauthenticatedError",

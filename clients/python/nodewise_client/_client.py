@@ -35,7 +35,14 @@ from nodewise_client._errors import Code, FailedCall, InternalError, NodewiseErr
 from nodewise_client._evidence import ProfileContent
 from nodewise_client._ingest import IngestWriter
 from nodewise_client._ingest_core import BATCH_ROWS, LINGER_S, MAX_UNACKNOWLEDGED, IngestCore
-from nodewise_client._listings import EstimatorList, PolicyList, estimator_list, policy_list
+from nodewise_client._listings import (
+    DiagnoserList,
+    EstimatorList,
+    PolicyList,
+    diagnoser_list,
+    estimator_list,
+    policy_list,
+)
 from nodewise_client._objectives import Objective, Rule
 from nodewise_client._plans import (
     PlanConstraints,
@@ -68,6 +75,7 @@ from nodewise_client._resume import ResumePolicy
 from nodewise_client._schedules import Cluster, NodePool, QueueQuota, ScheduleJob, ScheduleResult, schedule_result
 from nodewise_client._suggestions import SuggestResult, suggest_request, suggest_result
 from nodewise_protos.v1 import (
+    diagnosis_service_pb2,
     diagnosis_service_pb2_grpc,
     evaluation_service_pb2_grpc,
     plan_service_pb2,
@@ -550,6 +558,14 @@ class Client:
         finally:
             call.cancel()
         return answer.result
+
+    def list_diagnosers(self, *, timeout_s: float | None = None) -> DiagnoserList:
+        """The diagnosers that can be asked, the formats that can be read, and the plugins that could not be loaded."""
+        pages: list[diagnosis_service_pb2.ListDiagnosersResponse] = []
+        while not pages or pages[-1].next_page_token:
+            request = diagnosis_service_pb2.ListDiagnosersRequest(page_token=pages[-1].next_page_token if pages else "")
+            pages.append(self._unary("ListDiagnosers", self._diagnoses.ListDiagnosers, request, timeout_s))
+        return diagnoser_list(pages)
 
     # --- the server ------------------------------------------------------------------------------------------------
 

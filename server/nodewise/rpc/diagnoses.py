@@ -12,12 +12,15 @@ from typing import Any, Final, TypeVar
 from nodewise.diagnosis.diagnose import diagnosed, replayed
 from nodewise.diagnosis.results import Diagnosed, Replayed
 from nodewise.domain.replay import ReplayedCollective, Timeline
-from nodewise.estimation.registry import Registry
+from nodewise.estimation.registry import Loaded, Registry
+from nodewise.plugin import DiagnoserRecord, TraceReaderRecord
 from nodewise.profiles.reading import TraceLoader
 from nodewise.rpc.budgets import CallBudget
 from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.paging import page
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_diagnoses import read_asked, read_diagnosis, read_replay, write_diagnosis, write_replay
+from nodewise.rpc.wire_plugins import write_problem
 from nodewise.rpc.wire_timelines import write_collectives, write_timeline
 from nodewise_protos.v1 import diagnosis_service_pb2 as pb
 
@@ -82,6 +85,21 @@ class Diagnoses:
                     yield pb.DiagnoseResponse(**piece)
                 yield pb.DiagnoseResponse(result=write_diagnosis(message))
 
+    async def list_diagnosers(self, request: pb.ListDiagnosersRequest, call: Call) -> pb.ListDiagnosersResponse:
+        """Who can be asked, and whose traces can be read."""
+        diagnosers, readers = self._registry.diagnosers, self._registry.trace_readers
+        names, next_token = page(sorted(diagnosers), request.page_size, request.page_token)
+        response = pb.ListDiagnosersResponse(next_page_token=next_token)
+        response.diagnosers.extend(pb.Diagnoser(**_listed(diagnosers[name])) for name in names)
+        if not request.page_token:
+            response.trace_readers.extend(pb.TraceReader(**_listed(readers[name])) for name in sorted(readers))
+        response.problems.extend(
+            write_problem(problem)
+            for problem in self._registry.problems
+            if problem.kind in ("diagnoser", "trace_reader", "plugin")
+        )
+        return response
+
     async def _answered(
         self,
         request: pb.ReplayRequest | pb.DiagnoseRequest,
@@ -133,6 +151,18 @@ def _pieces(
                 yield {"timeline": piece}
     for exchanges in write_collectives(collectives):
         yield {"collectives": exchanges}
+
+
+def _listed(loaded: Loaded[DiagnoserRecord] | Loaded[TraceReaderRecord]) -> dict[str, str]:
+    """Fields that say what a plugin is."""
+    record = loaded.record
+    return {
+        "name": record.name,
+        "version": record.version,
+        "description": record.description,
+        "distribution": loaded.distribution,
+        "mode": loaded.mode,
+    }
 
 
 def _progress(told: tuple[str, int, int] | None) -> pb.DiagnosisProgress:

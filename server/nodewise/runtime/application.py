@@ -271,6 +271,9 @@ class Application:
                     request=diagnosis_service_pb2.DiagnoseRequest,
                     streams_out=True,
                 ),
+                "ListDiagnosers": method(
+                    behaviour=diagnoses.list_diagnosers, request=diagnosis_service_pb2.ListDiagnosersRequest
+                ),
             },
             "nodewise.v1.EvaluationService": {
                 "Backtest": method(

@@ -1,4 +1,5 @@
 from google.api import annotations_pb2 as _annotations_pb2
+from nodewise_protos.v1 import prediction_service_pb2 as _prediction_service_pb2
 from nodewise_protos.v1 import profile_pb2 as _profile_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -25,6 +26,54 @@ REPLAY_CHANGE_KIND_LINK_BANDWIDTH: ReplayChangeKind
 REPLAY_CHANGE_KIND_LINK_LATENCY: ReplayChangeKind
 REPLAY_CHANGE_KIND_WORLD_SIZE: ReplayChangeKind
 REPLAY_CHANGE_KIND_BUCKET_BYTES: ReplayChangeKind
+
+class ListDiagnosersRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListDiagnosersResponse(_message.Message):
+    __slots__ = ("diagnosers", "trace_readers", "problems", "next_page_token")
+    DIAGNOSERS_FIELD_NUMBER: _ClassVar[int]
+    TRACE_READERS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    diagnosers: _containers.RepeatedCompositeFieldContainer[Diagnoser]
+    trace_readers: _containers.RepeatedCompositeFieldContainer[TraceReader]
+    problems: _containers.RepeatedCompositeFieldContainer[_prediction_service_pb2.PluginProblem]
+    next_page_token: str
+    def __init__(self, diagnosers: _Optional[_Iterable[_Union[Diagnoser, _Mapping]]] = ..., trace_readers: _Optional[_Iterable[_Union[TraceReader, _Mapping]]] = ..., problems: _Optional[_Iterable[_Union[_prediction_service_pb2.PluginProblem, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class Diagnoser(_message.Message):
+    __slots__ = ("name", "version", "description", "distribution", "mode")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    DISTRIBUTION_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    version: str
+    description: str
+    distribution: str
+    mode: str
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., description: _Optional[str] = ..., distribution: _Optional[str] = ..., mode: _Optional[str] = ...) -> None: ...
+
+class TraceReader(_message.Message):
+    __slots__ = ("name", "version", "description", "distribution", "mode")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    DISTRIBUTION_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    version: str
+    description: str
+    distribution: str
+    mode: str
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., description: _Optional[str] = ..., distribution: _Optional[str] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class ReplayChange(_message.Message):
     __slots__ = ("kind", "value", "name_pattern", "event_kinds", "ranks")

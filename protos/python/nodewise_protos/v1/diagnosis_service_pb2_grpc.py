@@ -45,6 +45,11 @@ class DiagnosisServiceStub(object):
                 request_serializer=nodewise_dot_v1_dot_diagnosis__service__pb2.DiagnoseRequest.SerializeToString,
                 response_deserializer=nodewise_dot_v1_dot_diagnosis__service__pb2.DiagnoseResponse.FromString,
                 _registered_method=True)
+        self.ListDiagnosers = channel.unary_unary(
+                '/nodewise.v1.DiagnosisService/ListDiagnosers',
+                request_serializer=nodewise_dot_v1_dot_diagnosis__service__pb2.ListDiagnosersRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1_dot_diagnosis__service__pb2.ListDiagnosersResponse.FromString,
+                _registered_method=True)
 
 
 class DiagnosisServiceServicer(object):
@@ -70,6 +75,13 @@ class DiagnosisServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListDiagnosers(self, request, context):
+        """Lists who can be asked, and whose traces can be read.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_DiagnosisServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -82,6 +94,11 @@ def add_DiagnosisServiceServicer_to_server(servicer, server):
                     servicer.Diagnose,
                     request_deserializer=nodewise_dot_v1_dot_diagnosis__service__pb2.DiagnoseRequest.FromString,
                     response_serializer=nodewise_dot_v1_dot_diagnosis__service__pb2.DiagnoseResponse.SerializeToString,
+            ),
+            'ListDiagnosers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDiagnosers,
+                    request_deserializer=nodewise_dot_v1_dot_diagnosis__service__pb2.ListDiagnosersRequest.FromString,
+                    response_serializer=nodewise_dot_v1_dot_diagnosis__service__pb2.ListDiagnosersResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -139,6 +156,33 @@ class DiagnosisService(object):
             '/nodewise.v1.DiagnosisService/Diagnose',
             nodewise_dot_v1_dot_diagnosis__service__pb2.DiagnoseRequest.SerializeToString,
             nodewise_dot_v1_dot_diagnosis__service__pb2.DiagnoseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDiagnosers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1.DiagnosisService/ListDiagnosers',
+            nodewise_dot_v1_dot_diagnosis__service__pb2.ListDiagnosersRequest.SerializeToString,
+            nodewise_dot_v1_dot_diagnosis__service__pb2.ListDiagnosersResponse.FromString,
             options,
             channel_credentials,
             insecure,

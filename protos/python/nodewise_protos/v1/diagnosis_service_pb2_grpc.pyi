@@ -44,6 +44,8 @@ class DiagnosisServiceStub:
     so far is the result, and says that it is not complete.
     Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
     """
+    ListDiagnosers: _grpc.UnaryUnaryMultiCallable[_diagnosis_service_pb2.ListDiagnosersRequest, _diagnosis_service_pb2.ListDiagnosersResponse]
+    """Lists who can be asked, and whose traces can be read."""
 
 @_typing.type_check_only
 class DiagnosisServiceAsyncStub(DiagnosisServiceStub):
@@ -61,6 +63,8 @@ class DiagnosisServiceAsyncStub(DiagnosisServiceStub):
     so far is the result, and says that it is not complete.
     Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
     """
+    ListDiagnosers: _aio.UnaryUnaryMultiCallable[_diagnosis_service_pb2.ListDiagnosersRequest, _diagnosis_service_pb2.ListDiagnosersResponse]  # type: ignore[assignment]
+    """Lists who can be asked, and whose traces can be read."""
 
 class DiagnosisServiceServicer(metaclass=_abc_1.ABCMeta):
     """Executes recorded steps again in simulated time."""
@@ -87,5 +91,13 @@ class DiagnosisServiceServicer(metaclass=_abc_1.ABCMeta):
         so far is the result, and says that it is not complete.
         Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
         """
+
+    @_abc_1.abstractmethod
+    def ListDiagnosers(
+        self,
+        request: _diagnosis_service_pb2.ListDiagnosersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_diagnosis_service_pb2.ListDiagnosersResponse, _abc.Awaitable[_diagnosis_service_pb2.ListDiagnosersResponse]]:
+        """Lists who can be asked, and whose traces can be read."""
 
 def add_DiagnosisServiceServicer_to_server(servicer: DiagnosisServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
