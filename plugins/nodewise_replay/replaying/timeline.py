@@ -23,6 +23,9 @@ def timeline(graph: Graph, begin_ns: Ints, end_ns: Ints, steps: Ints) -> Timelin
     known = calls[before[calls] >= 0]
     known = known[graph.step[before[known]] == graph.step[known]]
     begin[known] = np.minimum(begin[known], end_ns[before[known]])
+    # Of a collective on a thread of the host only the departure is a piece of the event, which began with the arrival.
+    rows = graph.collectives
+    begin[rows.departure] = np.minimum(begin[rows.departure], begin_ns[rows.arrival])
     identity = graph.rank[chosen].astype(np.int64) << 40 | graph.event[chosen]
     order = np.argsort(identity, kind="stable")
     chosen, identity = chosen[order], identity[order]
@@ -52,7 +55,7 @@ def _waiting_ns(graph: Graph, begin_ns: Ints, end_ns: Ints, identity: Ints, dura
     """How long each event, by rank and number, waits for other ranks at its begin; 0 for all but collectives."""
     waiting = np.zeros(len(identity), dtype=np.int64)
     rows = graph.collectives
-    own = graph.rank[rows.arrival].astype(np.int64) << 40 | graph.event[rows.arrival]
+    own = graph.rank[rows.departure].astype(np.int64) << 40 | graph.event[rows.departure]
     place = np.searchsorted(identity, own)
     shown = np.flatnonzero(np.isin(own, identity))
     waits = begin_ns[rows.transfer[shown]] - end_ns[rows.arrival[shown]]
