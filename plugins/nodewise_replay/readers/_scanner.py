@@ -1,7 +1,7 @@
 """Events in a buffer of bytes, compiled: where each begins and ends, and the fields that are wanted of it.
 
-JSON is read strictly, one event at a time, so that an event which is no JSON is noticed where it breaks and the next one
-can be looked for.
+JSON is read strictly, one event at a time, so that an event which is no JSON is noticed where it breaks and the next
+one can be looked for.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def scan_events(
 
 
 @compiled
-def _event(
+def _event(  # noqa: C901, PLR0912 - a parser's states; calls between kernels cost more than they explain
     text: Bytes,
     at: int,
     end: int,
@@ -198,11 +198,11 @@ def _keep(text: Bytes, at: int, behind: int, rows: Ints, row: int, column: int) 
         rows[row, column] = 1
     elif column == PHASE:
         rows[row, column] = int(text[at]) if quoted and behind > at else MISSING
-    elif column == CATEGORY or column == NAME:
+    elif column in (CATEGORY, NAME):
         if quoted:
             rows[row, column] = at
             rows[row, column + 1] = behind
-    elif column == PID or column == TID:
+    elif column in (PID, TID):
         rows[row, column] = decimal(text, at, behind, 0)
         if quoted and rows[row, column] == MISSING:
             rows[row, column + 1] = at
@@ -217,8 +217,8 @@ def _keep(text: Bytes, at: int, behind: int, rows: Ints, row: int, column: int) 
 def resynchronised(text: Bytes, at: int, end: int) -> int:
     """The next place where an event seems to begin, or the list to end; -1 = none in this buffer.
 
-    An event begins with an opening brace behind a comma, and then one of the keys of events; the list ends with a bracket
-    behind a brace and before the next member or the end of the document.
+    An event begins with an opening brace behind a comma, and then one of the keys of events; the list ends with a
+    bracket behind a brace and before the next member or the end of the document.
     """
     while at < end:
         byte = text[at]
@@ -247,7 +247,7 @@ def _before(text: Bytes, at: int) -> int:
 
 @compiled
 def _begins_event(text: Bytes, at: int, end: int) -> bool:
-    """Whether a key of two to four letters follows that events begin with: ph, ts, id, pid, tid, cat, dur, name, args."""
+    """Whether a key follows that events begin with: ph, ts, id, pid, tid, cat, dur, name or args."""
     at = after_blanks(text, at, end)
     if at + 6 >= end or text[at] != 34:
         return False
@@ -256,7 +256,7 @@ def _begins_event(text: Bytes, at: int, end: int) -> bool:
         return (a == 112 and b == 104) or (a == 116 and b == 115) or (a == 105 and b == 100)
     if d == 34:
         ends_id = b == 105 and c == 100
-        return (ends_id and (a == 112 or a == 116)) or (a == 99 and b == 97) or (a == 100 and b == 117)
+        return (ends_id and a in (112, 116)) or (a == 99 and b == 97) or (a == 100 and b == 117)
     if text[at + 5] == 34:
         return (a == 110 and b == 97 and c == 109) or (a == 97 and b == 114 and c == 103)
     return False

@@ -57,7 +57,7 @@ def after_value(text: Bytes, at: int, end: int) -> int:
     first = text[at]
     if first == 34:
         return after_string(text, at + 1, end)
-    if first == 123 or first == 91:
+    if first in (123, 91):
         depth = 0
         while at < end:
             byte = text[at]
@@ -66,9 +66,9 @@ def after_value(text: Bytes, at: int, end: int) -> int:
                 if at < 0:
                     return at
                 continue
-            if byte == 123 or byte == 91:
+            if byte in (123, 91):
                 depth += 1
-            elif byte == 125 or byte == 93:
+            elif byte in (125, 93):
                 depth -= 1
                 if depth == 0:
                     return at + 1
@@ -77,16 +77,16 @@ def after_value(text: Bytes, at: int, end: int) -> int:
     begin = at
     while at < end:
         byte = text[at]
-        if byte == 44 or byte == 125 or byte == 93 or byte <= 32:
+        if byte == 44 or byte in (125, 93) or byte <= 32:
             return at if at > begin else MALFORMED
-        if byte == 34 or byte == 58 or byte == 123 or byte == 91:
+        if byte in (34, 58, 123, 91):
             return MALFORMED
         at += 1
     return INCOMPLETE
 
 
 @compiled
-def decimal(text: Bytes, at: int, end: int, places: int) -> int:
+def decimal(text: Bytes, at: int, end: int, places: int) -> int:  # noqa: C901, PLR0912 - a parser's states
     """A decimal number times 10^places, rounded to the nearest integer; MISSING if it is none or does not fit.
 
     Exact: binary floating point would lose the nanoseconds of microseconds since 1970.
@@ -116,7 +116,7 @@ def decimal(text: Bytes, at: int, end: int, places: int) -> int:
                     shift -= 1
         elif byte == 46 and not after_point:
             after_point = True
-        elif (byte == 69 or byte == 101) and digits > 0:
+        elif byte in (69, 101) and digits > 0:
             exponent = _exponent(text, at + 1, end)
             if exponent == MISSING:
                 return MISSING
@@ -145,7 +145,7 @@ def decimal(text: Bytes, at: int, end: int, places: int) -> int:
 @compiled
 def _exponent_follows(text: Bytes, at: int, end: int) -> bool:
     while at < end:
-        if text[at] == 69 or text[at] == 101:
+        if text[at] in (69, 101):
             return True
         at += 1
     return False
@@ -154,7 +154,7 @@ def _exponent_follows(text: Bytes, at: int, end: int) -> bool:
 @compiled
 def _exponent(text: Bytes, at: int, end: int) -> int:
     negative = at < end and text[at] == 45
-    if at < end and (text[at] == 45 or text[at] == 43):
+    if at < end and text[at] in (45, 43):
         at += 1
     if at >= end or end - at > 3:
         return MISSING
@@ -169,7 +169,7 @@ def _exponent(text: Bytes, at: int, end: int) -> int:
 
 
 @compiled
-def skip_on(text: Bytes, at: int, end: int, state: NDArray[np.int64]) -> int:
+def skip_on(text: Bytes, at: int, end: int, state: NDArray[np.int64]) -> int:  # noqa: C901 - a parser's states
     """Skip a value that may be longer than the buffer.
 
     ``state`` is depth, whether inside a string, and whether behind a backslash; zeros at first.
@@ -188,9 +188,9 @@ def skip_on(text: Bytes, at: int, end: int, state: NDArray[np.int64]) -> int:
                     return at + 1
         elif byte == 34:
             state[1] = 1
-        elif byte == 123 or byte == 91:
+        elif byte in (123, 91):
             state[0] += 1
-        elif byte == 125 or byte == 93:
+        elif byte in (125, 93):
             if state[0] == 0:
                 return at
             state[0] -= 1

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import EventKind, Trace, TraceReport, TraceSource
-from nodewise_replay.readers.events import EventTable
+from nodewise_replay.readers.events import Columns, EventTable
 from nodewise_replay.readers.exchanges import Spans, collectives_of
 from nodewise_replay.readers.header import Header
 from nodewise_replay.readers.links import forward_lanes, launches
@@ -23,7 +23,7 @@ _LATEST_NS: Final = 2**62
 """Times beyond this (the year 2116) are damage; sums of two below it fit 64 bits."""
 
 
-def assembled(table: EventTable, header: Header, source: TraceSource, reader: str) -> Trace:
+def assembled(table: EventTable, columns: Columns, header: Header, source: TraceSource, reader: str) -> Trace:
     """Make the trace of one rank from everything that was scanned.
 
     Raises
@@ -32,7 +32,6 @@ def assembled(table: EventTable, header: Header, source: TraceSource, reader: st
         INVALID_FIELD if no span is left.
     """
     counts, warnings = table.counts, list(header.warnings)
-    columns = table.columns()
     ends = columns.begin_ns.astype(np.float64) + columns.duration_ns + header.base_ns
     sane = (ends < _LATEST_NS) & (columns.begin_ns > -_LATEST_NS) & (ends > -_LATEST_NS)
     counts["malformed"] += int(np.count_nonzero(~sane))
@@ -116,6 +115,7 @@ _ALWAYS: Final = frozenset(
 def _warnings(counts: Counter[str]) -> list[str]:
     """What a reader of the report should know, in words."""
     unsized = counts["collectives"] - counts["collectives_sized"]
+    lost = counts["durations_negative"] + counts["durations_missing"]
     told = (
         (counts["truncated"], "the file ends before its list of events does: later events are missing"),
         (counts["malformed"], f"{counts['malformed']} events make no sense and are left out"),
@@ -126,9 +126,6 @@ def _warnings(counts: Counter[str]) -> list[str]:
             counts["collectives_of_unknown_kind"],
             f"the kind of {counts['collectives_of_unknown_kind']} collectives is not known",
         ),
-        (
-            counts["durations_negative"] + counts["durations_missing"],
-            f"{counts['durations_negative'] + counts['durations_missing']} durations are missing or negative: taken as 0",
-        ),
+        (lost, f"{lost} durations are missing or negative: 0 is taken"),
     )
     return [text for applies, text in told if applies]

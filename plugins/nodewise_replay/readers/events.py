@@ -22,7 +22,12 @@ __all__ = ["Columns", "EventTable"]
 
 _ARGUMENT: Final = {key: FIRST_ARGUMENT + place for place, key in enumerate(ARGUMENT_KEYS)}
 _MEMORY: Final = "[memory]"
+_MEMORY_COLUMNS: Final = [
+    TS,
+    *(_ARGUMENT[key] for key in ("Device Type", "Device Id", "Total Allocated", "Bytes")),
+]
 _THREAD_NAME: Final = "thread_name"
+_PROCESS_NAME: Final = "process_name"
 _ANNOTATIONS: Final = ("ProfilerStep#", "nccl:", "gloo:", "## ", "Optimizer.", "enumerate(DataLoader)")
 """Beginnings of annotations' names, which older recorders file among the operators."""
 _COMMUNICATION: Final = ("nccl", "rccl", "msccl", "record_param_comms", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:")
@@ -32,7 +37,7 @@ _ANNOTATES: Final = 1
 """What a name means, as bits."""
 _COMMUNICATES: Final = 2
 _MEMORY_SAMPLE: Final = 4
-_NAMES_THREAD: Final = 8
+_NAMES_LANES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +109,8 @@ class EventTable:
                 :, [TS, *(_ARGUMENT[key] for key in ("Device Type", "Device Id", "Total Allocated", "Bytes"))]
             ]
         )
-        for row in np.flatnonzero(metadata & (meaning & _NAMES_THREAD > 0)).tolist():
-            self._name_thread(batch.event(row))
+        for row in np.flatnonzero(metadata & (meaning & _NAMES_LANES > 0)).tolist():
+            self._name_lane(batch.event(row))
 
     def _meaning_of(self, name: Ints) -> Ints:
         """What each name means; new ones are looked at once."""
@@ -151,24 +156,26 @@ class EventTable:
             )
         self.rows += len(chosen)
 
-    def _name_thread(self, event: dict[str, Any]) -> None:
+    def _name_lane(self, event: dict[str, Any]) -> None:
+        """Keep what a process or a thread is called, where both are numbers."""
         arguments = event.get("args")
-        if isinstance(arguments, dict):
-            key = (integer_or(event.get("pid"), NO_EVENT), integer_or(event.get("tid"), NO_EVENT))
-            self.lanes.thread_names[key] = str(arguments.get("name", "")).strip()
+        if not isinstance(arguments, dict):
+            return
+        process, text = integer_or(event.get("pid"), NO_EVENT), str(arguments.get("name", "")).strip()
+        if event.get("name") == _PROCESS_NAME:
+            self.lanes.process_names[process] = text
+        else:
+            self.lanes.thread_names[process, integer_or(event.get("tid"), NO_EVENT)] = text
 
     def columns(self) -> Columns:
         """All spans so far; the batches are given up."""
-        if not self._batches:
-            return Columns(*(np.zeros(0, dtype) for dtype in _TYPES))
-        columns = []
-        for place in range(len(_TYPES)):
-            columns.append(np.concatenate([batch[place] for batch in self._batches]))
+        empty = tuple(np.zeros(0, dtype) for dtype in _TYPES)
+        joined: list[Any] = [np.concatenate(parts) for parts in zip(empty, *self._batches)]
         self._batches.clear()
-        return Columns(*columns)
+        return Columns(*joined)
 
     def memory(self, base_ns: int) -> Ints:
-        """Samples of memory: when (ns), type of device, device, total allocated, bytes changed; MISSING = not stated."""
+        """Samples of memory, as ``memory_of`` takes them."""
         samples = np.concatenate(self._memory) if self._memory else np.zeros((0, 5), dtype=np.int64)
         samples[:, 0] += base_ns
         return samples
@@ -176,7 +183,7 @@ class EventTable:
 
 def _meaning(name: str) -> int:
     meaning = _ANNOTATES * name.startswith(_ANNOTATIONS) | _COMMUNICATES * name.startswith(_COMMUNICATION)
-    return meaning | _MEMORY_SAMPLE * (name == _MEMORY) | _NAMES_THREAD * (name == _THREAD_NAME)
+    return meaning | _MEMORY_SAMPLE * (name == _MEMORY) | _NAMES_LANES * (name in {_THREAD_NAME, _PROCESS_NAME})
 
 
 def _or_none(column: Ints) -> Ints:

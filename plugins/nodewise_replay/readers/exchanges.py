@@ -47,7 +47,7 @@ class Spans:
 
     def text(self, event: int) -> str:
         """Name of an event."""
-        return self.names[self.name[event]]
+        return self.names[int(self.name[event])]
 
 
 def collectives_of(
@@ -55,7 +55,7 @@ def collectives_of(
     exchanges: dict[int, Exchange],
     groups: Groups,
     *,
-    pattern: str | None,
+    pattern: re.Pattern[str] | None,
     counts: Counter[str],
 ) -> Collectives:
     """Find the exchanges that took place and describe each by its own arguments, else by its issuer's.
@@ -70,7 +70,7 @@ def collectives_of(
         Names of further kernels or spans that are exchanges.
     """
     kernel = spans.named(_KERNEL) & (spans.kind == EventKind.KERNEL)
-    own = spans.named(re.compile(pattern)) if pattern else np.zeros(len(spans.kind), dtype=np.bool_)
+    own = spans.named(pattern) if pattern else np.zeros(len(spans.kind), dtype=np.bool_)
     kernel |= own & (spans.kind >= EventKind.KERNEL)
     kernel[[event for event in exchanges if spans.kind[event] == EventKind.KERNEL]] = True
     rows: list[tuple[int, int, int, Exchange]] = []
@@ -154,7 +154,7 @@ def _of_kernel(spans: Spans, event: int, chain: list[int], exchanges: dict[int, 
 
 
 def _enqueued(spans: Spans, chosen: Ints) -> list[int]:
-    """The operator that enqueued each span: the k-th of its kind, where none of them would have run before it was asked."""
+    """The operator that enqueued each span: the k-th of its kind, if so none ran before it was asked for."""
     issuers = np.full(len(chosen), NO_EVENT, dtype=np.int64)
     operators = np.flatnonzero(spans.named(_ENQUEUE) & (spans.kind == EventKind.OPERATOR))
     span_kinds = np.array([kind_of_name(spans.text(span)) for span in chosen.tolist()], dtype=np.int64)

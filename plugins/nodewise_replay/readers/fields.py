@@ -9,7 +9,25 @@ import numpy as np
 
 from nodewise.plugin import Ints
 
-__all__ = ["ARGUMENT_KEYS", "COLUMNS", "EVENT_KEYS", "MISSING", "key_hashes"]
+__all__ = [
+    "ARGUMENT_KEYS",
+    "BEGIN",
+    "CATEGORY",
+    "COLUMNS",
+    "DUR",
+    "END",
+    "EVENT_KEYS",
+    "FIRST_ARGUMENT",
+    "MISSING",
+    "NAME",
+    "PHASE",
+    "PID",
+    "PRESENT_FROM",
+    "TID",
+    "TS",
+    "key_hash",
+    "key_hashes",
+]
 
 MISSING: Final = -(2**63)
 """Value of a column that an event does not have, or not as a number that fits 64 bits."""
@@ -53,7 +71,7 @@ ARGUMENT_KEYS: Final = (
     "Collective name",
     "Input Dims",
 )
-"""Members of ``args``, integers, in the order of their columns. Of the last two, which are none, the presence counts."""
+"""Integer members of ``args`` in the order of their columns. Of the last two, which are none, presence counts."""
 
 PRESENT_FROM: Final = FIRST_ARGUMENT + 10
 """Columns from here on hold 1 where the member is there."""

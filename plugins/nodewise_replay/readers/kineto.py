@@ -35,7 +35,11 @@ class KinetoReader:
     def recognises(self, head: bytes, source: TraceSource) -> bool:
         """A JSON document (or a bare list) with the profiler's own members; one with a mapping is for ``chrome``."""
         starts = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-        return starts in {b"{", b"["} and any(mark in head for mark in _MARKS) and "device" not in source.mapping
+        return (
+            starts in {b"{", b"["}
+            and any(mark in head for mark in _MARKS)
+            and not source.mapping.keys() - {"step", "communication"}
+        )
 
     def read(self, stream: BinaryIO, source: TraceSource) -> Sequence[Trace]:
         """Read the events of one rank. See TraceReader."""
@@ -49,4 +53,4 @@ class KinetoReader:
         header = header_of(document.members, source)
         for group in header.groups:
             table.groups.learn(group)
-        return [assembled(table, header, source, NAME)]
+        return [assembled(table, table.columns(), header, source, NAME)]

@@ -29,6 +29,9 @@ class Lanes(dict[tuple[bool, int, int], int]):
         super().__init__()
         self.words = Names()
         self.thread_names: dict[tuple[int, int], str] = {}
+        self.process_names: dict[int, str] = {}
+        self.device_processes: dict[int, int] = {}
+        """Devices by the process that stands for each, where a recorder has no numbers of devices."""
 
     def __missing__(self, key: tuple[bool, int, int]) -> int:
         """Number a new lane."""
@@ -60,6 +63,10 @@ class Lanes(dict[tuple[bool, int, int], int]):
             found[place] = number if number != MISSING else _WORDS_FROM + self.words[word]
         return found
 
+    def device_lanes(self) -> NDArray[np.bool_]:
+        """Which lanes belong to devices."""
+        return np.array([on_device or first in self.device_processes for on_device, first, _ in self], dtype=np.bool_)
+
     def values_by_number(self) -> tuple[Lane, ...]:
         """All lanes by number."""
         words = [public_name(word) for word in self.words.texts()]
@@ -72,5 +79,5 @@ class Lanes(dict[tuple[bool, int, int], int]):
                 device = first if first < _WORDS_FROM else 0
                 found.append(Lane(device=device, number=number, name=name or f"stream {number}"))
             else:
-                found.append(Lane(device=-1, number=number, name=name))
+                found.append(Lane(device=self.device_processes.get(first, -1), number=number, name=name))
         return tuple(found)

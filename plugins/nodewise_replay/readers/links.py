@@ -35,11 +35,11 @@ def launches(kind: NDArray[np.int8], correlation: Ints, counts: Counter[str], wa
     counts["duplicate_correlations"] = repeated
     if linked < len(work):
         warnings.append(
-            f"{len(work) - linked} of {len(work)} events on devices are unlinked: the call that launched them is not recorded"
+            f"{len(work) - linked} of {len(work)} events on devices are unlinked: no recorded call launched them"
         )
     if repeated:
         warnings.append(
-            f"{repeated} calls share the correlation of an earlier one; work is linked to the last before it"
+            f"{repeated} calls share the correlation of an earlier one: work is linked to the last before it"
         )
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from nodewise_replay.readers._text import Bytes, skip_on
 from nodewise_replay.readers.decode import decoded
 from nodewise_replay.readers.fields import COLUMNS, key_hashes
 
-__all__ = ["Batch", "ChromeStream"]
+__all__ = ["Batch", "ChromeStream", "Source"]
 
 CHUNK_BYTES: Final = 1 << 20
 EVENTS_PER_BATCH: Final = 1 << 13
@@ -28,8 +28,15 @@ _KEPT_TAIL: Final = 64
 _RESCAN_FACTOR: Final = 4
 """Bytes that may be read again after damage, per byte of the file: keeps the time linear whatever the damage."""
 
-_EVENTS_KEY: Final = "traceEvents"
 _BLANKS: Final = b" \t\r\n"
+
+
+class Source(Protocol):
+    """What bytes come from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to ``size`` bytes; empty at the end."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,8 @@ class ChromeStream:
     ``events``, ``malformed``, ``truncated``, ``members_left_out``.
     """
 
-    stream: BinaryIO
+    stream: Source
+    events_key: str = "traceEvents"
     members: dict[str, Any] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     has_events: bool = False
@@ -98,7 +106,7 @@ class ChromeStream:
                 self.counts["malformed"] += 1
                 return
             self._at += 1
-            if key == _EVENTS_KEY and self._next_byte() == b"[":
+            if key == self.events_key and self._next_byte() == b"[":
                 self._at += 1
                 yield from self._events()
                 continue
