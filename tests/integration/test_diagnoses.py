@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from nodewise.cli import trace_options
 from nodewise.cli.commands import app
+from nodewise.cli.trace_files import trace_files
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.replay import ReplayedStep, Timeline
@@ -590,6 +591,25 @@ def test_an_unreadable_trace_ends_with_bad_input(tmp_path: Path, target: str) ->
     assert "no reader recognises it" in result.stderr
     result = ran("diagnose", "--profile", "empty", "--server", target, "--diagnoser", "tiny")
     assert result.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "ranks"),
+    [
+        (["rank0.et", "rank1.et"], [0, 1]),
+        (["chakra.0.et", "chakra.1.et", "chakra.10.et"], [0, 1, 10]),
+        (["worker1_step_5.et", "worker0_step_6.et"], [0, 1]),
+        (["run1_0.et", "run2_1.et"], [-1, -1]),
+        (["a1.et", "b2.et"], [-1, -1]),
+        (["rank1a.et", "rank1b.et"], [-1, -1]),
+        (["t1694128201545.et", "t1694128201554.et"], [-1, -1]),
+        (["rank3.et"], [-1]),
+    ],
+)
+def test_ranks_that_names_tell(tmp_path: Path, names: list[str], ranks: list[int]) -> None:
+    for name in names:
+        (tmp_path / name).write_bytes(b"x")
+    assert [file.rank for file in trace_files([tmp_path])] == ranks
 
 
 def test_changes_as_written() -> None:

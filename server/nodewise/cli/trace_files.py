@@ -25,12 +25,15 @@ SUFFIXES: Final = (".json", ".json.gz", ".et", ".et.gz")
 FORMAT: Final = "auto"
 HEAD_BYTES: Final = 64 << 10
 READ_BYTES: Final = 1 << 20
-_MARKS: Final = (b'"traceEvents"', b'"ph"', b'"schemaVersion"', b'"schema"')
+_MARKS: Final = (b'"traceEvents"', b'"ph"', b'"schemaVersion"', b'"schema"', b'"workload_graph"')
 """What a trace in JSON holds near its beginning: Chrome traces, and execution graphs."""
 _RANK_STATED: Final = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*"rank"')
 _STATED_BYTES: Final = 512
 """A statement of a rank is found although it lies across two pieces."""
 _RANK: Final = re.compile(r"(?:rank|worker|gpu|process)[-_. ]?(\d{1,6})", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"(\d+)")
+MOST_RANKS: Final = 1 << 20
+"""A larger number in a name is no rank but a time."""
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9 ._/+:@=,()#-]+")
 _LONGEST_NAME: Final = 128
 
@@ -59,11 +62,28 @@ def trace_files(given: Sequence[Path]) -> list[TraceFile]:
         paths += _within(path) if path.is_dir() else [_checked(path)]
     if len({path.resolve() for path in paths}) < len(paths):
         raise InputError(f"{given[-1]}: a file is named twice")
-    ranks = [_RANK.findall(path.name) for path in paths]
-    told = [int(found[-1]) for found in ranks if found]
-    if len(paths) == 1 or len(told) < len(paths) or len(set(told)) < len(told):
+    told = _told_ranks([path.name for path in paths])
+    if told is None:
         return [TraceFile(path) for path in paths]
     return [TraceFile(path, -1 if _states_rank(path) else rank) for path, rank in zip(paths, told)]
+
+
+def _told_ranks(names: Sequence[str]) -> list[int] | None:
+    """Ranks that several names tell, each another one: by a word such as rank3, else by the only number that differs."""
+    if len(names) == 1:
+        return None
+    found = [_RANK.findall(name) for name in names]
+    if all(found):
+        told = [int(numbers[-1]) for numbers in found]
+        return told if len(set(told)) == len(told) else None
+    parts = [_NUMBER.split(name) for name in names]
+    if len({tuple(each[::2]) for each in parts}) > 1:
+        return None
+    differing = [place for place in range(1, len(parts[0]), 2) if len({each[place] for each in parts}) > 1]
+    if len(differing) != 1:
+        return None
+    told = [int(each[differing[0]]) for each in parts]
+    return told if len(set(told)) == len(told) and max(told) < MOST_RANKS else None
 
 
 def profile_name(given: Sequence[Path]) -> str:
@@ -173,7 +193,7 @@ def _within(directory: Path) -> list[Path]:
 
 def _by_numbers(path: Path) -> list[tuple[int, str]]:
     """rank2 before rank10."""
-    parts = re.split(r"(\d+)", str(path))
+    parts = _NUMBER.split(str(path))
     return [(int(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]
 
 

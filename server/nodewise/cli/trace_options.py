@@ -54,7 +54,7 @@ Mapped: TypeAlias = Annotated[
 TimelineFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        "--timeline", metavar="OUT.json", help="Write what was executed, beside what was recorded, for Perfetto."
+        "--timeline", metavar="OUT.json", help="Write what was executed for Perfetto; replay: beside the original."
     ),
 ]
 
