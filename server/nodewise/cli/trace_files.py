@@ -69,7 +69,7 @@ def trace_files(given: Sequence[Path]) -> list[TraceFile]:
 
 
 def _told_ranks(names: Sequence[str]) -> list[int] | None:
-    """Ranks that several names tell, each another one: by a word such as rank3, else by the only number that differs."""
+    """Ranks that several names tell, each another: by a word such as rank3, else by the only number that differs."""
     if len(names) == 1:
         return None
     found = [_RANK.findall(name) for name in names]

@@ -13,6 +13,7 @@ import os
 import shutil
 import struct
 import tempfile
+import time
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -56,6 +57,10 @@ MOST_MEMORY_BYTES: Final = 1 << 30
 MAPPED_NAMES_BYTES: Final = 256 << 20
 """Dictionaries of mapped traces that a process keeps, which alone take its memory; at least LEAST_WEIGHT each."""
 LEAST_WEIGHT: Final = 1 << 20
+
+ABANDONED_S: Final = 86_400.0
+"""Age at which a file that was never finished is nobody's any more."""
+_UNFINISHED: Final = "reading-"
 
 FORMAT: Final = 1
 """Of the files; part of every key, so that files of another release are not looked at."""
@@ -203,7 +208,7 @@ class DirectoryTraceArtefacts:
 
     def _write(self, path: Path, traces: Sequence[Trace]) -> None:
         described, columns, size = _described(traces)
-        with tempfile.NamedTemporaryFile(dir=self._root, prefix="reading-", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=self._root, prefix=_UNFINISHED, delete=False) as file:
             try:
                 file.write(_HEAD.pack(_MAGIC, len(described), size, zlib.crc32(described)))
                 file.write(described)
@@ -218,7 +223,11 @@ class DirectoryTraceArtefacts:
                 raise
 
     def _make_room(self, newest: Path) -> None:
-        """Drop files until those that are left fit, the longest unused first."""
+        """Drop files until those that are left fit, the longest unused first; and what a process left that died."""
+        for path in self._root.glob(f"{_UNFINISHED}*"):
+            with suppress(OSError):
+                if path.stat().st_mtime < time.time() - ABANDONED_S:
+                    path.unlink()
         found = []
         for path in self._root.glob("*/*/*.columns"):
             try:

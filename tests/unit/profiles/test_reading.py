@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -135,11 +137,17 @@ def test_what_is_kept_is_bounded(tmp_path: Path) -> None:
     for reference in references:
         loader(store, answering).load([reference])
     assert len(list(tmp_path.glob("artefacts/*/*/*.columns"))) == 1
+    left = tmp_path / "artefacts" / "reading-left"
+    for age_s, stays in ((60.0, True), (100_000.0, False)):
+        left.touch()
+        os.utime(left, (time.time() - age_s,) * 2)
+        loader(store, answering).load([stored(store, tiny(name=f"{age_s}"))])
+        assert left.exists() == stays
     small = MemoryTraceStore(artefact_bytes=1)
     reference = stored(small, tiny())
     for _ in range(2):
         loader(small, answering).load([reference])
-    assert answering.reads == 4
+    assert answering.reads == 6
 
 
 def test_a_disk_that_takes_nothing_is_no_failure(tmp_path: Path) -> None:
