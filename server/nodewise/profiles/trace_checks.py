@@ -22,6 +22,7 @@ _DTYPES: Final = {
     "syncs.kind": np.int8,
 }
 """Of columns that are not int64."""
+LARGEST: Final = 1 << 63
 LONGEST_NS: Final = 1 << 62
 """Times and durations that can be added without overflow: 146 years."""
 
@@ -93,6 +94,11 @@ def _wrong_words(trace: Trace) -> str | None:
         return "lanes holds something else than Lane"
     if not all(isinstance(group, ProcessGroup) for group in groups):
         return "collectives.groups holds something else than ProcessGroup"
+    numbers: list[Any] = [trace.rank, trace.world_size, *trace.report.counts.values()]
+    numbers += [number for lane in trace.lanes for number in (lane.device, lane.number)]
+    numbers += [number for group in groups for number in (group.size, *group.ranks)]
+    if not all(isinstance(number, int) and -LARGEST <= number < LARGEST for number in numbers):
+        return "a count, a rank, or a number of a lane or a group is no integer of 64 bits"
     words: list[tuple[str, Iterable[str]]] = [
         ("names", trace.names),
         ("lanes", [lane.name for lane in trace.lanes]),

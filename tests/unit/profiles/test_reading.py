@@ -18,7 +18,7 @@ from tiny_traces import TinyReader, reader, tiny, trace_of
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile, TraceReference
-from nodewise.domain.trace import Trace
+from nodewise.domain.trace import Lane, Trace, TraceReport
 from nodewise.profiles.artefacts import columns_of
 from nodewise.profiles.reading import TraceLoader
 from nodewise.profiles.traces import DirectoryTraceStore, MemoryTraceStore, TraceStore, stage_name
@@ -305,6 +305,8 @@ WRONG: dict[str, Callable[[Trace], Any]] = {
         replace(trace, collectives=replace(trace.collectives, event=trace.collectives.event + 9))
     ],
     "word": lambda trace: [replace(trace, names=("\ud800", "x"))],
+    "lane number": lambda trace: [replace(trace, lanes=(Lane(device=-1, number=1 << 63), Lane(device=0, number=7)))],
+    "count": lambda trace: [replace(trace, report=TraceReport(counts={"events": 1.5}))],  # type: ignore[dict-item]
     "lanes": lambda trace: [replace(trace, lanes=("a", "b"))],
     "dependencies": lambda trace: [replace(trace, dependencies=np.array([[0, 99]]))],
     "steps": lambda trace: [replace(trace, steps=replace(trace.steps, end_ns=trace.steps.begin_ns - 1))],
