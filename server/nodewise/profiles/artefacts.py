@@ -275,7 +275,7 @@ def _described(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[Any]], int]
             }
         )
         columns += own.values()
-    described = orjson.dumps(stated)
+    described = orjson.dumps(stated, option=orjson.OPT_SERIALIZE_NUMPY)
     end = _HEAD.size + len(described)
     for column in columns:
         end += -end % _ALIGNMENT + column.nbytes

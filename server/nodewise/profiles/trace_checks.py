@@ -97,7 +97,7 @@ def _wrong_words(trace: Trace) -> str | None:
     numbers: list[Any] = [trace.rank, trace.world_size, *trace.report.counts.values()]
     numbers += [number for lane in trace.lanes for number in (lane.device, lane.number)]
     numbers += [number for group in groups for number in (group.size, *group.ranks)]
-    if not all(isinstance(number, int) and -LARGEST <= number < LARGEST for number in numbers):
+    if not all(isinstance(number, int | np.integer) and -LARGEST <= number < LARGEST for number in numbers):
         return "a count, a rank, or a number of a lane or a group is no integer of 64 bits"
     words: list[tuple[str, Iterable[str]]] = [
         ("names", trace.names),
