@@ -24,6 +24,7 @@ from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.replay import ReplayedStep, Timeline
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings
 from nodewise_client import (
     AsyncClient,
@@ -109,6 +110,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     answering["refuses"] = TinyDiagnoser(raises=NodewiseError(Reason.EVIDENCE_MISSING, "one step is too few"))
     answering["unbound"] = TinyDiagnoser(bound_by="bad luck")
     records = tuple(diagnoser(each, name) for name, each in answering.items())
+    configure_logging("warning")  # the commands share this process: nothing but their answer goes to standard output
     settings = Settings(store="memory:", traces=str(tmp_path_factory.mktemp("traces")), grace_s=1.0)
     with EmbeddedServer(settings, registry_with(readers=(reader(READER),), diagnosers=records)) as server:
         with Client(server.target, timeout_s=30) as client:

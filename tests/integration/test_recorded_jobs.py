@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from nodewise.cli.commands import app
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings
 from nodewise_client import Client
 from nodewise_replay.diagnoser import Replayer
@@ -37,6 +38,7 @@ class Recorded(Replayer):
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    configure_logging("warning")  # the commands share this process: nothing but their answer goes to standard output
     settings = Settings(store="memory:", traces=str(tmp_path_factory.mktemp("traces")), grace_s=1.0)
     with EmbeddedServer(settings, registry_with(diagnosers=(diagnoser(Recorded(), "recorded"),))) as server:
         yield server.target
