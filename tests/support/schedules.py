@@ -83,8 +83,15 @@ def state_of(
     )
 
 
+def with_defaults(name: str, state: ClusterState) -> ClusterState:
+    """The state with the policy's defaults where it states no parameter, as the service puts it to a policy."""
+    known = {parameter.name: parameter.default for parameter in POLICIES[name].parameters}
+    stated = {key: value for key, value in state.parameters.items() if key in known}
+    return replace(state, parameters={**known, **stated})
+
+
 def decided(name: str, state: ClusterState, tables: Sequence[Rates], budget: Clock | None = None) -> Allocation:
-    allocation = POLICIES[name].policy.decide(state, curves_of(tables), budget or Clock())
+    allocation = POLICIES[name].policy.decide(with_defaults(name, state), curves_of(tables), budget or Clock())
     assert isinstance(allocation, Allocation)
     return allocation
 

@@ -8,11 +8,11 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from schedules import POLICIES, Clock, Rates, curves_of, job, state_of
+from schedules import POLICIES, Clock, Rates, curves_of, job, state_of, with_defaults
 
 from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Grant, JobState
 from nodewise_policies.efficiency import ratios
-from nodewise_policies.sharing import Candidates, comparable
+from nodewise_policies.sharing import Candidates, comparable, remaining_s
 
 Instance = tuple[ClusterState, list[Rates]]
 RATES = st.lists(st.sampled_from([0.0, 0.0, 1.0, 2.0, 2.0, 3.0, 4.5, 6.0, 7.0, 9.0]), max_size=8)
@@ -51,7 +51,9 @@ class Naive:
 
     def __init__(self, state: ClusterState, tables: list[Rates]) -> None:
         self.state, self.curves = state, curves_of(tables)
-        self.ratio = ratios(state, self.curves, Candidates(self.curves))
+        self.ratio = ratios(
+            state, self.curves, Candidates(self.curves), remaining_s(state, self.curves, restarts=False)
+        )
         self.rates = comparable(self.curves.samples_per_s)
         self.free = [pool.total_devices for pool in state.pools]
         self.quota = dict(state.quotas)
@@ -108,7 +110,7 @@ class Naive:
 
 
 def decide(name: str, state: ClusterState, tables: list[Rates]) -> Allocation:
-    answer = POLICIES[name].policy.decide(state, curves_of(tables), Clock())
+    answer = POLICIES[name].policy.decide(with_defaults(name, state), curves_of(tables), Clock())
     assert isinstance(answer, Allocation)
     return answer
 

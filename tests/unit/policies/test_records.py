@@ -9,7 +9,7 @@ import nodewise_policies.plugin
 from nodewise.domain.schedule import CurrentAllocation
 from nodewise.plugin import Policy, new_plugin_manager
 
-NAMES = ["fifo", "equal-share", "efficiency-srpt", "efficiency-srpt-fill"]
+NAMES = ["fifo", "equal-share", "efficiency-srpt", "efficiency-srpt-fill", "efficiency-capped", "srpt", "marginal-gain"]
 
 
 def test_the_hook_registers_the_policies() -> None:
