@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Grant, Ints, JobState
 
@@ -20,6 +21,7 @@ __all__ = [
     "Ledger",
     "Segment",
     "comparable",
+    "elsewhere",
     "has_run",
     "out_of_time",
     "per_job_least",
@@ -84,13 +86,20 @@ def remaining_s(state: ClusterState, curves: Curves, *, restarts: bool) -> Float
     if not restarts:
         return seconds
     costs = np.array([job.restart_cost_s if has_run(job) else 0.0 for job in jobs], dtype=float)
+    restart_s: Floats = np.where(elsewhere(state, curves), np.repeat(costs, lengths), 0.0)
+    return np.add(seconds, restart_s)
+
+
+def elsewhere(state: ClusterState, curves: Curves) -> NDArray[np.bool_]:
+    """Per row of the curves whether it is another pool or count than the job runs on now."""
+    jobs, lengths = state.jobs, np.diff(curves.offsets)
     pools = np.array([-1 if job.current is None else job.current.pool for job in jobs], dtype=np.int64)
     counts = np.array(
         [0 if job.current is None else job.current.devices - job.server_devices for job in jobs], dtype=np.int64
     )
-    elsewhere = (np.repeat(pools, lengths) != curves.pool) | (np.repeat(counts, lengths) != curves.devices)
-    restart_s: Floats = np.where(elsewhere, np.repeat(costs, lengths), 0.0)
-    return np.add(seconds, restart_s)
+    moved: NDArray[np.bool_] = np.repeat(pools, lengths) != curves.pool
+    resized: NDArray[np.bool_] = np.repeat(counts, lengths) != curves.devices
+    return moved | resized
 
 
 def per_job_least(curves: Curves, values: Floats) -> Floats:
@@ -205,6 +214,11 @@ class Ledger:
         held = self.grants[job]
         self._spend(job, held.pool, devices - held.devices)
         self.grants[job] = Grant(devices, held.pool, why or held.why)
+
+    def reword(self, job: int, why: str) -> None:
+        """Say otherwise why the job has its grant."""
+        held = self.grants[job]
+        self.grants[job] = Grant(held.devices, held.pool, why)
 
     def _spend(self, job: int, pool: int, devices: int) -> None:
         self.free[pool] -= devices

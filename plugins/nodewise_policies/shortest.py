@@ -2,7 +2,8 @@
 
 With R samples left and thr(n) the throughput, rem(n) = R / thr(n). Again and again the job and count of least rem among
 the jobs without a grant and the counts that fit (ties: earlier submission, smaller id, fewer devices, first pool),
-until nothing is free or fits. For rigid jobs it is the classical rule, which minimises the mean response time of one server.
+until nothing is free or fits. For rigid jobs it is the classical rule, which minimises the mean response time of one
+server.
 """
 
 from __future__ import annotations

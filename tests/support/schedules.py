@@ -21,6 +21,8 @@ TABLE = (10.0, 20.0, 30.0, 38.0, 46.0, 49.0, 50.0, 50.0)
 """The published example: throughput on 1 to 8 devices."""
 
 POLICIES: dict[str, PolicyRecord] = {record.name: record for record in nodewise_policies()}
+SHARING_TIME = ("max-min-fairness", "max-min-fairness-aware", "min-makespan-aware")
+GRANTING = tuple(sorted(POLICIES.keys() - SHARING_TIME))
 
 
 @dataclass

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from schedules import POLICIES, Clock, Rates, curves_of, job, state_of, with_defaults
+from schedules import GRANTING, POLICIES, Clock, Rates, curves_of, job, state_of, with_defaults
 
 from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Grant, JobState
 from nodewise_policies.efficiency import ratios
@@ -119,7 +119,7 @@ def what(answer: Allocation) -> list[tuple[int, int]]:
     return [(grant.devices, grant.pool) for grant in answer.grants]
 
 
-@settings(max_examples=400, derandomize=True, deadline=None)
+@settings(max_examples=300, derandomize=True, deadline=None)
 @given(instances())
 def test_the_heap_form_is_the_naive_form(instance: Instance) -> None:
     naive = Naive(*instance)
@@ -129,8 +129,8 @@ def test_the_heap_form_is_the_naive_form(instance: Instance) -> None:
     assert what(decide("efficiency-srpt-fill", *instance)) == [(grant.devices, grant.pool) for grant in naive.grants]
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
-@settings(max_examples=100, derandomize=True, deadline=None)
+@pytest.mark.parametrize("name", GRANTING)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(instance=instances(), seed=st.integers(0, 2**16))
 def test_grants_are_feasible_deterministic_and_free_of_the_jobs_order(name: str, instance: Instance, seed: int) -> None:
     state, tables = instance
@@ -154,8 +154,8 @@ def test_grants_are_feasible_deterministic_and_free_of_the_jobs_order(name: str,
     assert [again.grants[order.index(index)] for index in range(len(order))] == list(answer.grants)
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
-@settings(max_examples=100, derandomize=True, deadline=None)
+@pytest.mark.parametrize("name", GRANTING)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(instance=instances())
 def test_jobs_without_a_curve_change_nothing_for_the_others(name: str, instance: Instance) -> None:
     state, tables = instance
