@@ -11,6 +11,7 @@ import curves
 import ingest
 import partitioning
 import planning
+import policies
 import rpc
 import scaling
 import simulator
@@ -23,6 +24,7 @@ MODULES = {
     "scaling": scaling,
     "partitioning": partitioning,
     "planning": planning,
+    "policies": policies,
     "simulator": simulator,
     "start": start,
 }

@@ -96,7 +96,7 @@ class _Plan:
         self._candidates = candidates
         self._ledger = ledger
         self._seconds = seconds * (1 + state.parameters["slack"])
-        self._costs = comparable(_per_second(state, curves) * self._seconds)
+        self._costs = np.zeros(0)
         self._queues = {queue: len(state.pools) + place for place, queue in enumerate(sorted(state.quotas))}
         quotas = [state.quotas[queue] for queue in sorted(state.quotas)]
         self._timeline = Timeline([pool.total_devices for pool in state.pools] + quotas)
@@ -118,6 +118,8 @@ class _Plan:
             for index, job in enumerate(jobs)
             if job.deadline_s is not None and self._candidates.segments[index] and index not in self._ledger.kept
         ]
+        if asking:
+            self._costs = comparable(_per_second(self._state, self._curves) * self._seconds)
         for turn, (_, deadline_s, _, job) in enumerate(sorted(asking)):
             if out_of_time(budget, turn):
                 return False
