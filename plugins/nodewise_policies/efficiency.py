@@ -47,7 +47,7 @@ def ratios(state: ClusterState, curves: Curves, candidates: Candidates, seconds:
         return np.zeros(0)
     per_device = curves.samples_per_s[candidates.starts] / curves.devices[candidates.starts]
     lengths = np.diff(np.concatenate((candidates.starts, [len(curves.devices)])))
-    straight = curves.devices * np.repeat(per_device, lengths)
+    straight = np.asarray(curves.devices * np.repeat(per_device, lengths), dtype=float)
     claims = np.repeat(weights(state), np.diff(curves.offsets))
     return _ratios(seconds, straight, curves.samples_per_s, claims)
 
@@ -64,7 +64,7 @@ def ratios_at(rows: Ints, curves: Curves, candidates: Candidates, seconds: Float
 
 def _ratios(seconds: Floats, straight: Floats, rates: Floats, claims: Floats) -> Floats:
     """Seconds over efficiency and claims; ``straight`` = the rates if they grew with the devices."""
-    inverse_efficiency = np.divide(straight, rates, out=np.full(len(rates), np.inf), where=rates > 0)
+    inverse_efficiency: Floats = np.divide(straight, rates, out=np.full(len(rates), np.inf), where=rates > 0)
     with np.errstate(over="ignore"):
         return comparable(seconds * inverse_efficiency / claims)
 
