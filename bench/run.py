@@ -12,6 +12,7 @@ import ingest
 import partitioning
 import planning
 import policies
+import recorder
 import rpc
 import scaling
 import simulator
@@ -27,6 +28,7 @@ MODULES = {
     "policies": policies,
     "simulator": simulator,
     "start": start,
+    "recorder": recorder,
 }
 
 
