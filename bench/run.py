@@ -11,6 +11,7 @@ import curves
 import ingest
 import partitioning
 import planning
+import policies
 import recorder
 import rpc
 import scaling
@@ -24,6 +25,7 @@ MODULES = {
     "scaling": scaling,
     "partitioning": partitioning,
     "planning": planning,
+    "policies": policies,
     "simulator": simulator,
     "start": start,
     "recorder": recorder,
