@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Final
 
 import numpy as np
@@ -35,6 +35,7 @@ from nodewise_replay.readers.stream import ChromeStream
 __all__ = ["ChakraReader"]
 
 NAME: Final = "chakra"
+_JSON_STARTS: Final = frozenset({b"{", b"[", b" ", b"\n", b"\r", b"\t"})
 _KINDS: Final = (
     CollectiveKind.ALL_REDUCE,
     CollectiveKind.REDUCE,
@@ -84,17 +85,16 @@ class ChakraReader:
         return [_trace([nodes[number] for number in sorted(nodes)], source, counts)]
 
 
-def _nodes(stream: BinaryIO, counts: Counter[str]) -> Sequence[Node | None]:
+def _nodes(stream: BinaryIO, counts: Counter[str]) -> Iterator[Node | None]:
+    """Nodes of either form, told apart by the first byte: a message of that length would be shorter than a head."""
     first = stream.read(1)
     whole = Rewound(first, stream)
-    if first.strip() and first not in {b"{", b"["}:
-        return list(protobuf_nodes(whole))
-    if first in {b"{", b"[", b" ", b"\n"}:
-        document = ChromeStream(whole, events_key="workload_graph")
-        nodes = list(json_nodes(document))
-        counts.update({key: document.counts[key] for key in ("malformed", "truncated")})
-        return nodes
-    return list(protobuf_nodes(whole))
+    if first not in _JSON_STARTS:
+        yield from protobuf_nodes(whole)
+        return
+    document = ChromeStream(whole, events_key="workload_graph")
+    yield from json_nodes(document)
+    counts.update({key: document.counts[key] for key in ("malformed", "truncated")})
 
 
 def _trace(nodes: list[Node], source: TraceSource, counts: Counter[str]) -> Trace:

@@ -98,11 +98,8 @@ class Exchange:
     group: str = ""
     sequence: int = _UNKNOWN
     peer: int = _UNKNOWN
-
-    @property
-    def is_stated(self) -> bool:
-        """Whether the recorder described the exchange itself, not only the tensors of a span around it."""
-        return bool(self.group) or self.kind != CollectiveKind.UNKNOWN
+    is_stated: bool = False
+    """Whether the recorder described the exchange itself, not only the tensors of a span around it."""
 
 
 def exchange_of(name: str, arguments: Mapping[str, Any], groups: Groups) -> Exchange:
@@ -130,6 +127,7 @@ def exchange_of(name: str, arguments: Mapping[str, Any], groups: Groups) -> Exch
         group=group.name if group is not None else "",
         sequence=small_or(arguments.get("Seq"), _UNKNOWN),
         peer=small_or(arguments.get(peer_key), _UNKNOWN),
+        is_stated=True,
     )
 
 

@@ -38,9 +38,7 @@ def launches(kind: NDArray[np.int8], correlation: Ints, counts: Counter[str], wa
             f"{len(work) - linked} of {len(work)} events on devices are unlinked: no recorded call launched them"
         )
     if repeated:
-        warnings.append(
-            f"{repeated} calls share the correlation of an earlier one: work is linked to the last before it"
-        )
+        warnings.append(f"{repeated} calls repeat a correlation: work is linked to the last before it")
     return found
 
 
