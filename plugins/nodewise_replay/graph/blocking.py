@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, SyncKind
-from nodewise_replay.graph.vocabulary import BLOCKING_COPY, DEVICE_SYNC, EVENT_SYNC, PAGEABLE_TO_HOST, STREAM_SYNC
 from nodewise_replay.graph.view import View
+from nodewise_replay.graph.vocabulary import BLOCKING_COPY, DEVICE_SYNC, EVENT_SYNC, PAGEABLE_TO_HOST, STREAM_SYNC
 from nodewise_replay.graph.waits import ROUNDING_NS, DeviceOrder
 
 __all__ = ["HostSyncs", "host_syncs"]
@@ -94,9 +94,9 @@ class _Inference:
         blocking, pageable = view.named(BLOCKING_COPY), view.named(PAGEABLE_TO_HOST)
         for call, place in self._work_of.items():
             work = int(view.device[place])
-            if is_call[call] and (blocking[call] or (pageable[work] and view.trace.kind[work] == EventKind.COPY)):
-                if self._end[place] <= view.end_ns[call] + ROUNDING_NS:
-                    self._found.append((call, place, True))
+            blocks = blocking[call] or (pageable[work] and view.trace.kind[work] == EventKind.COPY)
+            if is_call[call] and blocks and self._end[place] <= view.end_ns[call] + ROUNDING_NS:
+                self._found.append((call, place, True))
 
     def _wait_for_lanes(self, call: int, lanes: tuple[int, ...], *, found: bool) -> None:
         """Everything launched onto the streams before the call."""

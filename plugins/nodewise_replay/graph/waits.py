@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, SyncKind
-from nodewise_replay.graph.vocabulary import COMMUNICATION_RECORD, EVENT_RECORD, LIBRARY_SPAN, STREAM_WAIT
 from nodewise_replay.graph.view import View
+from nodewise_replay.graph.vocabulary import COMMUNICATION_RECORD, EVENT_RECORD, LIBRARY_SPAN, STREAM_WAIT
 
 __all__ = ["DeviceOrder", "StreamWaits", "device_order", "stream_waits"]
 
@@ -153,7 +153,7 @@ class _Inference:
         ordinary = following[~self._collective[following]]
         if not len(ordinary):
             return []
-        waiter = self._first_on_stream(int(ordinary[0]))
+        waiter = int(ordinary[0])
         if record >= 0 or self._view.nesting.parent[call] < 0:
             return self._for_collective(waiter, time)
         return self._for_stream(waiter, time)
@@ -199,9 +199,6 @@ class _Inference:
         ended = self._end[candidates] <= self._begin[waiter] + ROUNDING_NS
         found = np.flatnonzero(ended[::-1])
         return int(candidates[count - 1 - found[0]]) if len(found) else -1
-
-    def _first_on_stream(self, place: int) -> int:
-        return place
 
     def _next_on(self, lane: int, time: int) -> int:
         """The first work launched onto a stream after a time; -1 = none."""
