@@ -141,6 +141,7 @@ def test_a_replay_says_what_it_rests_on(client: Client) -> None:
     found = client.replay("job", diagnoser="tiny", on_progress=heard.append)
     assert [step.step for step in found.steps] == [1, 2, 3]
     assert found.steps[0].predicted_host_s == 0.00101
+    assert found.steps[0].lower_host_s is None
     assert found.steps[0].rank_measured_host_s == (0.001, 0.001)
     assert (found.host_error, found.persistence_error, found.in_sample) == (0.01, 0.02, False)
     assert found.edges["launch"].missing == 1
@@ -181,6 +182,7 @@ def test_a_change_leaves_measured_times_out(client: Client) -> None:
         changes=[ReplayChange(kind="scale", value=0.5, name_pattern=r"gemm|conv\d", event_kinds="kernel", ranks=[1])],
     )
     assert {step.measured_host_s for step in found.steps} == {None}
+    assert {(step.lower_host_s, step.upper_host_s) for step in found.steps} == {(0.0009, 0.0011)}
     assert found.host_error is None
     (change,) = TINY.asked[-1][1].changes
     assert (change.value, change.event_kinds, change.ranks) == (0.5, ("kernel",), (1,))

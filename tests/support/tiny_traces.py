@@ -156,6 +156,8 @@ class TinyDiagnoser:
                     predicted_device_s=0.00099,
                     rank_measured_host_s=() if question.changes else (measured,) * len(ranks),
                     rank_predicted_host_s=(0.00101,) * len(ranks),
+                    lower_host_s=0.0009 if question.changes else 0.0,
+                    upper_host_s=0.0011 if question.changes else 0.0,
                 )
                 for step in tested
             ),

@@ -70,6 +70,9 @@ class ReplayedStep:
     rank_measured_host_s: tuple[float, ...]
     """By rank in ascending order."""
     rank_predicted_host_s: tuple[float, ...]
+    lower_host_s: float | None
+    """Least that the hosts' time may be where ranks that were not recorded may change too; None = nothing is open."""
+    upper_host_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -409,6 +412,8 @@ def _step(message: wire.ReplayedStep) -> ReplayedStep:
         predicted_device_s=message.predicted_device_seconds if message.HasField("predicted_device_seconds") else None,
         rank_measured_host_s=tuple(message.rank_measured_host_seconds),
         rank_predicted_host_s=tuple(message.rank_predicted_host_seconds),
+        lower_host_s=message.lower_host_seconds if message.HasField("lower_host_seconds") else None,
+        upper_host_s=message.upper_host_seconds if message.HasField("upper_host_seconds") else None,
     )
 
 

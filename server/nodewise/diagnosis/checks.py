@@ -25,6 +25,14 @@ _ERRORS: Final = (
     "kernel_start_p50_error_s",
     "kernel_start_p95_error_s",
 )
+_TIMES: Final = (
+    "predicted_host_s",
+    "predicted_device_s",
+    "measured_host_s",
+    "measured_device_s",
+    "lower_host_s",
+    "upper_host_s",
+)
 _SHARES: Final = (
     "step_s",
     "compute_s",
@@ -92,7 +100,7 @@ def _check_replay(replay: Any) -> None:
 def _check_step(step: ReplayedStep, ranks: int) -> None:
     path = f"steps of ordinal {step.step}"
     _whole(step.step, path, least=1)
-    for name in ("predicted_host_s", "predicted_device_s", "measured_host_s", "measured_device_s"):
+    for name in _TIMES:
         _number(getattr(step, name), f"{path}.{name}")
     for name in ("rank_measured_host_s", "rank_predicted_host_s"):
         if len(getattr(step, name)) not in {0, ranks}:

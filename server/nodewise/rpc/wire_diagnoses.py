@@ -225,6 +225,8 @@ def _step(step: ReplayedStep) -> pb.ReplayedStep:
         predicted_device_seconds=step.predicted_device_s or None,
         rank_measured_host_seconds=step.rank_measured_host_s,
         rank_predicted_host_seconds=step.rank_predicted_host_s,
+        lower_host_seconds=step.lower_host_s or None,
+        upper_host_seconds=step.upper_host_s or None,
     )
 
 

@@ -201,7 +201,7 @@ class ReplayedCollectives(_message.Message):
     def __init__(self, step_ordinals: _Optional[_Iterable[int]] = ..., names: _Optional[_Iterable[str]] = ..., kinds: _Optional[_Iterable[str]] = ..., bytes: _Optional[_Iterable[int]] = ..., groups: _Optional[_Iterable[str]] = ..., transfer_seconds: _Optional[_Iterable[float]] = ..., end_spread_seconds: _Optional[_Iterable[float]] = ..., margin_seconds: _Optional[_Iterable[float]] = ..., rank_offsets: _Optional[_Iterable[int]] = ..., rank_numbers: _Optional[_Iterable[int]] = ..., arrival_seconds: _Optional[_Iterable[float]] = ..., wait_seconds: _Optional[_Iterable[float]] = ..., late_rank_offsets: _Optional[_Iterable[int]] = ..., late_ranks: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ReplayedStep(_message.Message):
-    __slots__ = ("step_ordinal", "measured_host_seconds", "predicted_host_seconds", "measured_device_seconds", "predicted_device_seconds", "rank_measured_host_seconds", "rank_predicted_host_seconds")
+    __slots__ = ("step_ordinal", "measured_host_seconds", "predicted_host_seconds", "measured_device_seconds", "predicted_device_seconds", "rank_measured_host_seconds", "rank_predicted_host_seconds", "lower_host_seconds", "upper_host_seconds")
     STEP_ORDINAL_FIELD_NUMBER: _ClassVar[int]
     MEASURED_HOST_SECONDS_FIELD_NUMBER: _ClassVar[int]
     PREDICTED_HOST_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -209,6 +209,8 @@ class ReplayedStep(_message.Message):
     PREDICTED_DEVICE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     RANK_MEASURED_HOST_SECONDS_FIELD_NUMBER: _ClassVar[int]
     RANK_PREDICTED_HOST_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    LOWER_HOST_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    UPPER_HOST_SECONDS_FIELD_NUMBER: _ClassVar[int]
     step_ordinal: int
     measured_host_seconds: float
     predicted_host_seconds: float
@@ -216,7 +218,9 @@ class ReplayedStep(_message.Message):
     predicted_device_seconds: float
     rank_measured_host_seconds: _containers.RepeatedScalarFieldContainer[float]
     rank_predicted_host_seconds: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, step_ordinal: _Optional[int] = ..., measured_host_seconds: _Optional[float] = ..., predicted_host_seconds: _Optional[float] = ..., measured_device_seconds: _Optional[float] = ..., predicted_device_seconds: _Optional[float] = ..., rank_measured_host_seconds: _Optional[_Iterable[float]] = ..., rank_predicted_host_seconds: _Optional[_Iterable[float]] = ...) -> None: ...
+    lower_host_seconds: float
+    upper_host_seconds: float
+    def __init__(self, step_ordinal: _Optional[int] = ..., measured_host_seconds: _Optional[float] = ..., predicted_host_seconds: _Optional[float] = ..., measured_device_seconds: _Optional[float] = ..., predicted_device_seconds: _Optional[float] = ..., rank_measured_host_seconds: _Optional[_Iterable[float]] = ..., rank_predicted_host_seconds: _Optional[_Iterable[float]] = ..., lower_host_seconds: _Optional[float] = ..., upper_host_seconds: _Optional[float] = ...) -> None: ...
 
 class EdgeCounts(_message.Message):
     __slots__ = ("kind", "found_count", "inferred_count", "missing_count")
