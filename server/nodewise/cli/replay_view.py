@@ -74,7 +74,7 @@ def _verdict(result: ReplayResult) -> str:
     if host is None and device is None:
         predicted = [step.predicted_host_s for step in result.steps if step.predicted_host_s]
         mean = sum(predicted) / len(predicted) if predicted else None
-        return f"The changed step takes {milliseconds(mean)} ms; it was not measured, so there is no error."
+        return f"The changed step takes {milliseconds(mean)} ms{_open(result)}; it was not measured: there is no error."
     parts = [
         f"{100 * error:.2g} % on the {what}"
         for error, what in ((host, "hosts"), (device, "devices"))
@@ -88,6 +88,16 @@ def _verdict(result: ReplayResult) -> str:
     if result.persistence_error is not None:
         text += f" Taking each as the mean of the others errs by {100 * result.persistence_error:.2g} %."
     return text
+
+
+def _open(result: ReplayResult) -> str:
+    """What ranks that were not recorded leave open."""
+    lower = [step.lower_host_s for step in result.steps if step.lower_host_s is not None]
+    upper = [step.upper_host_s for step in result.steps if step.upper_host_s is not None]
+    if not lower or not upper:
+        return ""
+    least, most = sum(lower) / len(lower), sum(upper) / len(upper)
+    return f", {milliseconds(least)} to {milliseconds(most)} ms by what the ranks do that were not recorded"
 
 
 def _steps(result: ReplayResult) -> None:
