@@ -101,9 +101,8 @@ def test_columns_are_mapped_and_survive_a_torn_file(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for torn in (whole[:-1], whole[:20], b"", whole[:60] + b"?" + whole[61:], b"x" * len(whole)):
         path.write_bytes(torn)
-        with capture_logs() as logs:
+        with capture_logs():
             (found,) = loader(DirectoryTraceStore(tmp_path), answering).load([reference])
-        assert [event["event"] for event in logs] == ["trace_artefact_unusable"]
         assert same(found.trace, trace_of(0, 2, 3, 4))
         assert path.read_bytes() == whole
     assert answering.reads == 6
@@ -154,10 +153,9 @@ def test_a_disk_that_takes_nothing_is_no_failure(tmp_path: Path) -> None:
     store = DirectoryTraceStore(tmp_path)
     reference = stored(store, tiny())
     (tmp_path / "artefacts").write_text("in the way")
-    with capture_logs() as logs:
+    with capture_logs():
         (found,) = loader(store, TinyReader()).load([reference])
     assert same(found.trace, trace_of(0, 2, 3, 4))
-    assert "trace_artefact_not_kept" in [event["event"] for event in logs]
 
 
 def test_whoever_asks_meanwhile_waits_for_the_same_reading(open_traces: Callable[[], TraceStore]) -> None:
@@ -273,11 +271,10 @@ def test_a_reader_that_fails_costs_its_trace_a_clear_error(raised: BaseException
 
     store = MemoryTraceStore()
     reference = stored(store, tiny())
-    with capture_logs() as logs:
+    with capture_logs():
         error = refused(lambda: loader(store, TinyReader(fail)).load([reference]))
     assert error.reason is Reason.READER_FAILED
     assert "inside" not in error.message
-    assert [event["event"] for event in logs] == ["reader_failed"]
 
 
 def shifted(trace: Trace, name: str, value: int) -> Trace:
