@@ -15,6 +15,7 @@ import rpc
 import scaling
 import simulator
 import start
+import traces
 
 MODULES = {
     "rpc": rpc,
@@ -24,6 +25,7 @@ MODULES = {
     "partitioning": partitioning,
     "planning": planning,
     "simulator": simulator,
+    "traces": traces,
     "start": start,
 }
 
