@@ -11,6 +11,8 @@ import curves
 import ingest
 import partitioning
 import planning
+import policies
+import recorder
 import rpc
 import scaling
 import simulator
@@ -24,9 +26,11 @@ MODULES = {
     "scaling": scaling,
     "partitioning": partitioning,
     "planning": planning,
+    "policies": policies,
     "simulator": simulator,
     "traces": traces,
     "start": start,
+    "recorder": recorder,
 }
 
 
