@@ -1,7 +1,7 @@
 """Loading traces and building their graphs, beside HTA (HolisticTraceAnalysis) on the same files.
 
 HTA needs an older pandas, so it has an environment of its own: ``NODEWISE_HTA_PYTHON`` names its interpreter, by
-default that of ``.venv-hta`` (``HolisticTraceAnalysis==0.5.0`` with ``pandas<3``). Its graph is of one step of one rank,
+default that of ``.venv-hta`` (``HolisticTraceAnalysis==0.5.0`` with ``pandas<3``). Its graph is of one step of a rank,
 ours is of all steps of the file.
 """
 
