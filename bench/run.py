@@ -13,6 +13,7 @@ import partitioning
 import planning
 import rpc
 import scaling
+import simulate
 import simulator
 import start
 
@@ -24,6 +25,7 @@ MODULES = {
     "partitioning": partitioning,
     "planning": planning,
     "simulator": simulator,
+    "simulate": simulate,
     "start": start,
 }
 

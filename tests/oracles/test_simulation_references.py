@@ -65,7 +65,7 @@ REFERENCE = {
     (4, "marginal-gain"): 3_383,
     (4, "efficiency-srpt"): 4_175,
 }
-"""Average response times (s) of a separate implementation of the same rules, by nodes of four T4: per workload or mean."""
+"""Average response times (s) of a separate implementation of the rules, by nodes of four T4; per workload or mean."""
 
 
 @pytest.mark.parametrize(("nodes", "policy"), REFERENCE)
