@@ -11,6 +11,7 @@ import curves
 import ingest
 import partitioning
 import planning
+import policies
 import rpc
 import scaling
 import simulate
@@ -24,6 +25,7 @@ MODULES = {
     "scaling": scaling,
     "partitioning": partitioning,
     "planning": planning,
+    "policies": policies,
     "simulator": simulator,
     "simulate": simulate,
     "start": start,

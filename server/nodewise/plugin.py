@@ -33,10 +33,21 @@ from nodewise.domain.configurations import (
     WorkerGroup,
     WorkerGroups,
 )
+from nodewise.domain.diagnosis import Bottleneck, Diagnosis, DiagnosisQuestion, RankShares, Straggler, Strategy
 from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation
 from nodewise.domain.planning import DIMENSIONS, Exclusion, PlanConstraints, PlanPool
 from nodewise.domain.predictions import Fidelity, Notice, Options, Predictions, RowRefusal, RowStatus
 from nodewise.domain.profile import UNKNOWN, Observations, PhaseTimings, Profile, TraceReference
+from nodewise.domain.replay import (
+    Change,
+    ChangeKind,
+    EdgeCounts,
+    Replay,
+    ReplayedCollective,
+    ReplayedStep,
+    ReplayQuestion,
+    Timeline,
+)
 from nodewise.domain.schedule import (
     Allocation,
     ClusterState,
@@ -48,7 +59,21 @@ from nodewise.domain.schedule import (
     PolicyParameter,
     Shares,
 )
-from nodewise.domain.trace import Bottleneck, Diagnosis, Strategy, Trace
+from nodewise.domain.trace import (
+    NO_EVENT,
+    CollectiveKind,
+    Collectives,
+    EventKind,
+    Lane,
+    MemorySamples,
+    ProcessGroup,
+    SyncKind,
+    SyncRecords,
+    Trace,
+    TraceReport,
+    TraceSource,
+    TraceSteps,
+)
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
 
 __all__ = [
@@ -57,6 +82,7 @@ __all__ = [
     "DIMENSIONS",
     "ENTRY_POINT_GROUP",
     "MEASUREMENT_LOG_SPREAD",
+    "NO_EVENT",
     "PLUGIN_API_VERSION",
     "UNKNOWN",
     "UNSTATED",
@@ -65,7 +91,11 @@ __all__ = [
     "Bottleneck",
     "Budget",
     "Catalogue",
+    "Change",
+    "ChangeKind",
     "ClusterState",
+    "CollectiveKind",
+    "Collectives",
     "Configurations",
     "Context",
     "Corpus",
@@ -75,17 +105,22 @@ __all__ = [
     "Diagnoser",
     "DiagnoserRecord",
     "Diagnosis",
+    "DiagnosisQuestion",
+    "EdgeCounts",
     "Estimator",
     "EstimatorRecord",
+    "EventKind",
     "Exclusion",
     "Fidelity",
     "Floats",
     "Grant",
     "Ints",
     "JobState",
+    "Lane",
     "Layer",
     "LearningEstimator",
     "MeasuredTable",
+    "MemorySamples",
     "Model",
     "Network",
     "NodePool",
@@ -105,20 +140,34 @@ __all__ = [
     "PolicyRecord",
     "Predictions",
     "Prior",
+    "ProcessGroup",
     "Profile",
     "Query",
+    "RankShares",
     "Reason",
     "Recomputation",
     "Refusal",
+    "Replay",
+    "ReplayQuestion",
+    "ReplayedCollective",
+    "ReplayedStep",
     "RowRefusal",
     "RowStatus",
+    "Run",
     "Shares",
+    "Straggler",
     "Strategy",
+    "SyncKind",
     "SyncMode",
+    "SyncRecords",
+    "Timeline",
     "Trace",
     "TraceReader",
     "TraceReaderRecord",
     "TraceReference",
+    "TraceReport",
+    "TraceSource",
+    "TraceSteps",
     "Transformer",
     "Violation",
     "WarmingEstimator",
@@ -298,6 +347,16 @@ class Context(Protocol):
         """Seed of whatever is random."""
         ...
 
+    def traces(self) -> Sequence[Trace]:
+        """The profile's traces, read; in the profile's order, those of one file by rank. Slow the first time.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD, naming a trace that cannot be read.
+        """
+        ...
+
     def model(self, estimator: str) -> Model:
         """Another estimator's model of the same profile.
 
@@ -449,27 +508,52 @@ class Policy(Protocol):
 class TraceReader(Protocol):
     """Reads one format of traces."""
 
-    def recognises(self, head: bytes, name: str) -> bool:
-        """Whether a file that starts so, under that name, is of this format."""
+    def recognises(self, head: bytes, source: TraceSource) -> bool:
+        """Whether a file that starts so is of this format. Packed files are unpacked before."""
         ...
 
-    def read(self, stream: BinaryIO, rank: int, world_size: int) -> Trace:
-        """Read one rank's trace. Strips paths, host and user names.
+    def read(self, stream: BinaryIO, source: TraceSource) -> Sequence[Trace]:
+        """Read a file, as a stream: one trace per rank in it, at least one. Strips paths, host and user names.
+
+        What cannot be made sense of is left out and counted in the trace's report; nothing vanishes silently.
 
         Raises
         ------
         NodewiseError
-            INVALID_FIELD, saying where the stream stops making sense.
+            INVALID_FIELD, saying where the stream stops making sense, if nothing usable is left.
         """
+        ...
+
+
+class Run(Protocol):
+    """A piece of heavy work as its caller sees it: how long it may take, and who hears how far it is."""
+
+    def remaining_s(self) -> float:
+        """Seconds left; 0 or less = return what there is now."""
+        ...
+
+    def advanced(self, stage: str, done: int, total: int) -> None:
+        """Say how far a stage is; cheap, call it as often as you like."""
         ...
 
 
 @runtime_checkable
 class Diagnoser(Protocol):
-    """Finds out where the time of traced steps goes."""
+    """Executes recorded steps again, and finds out where their time goes. Pure: same arguments, same answer."""
 
-    def diagnose(self, traces: Sequence[Trace], profile: Profile, budget: Budget) -> Diagnosis:
-        """Bottlenecks and strategies, most worthwhile first."""
+    def replay(self, traces: Sequence[Trace], question: ReplayQuestion, run: Run) -> Replay:
+        """Replay steps of a job from the traces of some or all of its ranks.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD for steps or ranks that the traces do not have, CONTRADICTORY_FACTS for traces that are not of
+            one job, EVIDENCE_MISSING where nothing can be replayed.
+        """
+        ...
+
+    def diagnose(self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, run: Run) -> Diagnosis:
+        """Bottlenecks and strategies, most worthwhile first. Raises as ``replay``."""
         ...
 
 

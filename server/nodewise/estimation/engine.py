@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -14,6 +14,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Fidelity, Options, Predictions
 from nodewise.domain.profile import Profile
+from nodewise.domain.trace import Trace
 from nodewise.estimation.answers import assembled
 from nodewise.estimation.assessing import shown_of
 from nodewise.estimation.calibration import UNTRIED, Calibration
@@ -72,6 +73,10 @@ class _Context:
     engine: Engine
     chain: tuple[ModelKey, ...]
 
+    def traces(self) -> Sequence[Trace]:
+        """The profile's traces, read."""
+        return self.engine.traces_of(self.profile)
+
     def model(self, estimator: str) -> Model:
         """Another estimator's model of the same profile.
 
@@ -123,6 +128,8 @@ class Engine:
         Fitted models, choices and profiles' defaults that are kept, least recently used dropped first.
     max_workers : int
         Largest number of workers that is asked of a model, stated or resolved from nodes.
+    traces : callable
+        Reads the traces that a profile names. Absent = none can be read here.
     """
 
     def __init__(
@@ -135,8 +142,10 @@ class Engine:
         capacity: int = 8192,
         max_workers: int = MAX_WORKERS,
         clock: Clock | None = None,
+        traces: Callable[[Profile], Sequence[Trace]] | None = None,
     ) -> None:
         self.registry = registry
+        self._traces = traces
         self._catalogue = catalogue or Catalogue()
         self._lessons = _Lessons(dict(priors or {}), dict(calibrations or {}))
         self._chooser = Chooser(registry, self._alone, self._catalogue)
@@ -156,6 +165,20 @@ class Engine:
     def catalogue(self) -> Catalogue:
         """Facts about devices and links."""
         return self._catalogue
+
+    def traces_of(self, profile: Profile) -> Sequence[Trace]:
+        """The traces that a profile names, read.
+
+        Raises
+        ------
+        NodewiseError
+            EVIDENCE_MISSING if it names some and none can be read here; INVALID_FIELD for one that cannot be read.
+        """
+        if not profile.traces:
+            return ()
+        if self._traces is None:
+            raise NodewiseError(Reason.EVIDENCE_MISSING, "traces cannot be read here: there is no trace store")
+        return self._traces(profile)
 
     def ready(self, question: Question) -> Prepared | None:
         """The prepared question if nothing is left to do but to complete it here and now, else None.

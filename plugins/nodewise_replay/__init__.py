@@ -1,0 +1,1 @@
+"""Trace readers, the replay of recorded steps, and what it finds."""

@@ -1,0 +1,130 @@
+"""Diagnoses: where the time of recorded steps goes, and what would buy it back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodewise.domain.replay import Change, EdgeCounts, ReplayedCollective, Timeline
+
+__all__ = ["Bottleneck", "Diagnosis", "DiagnosisQuestion", "RankShares", "Straggler", "Strategy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosisQuestion:
+    """What to look for.
+
+    Attributes
+    ----------
+    steps : tuple of int
+        Ordinals of the steps, from 1; empty = all but the first and the last where there are more than three.
+    bottlenecks, strategies : int
+        Most of each to answer with.
+    largest_batch_factor : float
+        How many times the batch per worker may grow where recomputation frees memory; 1 = not at all.
+    timeline : bool
+        Whether the replayed events are wanted, for a picture.
+    """
+
+    steps: tuple[int, ...] = ()
+    bottlenecks: int = 20
+    strategies: int = 20
+    largest_batch_factor: float = 1.0
+    timeline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bottleneck:
+    """Something that costs time.
+
+    ``seconds`` is what it takes in a step; ``gain_if_removed_s`` how much shorter the replayed step is without it.
+    ``rank`` -1 = all. ``matters`` is False where the gain is within what steps differ by anyway.
+    """
+
+    kind: str
+    what: str
+    rank: int
+    seconds: float
+    gain_if_removed_s: float
+    matters: bool = True
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Straggler:
+    """Ranks that the others wait for at one exchange of the step.
+
+    ``ranks`` lists all that arrived within the clock's uncertainty of the last: a tie where there are several.
+    ``imposed_wait_s`` is what the others wait in sum.
+    """
+
+    collective: str
+    ranks: tuple[int, ...]
+    margin_s: float
+    imposed_wait_s: float
+    transfer_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """A change, or several together, and the step time that its replay predicts.
+
+    ``lower_step_s`` and ``upper_step_s`` hold the step with the stated coverage; ``rests_on`` says what the numbers
+    come from; ``speedup`` is per sample.
+    """
+
+    name: str
+    predicted_step_s: float
+    speedup: float
+    lower_step_s: float = 0.0
+    upper_step_s: float = 0.0
+    parts: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    rests_on: str = ""
+    effort: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankShares:
+    """Where one rank's mean step goes, seconds; device shares are 0 where nothing runs on a device."""
+
+    rank: int
+    step_s: float
+    compute_s: float
+    communication_s: float
+    exposed_communication_s: float
+    waiting_s: float
+    idle_s: float
+    host_bound_s: float
+    data_loading_s: float = 0.0
+    memory_high_water_bytes: int = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Diagnosis:
+    """Where the time goes, most worthwhile first.
+
+    Attributes
+    ----------
+    bound_by : str
+        ``host``, ``device``, ``network``, ``skew`` (ranks wait for each other) or ``loading``.
+    step_s, persistence_s : float
+        Mean step, and the mean absolute difference of a step from the mean of the others.
+    exposed_communication_s : float
+        Mean over ranks of transfer and waiting that no compute hides, per step.
+    """
+
+    bottlenecks: tuple[Bottleneck, ...]
+    strategies: tuple[Strategy, ...]
+    stragglers: tuple[Straggler, ...]
+    bound_by: str
+    verdict: str
+    step_s: float
+    persistence_s: float
+    exposed_communication_s: float
+    ranks: tuple[RankShares, ...] = ()
+    collectives: tuple[ReplayedCollective, ...] = ()
+    edges: Mapping[str, EdgeCounts] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    complete: bool = True
+    timeline: Timeline | None = None

@@ -1,0 +1,188 @@
+"""Replays: steps of a recorded job executed again in simulated time, as they were or changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from nodewise.domain.columns import Floats, Ints
+
+__all__ = [
+    "Change",
+    "ChangeKind",
+    "EdgeCounts",
+    "Replay",
+    "ReplayQuestion",
+    "ReplayedCollective",
+    "ReplayedStep",
+    "Timeline",
+]
+
+
+class ChangeKind(IntEnum):
+    """What is changed in the recorded job before it is executed again."""
+
+    SCALE = 0
+    """Durations of what is selected times ``value`` (dimensionless, 0 or more)."""
+    DELAY = 1
+    """``value`` seconds more for everything that is selected, each time."""
+    LINK_BANDWIDTH = 2
+    """The link carries ``value`` times the bytes per second (dimensionless, above 0)."""
+    LINK_LATENCY = 3
+    """Every exchange's fixed time is ``value`` times as long (dimensionless)."""
+    WORLD_SIZE = 4
+    """The job runs on ``value`` ranks."""
+    BUCKET_BYTES = 5
+    """Gradients are exchanged in buckets that close as soon as they reach ``value`` bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change. An empty selection means everything that the kind may concern.
+
+    Attributes
+    ----------
+    kind : ChangeKind
+    value : float
+        In the kind's unit.
+    name_pattern : str
+        Regular expression that a name must match somewhere.
+    event_kinds : tuple of str
+        ``operator``, ``call``, ``kernel``, ``copy``, ``fill``, ``gap`` (host time between events), ``collective``.
+    ranks : tuple of int
+        Ranks concerned.
+    """
+
+    kind: ChangeKind
+    value: float
+    name_pattern: str = ""
+    event_kinds: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayQuestion:
+    """Which steps to predict, from which.
+
+    Attributes
+    ----------
+    fit_steps : tuple of int
+        Ordinals of the steps in the trace, from 1, that durations are learned from; empty = all but the one tested.
+    test_steps : tuple of int
+        Ordinals of the steps to predict; empty = all.
+    in_sample : bool
+        Whether a step may be predicted from durations of its own: a check of the graph, never of accuracy.
+    changes : tuple of Change
+        Applied before the replay; measured times are then not comparable and are left out.
+    timeline : bool
+        Whether the replayed events are wanted.
+    """
+
+    fit_steps: tuple[int, ...] = ()
+    test_steps: tuple[int, ...] = ()
+    in_sample: bool = False
+    changes: tuple[Change, ...] = ()
+    timeline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedStep:
+    """One step: from its begin to its end on the hosts, and to the end of the devices' work, seconds.
+
+    The slowest rank counts. ``rank_predicted_host_s`` has one entry per rank in ascending order.
+    """
+
+    step: int
+    measured_host_s: float
+    predicted_host_s: float
+    measured_device_s: float
+    predicted_device_s: float
+    rank_measured_host_s: tuple[float, ...] = ()
+    rank_predicted_host_s: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedCollective:
+    """One exchange of a step: transfer told from waiting, seconds.
+
+    ``ranks``, ``arrival_s`` (since the first arrival) and ``wait_s`` go together. ``late_ranks`` lists all ranks that
+    arrived within the clock's uncertainty of the last; ``margin_s`` is the last one's lead over the next that is not
+    among them.
+    """
+
+    step: int
+    name: str
+    kind: str
+    bytes: int
+    group: str
+    transfer_s: float
+    end_spread_s: float
+    ranks: tuple[int, ...]
+    arrival_s: tuple[float, ...]
+    wait_s: tuple[float, ...]
+    late_ranks: tuple[int, ...]
+    margin_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeCounts:
+    """Edges of one kind: stated by the trace, inferred, and known to be missing."""
+
+    found: int = 0
+    inferred: int = 0
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Timeline:
+    """Executed events as columns; times in ns since the first step began. ``lanes`` and ``names`` are dictionaries."""
+
+    rank: Ints
+    lane: Ints
+    name: Ints
+    begin_ns: Ints
+    duration_ns: Ints
+    lanes: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Replay:
+    """What a replay found. Errors are means of |predicted / measured - 1| over the steps tested.
+
+    Attributes
+    ----------
+    persistence_error : float or None
+        The same error of predicting each step as the mean of the steps fitted; None = a single step.
+    kernel_start_p50_error_s, kernel_start_p95_error_s : float
+        Of the devices' work, against its recorded begin within its step.
+    edges : mapping of str to EdgeCounts
+        By kind: ``host``, ``launch``, ``stream``, ``stream_wait``, ``host_sync``, ``collective``, ``forward_backward``,
+        ``stated``.
+    clock_offset_s, clock_uncertainty_s : (ranks,) float
+        Of every rank to the first, as found; uncertainty 0 for a single rank.
+    events, nodes : int
+        Events of the traces; nodes of the graph.
+    """
+
+    steps: tuple[ReplayedStep, ...]
+    host_error: float | None
+    device_error: float | None
+    persistence_error: float | None
+    kernel_start_p50_error_s: float | None
+    kernel_start_p95_error_s: float | None
+    in_sample: bool
+    events: int
+    nodes: int
+    ranks: tuple[int, ...]
+    world_size: int
+    edges: dict[str, EdgeCounts]
+    clock_offset_s: Floats
+    clock_uncertainty_s: Floats
+    collectives: tuple[ReplayedCollective, ...]
+    build_s: float
+    replay_s: float
+    counts: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    timeline: Timeline | None = None
