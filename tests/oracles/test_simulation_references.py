@@ -51,8 +51,8 @@ def gavel(trace: str, policy: str) -> SimulationResult:
 def test_gavel(trace: str, policy: str, average_s: float, makespan_s: float, utilisation: float, within: float) -> None:
     result = gavel(trace, policy)
     assert result.per_job.response_s.mean() == pytest.approx(average_s, rel=within)
-    assert result.makespan_s == pytest.approx(makespan_s, rel=0.02)
-    assert result.utilisation == pytest.approx(utilisation, rel=0.03)
+    assert result.makespan_s == pytest.approx(makespan_s, rel=0.04)
+    assert result.utilisation == pytest.approx(utilisation, rel=0.04)
 
 
 REFERENCE = {
