@@ -7,7 +7,8 @@ pool jobs are served by
     priority_ij = X_ij / (seconds received on j since the shares were made + half a round),
 
 then by what they are behind from earlier shares (their deficit), then by X_ij, then by submission and id. A job that no
-longer fits is skipped, and nothing stays free that a job could use: jobs without a share are served last. A job runs on
+longer fits is skipped, and nothing stays free that a job could use: jobs without a share are served last, unless the
+shares say that they get nothing. A job runs on
 its requested worker devices, or on the next larger count of its curve. Placement keeps jobs where they are if it can.
 
 Shares hold for a while: they are made anew when a job has come, gone or changed, but not within ``hold_s`` of the last
@@ -69,6 +70,7 @@ class Rounds:
     round_s: float
     hold_s: float
     shuffle_seed: int | None
+    leftovers: bool
     number: int
     jobs: tuple[bytes, ...]
     running: Ints
@@ -169,6 +171,7 @@ def renewed(shares: Shares, rounds: Rounds | None, offer: Offer, state: ClusterS
         round_s=shares.round_s,
         hold_s=shares.hold_s,
         shuffle_seed=shares.shuffle_seed,
+        leftovers=shares.leftovers,
         number=number,
         jobs=offer.jobs,
         running=np.full(len(offer.jobs), -1),
@@ -207,6 +210,8 @@ def rounded_round(
                 break
             need, queue = int(taken[job]), state.jobs[job].queue
             if not 0 < need <= free or running[job] >= 0 or need > quotas.get(queue, need):
+                continue
+            if not rounds.leftovers and rounds.shares[job, pool] <= 0:
                 continue
             free -= need
             if queue in quotas:
