@@ -3,8 +3,8 @@
 The program (stanford-futuredata/gavel, ``scheduler/policies/fifo.py``) draws a type of device on which the next job
 fits, but then books the job on another one: the last by name that has a device free in its books, even if the job needs
 more of them. Its rounds share that type's time out. So its published figures are those of a cluster whose last type is
-crowded while others idle; a FIFO that takes what it has drawn, or what is fastest, finishes the same trace a quarter to a
-third sooner. It is here so that those figures can be reproduced and compared with.
+crowded while others idle; a FIFO that takes what it has drawn, or what is fastest, finishes the same trace a quarter to
+a third sooner. It is here so that those figures can be reproduced and compared with.
 
 1. Of the jobs that were booked and have left, by submission: the first job in the queue takes the place if it fits into
    what is free so far (bookings of later jobs have not been counted yet).

@@ -21,6 +21,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -90,6 +91,7 @@ class Offer:
     work: bytes
 
 
+@lru_cache(maxsize=65_536)
 def job_key(job_id: str) -> bytes:
     """A job's name in the memory of rounds."""
     return blake2b(job_id.encode(), digest_size=KEY_BYTES).digest()
@@ -203,15 +205,17 @@ def rounded_round(
     names = np.argsort(np.argsort([job.job_id for job in state.jobs], kind="stable"))
     for pool in order:
         free = state.pools[pool].total_devices
-        keys = (names, submitted, -rounds.shares[:, pool], -deficits[:, pool], -priorities[:, pool])
         taken = offer.requests.devices[:, pool]
-        for job in np.lexsort(keys).tolist():
+        wanting = (taken > 0) & (running < 0)
+        if not rounds.leftovers:
+            wanting &= rounds.shares[:, pool] > 0
+        rows = np.flatnonzero(wanting)
+        keys = (names, submitted, -rounds.shares[:, pool], -deficits[:, pool], -priorities[:, pool])
+        for job in rows[np.lexsort(tuple(key[rows] for key in keys))].tolist():
             if free < 1:
                 break
             need, queue = int(taken[job]), state.jobs[job].queue
-            if not 0 < need <= free or running[job] >= 0 or need > quotas.get(queue, need):
-                continue
-            if not rounds.leftovers and rounds.shares[job, pool] <= 0:
+            if need > free or need > quotas.get(queue, need):
                 continue
             free -= need
             if queue in quotas:
