@@ -24,7 +24,7 @@ from nodewise.scheduling.simulation.view import View
 __all__ = ["Progress", "simulated"]
 
 CHECK_EVERY: Final = 256
-"""Events between two looks at the budget and two reports of progress; a decision counts as one and one per 16 jobs."""
+"""Events between two looks at the budget and two reports of progress: some 15 ms; decisions count by their time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def simulated(
 
     Deterministic: the same jobs, pools, policy and settings give the same result, whether or not a timeline is kept;
     only the decisions' wall time differs, and a budget that ends early. Memory grows with the jobs in the system and,
-    per finished job, by its id and six numbers (for percentiles and per-job columns).
+    per finished job, by its id and seven numbers (for percentiles and per-job columns).
 
     Parameters
     ----------
