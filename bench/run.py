@@ -15,6 +15,7 @@ import policies
 import recorder
 import rpc
 import scaling
+import simulate
 import simulator
 import start
 import traces
@@ -29,6 +30,7 @@ MODULES = {
     "policies": policies,
     "simulator": simulator,
     "traces": traces,
+    "simulate": simulate,
     "start": start,
     "recorder": recorder,
 }
