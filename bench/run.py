@@ -15,8 +15,10 @@ import policies
 import recorder
 import rpc
 import scaling
+import simulate
 import simulator
 import start
+import traces
 
 MODULES = {
     "rpc": rpc,
@@ -27,6 +29,8 @@ MODULES = {
     "planning": planning,
     "policies": policies,
     "simulator": simulator,
+    "traces": traces,
+    "simulate": simulate,
     "start": start,
     "recorder": recorder,
 }
