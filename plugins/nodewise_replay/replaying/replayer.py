@@ -13,6 +13,7 @@ from nodewise.plugin import (
     Floats,
     Ints,
     NodewiseError,
+    Reason,
     Replay,
     ReplayQuestion,
     Run,
@@ -52,6 +53,10 @@ class _Answer:
     def __init__(self, graph: Graph, clocks: Clocks, traces: dict[int, Trace], question: ReplayQuestion) -> None:
         self._graph, self._clocks, self._traces, self._question = graph, clocks, traces, question
         present = np.flatnonzero((graph.steps.last_node != NO_NODE).any(axis=1)) if graph.timed else np.zeros(1, "i8")
+        if not len(present):
+            raise NodewiseError(
+                Reason.EVIDENCE_MISSING, "traces: no host thread was recorded; record the host's events"
+            )
         self._tested = _ordinals(question.test_steps, present, "test_steps")
         self._stated_fit = _ordinals(question.fit_steps, present, "fit_steps") if question.fit_steps else None
         self._present = present
