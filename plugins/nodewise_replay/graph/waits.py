@@ -230,7 +230,8 @@ class _Inference:
     def _unknown(self, waiter: int, time: int, lanes: Iterable[int]) -> list[tuple[int, int]] | None:
         """None where all streams that it may wait for contradict the trace; where one has no work, that may be it."""
         others = [lane for lane in lanes if lane != self._stream[waiter]]
-        return None if all(self._order.launched_before(lane, time) for lane in others) else []
+        known = [self._order.launched_before(lane, time) > 0 for lane in others]
+        return None if known and all(known) else []
 
     def _latest(self, lane: int, time: int, waiter: int) -> int:
         """Of a stream's work launched before a time, the last that had ended when the waiter began; -1 = none."""
