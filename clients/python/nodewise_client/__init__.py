@@ -28,6 +28,7 @@ from nodewise_client._enums import (
     Recomputation,
     RowStatus,
     ScheduleAction,
+    SimulationClock,
     SyncMode,
 )
 from nodewise_client._errors import (
@@ -119,6 +120,25 @@ from nodewise_client._schedules import (
     ScheduleJob,
     ScheduleResult,
 )
+from nodewise_client._simulation_questions import (
+    Checkpoints,
+    EarlyStops,
+    NodeFailures,
+    PredictedCurve,
+    PredictionError,
+    SimulationJobs,
+    SimulationSettings,
+    ThroughputCurve,
+    simulate_request,
+)
+from nodewise_client._simulations import (
+    HeldDevices,
+    SimulatedJob,
+    SimulationFigure,
+    SimulationProgress,
+    SimulationResult,
+    SimulationRun,
+)
 from nodewise_client._suggestions import MeasurementSuggestion, SuggestResult
 from nodewise_client._version import version
 from nodewise_client._workload import Layer, Network, Transformer, Workload
@@ -133,6 +153,7 @@ __all__ = [
     "BatchPredictResult",
     "BatchQuestion",
     "CallCancelledError",
+    "Checkpoints",
     "Client",
     "Cluster",
     "Code",
@@ -141,6 +162,7 @@ __all__ = [
     "ConflictError",
     "CurrentAllocation",
     "DeadlineExceededError",
+    "EarlyStops",
     "EstimatorEvaluation",
     "EstimatorInfo",
     "EstimatorList",
@@ -151,6 +173,7 @@ __all__ = [
     "FieldViolation",
     "Freshness",
     "HealthStatus",
+    "HeldDevices",
     "HighestThroughput",
     "ImportedModel",
     "ImportedModelError",
@@ -170,6 +193,7 @@ __all__ = [
     "Metrics",
     "Network",
     "NodeDevices",
+    "NodeFailures",
     "NodePool",
     "NodeRange",
     "NodewiseError",
@@ -196,8 +220,10 @@ __all__ = [
     "PolicyParameter",
     "PredictOptions",
     "PredictResult",
+    "PredictedCurve",
     "Prediction",
     "PredictionColumn",
+    "PredictionError",
     "Price",
     "Profile",
     "ProfileContent",
@@ -215,10 +241,19 @@ __all__ = [
     "ScheduleAction",
     "ScheduleJob",
     "ScheduleResult",
+    "SimulatedJob",
+    "SimulationClock",
+    "SimulationFigure",
+    "SimulationJobs",
+    "SimulationProgress",
+    "SimulationResult",
+    "SimulationRun",
+    "SimulationSettings",
     "Staleness",
     "StreamAnswer",
     "SuggestResult",
     "SyncMode",
+    "ThroughputCurve",
     "TraceReference",
     "Transformer",
     "UnauthenticatedError",
@@ -234,5 +269,6 @@ __all__ = [
     "layers_from_csv",
     "model_from_hugging_face",
     "objective_from_wire",
+    "simulate_request",
     "version",
 ]

@@ -26,6 +26,12 @@ class Limits:
         Largest configuration that is taken for a question and not for a slip; exact models are linear in it.
     simulated_steps_per_call : int
         Steps that a call's simulations count, of all rows together: minutes of computing.
+    simulated_jobs_per_call : int
+        Jobs of a Simulate: a few times the 82,247 of the Philly trace.
+    simulation_rows_per_call : int
+        Rows of all curves that are given to a Simulate, or predicted for it, together: 8 bytes a number, four of them.
+    simulation_repetitions_per_call : int
+        Repetitions of a Simulate.
     reply_bytes : int
         Largest reply: gRPC's default for what a client takes.
     """
@@ -37,4 +43,7 @@ class Limits:
     max_nodes: int = 16_384
     max_workers: int = 131_072
     simulated_steps_per_call: int = 10_000_000
+    simulated_jobs_per_call: int = 250_000
+    simulation_rows_per_call: int = 1_000_000
+    simulation_repetitions_per_call: int = 1_000
     reply_bytes: int = 4 * 1024 * 1024

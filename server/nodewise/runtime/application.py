@@ -31,6 +31,7 @@ from nodewise.rpc.plans import Plans
 from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
 from nodewise.rpc.schedules import Schedules
+from nodewise.rpc.simulations import Simulations
 from nodewise.rpc.sources import ProfileSources
 from nodewise.runtime.learning import Learning
 from nodewise.runtime.scoring import Scoring
@@ -203,6 +204,7 @@ class Application:
         predictions = Predictions(self._engine, sources, self._limits, self._work, scores, self._simulations)
         profiles = Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._committed)
         schedules = Schedules(self._engine, sources, self._limits, self._work, self._settings.default_policy)
+        simulations = Simulations(self._engine, sources, self._limits, self._simulations, self._settings.default_policy)
         plans = Plans(self._engine, sources, self._limits, self._simulations)
         evaluations = Evaluations(self._engine, self._limits, self._work)
         method = partial(
@@ -247,6 +249,12 @@ class Application:
             },
             "nodewise.v1.ScheduleService": {
                 "Schedule": method(behaviour=schedules.schedule, request=schedule.ScheduleRequest),
+                "Simulate": method(
+                    behaviour=simulations.simulate,
+                    request=schedule.SimulateRequest,
+                    streams_out=True,
+                    default_deadline_s=None,
+                ),
                 "ListPolicies": method(behaviour=schedules.list_policies, request=schedule.ListPoliciesRequest),
             },
             "nodewise.v1.PlanService": {

@@ -37,6 +37,9 @@ class LimitSettings(BaseModel):
     max_nodes: int = Field(Limits().max_nodes, ge=1, le=1 << 20)
     max_workers: int = Field(Limits().max_workers, ge=1, le=1 << 20)
     simulated_steps_per_call: int = Field(Limits().simulated_steps_per_call, ge=1)
+    simulated_jobs_per_call: int = Field(Limits().simulated_jobs_per_call, ge=1)
+    simulation_rows_per_call: int = Field(Limits().simulation_rows_per_call, ge=1)
+    simulation_repetitions_per_call: int = Field(Limits().simulation_repetitions_per_call, ge=1)
     reply_bytes: int = Field(Limits().reply_bytes, ge=1024)
 
     def limits(self) -> Limits:
