@@ -48,6 +48,7 @@ class ActiveJob:
         "checkpoints",
         "curve",
         "declared_beyond",
+        "deficit_s",
         "devices",
         "done",
         "ends_s",
@@ -61,12 +62,11 @@ class ActiveJob:
         "received_s",
         "restarts",
         "run",
+        "run_from_s",
+        "shares",
         "spec",
         "state",
         "true_samples",
-        "deficit_s",
-        "shares",
-        "run_from_s",
     )
 
     def __init__(
@@ -148,10 +148,8 @@ class ActiveJob:
         return min(self.rate * whole * self.checkpoints.interval_s, self.progress(now_s))
 
     def tell(self, now_s: float) -> None:
-        """Bring what the policy sees up to now."""
+        """Bring what the policy sees of a running job up to now."""
         state = self.state
-        if not self.devices:
-            return
         _set(state, "remaining_samples", self.left + self.declared_beyond - self.progress(now_s))
         attained = self.attained_device_s + (now_s - self.run_from_s) * (self.devices + self.spec.server_devices)
         _set(state, "attained_service_device_s", attained)

@@ -1,9 +1,10 @@
-"""What chance brings to a simulation: early stops, wrong predictions, failing nodes. Seeded, each with its own stream."""
+"""What chance brings to a simulation: early stops, wrong predictions, failing nodes. Each has a stream of the seed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,8 @@ __all__ = ["Failures", "Predictions", "Stops"]
 
 _STOPS, _PREDICTIONS, _FAILURES = range(3)
 """Streams of the seed: one does not move when another is drawn from."""
+MOST_SHARED: Final = 1024
+"""Curves of rigid jobs that are kept to be shared: jobs with curves of their own must not pile them up."""
 
 
 class Stops:
@@ -45,7 +48,7 @@ class Predictions:
         self._rigid: dict[tuple[JobCurve, int], JobCurve] = {}
 
     def curve(self, job: SimulatedJob) -> JobCurve:
-        """The predicted curve: rows with a true rate only, with the law's errors; a rigid job's requested count only."""
+        """The predicted curve with the law's errors: rows with a true rate; for a rigid job its requested count."""
         seen = job.curve if job.predicted is None else job.predicted
         if job.predicted is not None:
             true = job.curve.rates
@@ -54,6 +57,8 @@ class Predictions:
                 seen = seen.where(key in true for key in keys)
         if job.rigid:
             key = (seen, job.requested_devices)
+            if len(self._rigid) >= MOST_SHARED:
+                self._rigid.clear()
             if key not in self._rigid:
                 self._rigid[key] = seen.where((seen.devices == job.requested_devices).tolist())
             seen = self._rigid[key]

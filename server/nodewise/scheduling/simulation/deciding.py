@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason, Violation
-from nodewise.domain.schedule import Allocation, Shares
+from nodewise.domain.schedule import Allocation, Grant, Shares
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.simulation.active import ActiveJob
 from nodewise.scheduling.simulation.nodes import PoolNodes
@@ -55,8 +55,6 @@ class Decider:
 
     Attributes
     ----------
-    running : int
-        Jobs that hold devices.
     undecided : bool
         Something changed since the policy was asked last.
     round_ends_s : float
@@ -83,11 +81,16 @@ class Decider:
         self._memory = b""
         self._shares: TimeShares | None = None
         self._decided_s: float | None = None
-        self.running = 0
+        self._running: dict[int, ActiveJob] = {}
         self.undecided = False
         self.round_ends_s = 0.0
         self.decisions = 0
         self.decision_s = self.longest_decision_s = 0.0
+
+    @property
+    def running(self) -> int:
+        """Jobs that hold devices."""
+        return len(self._running)
 
     # --- what happens between decisions
 
@@ -116,7 +119,7 @@ class Decider:
         """A node fails, and what runs on it falls back to its last checkpoint; or it comes back."""
         nodes = self._nodes[pool]
         if fails:
-            for job in self._view.jobs:
+            for job in list(self._running.values()):
                 if job.pool == pool and any(each == node for each, _ in job.placement):
                     saved = job.saved(at_s)
                     self._recorder.lost(job, job.progress(at_s) - saved)
@@ -146,7 +149,7 @@ class Decider:
             self._view.refresh()
             grants = self._shares.grants(self._view.jobs, self._free_of_all())
         elif self._drained:
-            grants = [(job.devices, job.pool) for job in self._view.jobs]
+            grants = [Grant(job.devices, job.pool) for job in self._view.jobs]
         else:
             return 1
         self._apply(now_s, grants)
@@ -156,13 +159,13 @@ class Decider:
         settings = self._settings
         if settings.on_changes_only and not self.undecided:
             return False
-        if self._decided_s is None or not self.running:
+        if self._decided_s is None or not self._running:
             return True
         return now_s - self._decided_s >= settings.minimum_decision_interval_s
 
-    def _asked(self, now_s: float) -> list[tuple[int, int]]:
-        """(devices, pool) for each job in the view."""
-        state, curves = self._view.state(now_s, self._memory)
+    def _asked(self, now_s: float) -> Sequence[Grant]:
+        """A grant for each job in the view."""
+        state, curves = self._view.state(now_s, self._memory, self._running.values())
         started = time.perf_counter()
         try:
             result = self._policy.policy.decide(state, curves, self._budget)
@@ -179,16 +182,17 @@ class Decider:
             if result.shares.shape != (len(jobs), len(self._nodes)):
                 raise self._invalid(f"must share in an array of shape {(len(jobs), len(self._nodes))}")
             self._memory = result.memory
+            since_s = now_s if self._decided_s is None else self._decided_s
             if self._shares is None:
                 self._shares = TimeShares(self._settings.round_s)
-            self._shares.reset(jobs, result.shares, now_s - (self._decided_s or now_s))
+            self._shares.reset(jobs, result.shares, now_s - since_s)
             self._decided_s = now_s
             return self._shares.grants(jobs, self._free_of_all())
         if not isinstance(result, Allocation) or len(result.grants) != len(jobs):
             raise self._invalid(f"must answer with an Allocation of {len(jobs)} grants, or with Shares")
         self._decided_s = now_s
         self._memory = result.memory
-        return [(grant.devices, grant.pool) for grant in result.grants]
+        return result.grants
 
     def _free_of_all(self) -> list[int]:
         return [nodes.up_devices for nodes in self._nodes]
@@ -204,27 +208,27 @@ class Decider:
             {"policy": policy.name, "version": policy.version},
         )
 
-    def _apply(self, now_s: float, grants: list[tuple[int, int]]) -> None:
+    def _apply(self, now_s: float, grants: Sequence[Grant]) -> None:
         """Close the runs that end, then begin those that start, largest first."""
         starting = []
         drained = self._drained
         for job, grant in zip(self._view.jobs, grants):
-            devices, pool = grant
+            devices = grant.devices
             if job.devices:
-                if devices == job.devices and pool == job.pool:
+                if devices == job.devices and grant.pool == job.pool:
                     if drained:
                         self._renew(job, now_s)
                     continue
                 self._close(job, now_s, job.progress(now_s))
             if devices:
-                starting.append((job, devices, pool))
+                starting.append((job, devices, grant.pool))
         if starting:
             self._check_quotas(grants)
             starting.sort(key=lambda start: -(start[1] + start[0].spec.server_devices))
             for job, devices, pool in starting:
                 self._start(job, devices, pool, now_s)
         if drained:
-            self.round_ends_s = max((job.ends_s for job in self._view.jobs if job.devices), default=now_s)
+            self.round_ends_s = max((job.ends_s for job in self._running.values()), default=now_s)
 
     def _start(self, job: ActiveJob, devices: int, pool: int, now_s: float) -> None:
         if (pool, devices) not in job.curve.rates:
@@ -235,7 +239,7 @@ class Decider:
             raise self._invalid(f"granted more devices of pool {pool} than it has free")
         rate = job.spec.curve.rates[pool, devices]
         job.hold(pool, devices, nodes.take(total), rate, now_s)
-        self.running += 1
+        self._running[job.number] = job
         if job.first_start_s == math.inf:
             job.first_start_s = now_s
             pause_s = self._settings.first_start_cost_s
@@ -260,7 +264,7 @@ class Decider:
         self._recorder.held(job, now_s)
         self._nodes[job.pool].give_back(job.placement)
         job.release()
-        self.running -= 1
+        del self._running[job.number]
 
     def _end_run(self, job: ActiveJob, now_s: float, done: float) -> None:
         begun_s, from_s = job.begun_s, job.run_from_s
@@ -268,13 +272,13 @@ class Decider:
         job.received_s[job.pool] += busy_s
         self._recorder.run_ended(job, busy_s, min(begun_s - from_s, busy_s))
 
-    def _check_quotas(self, grants: list[tuple[int, int]]) -> None:
+    def _check_quotas(self, grants: Sequence[Grant]) -> None:
         if not self._settings.quotas:
             return
         left = dict(self._settings.quotas)
-        for job, (devices, _) in zip(self._view.jobs, grants):
+        for job, grant in zip(self._view.jobs, grants):
             queue = job.spec.queue
-            if devices and queue in left:
-                left[queue] -= devices + job.spec.server_devices
+            if grant.devices and queue in left:
+                left[queue] -= grant.devices + job.spec.server_devices
                 if left[queue] < 0:
                     raise self._invalid(f"granted queue {queue!r} more devices than its quota")

@@ -29,7 +29,7 @@ class PoolNodes:
         self._capacity = list(devices)
         self._free = list(devices)
         self._up = [True] * len(devices)
-        self.free = self.up_devices = self.total = sum(devices)
+        self.free = self.up_devices = self.total = sum(self._free)
         largest = max(devices, default=0)
         self._by_free: list[list[int]] = [[] for _ in range(largest + 1)]
         for node, count in enumerate(devices):
@@ -90,6 +90,7 @@ class PoolNodes:
     def _tightest(self, devices: int) -> int:
         """The node that the devices fit most tightly; the emptiest when none holds them all."""
         most = len(self._by_free) - 1
+        count: int
         for count in (*range(devices, most + 1), *range(min(devices, most + 1) - 1, 0, -1)):
             nodes = self._by_free[count]
             while nodes:

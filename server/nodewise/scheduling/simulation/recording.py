@@ -113,7 +113,8 @@ class Recorder:
     ) -> SimulationResult:
         """All of it."""
         floats = {name: np.frombuffer(column, dtype=np.float64) for name, column in self._floats.items()}
-        ids, order = self._ids, np.lexsort((np.array(self._ids, dtype=object), floats["arrival"])) if self._ids else []
+        ids = self._ids
+        order = np.array(sorted(range(len(ids)), key=lambda job: (floats["arrival"][job], ids[job])), dtype=np.int64)
         columns = JobColumns(
             job_id=tuple(ids[index] for index in order),
             arrival_s=floats["arrival"][order],

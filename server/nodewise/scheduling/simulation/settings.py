@@ -84,8 +84,8 @@ class SimulationSettings:
     clock, round_s
         See ``Clock``.
     on_changes_only : bool
-        Ask the policy only when a job arrived or ended or a node failed or came back since it was asked last; in between
-        its allocation stands. Sound for policies that look at neither progress nor time nor service (first come, equal
+        Ask the policy only when a job arrived or ended or a node failed or came back since it was asked last; in
+        between its allocation stands. Sound for policies that look at neither progress nor time nor service (first come, equal
         shares, max-min shares); others decide later than they would.
     minimum_decision_interval_s : float
         Seconds between two decisions at least; 0 = no such limit. Ignored while nothing runs.

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nodewise.domain.columns import Floats
+from nodewise.domain.schedule import Grant
 from nodewise.scheduling.simulation.active import ActiveJob
 
 __all__ = ["TimeShares"]
@@ -34,13 +35,13 @@ class TimeShares:
             job.received_s = [0.0] * len(row)
             job.shares = tuple(row)
 
-    def grants(self, jobs: Sequence[ActiveJob], free: list[int]) -> list[tuple[int, int]]:
-        """(devices, pool) of the next round for each job."""
-        granted = [(0, -1)] * len(jobs)
+    def grants(self, jobs: Sequence[ActiveJob], free: list[int]) -> list[Grant]:
+        """A grant of the next round for each job."""
+        granted = [Grant(0)] * len(jobs)
         for pool in range(len(free)):
             queue = []
             for index, job in enumerate(jobs):
-                if granted[index][0] or (pool, job.spec.requested_devices) not in job.curve.rates:
+                if granted[index].devices or (pool, job.spec.requested_devices) not in job.curve.rates:
                     continue
                 share = job.shares[pool] if job.shares else 0.0
                 ratio = share / (self._initial_s + job.received_s[pool])
@@ -51,5 +52,5 @@ class TimeShares:
                 devices = jobs[index].spec.requested_devices + jobs[index].spec.server_devices
                 if devices <= left:
                     left -= devices
-                    granted[index] = (jobs[index].spec.requested_devices, pool)
+                    granted[index] = Grant(jobs[index].spec.requested_devices, pool)
         return granted

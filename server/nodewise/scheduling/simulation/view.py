@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.domain.columns import Ints, as_ints, freeze
 from nodewise.domain.configurations import Configurations
@@ -37,9 +39,8 @@ class View:
         codes = [self._devices.index(pool.device) for pool in pools]
         self._device_of: Ints = as_ints(codes)
         self._lengths: Ints = np.zeros(0, dtype=np.int64)
-        self._columns = [
-            np.zeros(0, dtype=np.float64 if name == "samples_per_s" else np.int64) for name in _COLUMNS
-        ]
+        none: Ints = np.zeros(0, dtype=np.int64)
+        self._columns: list[NDArray[Any]] = [none, none, none, np.zeros(0)]
         self._curves = self._assembled()
 
     def arrive(self, job: ActiveJob) -> None:
@@ -61,10 +62,10 @@ class View:
             replace(pool, available_devices=as_ints(each.capacity())) for pool, each in zip(self._pools, nodes)
         )
 
-    def state(self, now_s: float, memory: bytes) -> tuple[ClusterState, Curves]:
-        """The state of now."""
+    def state(self, now_s: float, memory: bytes, running: Iterable[ActiveJob]) -> tuple[ClusterState, Curves]:
+        """The state of now; of jobs that do not run nothing moves."""
         self.refresh()
-        for job in self.jobs:
+        for job in running:
             job.tell(now_s)
         state = ClusterState(
             now_s=now_s,

@@ -27,6 +27,10 @@ class Row:
         """A fault in this line."""
         return wrong(self._file, self._line, column, description)
 
+    def has(self, column: str, *, filled: bool = False) -> bool:
+        """Whether the line has such a cell, and whether there is anything in it if that matters."""
+        return column in self._cells and (not filled or bool(self._cells[column].strip()))
+
     def text(self, column: str) -> str:
         """The cell, which must not be empty."""
         value = self._cells[column].strip()
@@ -35,8 +39,7 @@ class Row:
         return value
 
     def number(self, column: str, least: float = 0.0, default: float | None = None, *, above: bool = False) -> float:
-        """A finite number of at least (or ``above``) ``least``; ``default`` for an empty or absent cell, if there is one.
-        """
+        """A finite number of at least (or ``above``) ``least``; an empty cell is ``default``, if there is one."""
         cell = self._cells.get(column, "").strip()
         if not cell and default is not None:
             return default

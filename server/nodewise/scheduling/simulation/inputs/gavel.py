@@ -21,10 +21,11 @@ from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 
 __all__ = ["GavelTable", "read_gavel_table", "read_gavel_trace"]
 
+_SHORT: Final = ("job_type", "command", "steps_argument", "needs_data", "total_steps", "arrival_s", "scale_factor")
 _LONG: Final = (
-    "job_type command directory steps_argument needs_data total_steps scale_factor priority slo arrival_s".split()
+    *("job_type", "command", "directory", "steps_argument", "needs_data"),
+    *("total_steps", "scale_factor", "priority", "slo", "arrival_s"),
 )
-_SHORT: Final = "job_type command steps_argument needs_data total_steps arrival_s scale_factor".split()
 
 GavelTable = Mapping[str, Mapping[tuple[str, int], float]]
 """Iterations/s by worker type, then by (job type, scale factor)."""
@@ -98,7 +99,9 @@ def read_gavel_trace(
         cells = text.rstrip("\n").split("\t")
         names = {len(_LONG): _LONG, len(_SHORT): _SHORT}.get(len(cells))
         if names is None:
-            raise wrong(file, line, str(len(cells)), f"must have {len(_LONG)} or {len(_SHORT)} columns separated by tabs")
+            raise wrong(
+                file, line, str(len(cells)), f"must have {len(_LONG)} or {len(_SHORT)} columns separated by tabs"
+            )
         row = Row(file, line, dict(zip(names, cells)))
         key = (row.text("job_type"), row.whole("scale_factor", 1))
         if key not in curves:
