@@ -138,6 +138,7 @@ from nodewise_client._simulations import (
     SimulationProgress,
     SimulationResult,
     SimulationRun,
+    simulation_result,
 )
 from nodewise_client._suggestions import MeasurementSuggestion, SuggestResult
 from nodewise_client._version import version
@@ -270,5 +271,6 @@ __all__ = [
     "model_from_hugging_face",
     "objective_from_wire",
     "simulate_request",
+    "simulation_result",
     "version",
 ]

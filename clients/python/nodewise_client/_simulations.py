@@ -218,6 +218,14 @@ class SimulationParts:
         )
 
 
+def simulation_result(message: simulation_pb2.SimulationResult) -> SimulationResult:
+    """The answer that a message holds, without columns of jobs and timeline."""
+    parts = SimulationParts()
+    parts.take(schedule_service_pb2.SimulateResponse(result=message))
+    assert parts.result is not None
+    return parts.result
+
+
 def _job_rows(message: simulation_pb2.SimulationJobRows) -> Iterable[SimulatedJob]:
     columns = zip(
         message.job_ids,

@@ -19,7 +19,9 @@ from nodewise.cli.plugins import plugins
 from nodewise.cli.predict import predict
 from nodewise.cli.schedule import schedule
 from nodewise.cli.serve import serve
+from nodewise.cli.simulate import simulate
 from nodewise.cli.suggest import suggest
+from nodewise.cli.sweep import sweep
 from nodewise_client import NodewiseError, version
 
 __all__ = ["app"]
@@ -64,5 +66,18 @@ def nodewise(
     """How many nodes is a training job worth? Serve, ingest profiles, predict, schedule, score."""
 
 
-for _command in (serve, ingest, predict, suggest, plan, schedule, backtest, estimators, plugins, health):
+for _command in (
+    serve,
+    ingest,
+    predict,
+    suggest,
+    plan,
+    schedule,
+    simulate,
+    sweep,
+    backtest,
+    estimators,
+    plugins,
+    health,
+):
     app.command()(_command)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel
 
 from nodewise.cli.simulation_jobs import PreparedJobs
 from nodewise.cli.simulation_spec import PolicySpec, SimulationSpec
@@ -22,7 +24,9 @@ from nodewise_client import (
     ThroughputCurve,
 )
 
-__all__ = ["pools_of", "simulate_arguments"]
+__all__ = ["policy_arguments", "pools_of", "simulate_arguments"]
+
+ValueT = TypeVar("ValueT")
 
 _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
     "gavel": {
@@ -43,14 +47,18 @@ def simulate_arguments(spec: SimulationSpec, prepared: PreparedJobs) -> dict[str
     places: dict[int, int] = {}
 
     def place(curve: JobCurve | None) -> int:
-        if curve is None:
+        if curve is None or (not len(curve) and id(curve) not in prepared.predicted):
             return -1
         if id(curve) not in places:
             places[id(curve)] = len(curves)
             curves.append(prepared.predicted.get(id(curve)) or _given(curve))
         return places[id(curve)]
 
-    jobs = _columns(prepared.jobs, [place(_some(job.curve)) for job in prepared.jobs], place)
+    jobs = _columns(
+        prepared.jobs,
+        [place(job.curve) for job in prepared.jobs],
+        [place(job.predicted) for job in prepared.jobs],
+    )
     return {
         "cluster": pools_of(spec),
         "jobs": jobs,
@@ -76,3 +84,56 @@ def pools_of(spec: SimulationSpec) -> list[NodePool]:
 def policy_arguments(policy: PolicySpec) -> dict[str, Any]:
     """The policy of `Client.simulate`."""
     return {"policy": policy.name, "policy_parameters": dict(policy.parameters)}
+
+
+def _given(curve: JobCurve) -> ThroughputCurve:
+    return ThroughputCurve(
+        pool=curve.pool.tolist(), devices=curve.devices.tolist(), samples_per_s=curve.samples_per_s.tolist()
+    )
+
+
+def _columns(jobs: Sequence[SimulatedJob], true: Sequence[int], predicted: Sequence[int]) -> SimulationJobs:
+    return SimulationJobs(
+        job_ids=[job.job_id for job in jobs],
+        arrival_s=[job.arrival_s for job in jobs],
+        work_samples=[job.samples for job in jobs],
+        curve=true,
+        predicted_curve=predicted,
+        requested_devices=[job.requested_devices for job in jobs],
+        rigid=[job.rigid for job in jobs],
+        stop_samples=[job.stop_samples or 0.0 for job in jobs],
+        step_samples=[job.samples_per_step for job in jobs],
+        restart_cost_s=[-1.0 if job.restart_cost_s is None else job.restart_cost_s for job in jobs],
+        weight=[job.weight for job in jobs],
+        queue=[job.queue for job in jobs],
+        deadline_s=[job.deadline_s or 0.0 for job in jobs],
+        minimum_run_s=[job.minimum_run_s for job in jobs],
+        server_devices=[job.server_devices for job in jobs],
+    )
+
+
+def _settings(spec: SimulationSpec, form: str) -> SimulationSettings:
+    usual = dict(_USUAL.get(form, {}))
+    if spec.clock is not None and spec.clock != usual.get("clock"):
+        usual = {}
+    elif spec.round_s is not None and not usual:
+        usual = {"clock": "fixed-rounds"}
+    for name in ("clock", "round_s", "on_changes_only", "minimum_decision_interval_s", "restart_cost_s"):
+        stated = getattr(spec, name)
+        if stated is not None:
+            usual[name] = stated
+    return SimulationSettings(
+        **{"clock": SimulationClock.EVENTS, **usual},
+        first_start_cost_s=spec.first_start_cost_s,
+        checkpoints=_some(spec.checkpoints, Checkpoints),
+        failures=_some(spec.failures, NodeFailures),
+        early_stops=_some(spec.early_stops, EarlyStops),
+        prediction_error=_some(spec.prediction_error, PredictionError),
+        load=spec.load,
+        seed=spec.seed,
+    )
+
+
+def _some(given: BaseModel | None, kind: type[ValueT]) -> ValueT | None:
+    """The client's value of a model with the same fields."""
+    return None if given is None else kind(**given.model_dump())

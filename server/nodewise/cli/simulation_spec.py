@@ -22,6 +22,7 @@ __all__ = [
     "PoolSpec",
     "SimulationSpec",
     "SweepSpec",
+    "checked_spec",
     "parsed_cluster",
     "read_spec",
 ]

@@ -16,9 +16,9 @@ from nodewise.rpc.wire_schedules import read_pools, read_quotas
 from nodewise.rpc.wire_simulated_jobs import read_curve, read_jobs, read_profile_curve
 from nodewise.rpc.wire_simulations import read_repetitions, read_settings
 from nodewise.scheduling.curves import Predict
-from nodewise.scheduling.repeating import SimulateQuestion
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
 from nodewise.scheduling.simulated_curves import predicted_curves
+from nodewise.scheduling.simulating import SimulateQuestion
 from nodewise.scheduling.simulation.jobs import JobCurve
 from nodewise_protos.v1 import schedule_service_pb2 as pb
 
@@ -84,7 +84,7 @@ def read_simulation(
     if not curves:
         reader.wrong("curves", "must hold a curve")
     reader.finish()
-    settings = read_settings(request.settings, found.state.quotas, found.state.parameters)
+    settings = read_settings(request.settings, found.state.quotas, dict(request.policy_parameters))
     jobs = read_jobs(request.jobs, curves, found.state.pools, found.state.quotas)
     question = SimulateQuestion(
         jobs=jobs,

@@ -21,7 +21,7 @@ from nodewise.rpc.sources import ProfileSources, prefixed
 from nodewise.rpc.wire_predictions import ReadOptions, read_options, too_long
 from nodewise.rpc.wire_simulated_jobs import check_sizes
 from nodewise.rpc.wire_simulations import write_progress, write_result, write_rows
-from nodewise.scheduling.repeating import repeated
+from nodewise.scheduling.simulating import simulated_repeatedly
 from nodewise.scheduling.simulation.core import Progress
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise_protos.v1 import schedule_service_pb2 as pb
@@ -128,7 +128,7 @@ class _Run:
         def advanced(done: int, found: Progress) -> None:
             self.progress = write_progress(done, question.repetitions, jobs, found)
 
-        results = repeated(question, self._policy, self._budget, advanced)
+        results = simulated_repeatedly(question, self._policy, self._budget, advanced)
         return self._messages(read, results)
 
     def _messages(self, read: ReadSimulation, results: tuple[SimulationResult, ...]) -> Iterator[pb.SimulateResponse]:

@@ -90,7 +90,7 @@ def read_curve(
             reader.wrong(f"{path}.{name}", "must be empty without a profile")
     if not count:
         reader.wrong(f"{path}.devices_counts", "must hold a row, or the curve a profile")
-        return _NOTHING
+        return NO_CURVE
     pool = reader.ints(message.pool_indexes, f"{path}.pool_indexes", count, default=0, most=max(len(pools) - 1, 0))
     devices = reader.ints(
         message.devices_counts, f"{path}.devices_counts", count, default=None, least=1, most=MOST_DEVICES
@@ -104,7 +104,7 @@ def read_curve(
         most=LARGEST_NUMBER,
     )
     if not reader.clean:
-        return _NOTHING
+        return NO_CURVE
     order = np.lexsort((devices, pool))
     pool, devices, rates = pool[order], devices[order], rates[order]
     twice = np.flatnonzero((np.diff(pool) == 0) & (np.diff(devices) == 0))
@@ -112,7 +112,7 @@ def read_curve(
         row = int(order[twice[0] + 1])
         text = f"holds {devices[twice[0]]} devices of pool {pool[twice[0]]} twice"
         reader.wrong(f"{path}.devices_counts[{row}]", text)
-        return _NOTHING
+        return NO_CURVE
     held = [np.cumsum(np.sort(each.available_devices)[::-1]) for each in pools]
     totals = np.array([each.total_devices for each in pools])
     fits = devices <= totals[pool]
@@ -124,7 +124,7 @@ def read_curve(
     return JobCurve(as_ints(pool), as_ints(devices), as_ints(nodes), as_floats(rates))
 
 
-_NOTHING: Final = JobCurve(as_ints([]), as_ints([]), as_ints([]), as_floats([]))
+NO_CURVE: Final = JobCurve(as_ints([]), as_ints([]), as_ints([]), as_floats([]))
 _OPTIONAL_FLOATS: Final = (
     ("stop_samples", 0.0, 0.0),
     ("step_samples", 0.0, 0.0),
@@ -171,7 +171,7 @@ def read_jobs(
         for name in ("requested_devices", "min_devices", "max_devices", "server_devices")
     }
     last = len(curves) - 1
-    curve = reader.ints(message.curve_indexes, "jobs.curve_indexes", count, default=None, most=max(last, 0))
+    curve = reader.ints(message.curve_indexes, "jobs.curve_indexes", count, default=None, least=-1, most=last)
     predicted = reader.ints(
         message.predicted_curve_indexes, "jobs.predicted_curve_indexes", count, default=-1, least=-1, most=last
     )
@@ -266,6 +266,8 @@ class _Allowed:
     def curve(self, number: int, least: int, most: int, servers: int, queue: str) -> JobCurve:
         """Rows from least to most (0 = no bound) worker devices that fit pool and quota with the servers."""
         quota = self._quotas.get(queue)
+        if number < 0:
+            return NO_CURVE
         key = (number, least, most, servers, quota)
         if key not in self._known:
             self._known[key] = self._bounded(*key)

@@ -12,7 +12,7 @@ from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_predictions import write_basis
-from nodewise.scheduling.repeating import figures_of
+from nodewise.scheduling.simulating import figures_of
 from nodewise.scheduling.simulation.core import Progress
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import (

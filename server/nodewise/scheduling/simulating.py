@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
-
-import numpy as np
-from scipy import special
 
 from nodewise.domain.schedule import NodePool
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.simulation.core import Progress, simulated
 from nodewise.scheduling.simulation.jobs import SimulatedJob
+from nodewise.scheduling.simulation.repeating import Estimate, estimated
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import SimulationSettings
 
-__all__ = ["CONFIDENCE", "Figure", "SimulateQuestion", "figure_of", "figures_of", "repeated"]
-
-CONFIDENCE: Final = 0.95
-"""Coverage of the intervals of figures."""
+__all__ = ["SimulateQuestion", "figures_of", "simulated_repeatedly"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -33,16 +26,7 @@ class SimulateQuestion:
     repetitions: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """Mean over the repetitions that have the figure, and its confidence interval (None = fewer than two have it)."""
-
-    mean: float
-    lower: float | None
-    upper: float | None
-
-
-def repeated(
+def simulated_repeatedly(
     question: SimulateQuestion,
     policy: PolicyRecord,
     budget: Budget,
@@ -64,7 +48,7 @@ def repeated(
     for number in range(question.repetitions):
         if results and (budget.remaining_s() <= 0 or not results[-1].complete):
             break
-        settings = replace(question.settings, seed=question.settings.seed + number)
+        settings = _seeded(question.settings, question.settings.seed + number, policy)
 
         def tell(found: Progress, done: int = number) -> None:
             if progress is not None:
@@ -74,27 +58,23 @@ def repeated(
     return tuple(results)
 
 
-def figure_of(values: Sequence[float]) -> Figure | None:
-    """Mean and interval by Student's t; None without values.
+def _seeded(settings: SimulationSettings, seed: int, policy: PolicyRecord) -> SimulationSettings:
+    """The settings with another seed, which is also that of a policy that draws and was given none."""
+    drawn = next((each for each in policy.parameters if each.name == "seed"), None)
+    if drawn is None or drawn.name in settings.parameters or not drawn.minimum <= seed <= drawn.maximum:
+        return replace(settings, seed=seed)
+    return replace(settings, seed=seed, parameters={**settings.parameters, drawn.name: float(seed)})
 
-    The interval is that of a mean of independent normal values. Repetitions differ by their seeds alone, so that it
-    covers what chance does to these jobs, not what other jobs would do.
+
+def figures_of(summaries: Sequence[Mapping[str, float | int | None]]) -> dict[str, Estimate]:
+    """Means with their confidence intervals, by the names of the summaries; over the repetitions that have the figure.
+
+    Repetitions differ by their seeds alone: an interval covers what chance does to these jobs, not what other jobs
+    would do. What no repetition has is left out.
     """
-    count = len(values)
-    if not count:
-        return None
-    mean = math.fsum(values) / count
-    if count == 1:
-        return Figure(mean=mean, lower=None, upper=None)
-    half = float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * float(np.std(values, ddof=1)) / math.sqrt(count)
-    return Figure(mean=mean, lower=mean - half, upper=mean + half)
-
-
-def figures_of(summaries: Sequence[Mapping[str, float | int | None]]) -> dict[str, Figure]:
-    """Figures over repetitions, by the names of their summaries; what no repetition has is left out."""
-    found: dict[str, Figure] = {}
+    found: dict[str, Estimate] = {}
     for name in summaries[0] if summaries else ():
-        figure = figure_of([value for summary in summaries if (value := summary[name]) is not None])
-        if figure is not None:
-            found[name] = figure
+        values = [value for summary in summaries if (value := summary[name]) is not None]
+        if values:
+            found[name] = estimated(values)
     return found
