@@ -25,6 +25,8 @@ WALL: Final = ("decision_s", "longest_decision_s", "wall_s")
 """Metrics that measure this machine; all others are the same in every run of the same sweep."""
 _COMPARED: Final = tuple(name for name in _METRICS if name not in (*WALL, "jobs", "deadlines"))
 _COLOURS: Final = ("#1f5fa8", "#d1495b", "#2e8b57", "#e0a030", "#6a4c93", "#4a4a4a", "#00838f", "#8d6e63")
+_STYLES: Final = ("-", "--", ":", "-.")
+"""Of prediction errors; colours are policies'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,24 +180,26 @@ def draw(path: Path, rows: Sequence[SweepRow]) -> None:
 
     figure = Figure(figsize=(7.2, 4.6), dpi=160, layout="constrained")
     axes = figure.add_subplot()
-    lines: dict[str, list[tuple[float, Estimate]]] = {}
+    lines: dict[tuple[str, str], list[tuple[float, Estimate]]] = {}
     for (label, load, job_sigma, row_sigma), estimates in compared(rows).items():
         if "average_jct_s" in estimates:
             error = f", errors {job_sigma:g}/{row_sigma:g}" if job_sigma or row_sigma else ""
-            lines.setdefault(label + error, []).append((load, estimates["average_jct_s"]))
-    for number, (label, points) in enumerate(lines.items()):
+            lines.setdefault((label, error), []).append((load, estimates["average_jct_s"]))
+    policies, errors = (list(dict.fromkeys(key[part] for key in lines)) for part in range(2))
+    for (label, error), points in lines.items():
         points.sort(key=lambda point: point[0])
         half = [_half(estimate) for _, estimate in points]
         axes.errorbar(
             [load for load, _ in points],
             [estimate.mean for _, estimate in points],
             yerr=half,
-            color=_COLOURS[number % len(_COLOURS)],
+            color=_COLOURS[policies.index(label) % len(_COLOURS)],
+            linestyle=_STYLES[errors.index(error) % len(_STYLES)],
             marker="o",
             markersize=4,
             capsize=3,
             linewidth=1.4,
-            label=label,
+            label=label + error,
         )
     axes.set_xlabel("load factor (inter-arrival times divided by it)")
     axes.set_ylabel("mean response time (s), 95 % confidence over seeds")

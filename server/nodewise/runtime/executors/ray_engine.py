@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -49,6 +50,7 @@ class RayExecutor:
     def _join(self, ray: Any) -> None:
         quiet = {"configure_logging": False, "log_to_driver": False, "ignore_reinit_error": False}
         if self._address is None:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a local run tells nobody of itself
             ray.init(address="local", num_cpus=self._count, include_dashboard=False, **quiet)
             return
         try:
