@@ -48,7 +48,6 @@ class ActiveJob:
         "checkpoints",
         "curve",
         "declared_beyond",
-        "deficit_s",
         "devices",
         "done",
         "ends_s",
@@ -59,19 +58,15 @@ class ActiveJob:
         "placement",
         "pool",
         "rate",
-        "received_s",
         "restarts",
         "run",
         "run_from_s",
-        "shares",
         "spec",
         "state",
         "true_samples",
     )
 
-    def __init__(
-        self, number: int, spec: SimulatedJob, seen: JobCurve, true_samples: float, state: JobState, pools: int
-    ) -> None:
+    def __init__(self, number: int, spec: SimulatedJob, seen: JobCurve, true_samples: float, state: JobState) -> None:
         self.number = number
         self.spec = spec
         self.curve = seen
@@ -93,9 +88,6 @@ class ActiveJob:
         self.run_from_s = self.begun_s = self.held_since_s = 0.0
         self.allowance = math.inf
         self.ends_s = math.inf
-        self.shares: tuple[float, ...] | None = None
-        self.received_s = [0.0] * pools
-        self.deficit_s = [0.0] * pools
 
     def begin(self, now_s: float, restart_s: float, round_s: float | None) -> None:
         """Begin a run on the devices held; ``round_s`` limits it to the whole steps of a round (None = no limit).

@@ -10,13 +10,13 @@ from heapq import heappop, heappush
 import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason, Violation
-from nodewise.domain.schedule import Allocation, Grant, Shares
+from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant, Shares
 from nodewise.plugin import Budget, PolicyRecord
+from nodewise.scheduling.rounding import Rounds, accounted, carries, holds, offered, renewed, rounded_round
 from nodewise.scheduling.simulation.active import ActiveJob
 from nodewise.scheduling.simulation.nodes import PoolNodes
 from nodewise.scheduling.simulation.recording import Recorder
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
-from nodewise.scheduling.simulation.time_shares import TimeShares
 from nodewise.scheduling.simulation.view import View
 
 __all__ = ["Decider", "policy_parameters"]
@@ -79,7 +79,8 @@ class Decider:
         self._drained = settings.clock is Clock.DRAINED_ROUNDS
         self._ends: list[tuple[float, int, int, ActiveJob]] = []
         self._memory = b""
-        self._shares: TimeShares | None = None
+        self._name = f"{policy.name} {policy.version}"
+        self._rounds: Rounds | None = None
         self._decided_s: float | None = None
         self._running: dict[int, ActiveJob] = {}
         self.undecided = False
@@ -138,16 +139,14 @@ class Decider:
         """When a change that waits for the minimum interval may be decided; infinite when nothing waits."""
         if not self.undecided:
             return math.inf
-        return max(now_s, (self._decided_s or 0.0) + self._settings.minimum_decision_interval_s)
+        decided_s = -math.inf if self._decided_s is None else self._decided_s
+        return max(now_s, decided_s + self._settings.minimum_decision_interval_s)
 
     def decide(self, now_s: float) -> int:
         """Ask the policy if it is time to, and begin the next round; what that was worth in events."""
-        fresh = self._due(now_s)
-        if fresh:
+        grants: Sequence[Grant]
+        if self._rounds is not None or self._due(now_s):
             grants = self._asked(now_s)
-        elif self._shares is not None:
-            self._view.refresh()
-            grants = self._shares.grants(self._view.jobs, self._free_of_all())
         elif self._drained:
             grants = [Grant(job.devices, job.pool) for job in self._view.jobs]
         else:
@@ -156,6 +155,7 @@ class Decider:
         return 1 + len(grants) // 16
 
     def _due(self, now_s: float) -> bool:
+        """Whether a policy that allocates devices is to be asked; shares of time say themselves how long they hold."""
         settings = self._settings
         if settings.on_changes_only and not self.undecided:
             return False
@@ -164,38 +164,46 @@ class Decider:
         return now_s - self._decided_s >= settings.minimum_decision_interval_s
 
     def _asked(self, now_s: float) -> Sequence[Grant]:
-        """A grant for each job in the view."""
+        """A grant for each job in the view: the policy's, or the next round of its shares."""
         state, curves = self._view.state(now_s, self._memory, self._running.values())
         started = time.perf_counter()
+        if self._rounds is not None:
+            offer = offered(state, curves)
+            if holds(self._rounds, offer, state, self._name):
+                grants, self._rounds = rounded_round(accounted(self._rounds, offer, state), offer, state)
+                self.decision_s += time.perf_counter() - started
+                self.undecided = False
+                return grants
         try:
             result = self._policy.policy.decide(state, curves, self._budget)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             _log.error("policy_failed", policy=self._policy.name, version=self._policy.version, exc_info=error)
             raise self._error(Reason.POLICY_FAILED, "failed") from None
+        answer: object = result
+        if isinstance(answer, Shares):
+            grants = self._shared(answer, state, curves)
+        elif isinstance(answer, Allocation) and len(answer.grants) == len(state.jobs):
+            grants = answer.grants
+        else:
+            raise self._invalid(f"must answer with an Allocation of {len(state.jobs)} grants, or with Shares")
         lasted_s = time.perf_counter() - started
         self.decisions += 1
         self.decision_s += lasted_s
         self.longest_decision_s = max(self.longest_decision_s, lasted_s)
-        self.undecided = False
-        jobs = self._view.jobs
-        if isinstance(result, Shares):
-            if result.shares.shape != (len(jobs), len(self._nodes)):
-                raise self._invalid(f"must share in an array of shape {(len(jobs), len(self._nodes))}")
-            self._memory = result.memory
-            since_s = now_s if self._decided_s is None else self._decided_s
-            if self._shares is None:
-                self._shares = TimeShares(self._settings.round_s)
-            self._shares.reset(jobs, result.shares, now_s - since_s)
-            self._decided_s = now_s
-            return self._shares.grants(jobs, self._free_of_all())
-        if not isinstance(result, Allocation) or len(result.grants) != len(jobs):
-            raise self._invalid(f"must answer with an Allocation of {len(jobs)} grants, or with Shares")
-        self._decided_s = now_s
-        self._memory = result.memory
-        return result.grants
+        self._memory, self._decided_s, self.undecided = result.memory, now_s, False
+        return grants
 
-    def _free_of_all(self) -> list[int]:
-        return [nodes.up_devices for nodes in self._nodes]
+    def _shared(self, shares: Shares, state: ClusterState, curves: Curves) -> tuple[Grant, ...]:
+        """The first round of new shares."""
+        if shares.shares.shape != (len(state.jobs), len(state.pools)):
+            raise self._invalid(f"must share in an array of shape {(len(state.jobs), len(state.pools))}")
+        offer = offered(state, curves)
+        before = self._rounds
+        if before is not None:
+            carried = carries(before, offer, state, self._name)
+            before = accounted(before, offer, state) if carried else None
+        grants, self._rounds = rounded_round(renewed(shares, before, offer, state, self._name), offer, state)
+        return grants
 
     def _invalid(self, what: str) -> NodewiseError:
         return self._error(Reason.POLICY_INVALID_RESULT, what)
@@ -269,7 +277,6 @@ class Decider:
     def _end_run(self, job: ActiveJob, now_s: float, done: float) -> None:
         begun_s, from_s = job.begun_s, job.run_from_s
         busy_s = job.end_run(min(now_s, job.ends_s), done)
-        job.received_s[job.pool] += busy_s
         self._recorder.run_ended(job, busy_s, min(begun_s - from_s, busy_s))
 
     def _check_quotas(self, grants: Sequence[Grant]) -> None:

@@ -85,8 +85,9 @@ class SimulationSettings:
         See ``Clock``.
     on_changes_only : bool
         Ask the policy only when a job arrived or ended or a node failed or came back since it was asked last; in
-        between its allocation stands. Sound for policies that look at neither progress nor time nor service (first come, equal
-        shares, max-min shares); others decide later than they would.
+        between its allocation stands. Sound for policies that look at neither progress nor time nor service (first
+        come, equal shares); others decide later than they would. Policies that share out time say themselves for how
+        long their shares hold; neither this nor the next setting concerns them.
     minimum_decision_interval_s : float
         Seconds between two decisions at least; 0 = no such limit. Ignored while nothing runs.
     restart_cost_s : float
