@@ -29,12 +29,7 @@ __all__ = ["policy_arguments", "pools_of", "simulate_arguments"]
 ValueT = TypeVar("ValueT")
 
 _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
-    "gavel": {
-        "clock": "drained-rounds",
-        "round_s": 360.0,
-        "on_changes_only": True,
-        "minimum_decision_interval_s": 1920.0,
-    },
+    "gavel": {"clock": "drained-rounds", "round_s": 360.0},
     "pollux": {"clock": "fixed-rounds", "round_s": 60.0, "restart_cost_s": 30.0},
 }
 """How time passes where a specification does not say, by the format of its jobs: as in the simulators that they come
