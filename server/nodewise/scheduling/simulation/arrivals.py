@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.schedule import JobState
@@ -16,7 +16,7 @@ __all__ = ["Arrivals"]
 
 
 class Arrivals:
-    """Reads jobs one ahead.
+    """Reads jobs one ahead; ``pools`` are the devices of each.
 
     Attributes
     ----------
@@ -26,12 +26,12 @@ class Arrivals:
         When the first job arrived and the next one will; infinite after the last.
     """
 
-    def __init__(self, jobs: Iterable[SimulatedJob], pools: int, settings: SimulationSettings) -> None:
+    def __init__(self, jobs: Iterable[SimulatedJob], pools: Sequence[int], settings: SimulationSettings) -> None:
         self._jobs = iter(jobs)
-        self._pools = pools
+        self._pools = len(pools)
         self._settings = settings
         self._stops = Stops(settings.early_stops, settings.seed)
-        self._predictions = Predictions(settings.prediction_error, settings.seed)
+        self._predictions = Predictions(settings.prediction_error, settings.seed, pools, settings.quotas)
         self.count = 0
         self._next = next(self._jobs, None)
         self.first_s = self._next.arrival_s if self._next is not None else 0.0
@@ -96,8 +96,9 @@ class Arrivals:
             if not least <= value < math.inf:
                 bound = f"{least:g} or more" if least in (0, 1) else "above 0"
                 raise invalid_field(f"{path}.{name}", f"must be finite and {bound}, found {value:g} for {job.job_id!r}")
-        if job.curve.pool.max(initial=0) >= self._pools:
-            raise invalid_field(
-                f"{path}.curve.pool",
-                f"must be 0 to {self._pools - 1}, the cluster's pools; found {int(job.curve.pool.max())}",
-            )
+        for name, curve in (("curve", job.curve), ("predicted", job.predicted)):
+            if curve is not None and curve.pool.max(initial=0) >= self._pools:
+                raise invalid_field(
+                    f"{path}.{name}.pool",
+                    f"must be 0 to {self._pools - 1}, the cluster's pools; found {int(curve.pool.max())}",
+                )

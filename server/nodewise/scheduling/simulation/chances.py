@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -16,7 +16,7 @@ __all__ = ["Failures", "Predictions", "Stops"]
 _STOPS, _PREDICTIONS, _FAILURES = range(3)
 """Streams of the seed: one does not move when another is drawn from."""
 MOST_SHARED: Final = 1024
-"""Curves of rigid jobs that are kept to be shared: jobs with curves of their own must not pile them up."""
+"""Curves that are kept to be shared: jobs with curves of their own must not pile them up."""
 
 
 class Stops:
@@ -42,31 +42,41 @@ class Stops:
 class Predictions:
     """What the policy sees of the curves, by order of arrival."""
 
-    def __init__(self, law: PredictionError | None, seed: int) -> None:
+    def __init__(self, law: PredictionError | None, seed: int, pools: Sequence[int], quotas: Mapping[str, int]) -> None:
         self._law = law
         self._random = np.random.default_rng((seed, _PREDICTIONS))
-        self._rigid: dict[tuple[JobCurve, int], JobCurve] = {}
+        self._pools = np.array(pools, dtype=np.int64)
+        self._quotas = quotas
+        self._shared: dict[tuple[object, ...], JobCurve] = {}
 
     def curve(self, job: SimulatedJob) -> JobCurve:
-        """The predicted curve with the law's errors: rows with a true rate; for a rigid job its requested count."""
-        seen = job.curve if job.predicted is None else job.predicted
-        if job.predicted is not None:
-            true = job.curve.rates
-            keys = list(zip(seen.pool.tolist(), seen.devices.tolist()))
-            if not all(key in true for key in keys):
-                seen = seen.where(key in true for key in keys)
-        if job.rigid:
-            key = (seen, job.requested_devices)
-            if len(self._rigid) >= MOST_SHARED:
-                self._rigid.clear()
-            if key not in self._rigid:
-                self._rigid[key] = seen.where((seen.devices == job.requested_devices).tolist())
-            seen = self._rigid[key]
+        """The predicted curve, with the law's errors."""
+        queue = job.queue if job.queue in self._quotas else None
+        key = (job.curve, job.predicted, job.requested_devices if job.rigid else 0, job.server_devices, queue)
+        seen = self._shared.get(key)
+        if seen is None:
+            if len(self._shared) >= MOST_SHARED:
+                self._shared.clear()
+            seen = self._shared[key] = self._possible(job)
         law = self._law
         if law is None or not len(seen):
             return seen
         whole = law.job_sigma * self._random.standard_normal()
         return seen.scaled(np.exp(whole + law.row_sigma * self._random.standard_normal(len(seen))))
+
+    def _possible(self, job: SimulatedJob) -> JobCurve:
+        """Rows that have a true rate and fit the empty cluster and the queue's quota; a rigid job's request only."""
+        seen = job.curve if job.predicted is None else job.predicted
+        room = self._pools[seen.pool] - job.server_devices
+        if job.queue in self._quotas:
+            room = np.minimum(room, self._quotas[job.queue] - job.server_devices)
+        keep = seen.devices <= room
+        if job.rigid:
+            keep &= seen.devices == job.requested_devices
+        if job.predicted is not None:
+            true = job.curve.rates
+            keep &= [row in true for row in zip(seen.pool.tolist(), seen.devices.tolist())]
+        return seen if keep.all() else seen.where(keep.tolist())
 
 
 class Failures:

@@ -92,7 +92,7 @@ class _Simulation:
         self._budget = budget
         self._progress = progress
         self._nodes = [PoolNodes(pool.available_devices.tolist()) for pool in pools]
-        self._arrivals = Arrivals(jobs, len(pools), settings)
+        self._arrivals = Arrivals(jobs, [pool.total_devices for pool in pools], settings)
         self._start_s = self._now_s = start_s = self._arrivals.first_s
         self._round = math.ceil(start_s / settings.round_s) - 1
         self._failures = Failures(
