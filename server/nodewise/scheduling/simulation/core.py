@@ -25,6 +25,8 @@ __all__ = ["Progress", "simulated"]
 
 CHECK_EVERY: Final = 256
 """Events between two looks at the budget and two reports of progress; a decision counts as one and one per 16 jobs."""
+CHECK_WITHIN_S: Final = 0.02
+"""Wall time in the policy after which the same is due, however few events there were."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,7 @@ class _Simulation:
         self._view = View(pools, settings, policy_parameters(policy, settings))
         self._decider = Decider(policy, self._view, self._nodes, settings, self._recorder, budget)
         self._work = 0
+        self._looked_s = 0.0
 
     def run(self) -> SimulationResult:
         started = time.perf_counter()
@@ -154,7 +157,8 @@ class _Simulation:
         while True:
             end_s, arrival_s, node_s = self._decider.next_end_s(), self._arrivals.next_s, self._failures.next_s
             at_s = min(end_s, arrival_s, node_s)
-            if self._work >= CHECK_EVERY and not self._look(min(at_s, until_s)):
+            slow = self._decider.decision_s - self._looked_s >= CHECK_WITHIN_S
+            if (slow or self._work >= CHECK_EVERY) and not self._look(min(at_s, until_s)):
                 return False
             if at_s > until_s:
                 return True
@@ -176,6 +180,7 @@ class _Simulation:
     def _look(self, now_s: float) -> bool:
         """Report progress, and whether there is time left."""
         self._work = 0
+        self._looked_s = self._decider.decision_s
         if self._progress is not None:
             finished = self._recorder.finished
             arrived = self._arrivals.count
