@@ -91,7 +91,12 @@ def profile_source(path: Path, field: str, given: dict[str, Any], tables: dict[P
         given = {"inline": _from_table(path, field, given, tables)}
     elif isinstance(given.get("inline"), dict):
         given = {"inline": _with_files(path, given["inline"])}
-    source = _parsed(path, given, profile_pb2.ProfileSource())
+    source = profile_pb2.ProfileSource()
+    try:
+        json_format.ParseDict(given, source)
+    except json_format.ParseError as error:
+        found = " ".join(str(error).split())
+        raise InputError(f"{path}: {field}: is no profile: {found}") from None
     if source.WhichOneof("source") is None:
         right = '{"profileId": NAME}, {"inline": {...}} or {"table": FILE, "job": NAME}'
         raise InputError(f"{path}: {field}: must be {right}, found {json.dumps(given)}")

@@ -30,6 +30,7 @@ __all__ = [
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, strict=True)]
+MOST_SEEDS: Final = 100_000
 Rates = Mapping[str, Mapping[int, Positive]]
 """Samples/s by pool and worker devices."""
 
@@ -239,7 +240,11 @@ class SimulationSpec(_Model):
 
 
 def _as_seeds(given: Any) -> Any:
-    return list(range(given)) if isinstance(given, int) and not isinstance(given, bool) and given > 0 else given
+    if isinstance(given, bool) or not isinstance(given, int):
+        return given
+    if not 1 <= given <= MOST_SEEDS:
+        raise ValueError(f"must be a list of seeds, or how many there are, 1 to {MOST_SEEDS:,}")
+    return list(range(given))
 
 
 class SweepSpec(SimulationSpec):
@@ -260,7 +265,7 @@ class SweepSpec(SimulationSpec):
             raise ValueError("repetitions: must not be there in a sweep, whose repetitions are its seeds")
         for name in ("loads", "seeds", "prediction_errors"):
             values = getattr(self, name)
-            if any(value in values[:index] for index, value in enumerate(values)):
+            if len(set(values)) < len(values):
                 raise ValueError(f"{name}: must not hold a value twice")
         return self
 
