@@ -11,8 +11,10 @@ import curves
 import ingest
 import partitioning
 import planning
+import policies
 import rpc
 import scaling
+import simulate
 import simulator
 import start
 
@@ -23,7 +25,9 @@ MODULES = {
     "scaling": scaling,
     "partitioning": partitioning,
     "planning": planning,
+    "policies": policies,
     "simulator": simulator,
+    "simulate": simulate,
     "start": start,
 }
 

@@ -16,6 +16,8 @@ from nodewise_policies.sharing import Held, Ledger, out_of_time
 
 __all__ = ["ascended"]
 
+_DIGITS: Final = 10
+"""Significant digits that tell one job's rise from another's: ties by the formula are ties in floating point."""
 _EQUAL: Final = 1e-9
 """Rises that differ by less are those of a straight line, apart from rounding: the shortest step is taken."""
 
@@ -73,7 +75,7 @@ def ascended(
         if not steepest > 0:
             return None
         first = int((rise >= steepest * (1 - _EQUAL)).argmax())
-        return _Step(-steepest, ranks[job], job, row + 1 + first)
+        return _Step(-float(f"{steepest:.{_DIGITS}g}"), ranks[job], job, row + 1 + first)
 
     heap = [step for step in map(best, held) if step is not None]
     heapify(heap)

@@ -20,7 +20,7 @@ import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats
 from nodewise_policies.ascent import ascended
-from nodewise_policies.efficiency import ratios
+from nodewise_policies.efficiency import exact_ratios
 from nodewise_policies.service import Service
 from nodewise_policies.sharing import (
     Candidates,
@@ -67,10 +67,12 @@ def capped_scores(state: ClusterState, curves: Curves, candidates: Candidates, s
     lengths = np.diff(curves.offsets)
     waited_s = np.array([max(state.now_s - job.submit_time_s, 0.0) for job in state.jobs])
     ages = waited_s / per_job_least(curves, seconds)
-    scores = ratios(state, curves, candidates, seconds) / np.repeat(1 + state.parameters["age_weight"] * ages, lengths)
+    aged = weights(state) * (1 + state.parameters["age_weight"] * ages)
+    scores = comparable(exact_ratios(curves, candidates, seconds, aged))
     claims = np.where(lengths > 0, weights(state), 0.0)
     fair = sum(pool.total_devices for pool in state.pools) * claims / max(claims.sum(), np.finfo(float).tiny)
     caps = np.maximum(np.round(state.parameters["cap_factor"] * fair), 1)
     above = curves.devices > np.repeat(caps, lengths)
     above[candidates.starts] = False
-    return np.where(above, np.inf, comparable(scores))
+    scores[above] = np.inf
+    return scores

@@ -96,6 +96,7 @@ class _Plan:
         self._candidates = candidates
         self._ledger = ledger
         self._seconds = seconds * (1 + state.parameters["slack"])
+        self._costs = np.zeros(0)
         self._queues = {queue: len(state.pools) + place for place, queue in enumerate(sorted(state.quotas))}
         quotas = [state.quotas[queue] for queue in sorted(state.quotas)]
         self._timeline = Timeline([pool.total_devices for pool in state.pools] + quotas)
@@ -117,6 +118,8 @@ class _Plan:
             for index, job in enumerate(jobs)
             if job.deadline_s is not None and self._candidates.segments[index] and index not in self._ledger.kept
         ]
+        if asking:
+            self._costs = comparable(_per_second(self._state, self._curves) * self._seconds)
         for turn, (_, deadline_s, _, job) in enumerate(sorted(asking)):
             if out_of_time(budget, turn):
                 return False
@@ -128,13 +131,12 @@ class _Plan:
         found = []
         for segment in self._candidates.segments[job]:
             rows = slice(segment.start, segment.stop)
-            costs = self._costs(job, rows)
             devices = self._curves.devices[rows] + asker.server_devices
             resources = self._resources(job, segment.pool)
-            slot = self._timeline.earliest(resources, devices, self._seconds[rows], costs, latest_s)
+            slot = self._timeline.earliest(resources, devices, self._seconds[rows], self._costs[rows], latest_s)
             if slot is not None:
-                cost = float(costs[slot.choice])
-                found.append((slot.start_s, cost, segment.pool, segment.start + slot.choice, segment))
+                row = segment.start + slot.choice
+                found.append((slot.start_s, float(self._costs[row]), segment.pool, row, segment))
         if not found:
             self.late.add(job)
             return
@@ -149,16 +151,6 @@ class _Plan:
             self._ledger.take(job, pool, workers, f"cheapest that meets its deadline, {in_hand_s:.4g} s in hand")
             self.started[job] = Held(row, segment.stop)
 
-    def _costs(self, job: int, rows: slice) -> Floats:
-        """Of some rows of the job: price of their nodes, or device-seconds."""
-        prices = np.array([self._state.pools[pool].price_per_node_hour for pool in self._state.jobs[job].allowed_pools])
-        if (prices > 0).all():
-            price = self._state.pools[int(self._curves.pool[rows.start])].price_per_node_hour
-            per_s = price / 3600 * self._curves.nodes[rows]
-        else:
-            per_s = (self._curves.devices[rows] + self._state.jobs[job].server_devices).astype(float)
-        return comparable(per_s * self._seconds[rows])
-
     def _resources(self, job: int, pool: int) -> list[int]:
         queue = self._state.jobs[job].queue
         return [pool, self._queues[queue]] if queue in self._queues else [pool]
@@ -166,6 +158,16 @@ class _Plan:
     def memory(self) -> bytes:
         """Keys of the admitted jobs, sorted."""
         return b"".join(sorted(_key(self._state.jobs[job]) for job in self.planned))
+
+
+def _per_second(state: ClusterState, curves: Curves) -> Floats:
+    """Of every row the price of its nodes, where all pools that the job may run in have one, else its devices."""
+    lengths = np.diff(curves.offsets)
+    prices = np.array([pool.price_per_node_hour for pool in state.pools])
+    priced = np.array([bool((prices[list(job.allowed_pools)] > 0).all()) for job in state.jobs], dtype=bool)
+    servers = np.array([job.server_devices for job in state.jobs], dtype=np.int64)
+    devices = curves.devices + np.repeat(servers, lengths)
+    return np.where(np.repeat(priced, lengths), prices[curves.pool] / 3600 * curves.nodes, devices)
 
 
 def _key(job: JobState) -> bytes:

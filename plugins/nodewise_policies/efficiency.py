@@ -35,7 +35,7 @@ from nodewise_policies.sharing import (
     weights,
 )
 
-__all__ = ["EfficiencySrpt", "ratios"]
+__all__ = ["EfficiencySrpt", "exact_ratios", "ratios"]
 
 
 def ratios(state: ClusterState, curves: Curves, candidates: Candidates, seconds: Floats) -> Floats:
@@ -43,6 +43,11 @@ def ratios(state: ClusterState, curves: Curves, candidates: Candidates, seconds:
 
     Rounded so that ties by the formula are ties in floating point.
     """
+    return comparable(exact_ratios(curves, candidates, seconds, weights(state)))
+
+
+def exact_ratios(curves: Curves, candidates: Candidates, seconds: Floats, claims: Floats) -> Floats:
+    """Remaining time over efficiency and over the job's claim, not rounded."""
     rows = len(curves.devices)
     if not rows:
         return np.zeros(0)
@@ -52,7 +57,8 @@ def ratios(state: ClusterState, curves: Curves, candidates: Candidates, seconds:
     rate = curves.samples_per_s
     inverse_efficiency = np.divide(straight, rate, out=np.full(rows, np.inf), where=rate > 0)
     with np.errstate(over="ignore"):
-        return comparable(seconds * inverse_efficiency / np.repeat(weights(state), np.diff(curves.offsets)))
+        ratio: Floats = seconds * inverse_efficiency / np.repeat(claims, np.diff(curves.offsets))
+    return ratio
 
 
 class EfficiencySrpt:

@@ -32,6 +32,7 @@ from nodewise_policies.sharing import (
     Ledger,
     elsewhere,
     has_run,
+    per_job_least,
     smallest_first,
     submission_ranks,
     weights,
@@ -66,29 +67,27 @@ class Goodput:
 
 def goodputs(state: ClusterState, curves: Curves) -> tuple[Floats, list[bool]]:
     """Useful samples/s of every row, and per job whether its statistical efficiency is known."""
+    lengths = np.diff(curves.offsets)
     batches = curves.configurations.samples_per_step()
-    rates = np.array(curves.samples_per_s)
-    known = []
-    for index, job in enumerate(state.jobs):
-        rows = curves.rows(index)
-        noise, initial = job.gradient_noise_scale_samples, job.initial_batch_samples
-        stated = noise is not None and initial is not None and bool((batches[rows] > 0).all())
-        known.append(stated)
-        if noise is not None and initial is not None and stated:
-            rates[rows] *= (noise + initial) / (noise + batches[rows])
-    return rates, known
+    # What is not stated is NaN here only: comparisons with it are false.
+    noise = np.array([job.gradient_noise_scale_samples for job in state.jobs], dtype=float)
+    initial = np.array([job.initial_batch_samples for job in state.jobs], dtype=float)
+    known = (noise >= 0) & (initial > 0) & (per_job_least(curves, batches) > 0)
+    rows = np.repeat(known, lengths)
+    useful = np.repeat(noise + initial, lengths)
+    steps = np.repeat(noise, lengths) + batches
+    efficiency = np.divide(useful, steps, out=np.ones(len(rows)), where=rows & (steps > 0))
+    return curves.samples_per_s * efficiency, known.tolist()
 
 
 def _at_fair_share(state: ClusterState, curves: Curves, rates: Floats, lengths: Ints) -> Floats:
-    """Goodput of every job on devices in proportion to its weight: on the largest count within, else its smallest."""
+    """Goodput of every job on devices in proportion to its weight: the greatest within, else on its smallest count."""
     claims = np.where(lengths > 0, weights(state), 0.0)
     fair = sum(pool.total_devices for pool in state.pools) * claims / max(claims.sum(), np.finfo(float).tiny)
-    result = np.ones(len(state.jobs))
-    for job in np.flatnonzero(lengths).tolist():
-        rows = curves.rows(job)
-        within = curves.devices[rows] <= max(fair[job], curves.devices[rows].min())
-        result[job] = rates[rows][within].max()
-    return result
+    fewest = per_job_least(curves, curves.devices.astype(float))
+    within = curves.devices <= np.repeat(np.maximum(fair, fewest), lengths)
+    greatest: Floats = -per_job_least(curves, np.where(within, -rates, 0.0))
+    return np.where(lengths > 0, greatest, 1.0)
 
 
 def _kept(state: ClusterState, curves: Curves, lengths: Ints) -> Floats:

@@ -5,13 +5,15 @@ section 4. With X_ij the share of time of job i on pool j, s_ij the devices that
 
     max_X min_i sum_j c_ij X_ij,    sum_j X_ij <= 1,    sum_i s_ij X_ij <= devices_j,    X >= 0
 
-A queue's quota adds sum_(i in queue) sum_j s_ij X_ij <= quota. HiGHS' interior point method solves it: it is faster
-here than the simplex method, and its shares lie further inside of the optimal ones, so that what the least value does
-not need is spread over more jobs.
+A queue's quota adds sum_(i in queue) sum_j s_ij X_ij <= quota. Jobs that are alike in all of this are one in the
+programme, with the sum of their shares, and get equal ones: what is optimal for each can be averaged. HiGHS' interior
+point method solves it: it is faster here than the simplex method, and its shares lie further inside of the optimal
+ones, so that what the least value does not need is spread over more jobs.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -38,31 +40,53 @@ def greatest_least_value(state: ClusterState, values: Floats, devices: Ints, bud
     devices : (jobs, pools) int
         s_ij.
     """
+    runs = np.flatnonzero((values > 0).any(axis=1))
     shares = np.zeros(values.shape)
-    job, pool = np.nonzero(values > 0)
-    if not len(job):
+    if not len(runs):
         return shares
-    remaining_s = budget.remaining_s()
+    queues = {queue: place for place, queue in enumerate(sorted(state.quotas))}
+    member = np.array([queues.get(job.queue, -1) for job in state.jobs], dtype=np.int64)
+    traits = np.column_stack((values / values.max(), devices, member))[runs]
+    _, first, kind, alike = np.unique(traits, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    kinds = _Kinds(
+        values=traits[first, : len(state.pools)], devices=devices[runs[first]], jobs=alike, queue=member[runs[first]]
+    )
+    quotas = [float(state.quotas[queue]) for queue in queues]
+    found = _solved(kinds, [float(pool.total_devices) for pool in state.pools], quotas, budget.remaining_s())
+    if found is None:
+        return None
+    shares[runs] = found[kind.reshape(-1)]
+    return shares
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Kinds:
+    """Kinds of jobs: ``values`` (about 1) and ``devices`` by pool, how many jobs, and their quota's place or -1."""
+
+    values: Floats
+    devices: Ints
+    jobs: Ints
+    queue: Ints
+
+
+def _solved(kinds: _Kinds, sizes: list[float], quotas: list[float], remaining_s: float) -> Floats | None:
+    """Shares (kinds, pools) of one job of each kind; None when the time ran out."""
     if remaining_s <= 0:
         return None
-    present, rank = np.unique(job, return_inverse=True)
-    quotas = _quotas(state, job)
-    variables, jobs, pools = len(job), len(present), len(state.pools)
-    each = np.arange(variables)
+    kind, pool = np.nonzero(kinds.values > 0)
+    count, variables = len(kinds.jobs), len(kind)
+    each, all_kinds, taken = np.arange(variables), np.arange(count), kinds.devices[kind, pool].astype(float)
+    limited = np.flatnonzero(kinds.queue[kind] >= 0)
     entries = [
-        # min value >= z, as z - sum_j c_ij X_ij <= 0; z is the last variable. Values are brought to about 1.
-        (rank, each, -values[job, pool] / values.max()),
-        (np.arange(jobs), np.full(jobs, variables), np.ones(jobs)),
-        (jobs + rank, each, np.ones(variables)),
-        (2 * jobs + pool, each, devices[job, pool].astype(float)),
+        # A variable is the sum of alike jobs' shares. Least value z, the last variable: jobs z - sum_j c_ij X_ij <= 0.
+        (kind, each, -kinds.values[kind, pool]),
+        (all_kinds, np.full(count, variables), kinds.jobs.astype(float)),
+        (count + kind, each, np.ones(variables)),
+        (2 * count + pool, each, taken),
+        (2 * count + len(sizes) + kinds.queue[kind[limited]], limited, taken[limited]),
     ]
-    limits = [np.zeros(jobs), np.ones(jobs), np.array([float(each.total_devices) for each in state.pools])]
-    for number, (members, quota) in enumerate(quotas):
-        row = np.full(len(members), 2 * jobs + pools + number)
-        entries.append((row, members, devices[job[members], pool[members]].astype(float)))
-        limits.append(np.array([float(quota)]))
     rows, columns, factors = (np.concatenate(parts) for parts in zip(*entries))
-    bounds = np.concatenate(limits)
+    bounds = np.concatenate((np.zeros(count), kinds.jobs, sizes, quotas))
     matrix: Any = csc_array((factors, (rows, columns)), shape=(len(bounds), variables + 1))
     objective = np.zeros(variables + 1)
     objective[-1] = -1.0
@@ -76,15 +100,7 @@ def greatest_least_value(state: ClusterState, values: Floats, devices: Ints, bud
     )
     if found.x is None:
         return None
-    due = found.x[:-1].clip(0.0, 1.0)
-    shares[job, pool] = np.where(due > _DUST, due, 0.0)
+    due = found.x[:-1] / kinds.jobs[kind]
+    shares = np.zeros(kinds.values.shape)
+    shares[kind, pool] = np.where(due > _DUST, np.minimum(due, 1.0), 0.0)
     return shares
-
-
-def _quotas(state: ClusterState, job: Ints) -> list[tuple[Ints, int]]:
-    """Variables and quota of every queue that has both."""
-    if not state.quotas:
-        return []
-    queues = np.array([asker.queue for asker in state.jobs], dtype=object)[job]
-    found = ((np.flatnonzero(queues == queue), quota) for queue, quota in sorted(state.quotas.items()))
-    return [(members, quota) for members, quota in found if len(members)]

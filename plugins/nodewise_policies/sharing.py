@@ -86,6 +86,8 @@ def remaining_s(state: ClusterState, curves: Curves, *, restarts: bool) -> Float
     if not restarts:
         return seconds
     costs = np.array([job.restart_cost_s if has_run(job) else 0.0 for job in jobs], dtype=float)
+    if not costs.any():
+        return seconds
     restart_s: Floats = np.where(elsewhere(state, curves), np.repeat(costs, lengths), 0.0)
     return np.add(seconds, restart_s)
 

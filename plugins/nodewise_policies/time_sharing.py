@@ -19,14 +19,15 @@ from nodewise.plugin import Budget, ClusterState, Curves, Floats, Ints, Shares
 from nodewise_policies.max_min_program import greatest_least_value
 from nodewise_policies.sharing import weights
 
-__all__ = ["MaxMinFairness", "MinMakespan", "equal_devices"]
+__all__ = ["MaxMinFairness", "MinMakespan"]
 
 
 class MaxMinFairness:
     """Max-min fair shares; ``aware`` of how much faster a job runs on one pool than on another.
 
-    Without throughputs the split over pools is arbitrary as far as fairness goes; it is made in proportion to the
-    pools' sizes, and the pools are served in an order that is drawn, so that it does not matter how they are listed.
+    Without throughputs no pool is better than another: jobs that take the same devices in every pool divide their time
+    alike, and the order in which pools are served is drawn for each round, so that it does not matter how they are
+    listed.
     """
 
     def __init__(self, *, aware: bool) -> None:
@@ -35,22 +36,16 @@ class MaxMinFairness:
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Shares:
         """Shares of time; an equal split when the time runs out."""
         at = curves.at_requests(state)
-        if not self._aware:
-            return self._plain(state, (at.samples_per_s > 0).astype(float), at.devices, budget)
+        rates = at.samples_per_s if self._aware else (at.samples_per_s > 0).astype(float)
         sizes = np.array([pool.total_devices for pool in state.pools], dtype=float)
-        proportional = at.samples_per_s @ (sizes / max(sizes.sum(), 1.0))
+        proportional = rates @ (sizes / max(sizes.sum(), 1.0)) if self._aware else np.ones(len(rates))
         claims = np.where(proportional > 0, proportional * weights(state), 1.0)
-        values = at.samples_per_s * at.devices / claims[:, np.newaxis]
-        return _shared(state, at.devices, greatest_least_value(state, values, at.devices, budget))
-
-    def _plain(self, state: ClusterState, runs: Floats, devices: Ints, budget: Budget) -> Shares:
-        seed = int(state.parameters["seed"])
-        listed = runs.any(axis=1)
-        alike = bool((devices[listed] == devices[listed][:, :1]).all())
-        if alike and not state.quotas:
-            return _shared(state, devices, _proportional(state, devices), seed)
-        values = runs * devices / weights(state)[:, np.newaxis]
-        return _shared(state, devices, greatest_least_value(state, values, devices, budget), seed)
+        values = rates * at.devices / claims[:, np.newaxis]
+        shares = greatest_least_value(state, values, at.devices, budget)
+        if self._aware:
+            return _shared(state, at.devices, shares)
+        evened = None if shares is None else _evened(shares, at.devices)
+        return _shared(state, at.devices, evened, int(state.parameters["seed"]))
 
 
 class MinMakespan:
@@ -64,33 +59,15 @@ class MinMakespan:
         return _shared(state, at.devices, greatest_least_value(state, values, at.devices, budget))
 
 
-def equal_devices(wanted: Ints, claims: Floats, devices: float) -> Floats:
-    """Devices per job, max-min fair: its claim times a common level, at most what it wants, nothing left over."""
-    level = wanted / claims
-    order = np.argsort(level, kind="stable")
-    # Jobs that get what they want are those of the lowest levels: fill up to each level in turn.
-    sated = np.concatenate(([0.0], np.cumsum(wanted[order])))[:-1]
-    claiming = np.cumsum(claims[order][::-1])[::-1]
-    needed = sated + claiming * level[order]
-    short = np.flatnonzero(needed > devices)
-    if not len(short):
-        return wanted.astype(float)
-    first = int(short[0])
-    common = (devices - sated[first]) / claiming[first]
-    fair: Floats = np.minimum(wanted, common * claims)
-    return fair
-
-
-def _proportional(state: ClusterState, devices: Ints) -> Floats:
-    """Max-min fair shares of jobs that take the same number of devices in every pool, split as the pools' sizes."""
-    sizes = np.array([pool.total_devices for pool in state.pools], dtype=float)
-    shares = np.zeros(devices.shape)
-    runs = np.flatnonzero(devices.any(axis=1))
-    if len(runs):
-        wanted = devices[runs, 0]
-        due = equal_devices(wanted, weights(state)[runs], float(sizes.sum())) / wanted
-        shares[runs] = due[:, np.newaxis] * sizes / sizes.sum()
-    return shares
+def _evened(shares: Floats, devices: Ints) -> Floats:
+    """The same time for every job and load of every pool; jobs that take the same anywhere divide their time alike."""
+    anywhere = (devices > 0).all(axis=1) & (devices == devices[:, :1]).all(axis=1)
+    time = shares.sum(axis=1)
+    load = (shares * devices)[anywhere].sum(axis=0)
+    if not load.sum() > 0:
+        return shares
+    split: Floats = time[:, np.newaxis] * load / load.sum()
+    return np.where(anywhere[:, np.newaxis], split, shares)
 
 
 def _shared(state: ClusterState, devices: Ints, shares: Floats | None, seed: int | None = None) -> Shares:

@@ -43,12 +43,12 @@ class Timeline:
         devices, seconds, cost : (choices,)
             Ties in cost: the first choice.
         """
+        in_time = int(np.searchsorted(self._starts, latest_s - float(seconds.min()), side="right"))
+        if not in_time:
+            return None
         level = self._free[resources].min(axis=0)
-        shortest = float(seconds.min())
-        for interval in range(len(self._starts)):
+        for interval in np.flatnonzero(level[:in_time] >= int(devices.min())).tolist():
             start = float(self._starts[interval])
-            if start + shortest > latest_s:
-                return None
             ends = start + seconds
             # Last interval that each choice runs in; what is free throughout is the least since the start.
             last = np.searchsorted(self._starts, ends, side="left") - 1

@@ -163,10 +163,13 @@ class Curves:
         workers, rates = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         wanted = np.array([job.requested_devices for job in state.jobs], dtype=np.int64)
         servers = np.array([job.server_devices for job in state.jobs], dtype=np.int64)
-        job = np.repeat(np.arange(shape[0]), np.diff(self.offsets))
-        large = np.flatnonzero(self.devices >= wanted[job])
+        lengths = np.diff(self.offsets)
+        job = np.repeat(np.arange(shape[0]), lengths)
+        large = self.devices >= np.repeat(wanted, lengths)
         # Rows come by job, pool and count: the first large enough one of a job and pool is the smallest.
-        rows = large[np.unique(job[large] * shape[1] + self.pool[large], return_index=True)[1]]
+        first = large.copy()
+        first[1:] &= ~large[:-1] | (job[1:] != job[:-1]) | (self.pool[1:] != self.pool[:-1])
+        rows = np.flatnonzero(first)
         workers[job[rows], self.pool[rows]] = self.devices[rows]
         rates[job[rows], self.pool[rows]] = self.samples_per_s[rows]
         taken = np.where(workers > 0, workers + servers[:, np.newaxis], 0)

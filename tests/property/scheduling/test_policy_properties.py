@@ -8,42 +8,11 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from schedules import GRANTING, POLICIES, Clock, Rates, curves_of, job, state_of, with_defaults
+from schedules import GRANTING, POLICIES, Clock, Instance, Rates, curves_of, instances, job, with_defaults
 
-from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Grant, JobState
+from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Grant
 from nodewise_policies.efficiency import ratios
 from nodewise_policies.sharing import Candidates, comparable, remaining_s
-
-Instance = tuple[ClusterState, list[Rates]]
-RATES = st.lists(st.sampled_from([0.0, 0.0, 1.0, 2.0, 2.0, 3.0, 4.5, 6.0, 7.0, 9.0]), max_size=8)
-
-
-@st.composite
-def instances(draw: st.DrawFn) -> Instance:
-    pools = draw(st.integers(1, 2))
-    tables: list[Rates] = []
-    jobs: list[JobState] = []
-    for index in range(draw(st.integers(0, 7))):
-        tables.append({number: draw(RATES) for number in range(pools)})
-        current = None
-        if draw(st.booleans()):
-            current = CurrentAllocation(pool=0, placement=((0, draw(st.integers(1, 3))),))
-        jobs.append(
-            job(
-                f"j{draw(st.permutations('abc'))[0]}{index}",
-                draw(st.sampled_from([10.0, 100.0, 100.0, 1000.0])),
-                draw(st.sampled_from([0.0, 1.0])),
-                server_devices=draw(st.integers(0, 1)) if current is None else 0,
-                requested_devices=draw(st.integers(1, 8)),
-                weight=draw(st.sampled_from([1.0, 1.0, 2.0])),
-                queue=draw(st.sampled_from(["", "q"])),
-                allowed_pools=tuple(range(pools)),
-                current=current,
-            )
-        )
-    sizes = [draw(st.integers(0, 20)) for _ in range(pools)]
-    quotas = {"q": draw(st.integers(0, 12))} if draw(st.booleans()) else {}
-    return state_of(jobs, sizes, quotas, {"backfill": float(draw(st.booleans()))}), tables
 
 
 class Naive:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from simulations import completions, job, run, straight
@@ -170,3 +172,12 @@ def test_laws_that_cannot_be(settings: dict[str, object], field: str | None) -> 
     with pytest.raises(NodewiseError) as caught:
         SimulationSettings(**settings).check()  # type: ignore[arg-type]
     assert caught.value.violations[0].field == (field or "failures.mean_time_between_failures_s")
+
+
+def test_what_goes_in_and_what_comes_out_can_be_sent_to_another_process() -> None:
+    jobs = [job(f"j{number}", float(number), 50.0) for number in range(3)]
+    result = run(jobs, keep_timeline=True)
+    sent, back = pickle.loads(pickle.dumps(jobs)), pickle.loads(pickle.dumps(result))
+    assert run(sent).summary() == back.summary() == result.summary()
+    assert back.timeline is not None
+    assert back.timeline.end_s.tolist() == [50.0, 100.0, 150.0]

@@ -106,13 +106,20 @@ class JobCurve:
         up to more than 1 are scaled down.
         """
         total = time = 0.0
+        for pool, counts, rates in self._from_nothing:
+            share = devices[pool]
+            total += float(np.interp(share, counts, rates))
+            time += min(1.0, share / counts[1])
+        return total / max(1.0, time)
+
+    @cached_property
+    def _from_nothing(self) -> list[tuple[int, list[float], list[float]]]:
+        """(pool, counts, samples/s) with the origin in front."""
+        found = []
         for pool in self.pools:
             rows = self.pool == pool
-            counts, rates = self.devices[rows], self.samples_per_s[rows]
-            share = devices[pool]
-            total += float(np.interp(share, np.concatenate(([0], counts)), np.concatenate(([0.0], rates))))
-            time += min(1.0, share / float(counts[0]))
-        return total / max(1.0, time)
+            found.append((pool, [0.0, *self.devices[rows].tolist()], [0.0, *self.samples_per_s[rows].tolist()]))
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -107,16 +107,17 @@ class View:
         pool, devices, nodes, rates = self._columns
         offsets = np.zeros(len(self._lengths) + 1, dtype=np.int64)
         np.cumsum(self._lengths, out=offsets[1:])
+        if len(self._devices) == 1:
+            configurations = Configurations.of(len(devices), workers=devices, nodes=nodes, device=self._devices[0])
+        else:
+            configurations = Configurations.of(len(devices), workers=devices, nodes=nodes).replaced(
+                devices=self._devices or ("",), device_index=freeze(self._device_of[pool])
+            )
         return Curves(
             offsets=freeze(offsets),
             pool=pool,
             devices=devices,
             nodes=nodes,
             samples_per_s=rates,
-            configurations=Configurations.of(len(devices)).replaced(
-                workers=devices,
-                nodes=nodes,
-                devices=self._devices or ("",),
-                device_index=freeze(self._device_of[pool]),
-            ),
+            configurations=configurations,
         )
