@@ -29,11 +29,25 @@ __all__ = ["policy_arguments", "pools_of", "simulate_arguments"]
 ValueT = TypeVar("ValueT")
 
 _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
-    "gavel": {"clock": "drained-rounds", "round_s": 360.0},
-    "pollux": {"clock": "fixed-rounds", "round_s": 60.0, "restart_cost_s": 30.0},
+    "gavel": {
+        "clock": "drained-rounds",
+        "round_s": 360.0,
+        "on_changes_only": True,
+        "minimum_decision_interval_s": 1920.0,
+    },
+    "pollux": {"clock": "fixed-rounds", "round_s": 60.0, "restart_cost_s": 30.0, "first_start_cost_s": 30.0},
 }
 """How time passes where a specification does not say, by the format of its jobs: as in the simulators that they come
 from (docs/simulation.md)."""
+
+_TIMES: Final = (
+    "clock",
+    "round_s",
+    "on_changes_only",
+    "minimum_decision_interval_s",
+    "restart_cost_s",
+    "first_start_cost_s",
+)
 
 
 def simulate_arguments(spec: SimulationSpec, prepared: PreparedJobs) -> dict[str, Any]:
@@ -113,13 +127,14 @@ def _settings(spec: SimulationSpec, form: str) -> SimulationSettings:
         usual = {}
     elif spec.round_s is not None and not usual:
         usual = {"clock": "fixed-rounds"}
-    for name in ("clock", "round_s", "on_changes_only", "minimum_decision_interval_s", "restart_cost_s"):
+    if spec.restart_cost_s is not None:
+        usual.pop("first_start_cost_s", None)
+    for name in _TIMES:
         stated = getattr(spec, name)
         if stated is not None:
             usual[name] = stated
     return SimulationSettings(
         **{"clock": SimulationClock.EVENTS, **usual},
-        first_start_cost_s=spec.first_start_cost_s,
         checkpoints=_some(spec.checkpoints, Checkpoints),
         failures=_some(spec.failures, NodeFailures),
         early_stops=_some(spec.early_stops, EarlyStops),

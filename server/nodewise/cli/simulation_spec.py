@@ -217,7 +217,7 @@ class SimulationSpec(_Model):
     on_changes_only: bool | None = None
     minimum_decision_interval_s: NotNegative | None = None
     restart_cost_s: NotNegative | None = None
-    first_start_cost_s: NotNegative = 0.0
+    first_start_cost_s: NotNegative | None = None
     checkpoints: CheckpointsSpec | None = None
     failures: FailuresSpec | None = None
     early_stops: EarlyStopsSpec | None = None
