@@ -20,7 +20,12 @@ from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.budget import Unlimited
 from nodewise.scheduling.placement import Wanted, placed
 from nodewise.scheduling.simulation.core import simulated
-from nodewise.scheduling.simulation.inputs.gavel import read_gavel_table, read_gavel_trace
+from nodewise.scheduling.simulation.inputs.gavel import (
+    gavel_pools,
+    gavel_settings,
+    read_gavel_table,
+    read_gavel_trace,
+)
 from nodewise.scheduling.simulation.inputs.generators import diurnal, generated, log_normal
 from nodewise.scheduling.simulation.inputs.philly import read_philly
 from nodewise.scheduling.simulation.inputs.pollux import pollux_curves, read_pollux_workload, read_step_times
@@ -144,12 +149,8 @@ def gavel(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
     table = read_gavel_table((data / "gavel" / "simulation_throughputs.json").open())
     trace = (data / "gavel" / "physical_cluster" / "max_min_fairness.trace").open()
     jobs = read_gavel_trace(trace, table, list(counts))
-    cluster = [pool(name, [1] * count) for name, count in counts.items()]
-    settings = SimulationSettings(
-        clock=Clock.DRAINED_ROUNDS, round_s=360.0, on_changes_only=True, minimum_decision_interval_s=1920.0
-    )
     for name, published_s in GAVEL_S.items():
-        seconds = timed(lambda n=name: simulated(jobs, cluster, policies[n], settings))
+        seconds = timed(lambda n=name: simulated(jobs, gavel_pools(counts), policies[n], gavel_settings()))
         yield Result(f"simulate_96_jobs_{name}_beside_gavels_published_time", seconds, "s", published_s)
 
 

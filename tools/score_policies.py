@@ -28,21 +28,19 @@ from nodewise.scheduling.simulation.inputs.pollux import (
     APPLICATIONS,
     StepTime,
     pollux_curves,
+    pollux_settings,
     read_pollux_workload,
     read_step_times,
 )
 from nodewise.scheduling.simulation.jobs import JobCurve
 from nodewise.scheduling.simulation.repeating import Estimate, estimated
 from nodewise.scheduling.simulation.results import SimulationResult
-from nodewise.scheduling.simulation.settings import Clock, EarlyStops, SimulationSettings
+from nodewise.scheduling.simulation.settings import EarlyStops
 
 WORKLOADS: Final = range(1, 7)
 DEVICES_PER_NODE: Final = 4
 NODES: Final = (8, 4)
 LOADS: Final = (0.5, 0.8, 1.1)
-SETTINGS: Final = SimulationSettings(
-    clock=Clock.FIXED_ROUNDS, round_s=60.0, restart_cost_s=30.0, first_start_cost_s=30.0
-)
 SUITABLE: Final = (
     *("fifo", "equal-share", "las", "srpt", "marginal-gain", "efficiency-srpt", "efficiency-srpt-fill"),
     *("efficiency-capped", "goodput"),
@@ -123,7 +121,7 @@ def run(
     with (data / "jobs" / "pollux_workloads" / f"workload-{workload}.csv").open() as stream:
         jobs = read_pollux_workload(stream, curves[0], predicted=curves[1], only=APPLICATIONS)
     pool = NodePool(name="t4", device="T4", available_devices=as_ints([DEVICES_PER_NODE] * nodes))
-    return simulated(jobs, [pool], policy, replace(SETTINGS, **changes))  # type: ignore[arg-type]
+    return simulated(jobs, [pool], policy, replace(pollux_settings(), **changes))  # type: ignore[arg-type]
 
 
 def means(results: Sequence[SimulationResult]) -> list[float]:

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from simulations import POLICIES, pools
 
-from nodewise.domain.columns import as_ints
-from nodewise.domain.schedule import NodePool
 from nodewise.scheduling.simulation.core import simulated
-from nodewise.scheduling.simulation.inputs.gavel import read_gavel_table, read_gavel_trace
-from nodewise.scheduling.simulation.inputs.pollux import pollux_curves, read_pollux_workload, read_step_times
+from nodewise.scheduling.simulation.inputs.gavel import gavel_pools, gavel_settings, read_gavel_table, read_gavel_trace
+from nodewise.scheduling.simulation.inputs.pollux import (
+    pollux_curves,
+    pollux_settings,
+    read_pollux_workload,
+    read_step_times,
+)
 from nodewise.scheduling.simulation.results import SimulationResult
-from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 
 DATA = Path(os.environ.get("NODEWISE_DATA", ""))
 pytestmark = [
@@ -31,13 +33,7 @@ def gavel(trace: str, policy: str) -> SimulationResult:
         table = read_gavel_table(stream)
     with (DATA / "gavel" / "physical_cluster" / trace).open() as stream:
         jobs = read_gavel_trace(stream, table, list(CLUSTER))
-    cluster = [
-        NodePool(name=name, device=name, available_devices=as_ints([1] * count)) for name, count in CLUSTER.items()
-    ]
-    settings = SimulationSettings(
-        clock=Clock.DRAINED_ROUNDS, round_s=360.0, on_changes_only=True, minimum_decision_interval_s=1920.0
-    )
-    return simulated(jobs, cluster, POLICIES[policy], settings)
+    return simulated(jobs, gavel_pools(CLUSTER), POLICIES[policy], gavel_settings())
 
 
 @pytest.mark.parametrize(
@@ -73,12 +69,11 @@ def test_pollux_workloads(nodes: int, policy: str) -> None:
     with (DATA / "measurements" / "sia_t4_2_to_16_nodes.csv").open() as stream:
         times = {job.removesuffix("/aws"): steps for job, steps in read_step_times(stream).items()}
     curves = pollux_curves(times, 4 * nodes)
-    settings = SimulationSettings(clock=Clock.FIXED_ROUNDS, round_s=60.0, restart_cost_s=30.0, first_start_cost_s=30.0)
     found = []
     for number in range(1, 7):
         with (DATA / "jobs" / "pollux_workloads" / f"workload-{number}.csv").open() as stream:
             jobs = read_pollux_workload(stream, curves, only=times)
-        result = simulated(jobs, pools([4] * nodes), POLICIES[policy], settings)
+        result = simulated(jobs, pools([4] * nodes), POLICIES[policy], pollux_settings())
         assert result.finished == len(jobs)
         found.append(float(result.per_job.response_s.mean()))
     reference = REFERENCE[nodes, policy]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -181,3 +182,12 @@ def test_what_goes_in_and_what_comes_out_can_be_sent_to_another_process() -> Non
     assert run(sent).summary() == back.summary() == result.summary()
     assert back.timeline is not None
     assert back.timeline.end_s.tolist() == [50.0, 100.0, 150.0]
+
+
+def test_rules_that_know_no_sizes_do_not_mind_wrong_ones() -> None:
+    curve = straight(4)
+    declared = [job(f"j{number}", 20.0 * number, 400.0, curve, stop_samples=100.0 + 40 * number) for number in range(8)]
+    true = [replace(each, samples=each.stop_samples or 0.0, stop_samples=None) for each in declared]
+    for policy in ("fifo", "equal-share", "las"):
+        stopped, known = (run(jobs, (4,), policy, clock=Clock.FIXED_ROUNDS) for jobs in (declared, true))
+        assert completions(stopped) == completions(known)

@@ -15,11 +15,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final, TextIO
 
+from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import invalid_field
+from nodewise.domain.schedule import NodePool
 from nodewise.scheduling.simulation.inputs.faults import Row, wrong
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
+from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 
-__all__ = ["GavelTable", "read_gavel_table", "read_gavel_trace"]
+__all__ = ["GavelTable", "gavel_pools", "gavel_settings", "read_gavel_table", "read_gavel_trace"]
+
+ROUND_S: Final = 360.0
+HOLD_S: Final = 1920.0
+"""Seconds between two decisions of Gavel's simulator at least."""
 
 _SHORT: Final = ("job_type", "command", "steps_argument", "needs_data", "total_steps", "arrival_s", "scale_factor")
 _LONG: Final = (
@@ -29,6 +36,22 @@ _LONG: Final = (
 
 GavelTable = Mapping[str, Mapping[tuple[str, int], float]]
 """Iterations/s by worker type, then by (job type, scale factor)."""
+
+
+def gavel_settings(round_s: float = ROUND_S, seed: int = 0) -> SimulationSettings:
+    """How Gavel's simulator tells time, and how often it decides; no costs and no failures."""
+    return SimulationSettings(
+        clock=Clock.DRAINED_ROUNDS,
+        round_s=round_s,
+        on_changes_only=True,
+        minimum_decision_interval_s=HOLD_S,
+        seed=seed,
+    )
+
+
+def gavel_pools(devices: Mapping[str, int]) -> list[NodePool]:
+    """One pool per worker type, each device on a node of its own (Gavel's default), in the order given."""
+    return [NodePool(name=name, device=name, available_devices=as_ints([1] * count)) for name, count in devices.items()]
 
 
 def read_gavel_table(stream: TextIO, file: str = "throughputs") -> GavelTable:

@@ -24,6 +24,7 @@ import numpy as np
 from nodewise.domain.errors import invalid_field
 from nodewise.scheduling.simulation.inputs.faults import Row, wrong
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
+from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 
 __all__ = [
     "APPLICATIONS",
@@ -32,6 +33,7 @@ __all__ = [
     "StepTime",
     "pollux_curve",
     "pollux_curves",
+    "pollux_settings",
     "pollux_step_s",
     "read_pollux_workload",
     "read_step_times",
@@ -66,6 +68,17 @@ APPLICATIONS: Final[Mapping[str, Application]] = {
     "ncf": Application(most_local=32768, most_global=32768, steps={32768: 1552}, most_devices=1),
 }
 """Limits and steps from the artifact's traces and convergence records (2, 100 and 10 epochs)."""
+
+
+def pollux_settings(round_s: float = 60.0, restart_cost_s: float = 30.0, seed: int = 0) -> SimulationSettings:
+    """How Pollux' simulator tells time; every start and every change costs the same."""
+    return SimulationSettings(
+        clock=Clock.FIXED_ROUNDS,
+        round_s=round_s,
+        restart_cost_s=restart_cost_s,
+        first_start_cost_s=restart_cost_s,
+        seed=seed,
+    )
 
 
 class MeasuredSteps:
