@@ -12,6 +12,7 @@ import ingest
 import partitioning
 import planning
 import policies
+import recorder
 import rpc
 import scaling
 import simulate
@@ -29,6 +30,7 @@ MODULES = {
     "simulator": simulator,
     "simulate": simulate,
     "start": start,
+    "recorder": recorder,
 }
 
 

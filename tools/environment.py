@@ -40,6 +40,7 @@ ENVIRONMENTS = {
     "demo": Environment(".venv", ("demo",), editable=True, satisfied_by=("dev", "test")),
     "dev": Environment(".venv", ("dev",), editable=True, satisfied_by=("test",)),
     "test": Environment(".venv", ("dev", "oracles"), editable=True),
+    "torch": Environment(".venv-torch", ("dev", "torch"), editable=True),
     "tools": Environment(".venv-tools", ("tools",)),
     "wheel": Environment(".venv-wheel", ("test",), wheels=True),
 }

@@ -20,12 +20,11 @@ import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats
 from nodewise_policies.ascent import ascended
-from nodewise_policies.efficiency import exact_ratios
+from nodewise_policies.efficiency import ratios_at
 from nodewise_policies.service import Service
 from nodewise_policies.sharing import (
     Candidates,
     Ledger,
-    comparable,
     per_job_least,
     remaining_s,
     submission_ranks,
@@ -50,7 +49,7 @@ class CappedEfficiency:
         scores = capped_scores(state, curves, candidates, seconds)
         service = Service(curves, candidates, ledger, ranks, scores)
         complete = service.serve(budget, "aged remaining time over efficiency {:.6g} s".format)
-        if complete:
+        if complete and ledger.has_free():
             rates = -np.log(seconds) * np.repeat(weights(state), np.diff(curves.offsets))
             complete = ascended(ledger, curves, rates, service.held, ranks, budget)
         return ledger.allocation(state.memory, complete=complete)
@@ -68,11 +67,12 @@ def capped_scores(state: ClusterState, curves: Curves, candidates: Candidates, s
     waited_s = np.array([max(state.now_s - job.submit_time_s, 0.0) for job in state.jobs])
     ages = waited_s / per_job_least(curves, seconds)
     aged = weights(state) * (1 + state.parameters["age_weight"] * ages)
-    scores = comparable(exact_ratios(curves, candidates, seconds, aged))
     claims = np.where(lengths > 0, weights(state), 0.0)
     fair = sum(pool.total_devices for pool in state.pools) * claims / max(claims.sum(), np.finfo(float).tiny)
     caps = np.maximum(np.round(state.parameters["cap_factor"] * fair), 1)
-    above = curves.devices > np.repeat(caps, lengths)
-    above[candidates.starts] = False
-    scores[above] = np.inf
+    within = curves.devices <= np.repeat(caps, lengths)
+    within[candidates.starts] = True
+    rows = np.flatnonzero(within)
+    scores = np.full(len(within), np.inf)
+    scores[rows] = ratios_at(rows, curves, candidates, seconds, aged)
     return scores

@@ -71,7 +71,7 @@ class DeadlineAware:
             for job in service.held:
                 if job in plan.late:
                     ledger.reword(job, "cannot meet its deadline any more: best effort")
-        if complete:
+        if complete and ledger.has_free():
             values = -np.log(seconds) * np.repeat(weights(state), np.diff(curves.offsets))
             complete = ascended(ledger, curves, values, held, ranks, budget)
         return ledger.allocation(plan.memory(), complete=complete)

@@ -22,7 +22,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 import numpy as np
 
-from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats
+from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Ints
 from nodewise_policies.service import Service
 from nodewise_policies.sharing import (
     Candidates,
@@ -35,7 +35,7 @@ from nodewise_policies.sharing import (
     weights,
 )
 
-__all__ = ["EfficiencySrpt", "exact_ratios", "ratios"]
+__all__ = ["EfficiencySrpt", "ratios", "ratios_at"]
 
 
 def ratios(state: ClusterState, curves: Curves, candidates: Candidates, seconds: Floats) -> Floats:
@@ -43,22 +43,30 @@ def ratios(state: ClusterState, curves: Curves, candidates: Candidates, seconds:
 
     Rounded so that ties by the formula are ties in floating point.
     """
-    return comparable(exact_ratios(curves, candidates, seconds, weights(state)))
-
-
-def exact_ratios(curves: Curves, candidates: Candidates, seconds: Floats, claims: Floats) -> Floats:
-    """Remaining time over efficiency and over the job's claim, not rounded."""
-    rows = len(curves.devices)
-    if not rows:
+    if not len(curves.devices):
         return np.zeros(0)
-    lengths = np.diff(np.concatenate((candidates.starts, [rows])))
     per_device = curves.samples_per_s[candidates.starts] / curves.devices[candidates.starts]
-    straight = curves.devices * np.repeat(per_device, lengths)
-    rate = curves.samples_per_s
-    inverse_efficiency = np.divide(straight, rate, out=np.full(rows, np.inf), where=rate > 0)
+    lengths = np.diff(np.concatenate((candidates.starts, [len(curves.devices)])))
+    straight = np.asarray(curves.devices * np.repeat(per_device, lengths), dtype=float)
+    claims = np.repeat(weights(state), np.diff(curves.offsets))
+    return _ratios(seconds, straight, curves.samples_per_s, claims)
+
+
+def ratios_at(rows: Ints, curves: Curves, candidates: Candidates, seconds: Floats, claims: Floats) -> Floats:
+    """As ``ratios``, of some rows (ascending), with claims per job instead of weights."""
+    if not len(rows):
+        return np.zeros(0)
+    first = candidates.starts[np.searchsorted(candidates.starts, rows, side="right") - 1]
+    straight = curves.devices[rows] * (curves.samples_per_s[first] / curves.devices[first])
+    job = np.searchsorted(curves.offsets, rows, side="right") - 1
+    return _ratios(seconds[rows], straight, curves.samples_per_s[rows], claims[job])
+
+
+def _ratios(seconds: Floats, straight: Floats, rates: Floats, claims: Floats) -> Floats:
+    """Seconds over efficiency and claims; ``straight`` = the rates if they grew with the devices."""
+    inverse_efficiency: Floats = np.divide(straight, rates, out=np.full(len(rates), np.inf), where=rates > 0)
     with np.errstate(over="ignore"):
-        ratio: Floats = seconds * inverse_efficiency / np.repeat(claims, np.diff(curves.offsets))
-    return ratio
+        return comparable(seconds * inverse_efficiency / claims)
 
 
 class EfficiencySrpt:

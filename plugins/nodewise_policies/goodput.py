@@ -67,12 +67,15 @@ class Goodput:
 
 def goodputs(state: ClusterState, curves: Curves) -> tuple[Floats, list[bool]]:
     """Useful samples/s of every row, and per job whether its statistical efficiency is known."""
-    lengths = np.diff(curves.offsets)
-    batches = curves.configurations.samples_per_step()
     # What is not stated is NaN here only: comparisons with it are false.
     noise = np.array([job.gradient_noise_scale_samples for job in state.jobs], dtype=float)
     initial = np.array([job.initial_batch_samples for job in state.jobs], dtype=float)
-    known = (noise >= 0) & (initial > 0) & (per_job_least(curves, batches) > 0)
+    stated = (noise >= 0) & (initial > 0)
+    if not stated.any():
+        return curves.samples_per_s, stated.tolist()
+    lengths = np.diff(curves.offsets)
+    batches = curves.configurations.samples_per_step()
+    known = stated & (per_job_least(curves, batches) > 0)
     rows = np.repeat(known, lengths)
     useful = np.repeat(noise + initial, lengths)
     steps = np.repeat(noise, lengths) + batches

@@ -109,6 +109,7 @@ from nodewise_client._predictions import (
 )
 from nodewise_client._profiles import Profile
 from nodewise_client._questions import BatchJob, BatchQuestion, PredictOptions, Question
+from nodewise_client._redaction import redacted
 from nodewise_client._resume import ResumePolicy
 from nodewise_client._schedules import (
     Cluster,
@@ -141,6 +142,7 @@ from nodewise_client._simulations import (
     simulation_result,
 )
 from nodewise_client._suggestions import MeasurementSuggestion, SuggestResult
+from nodewise_client._traces import prepared_trace
 from nodewise_client._version import version
 from nodewise_client._workload import Layer, Network, Transformer, Workload
 
@@ -270,6 +272,8 @@ __all__ = [
     "layers_from_csv",
     "model_from_hugging_face",
     "objective_from_wire",
+    "prepared_trace",
+    "redacted",
     "simulate_request",
     "simulation_result",
     "version",
