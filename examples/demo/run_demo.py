@@ -1,4 +1,4 @@
-"""The main job, end to end: measurements in; predictions beside what was held out, recommendations, schedules over time."""
+"""The main job, end to end: measurements in; predictions beside what was held out, a schedule, a simulation."""
 
 from __future__ import annotations
 

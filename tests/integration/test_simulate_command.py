@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serving import one_worker_phases
 from typer.testing import CliRunner
 
 from nodewise.cli.commands import app
+from nodewise.runtime.embedded import EmbeddedServer
+from nodewise_client import Client, content_from_wire
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIMULATION = EXAMPLES / "simulation"
@@ -185,6 +188,28 @@ def test_a_specification_with_profiles_lists_and_laws(tmp_path: Path) -> None:
         spec["jobs"] = {"generate": {"jobs": 20, "arrivals": law, "sizes": size, "requested": [1, 2]}}
         (tmp_path / "spec.json").write_text(json.dumps(spec))
         assert Ran(tmp_path / "spec.json", "--json").document["finished"] == 20
+
+
+def test_a_server_predicts_from_profiles_that_it_stores(tmp_path: Path) -> None:
+    spec = {
+        "jobs": [{"job": "a", "arrival_s": 0, "samples": 640, "curve": "stored", "requested_devices": 2}],
+        "curves": {"stored": {"profile": {"profileId": "team/a1"}, "allowed_devices": [1, 2]}},
+        "cluster": {"V100": 2},
+        "policy": "fifo",
+    }
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    with EmbeddedServer() as server:
+        unknown = Ran(tmp_path / "spec.json", "--server", server.target)
+        assert unknown.status == 2
+        assert "PROFILE_NOT_FOUND" in unknown.err
+        with Client(server.target) as client:
+            client.append_profile("team/a1", content=content_from_wire(one_worker_phases()))
+        found = Ran(tmp_path / "spec.json", "--server", server.target, "--json").document
+    assert found["finished"] == 1
+    assert found["policies"]["fifo"]["estimators"] == ["queueing"]
+    late = Ran(tmp_path / "spec.json", "--server", "127.0.0.1:1")
+    assert late.status == 1
+    assert "UNAVAILABLE" in late.err
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

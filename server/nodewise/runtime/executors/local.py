@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -25,7 +28,7 @@ class LocalExecutor:
     """So many processes, each with a pipe of its own: one that dies is replaced and costs the unit that it was doing.
 
     (An executor of ``concurrent.futures`` loses all that waits when one of its processes dies, and before Python 3.14
-    has no way to end them.) A process whose parent is gone finds its pipe closed and ends.
+    has no way to end them.) A process whose parent is gone ends.
 
     Parameters
     ----------
@@ -78,14 +81,16 @@ class _Crew:
         if worker is None:
             worker = self._started()
         worker.index = index
-        worker.pipe.send((index, unit))
+        with suppress(OSError):  # it died: found out where its outcome is read
+            worker.pipe.send((index, unit))
 
     def _started(self) -> _Worker:
         ours, theirs = _CONTEXT.Pipe()
         process = _CONTEXT.Process(target=_serve, args=(theirs, self._work), daemon=True, name="nodewise-sweep")
         process.start()
         theirs.close()
-        ours.send(self._shared)
+        with suppress(OSError):
+            ours.send(self._shared)
         worker = _Worker(process, ours)
         self._workers.append(worker)
         return worker
@@ -119,6 +124,7 @@ class _Crew:
 def _serve(pipe: Connection, work: Any) -> None:
     # An interrupt of the terminal reaches every process of its group; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow, daemon=True).start()
     try:
         shared = pipe.recv()
         while True:
@@ -126,3 +132,11 @@ def _serve(pipe: Connection, work: Any) -> None:
             pipe.send(worked(work, shared, index, unit))
     except (EOFError, OSError):
         return
+
+
+def _follow() -> None:
+    """Nobody waits for the work of a process whose parent was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
