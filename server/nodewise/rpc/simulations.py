@@ -26,12 +26,13 @@ from nodewise.scheduling.simulation.core import Progress
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise_protos.v1 import schedule_service_pb2 as pb
 
-__all__ = ["Simulations"]
+__all__ = ["SIMULATIONS_AT_ONCE", "Simulations"]
 
 PROGRESS_EVERY_S: Final = 0.1
 """Least time between two messages about progress."""
-AT_ONCE: Final = 2
-"""Simulations that run at the same time; more wait, so that they leave the threads to others."""
+SIMULATIONS_AT_ONCE: Final = 2
+"""Simulations that run at the same time; more wait. They share one interpreter: more at once would end no sooner, and a
+short one should not wait for a long one."""
 
 
 class Simulations:
@@ -59,7 +60,7 @@ class Simulations:
         self._limits = limits
         self._executor = executor
         self._default_policy = default_policy
-        self._free = asyncio.Semaphore(AT_ONCE)
+        self._free = asyncio.Semaphore(SIMULATIONS_AT_ONCE)
 
     async def simulate(self, request: pb.SimulateRequest, call: Call) -> AsyncIterator[pb.SimulateResponse]:
         """Progress, then columns, then the result. A simulation whose caller has gone ends within its next events."""

@@ -31,7 +31,7 @@ from nodewise.rpc.plans import Plans
 from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
 from nodewise.rpc.schedules import Schedules
-from nodewise.rpc.simulations import Simulations
+from nodewise.rpc.simulations import SIMULATIONS_AT_ONCE, Simulations
 from nodewise.rpc.sources import ProfileSources
 from nodewise.runtime.learning import Learning
 from nodewise.runtime.scoring import Scoring
@@ -84,11 +84,12 @@ class Application:
     def __init__(self, settings: Settings, registry: Registry, store: ProfileStore, catalogue: Catalogue) -> None:
         self._settings = settings
         self._store = store
-        # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, and a
-        # simulation no model's.
+        # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, a
+        # simulation of a job no model's, and one of a policy none of these.
         self._reads = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-reads")
         self._work = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-work")
         self._simulations = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-simulations")
+        self._policies = ThreadPoolExecutor(SIMULATIONS_AT_ONCE, thread_name_prefix="nodewise-policies")
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="nodewise-ahead")
         self._lessons = ThreadPoolExecutor(1, thread_name_prefix="nodewise-lessons")
         self._waiting_ahead: set[str] = set()
@@ -182,7 +183,7 @@ class Application:
         """Wait a moment for the threads."""
 
         def end() -> None:
-            for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads):
+            for pool in (self._lessons, self._ahead, self._policies, self._simulations, self._work, self._reads):
                 pool.shutdown(wait=True, cancel_futures=True)
             if self.scoring is not None:
                 self.scoring.join()
