@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 
 import pytest
@@ -235,3 +236,18 @@ def test_every_shipped_policy_finishes_its_jobs() -> None:
         for clock in (Clock.FIXED_ROUNDS, Clock.DRAINED_ROUNDS):
             result = run(jobs, ([2, 2], 2), name, clock=clock, round_s=60.0, restart_cost_s=5.0)
             assert result.finished == 12, (name, clock)
+
+
+def test_slow_decisions_do_not_outlast_the_budget() -> None:
+    class Slow(Deciding):
+        def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
+            until = time.perf_counter() + 0.02
+            while time.perf_counter() < until:
+                pass
+            return super().decide(state, curves, budget)
+
+    policy = Slow(all_to_first)
+    jobs = [job(f"{number:04d}", float(number), 0.5) for number in range(100)]
+    result = simulated(jobs, pools(1), record(policy), SimulationSettings(), budget=Ends(3))
+    assert not result.complete
+    assert len(policy.times) <= 4

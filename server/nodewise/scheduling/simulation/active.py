@@ -142,7 +142,11 @@ class ActiveJob:
     def tell(self, now_s: float) -> None:
         """Bring what the policy sees of a running job up to now."""
         state = self.state
-        _set(state, "remaining_samples", self.left + self.declared_beyond - self.progress(now_s))
+        if self.checkpoints is None and self.begun_s < now_s < self.ends_s:
+            done = self.rate * (now_s - self.begun_s)
+        else:
+            done = self.progress(now_s)
+        _set(state, "remaining_samples", self.left + self.declared_beyond - done)
         attained = self.attained_device_s + (now_s - self.run_from_s) * (self.devices + self.spec.server_devices)
         _set(state, "attained_service_device_s", attained)
         _set(state.current, "age_s", now_s - self.held_since_s)

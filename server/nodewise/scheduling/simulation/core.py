@@ -24,9 +24,7 @@ from nodewise.scheduling.simulation.view import View
 __all__ = ["Progress", "simulated"]
 
 CHECK_EVERY: Final = 256
-"""Events between two looks at the budget and two reports of progress; a decision counts as one and one per 16 jobs."""
-CHECK_WITHIN_S: Final = 0.02
-"""Wall time in the policy after which the same is due, however few events there were."""
+"""Events between two looks at the budget and two reports of progress: some 15 ms; decisions count by their time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,7 @@ def simulated(
 
     Deterministic: the same jobs, pools, policy and settings give the same result, whether or not a timeline is kept;
     only the decisions' wall time differs, and a budget that ends early. Memory grows with the jobs in the system and,
-    per finished job, by its id and six numbers (for percentiles and per-job columns).
+    per finished job, by its id and seven numbers (for percentiles and per-job columns).
 
     Parameters
     ----------
@@ -104,7 +102,6 @@ class _Simulation:
         self._view = View(pools, settings, policy_parameters(policy, settings))
         self._decider = Decider(policy, self._view, self._nodes, settings, self._recorder, budget)
         self._work = 0
-        self._looked_s = 0.0
 
     def run(self) -> SimulationResult:
         started = time.perf_counter()
@@ -157,8 +154,7 @@ class _Simulation:
         while True:
             end_s, arrival_s, node_s = self._decider.next_end_s(), self._arrivals.next_s, self._failures.next_s
             at_s = min(end_s, arrival_s, node_s)
-            slow = self._decider.decision_s - self._looked_s >= CHECK_WITHIN_S
-            if (slow or self._work >= CHECK_EVERY) and not self._look(min(at_s, until_s)):
+            if self._work >= CHECK_EVERY and not self._look(min(at_s, until_s)):
                 return False
             if at_s > until_s:
                 return True
@@ -180,7 +176,6 @@ class _Simulation:
     def _look(self, now_s: float) -> bool:
         """Report progress, and whether there is time left."""
         self._work = 0
-        self._looked_s = self._decider.decision_s
         if self._progress is not None:
             finished = self._recorder.finished
             arrived = self._arrivals.count

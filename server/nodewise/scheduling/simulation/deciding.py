@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from typing import Final
 
 import structlog
 
@@ -22,6 +23,9 @@ from nodewise.scheduling.simulation.view import View
 __all__ = ["Decider", "policy_parameters"]
 
 _log = structlog.get_logger(__name__)
+
+EVENT_S: Final = 50e-6
+"""What an event costs, roughly: a decision counts as as many as it takes time for, so that a budget is seen in time."""
 
 
 def policy_parameters(policy: PolicyRecord, settings: SimulationSettings) -> dict[str, float]:
@@ -145,6 +149,7 @@ class Decider:
     def decide(self, now_s: float) -> int:
         """Ask the policy if it is time to, and begin the next round; what that was worth in events."""
         grants: Sequence[Grant]
+        before_s = self.decision_s
         if self._rounds is not None or self._due(now_s):
             grants = self._asked(now_s)
         elif self._drained:
@@ -152,7 +157,7 @@ class Decider:
         else:
             return 1
         self._apply(now_s, grants)
-        return 1 + len(grants) // 16
+        return 1 + len(grants) // 16 + int((self.decision_s - before_s) / EVENT_S)
 
     def _due(self, now_s: float) -> bool:
         """Whether a policy that allocates devices is to be asked; shares of time say themselves how long they hold."""
