@@ -304,6 +304,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
         {"settings": SimulationSettings(prediction_error=PredictionError(row_sigma=9))},
     ),
     ("repetitions_count", {"repetitions": 1_000_000}),
+    ("repetitions_count", {"jobs": MANY, "repetitions": 999, "keep_jobs": True}),
 ]
 
 

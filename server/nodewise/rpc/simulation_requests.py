@@ -91,5 +91,6 @@ def read_simulation(
         pools=found.state.pools,
         settings=replace(settings, keep_timeline=request.include_timeline),
         repetitions=read_repetitions(request, limits),
+        keep_jobs=request.include_jobs,
     )
     return ReadSimulation(question=question, curves=curves, bases=found.bases)

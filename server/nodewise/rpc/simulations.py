@@ -21,9 +21,8 @@ from nodewise.rpc.sources import ProfileSources, prefixed
 from nodewise.rpc.wire_predictions import ReadOptions, read_options, too_long
 from nodewise.rpc.wire_simulated_jobs import check_sizes
 from nodewise.rpc.wire_simulations import write_progress, write_result, write_rows
-from nodewise.scheduling.simulating import simulated_repeatedly
+from nodewise.scheduling.simulating import Repetition, simulated_repeatedly
 from nodewise.scheduling.simulation.core import Progress
-from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise_protos.v1 import schedule_service_pb2 as pb
 
 __all__ = ["SIMULATIONS_AT_ONCE", "Simulations"]
@@ -129,12 +128,10 @@ class _Run:
         def advanced(done: int, found: Progress) -> None:
             self.progress = write_progress(done, question.repetitions, jobs, found)
 
-        results = simulated_repeatedly(question, self._policy, self._budget, advanced)
-        return self._messages(read, results)
+        return self._messages(read, simulated_repeatedly(question, self._policy, self._budget, advanced))
 
-    def _messages(self, read: ReadSimulation, results: tuple[SimulationResult, ...]) -> Iterator[pb.SimulateResponse]:
-        request, question, last = self._request, read.question, results[-1]
-        done = sum(result.complete for result in results)
+    def _messages(self, read: ReadSimulation, found: tuple[Repetition, ...]) -> Iterator[pb.SimulateResponse]:
+        request, question, last = self._request, read.question, found[-1].result
         end = Progress(
             now_s=last.last_completion_s,
             arrived=last.jobs,
@@ -142,11 +139,10 @@ class _Run:
             active=last.jobs - last.finished,
             decisions=last.decisions,
         )
+        done = sum(each.result.complete for each in found)
         yield write_progress(done, question.repetitions, len(question.jobs), end)
-        seed = question.settings.seed
-        yield from write_rows(results, seed, jobs=request.include_jobs, timeline=request.include_timeline)
-        answer = write_result(results, seed, question.repetitions, self._policy, read.bases)
-        yield pb.SimulateResponse(result=answer)
+        yield from write_rows(found, jobs=request.include_jobs)
+        yield pb.SimulateResponse(result=write_result(found, question.repetitions, self._policy, read.bases))
 
     def _answer(self, question: Question) -> Answer:
         refused = too_long(len(question.configurations), question.options, self._limits)

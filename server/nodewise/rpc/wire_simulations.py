@@ -12,7 +12,7 @@ from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_predictions import write_basis
-from nodewise.scheduling.simulating import figures_of
+from nodewise.scheduling.simulating import Repetition, figures_of
 from nodewise.scheduling.simulation.core import Progress
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import (
@@ -102,9 +102,13 @@ def read_repetitions(message: pb.SimulateRequest, limits: Limits) -> int:
     """How many repetitions; at least one."""
     reader = Reader()
     most = limits.simulation_repetitions_per_call
-    count = reader.whole(message.repetitions_count, "repetitions_count", most=most)
+    count = max(reader.whole(message.repetitions_count, "repetitions_count", most=most), 1)
+    told, most = count * message.jobs.count, limits.simulated_jobs_per_call
+    if (message.include_jobs or message.include_timeline) and told > most:
+        text = f"must come to at most {most} jobs where columns are included, found {count} of {message.jobs.count}"
+        reader.wrong("repetitions_count", text)
     reader.finish()
-    return max(count, 1)
+    return count
 
 
 def _checkpoints(message: simulation_pb2.SimulationSettings, reader: Reader) -> Checkpoints | None:
@@ -171,14 +175,13 @@ def write_progress(done: int, repetitions: int, jobs: int, found: Progress) -> p
     )
 
 
-def write_rows(
-    results: Sequence[SimulationResult], first_seed: int, *, jobs: bool, timeline: bool
-) -> Iterator[pb.SimulateResponse]:
-    """Columns of every repetition, in messages that every client takes."""
-    for seed, result in enumerate(results, first_seed):
+def write_rows(found: Sequence[Repetition], *, jobs: bool) -> Iterator[pb.SimulateResponse]:
+    """Columns of every repetition, in messages that every client takes; timelines where they were kept."""
+    for each in found:
+        result, seed = each.result, each.seed
         for first in range(0, result.finished if jobs else 0, ROWS_PER_MESSAGE):
             yield pb.SimulateResponse(jobs=_job_rows(result, seed, slice(first, first + ROWS_PER_MESSAGE)))
-        held = result.timeline if timeline else None
+        held = result.timeline
         for first in range(0, 0 if held is None else len(held.job_id), ROWS_PER_MESSAGE):
             yield pb.SimulateResponse(timeline=_timeline_rows(result, seed, slice(first, first + ROWS_PER_MESSAGE)))
 
@@ -212,18 +215,13 @@ def _timeline_rows(result: SimulationResult, seed: int, rows: slice) -> simulati
 
 
 def write_result(
-    results: Sequence[SimulationResult],
-    first_seed: int,
-    repetitions: int,
-    policy: PolicyRecord,
-    bases: Sequence[Basis],
+    found: Sequence[Repetition], repetitions: int, policy: PolicyRecord, bases: Sequence[Basis]
 ) -> simulation_pb2.SimulationResult:
     """The answer."""
-    summaries = [result.summary() for result in results]
-    figures = figures_of([{name: summary[key] for name, key in FIGURES.items()} for summary in summaries])
-    complete = len(results) == repetitions and all(result.complete for result in results)
+    figures = figures_of([{name: each.summary[key] for name, key in FIGURES.items()} for each in found])
+    complete = len(found) == repetitions and all(each.result.complete for each in found)
     return simulation_pb2.SimulationResult(
-        runs=[_run(*each) for each in zip(range(first_seed, first_seed + len(results)), results, summaries)],
+        runs=[_run(each.seed, each.result, each.summary) for each in found],
         figures=[
             simulation_pb2.SimulationFigure(name=name, mean=figure.mean, lower=figure.lower, upper=figure.upper)
             for name, figure in figures.items()

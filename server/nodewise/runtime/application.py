@@ -250,12 +250,7 @@ class Application:
             },
             "nodewise.v1.ScheduleService": {
                 "Schedule": method(behaviour=schedules.schedule, request=schedule.ScheduleRequest),
-                "Simulate": method(
-                    behaviour=simulations.simulate,
-                    request=schedule.SimulateRequest,
-                    streams_out=True,
-                    default_deadline_s=None,
-                ),
+                "Simulate": method(behaviour=simulations.simulate, request=schedule.SimulateRequest, streams_out=True),
                 "ListPolicies": method(behaviour=schedules.list_policies, request=schedule.ListPoliciesRequest),
             },
             "nodewise.v1.PlanService": {

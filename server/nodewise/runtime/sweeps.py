@@ -92,8 +92,8 @@ def simulated_unit(requests: tuple[bytes, ...], unit: SweepUnit) -> bytes:
         settings.prediction_error.job_sigma, settings.prediction_error.row_sigma = unit.job_sigma, unit.row_sigma
     policy = policy_named(_registry(), unit.policy).record
     read = _read(request, policy, _unanswered)
-    results = simulated_repeatedly(read.question, policy, Unlimited())
-    return write_result(results, unit.seed, 1, policy, ()).SerializeToString()
+    found = simulated_repeatedly(read.question, policy, Unlimited())
+    return write_result(found, 1, policy, ()).SerializeToString()
 
 
 def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:

@@ -4,26 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
+from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.schedule import NodePool
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.simulation.core import Progress, simulated
 from nodewise.scheduling.simulation.jobs import SimulatedJob
 from nodewise.scheduling.simulation.repeating import Estimate, estimated
-from nodewise.scheduling.simulation.results import SimulationResult
+from nodewise.scheduling.simulation.results import JobColumns, SimulationResult
 from nodewise.scheduling.simulation.settings import SimulationSettings
 
-__all__ = ["SimulateQuestion", "figures_of", "simulated_repeatedly"]
+__all__ = ["Repetition", "SimulateQuestion", "figures_of", "simulated_repeatedly"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SimulateQuestion:
-    """What to simulate; ``repetitions`` have the seeds ``settings.seed``, ``settings.seed + 1`` and so on."""
+    """What to simulate; ``repetitions`` have the seeds ``settings.seed``, ``settings.seed + 1`` and so on.
+
+    ``keep_jobs`` False = columns of jobs are dropped once they are summed up, so that repetitions cost no memory.
+    """
 
     jobs: Sequence[SimulatedJob]
     pools: Sequence[NodePool]
     settings: SimulationSettings = field(default_factory=SimulationSettings)
     repetitions: int = 1
+    keep_jobs: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Repetition:
+    """One simulation: its seed, what came of it, and the figures of its ``summary``."""
+
+    seed: int
+    result: SimulationResult
+    summary: Mapping[str, float | int | None]
 
 
 def simulated_repeatedly(
@@ -31,8 +46,8 @@ def simulated_repeatedly(
     policy: PolicyRecord,
     budget: Budget,
     progress: Callable[[int, Progress], None] | None = None,
-) -> tuple[SimulationResult, ...]:
-    """Simulate once per seed; fewer results than repetitions, or a last one that is not complete, where time was over.
+) -> tuple[Repetition, ...]:
+    """Simulate once per seed; fewer than asked for, or a last one that is not complete, where time was over.
 
     Parameters
     ----------
@@ -44,18 +59,30 @@ def simulated_repeatedly(
     NodewiseError
         As ``simulated``.
     """
-    results: list[SimulationResult] = []
+    found: list[Repetition] = []
     for number in range(question.repetitions):
-        if results and (budget.remaining_s() <= 0 or not results[-1].complete):
+        if found and (budget.remaining_s() <= 0 or not found[-1].result.complete):
             break
         settings = _seeded(question.settings, question.settings.seed + number, policy)
 
-        def tell(found: Progress, done: int = number) -> None:
+        def tell(at: Progress, done: int = number) -> None:
             if progress is not None:
-                progress(done, found)
+                progress(done, at)
 
-        results.append(simulated(question.jobs, question.pools, policy, settings, budget=budget, progress=tell))
-    return tuple(results)
+        result = simulated(question.jobs, question.pools, policy, settings, budget=budget, progress=tell)
+        summary = result.summary()
+        kept = result if question.keep_jobs else replace(result, per_job=_NO_JOBS)
+        found.append(Repetition(seed=settings.seed, result=kept, summary=summary))
+    return tuple(found)
+
+
+_NO_JOBS: Final = JobColumns(
+    job_id=(),
+    restarts=as_ints([]),
+    **dict.fromkeys(
+        ("arrival_s", "start_s", "completion_s", "slowdown", "finish_time_fairness", "samples"), as_floats([])
+    ),
+)
 
 
 def _seeded(settings: SimulationSettings, seed: int, policy: PolicyRecord) -> SimulationSettings:
