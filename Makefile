@@ -76,6 +76,7 @@ format:
 
 bench:
 	@$(PYTHON) tools/environment.py dev
+	@$(PYTHON) tools/environment.py hta || echo "make bench: HTA cannot be installed here; what is measured beside it is left out" >&2
 	@$(VENV)/python bench/run.py
 
 stubs:
@@ -93,5 +94,5 @@ release-image:
 	@$(VENV)/python tools/check_breaking.py --write
 
 clean:
-	rm -rf .venv .venv-tools .venv-torch .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-hta .venv-tools .venv-torch .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

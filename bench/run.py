@@ -18,6 +18,7 @@ import scaling
 import simulate
 import simulator
 import start
+import traces
 
 MODULES = {
     "rpc": rpc,
@@ -28,6 +29,7 @@ MODULES = {
     "planning": planning,
     "policies": policies,
     "simulator": simulator,
+    "traces": traces,
     "simulate": simulate,
     "start": start,
     "recorder": recorder,

@@ -6,7 +6,8 @@ blocks all that come after it. With ``backfill`` those after it that fit go ahea
 
 from __future__ import annotations
 
-from nodewise.plugin import Allocation, Budget, ClusterState, Curves
+from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Shares
+from nodewise_policies.over_committed import over_committed
 from nodewise_policies.sharing import Candidates, Ledger, out_of_time, submission_order
 
 __all__ = ["Fifo", "serve_rigid"]
@@ -20,10 +21,13 @@ class Fifo:
     - A job whose request no pool can ever hold, or without a curve, gets nothing and blocks nobody.
     - A full quota holds back the later jobs of its own queue, not those of others.
     - Weights are not used: the order of submission is the whole rule.
+    - With ``over_commit`` it does what Gavel's program of that name does (``over_committed``), by shares of time.
     """
 
-    def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
+    def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation | Shares:
         """Go through the jobs by submission until one blocks (strict) or all were looked at (``backfill`` 1)."""
+        if state.parameters["over_commit"] >= 0.5:
+            return over_committed(state, curves)
         ledger = Ledger(state, Candidates(curves))
         complete = serve_rigid(
             state,

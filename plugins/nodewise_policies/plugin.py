@@ -115,6 +115,14 @@ def nodewise_policies() -> list[PolicyRecord]:
                     minimum=0.0,
                     maximum=1.0,
                 ),
+                PolicyParameter(
+                    name="over_commit",
+                    description="1 = as Gavel's program, which books more jobs on a pool than fit (dimensionless)",
+                    default=0.0,
+                    minimum=0.0,
+                    maximum=1.0,
+                ),
+                _seed("types that over_commit draws"),
             ),
         ),
         PolicyRecord(

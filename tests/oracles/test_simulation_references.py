@@ -10,7 +10,13 @@ import pytest
 from simulations import POLICIES, pools
 
 from nodewise.scheduling.simulation.core import simulated
-from nodewise.scheduling.simulation.inputs.gavel import gavel_pools, gavel_settings, read_gavel_table, read_gavel_trace
+from nodewise.scheduling.simulation.inputs.gavel import (
+    gavel_parameters,
+    gavel_pools,
+    gavel_settings,
+    read_gavel_table,
+    read_gavel_trace,
+)
 from nodewise.scheduling.simulation.inputs.pollux import (
     pollux_curves,
     pollux_settings,
@@ -33,7 +39,9 @@ def gavel(trace: str, policy: str) -> SimulationResult:
         table = read_gavel_table(stream)
     with (DATA / "gavel" / "physical_cluster" / trace).open() as stream:
         jobs = read_gavel_trace(stream, table, list(CLUSTER))
-    return simulated(jobs, gavel_pools(CLUSTER), POLICIES[policy], gavel_settings())
+    return simulated(
+        jobs, gavel_pools(CLUSTER), POLICIES[policy], gavel_settings(parameters=gavel_parameters(POLICIES[policy]))
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,6 +49,8 @@ def gavel(trace: str, policy: str) -> SimulationResult:
     [
         ("max_min_fairness.trace", "max-min-fairness-aware", 14_622.820, 63_944.5, 0.790, 0.01),
         ("max_min_fairness.trace", "max-min-fairness", 19_989.255, 77_141.3, 0.743, 0.02),
+        ("max_min_fairness.trace", "fifo", 35_904.574, 196_524.3, 0.349, 0.01),
+        ("minimize_makespan.trace", "fifo", 211_550.984, 274_227.7, 0.164, 0.01),
         ("minimize_makespan.trace", "min-makespan-aware", 63_774.726, 64_720.8, 0.991, 0.01),
     ],
 )

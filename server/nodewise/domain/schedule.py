@@ -211,6 +211,8 @@ class Shares:
         Seconds that shares hold at least although jobs come and go; the policy is not asked again before.
     shuffle_seed : int or None
         Not None = no pool is preferred to another: the order in which pools are served is drawn anew each round.
+    leftovers : bool
+        Whether jobs run on what is left free in a pool of which they have no share.
     """
 
     shares: NDArray[np.float64]
@@ -219,6 +221,7 @@ class Shares:
     round_s: float = 360.0
     hold_s: float = 1920.0
     shuffle_seed: int | None = None
+    leftovers: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

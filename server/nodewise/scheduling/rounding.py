@@ -7,7 +7,8 @@ pool jobs are served by
     priority_ij = X_ij / (seconds received on j since the shares were made + half a round),
 
 then by what they are behind from earlier shares (their deficit), then by X_ij, then by submission and id. A job that no
-longer fits is skipped, and nothing stays free that a job could use: jobs without a share are served last. A job runs on
+longer fits is skipped, and nothing stays free that a job could use: jobs without a share are served last, unless the
+shares say that they get nothing. A job runs on
 its requested worker devices, or on the next larger count of its curve. Placement keeps jobs where they are if it can.
 
 Shares hold for a while: they are made anew when a job has come, gone or changed, but not within ``hold_s`` of the last
@@ -20,6 +21,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -69,6 +71,7 @@ class Rounds:
     round_s: float
     hold_s: float
     shuffle_seed: int | None
+    leftovers: bool
     number: int
     jobs: tuple[bytes, ...]
     running: Ints
@@ -88,6 +91,7 @@ class Offer:
     work: bytes
 
 
+@lru_cache(maxsize=65_536)
 def job_key(job_id: str) -> bytes:
     """A job's name in the memory of rounds."""
     return blake2b(job_id.encode(), digest_size=KEY_BYTES).digest()
@@ -169,6 +173,7 @@ def renewed(shares: Shares, rounds: Rounds | None, offer: Offer, state: ClusterS
         round_s=shares.round_s,
         hold_s=shares.hold_s,
         shuffle_seed=shares.shuffle_seed,
+        leftovers=shares.leftovers,
         number=number,
         jobs=offer.jobs,
         running=np.full(len(offer.jobs), -1),
@@ -200,13 +205,17 @@ def rounded_round(
     names = np.argsort(np.argsort([job.job_id for job in state.jobs], kind="stable"))
     for pool in order:
         free = state.pools[pool].total_devices
-        keys = (names, submitted, -rounds.shares[:, pool], -deficits[:, pool], -priorities[:, pool])
         taken = offer.requests.devices[:, pool]
-        for job in np.lexsort(keys).tolist():
+        wanting = (taken > 0) & (running < 0)
+        if not rounds.leftovers:
+            wanting &= rounds.shares[:, pool] > 0
+        rows = np.flatnonzero(wanting)
+        keys = (names, submitted, -rounds.shares[:, pool], -deficits[:, pool], -priorities[:, pool])
+        for job in rows[np.lexsort(tuple(key[rows] for key in keys))].tolist():
             if free < 1:
                 break
             need, queue = int(taken[job]), state.jobs[job].queue
-            if not 0 < need <= free or running[job] >= 0 or need > quotas.get(queue, need):
+            if need > free or need > quotas.get(queue, need):
                 continue
             free -= need
             if queue in quotas:

@@ -188,7 +188,7 @@ def test_jobs_come_by_submit_time_and_id_with_what_was_not_stated_filled_in() ->
     job = found.state.jobs[0]
     assert job.allowed_devices == tuple(range(1, 9))
     assert (job.allowed_pools, job.requested_devices, job.weight) == ((0, 1), 1, 1.0)
-    assert found.state.parameters == {"backfill": 0.0}
+    assert found.state.parameters == {"backfill": 0.0, "over_commit": 0.0, "seed": 0.0}
 
 
 @pytest.mark.parametrize(

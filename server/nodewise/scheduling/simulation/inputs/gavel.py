@@ -18,11 +18,12 @@ from typing import Final, TextIO
 from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.schedule import NodePool
+from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.simulation.inputs.faults import Row, wrong
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 
-__all__ = ["GavelTable", "gavel_pools", "gavel_settings", "read_gavel_table", "read_gavel_trace"]
+__all__ = ["GavelTable", "gavel_parameters", "gavel_pools", "gavel_settings", "read_gavel_table", "read_gavel_trace"]
 
 ROUND_S: Final = 360.0
 HOLD_S: Final = 1920.0
@@ -34,11 +35,20 @@ _LONG: Final = (
     *("total_steps", "scale_factor", "priority", "slo", "arrival_s"),
 )
 
+_AS_PUBLISHED: Final = ("over_commit",)
+
 GavelTable = Mapping[str, Mapping[tuple[str, int], float]]
 """Iterations/s by worker type, then by (job type, scale factor)."""
 
 
-def gavel_settings(round_s: float = ROUND_S, seed: int = 0) -> SimulationSettings:
+def gavel_parameters(policy: PolicyRecord) -> dict[str, float]:
+    """Parameters with which a policy does what Gavel's program of its name does, where that is not the default."""
+    return {each.name: 1.0 for each in policy.parameters if each.name in _AS_PUBLISHED}
+
+
+def gavel_settings(
+    round_s: float = ROUND_S, seed: int = 0, parameters: Mapping[str, float] | None = None
+) -> SimulationSettings:
     """How Gavel's simulator tells time, and how often it decides; no costs and no failures."""
     return SimulationSettings(
         clock=Clock.DRAINED_ROUNDS,
@@ -46,6 +56,7 @@ def gavel_settings(round_s: float = ROUND_S, seed: int = 0) -> SimulationSetting
         on_changes_only=True,
         minimum_decision_interval_s=HOLD_S,
         seed=seed,
+        parameters=parameters or {},
     )
 
 
