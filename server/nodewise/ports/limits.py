@@ -27,8 +27,8 @@ class Limits:
     simulated_steps_per_call : int
         Steps that a call's simulations count, of all rows together: minutes of computing.
     simulated_jobs_per_call : int
-        Jobs of a Simulate (a few times the 82,247 of the Philly trace); of all its repetitions together where columns of
-        jobs or of the timeline are answered.
+        Jobs of a Simulate (a few times the 82,247 of the Philly trace); of all its repetitions together where columns
+        of jobs or of the timeline are answered.
     simulation_rows_per_call : int
         Rows of all curves that are given to a Simulate, or predicted for it, together: 8 bytes a number, four of them.
     simulation_repetitions_per_call : int
