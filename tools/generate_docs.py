@@ -33,8 +33,9 @@ Switch on the reason, never on the text. Reasons are not renamed after the first
 carries the id that the caller sent under that name, or the one that the server chose; the log has it too. No
 exception's text ever crosses the wire.
 
-In `BatchPredict` and `Schedule` a job that cannot be answered carries its error, and the others are answered. On a
-`StreamPredict` an error ends its request, not the stream. Single rows are refused with the same reasons:
+In `BatchPredict` and `Schedule` a job that cannot be answered carries its error, and the others are answered. A
+`Simulate` one of whose curves cannot be predicted is refused as a whole: without these jobs it would answer another
+question. On a `StreamPredict` an error ends its request, not the stream. Single rows are refused with the same reasons:
 `EVIDENCE_MISSING` and `UNSUPPORTED_CONFIGURATION`. `OBJECTIVE_UNREACHABLE` comes as a warning beside predictions that
 stand.
 

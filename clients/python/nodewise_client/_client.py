@@ -73,6 +73,14 @@ from nodewise_client._questions import (
 from nodewise_client._requests import append_request, backtest_request, new_id, retract_request, schedule_request
 from nodewise_client._resume import ResumePolicy
 from nodewise_client._schedules import Cluster, NodePool, QueueQuota, ScheduleJob, ScheduleResult, schedule_result
+from nodewise_client._simulation_questions import (
+    PredictedCurve,
+    SimulationJobs,
+    SimulationSettings,
+    ThroughputCurve,
+    simulate_request,
+)
+from nodewise_client._simulations import SimulationParts, SimulationProgress, SimulationResult
 from nodewise_client._suggestions import SuggestResult, suggest_request, suggest_result
 from nodewise_protos.v1 import (
     diagnosis_service_pb2,
@@ -375,6 +383,56 @@ class Client:
             options=options,
         )
         return schedule_result(self._unary("Schedule", self._schedules.Schedule, request, timeout_s))
+
+    def simulate(
+        self,
+        *,
+        cluster: Cluster | Iterable[NodePool],
+        jobs: SimulationJobs,
+        curves: Iterable[ThroughputCurve | PredictedCurve],
+        policy: str = "",
+        policy_parameters: Mapping[str, float] | None = None,
+        quotas: Iterable[QueueQuota] = (),
+        settings: SimulationSettings | None = None,
+        repetitions: int = 1,
+        keep_jobs: bool = False,
+        keep_timeline: bool = False,
+        options: PredictOptions | None = None,
+        on_progress: Callable[[SimulationProgress], None] | None = None,
+        timeout_s: float = STREAM_TIMEOUT_S,
+    ) -> SimulationResult:
+        """Tell what a policy would have done to jobs that arrive over time; `on_progress` hears how far it is.
+
+        The result holds every finished job where `keep_jobs` is set, and who held what when where `keep_timeline` is.
+        """
+        self._check()
+        request = simulate_request(
+            cluster=cluster,
+            jobs=jobs,
+            curves=curves,
+            policy=policy,
+            policy_parameters=policy_parameters,
+            quotas=quotas,
+            settings=settings,
+            repetitions=repetitions,
+            keep_jobs=keep_jobs,
+            keep_timeline=keep_timeline,
+            options=options,
+        )
+        call = self._schedules.Simulate(request, timeout=timeout_s, metadata=self._connection.metadata)
+        parts = SimulationParts()
+        try:
+            for message in call:
+                progress = parts.take(message)
+                if progress is not None and on_progress is not None:
+                    on_progress(progress)
+        except grpc.RpcError as failure:
+            raise self._explained(failure, "Simulate") from failure
+        finally:
+            call.cancel()
+        if parts.result is None:
+            raise InternalError("the server ended the simulation without a result", code=Code.INTERNAL)
+        return parts.result
 
     def list_policies(self, *, timeout_s: float | None = None) -> PolicyList:
         """The policies that can be asked, and the plugins that could not be loaded."""

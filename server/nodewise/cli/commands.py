@@ -21,7 +21,9 @@ from nodewise.cli.predict import predict
 from nodewise.cli.replay import replay
 from nodewise.cli.schedule import schedule
 from nodewise.cli.serve import serve
+from nodewise.cli.simulate import simulate
 from nodewise.cli.suggest import suggest
+from nodewise.cli.sweep import sweep
 from nodewise_client import NodewiseError, version
 
 __all__ = ["app"]
@@ -73,6 +75,8 @@ for _command in (
     suggest,
     plan,
     schedule,
+    simulate,
+    sweep,
     backtest,
     replay,
     diagnose,

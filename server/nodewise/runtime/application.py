@@ -33,6 +33,7 @@ from nodewise.rpc.plans import Plans
 from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
 from nodewise.rpc.schedules import Schedules
+from nodewise.rpc.simulations import SIMULATIONS_AT_ONCE, Simulations
 from nodewise.rpc.sources import ProfileSources
 from nodewise.runtime.learning import Learning
 from nodewise.runtime.scoring import Scoring
@@ -87,11 +88,12 @@ class Application:
     def __init__(self, settings: Settings, registry: Registry, store: ProfileStore, catalogue: Catalogue) -> None:
         self._settings = settings
         self._store = store
-        # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, and a
-        # simulation no model's.
+        # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, a
+        # simulation of a job no model's, and one of a policy none of these.
         self._reads = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-reads")
         self._work = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-work")
         self._simulations = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-simulations")
+        self._policies = ThreadPoolExecutor(SIMULATIONS_AT_ONCE, thread_name_prefix="nodewise-policies")
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="nodewise-ahead")
         self._lessons = ThreadPoolExecutor(1, thread_name_prefix="nodewise-lessons")
         self._waiting_ahead: set[str] = set()
@@ -188,7 +190,7 @@ class Application:
         """Wait a moment for the threads."""
 
         def end() -> None:
-            for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads):
+            for pool in (self._lessons, self._ahead, self._policies, self._simulations, self._work, self._reads):
                 pool.shutdown(wait=True, cancel_futures=True)
             if self.scoring is not None:
                 self.scoring.join()
@@ -210,6 +212,7 @@ class Application:
         predictions = Predictions(self._engine, sources, self._limits, self._work, scores, self._simulations)
         profiles = Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._committed)
         schedules = Schedules(self._engine, sources, self._limits, self._work, self._settings.default_policy)
+        simulations = Simulations(self._engine, sources, self._limits, self._simulations, self._settings.default_policy)
         plans = Plans(self._engine, sources, self._limits, self._simulations)
         diagnoses = Diagnoses(self._engine.registry, self._traces, sources, self._simulations)
         evaluations = Evaluations(self._engine, self._limits, self._work)
@@ -255,6 +258,7 @@ class Application:
             },
             "nodewise.v1.ScheduleService": {
                 "Schedule": method(behaviour=schedules.schedule, request=schedule.ScheduleRequest),
+                "Simulate": method(behaviour=simulations.simulate, request=schedule.SimulateRequest, streams_out=True),
                 "ListPolicies": method(behaviour=schedules.list_policies, request=schedule.ListPoliciesRequest),
             },
             "nodewise.v1.PlanService": {
