@@ -108,6 +108,7 @@ from nodewise_client._predictions import (
 )
 from nodewise_client._profiles import Profile
 from nodewise_client._questions import BatchJob, BatchQuestion, PredictOptions, Question
+from nodewise_client._redaction import redacted
 from nodewise_client._resume import ResumePolicy
 from nodewise_client._schedules import (
     Cluster,
@@ -234,5 +235,6 @@ __all__ = [
     "layers_from_csv",
     "model_from_hugging_face",
     "objective_from_wire",
+    "redacted",
     "version",
 ]

@@ -7,13 +7,13 @@ import contextlib
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import BinaryIO, Final, Protocol, Self
 
 import grpc
 
 from nodewise_client._errors import CallCancelledError, Code, DeadlineExceededError, InternalError, NodewiseError
 from nodewise_client._evidence import Observation, Observations, PhaseTimings
-from nodewise_client._ingest_core import CommitResult, Given, GivenPhases, IngestCore, Piece
+from nodewise_client._ingest_core import CommitResult, Given, GivenPhases, IngestCore, Piece, trace_chunks
 from nodewise_client._resume import ResumePolicy
 from nodewise_client._workload import Network, Workload
 from nodewise_protos.v1 import profile_service_pb2 as wire
@@ -148,6 +148,17 @@ class AsyncIngestWriter:
         await self._make_room()
         self._core.add_facts(workload, network, self._clock())
         self._changed.notify()
+
+    async def trace(
+        self, source: BinaryIO, *, trace_id: str, trace_format: str = "kineto", rank: int = 0, world_size: int = 1
+    ) -> None:
+        """Add a trace, read to its end; `IngestWriter.trace` says more."""
+        for chunk in trace_chunks(
+            source, trace_id=trace_id, trace_format=trace_format, rank=rank, world_size=world_size
+        ):
+            await self._make_room()
+            self._core.add_chunk(chunk)
+            self._changed.notify()
 
     async def flush(self, *, timeout_s: float | None = None) -> int:
         """Send what waits, and wait until it is durable; returns the durable number. It counts after a commit only."""

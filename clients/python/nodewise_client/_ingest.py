@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import BinaryIO, Final, Protocol, Self
 
 import grpc
 
 from nodewise_client._errors import CallCancelledError, Code, DeadlineExceededError, InternalError, NodewiseError
-from nodewise_client._ingest_core import CommitResult, Given, GivenPhases, IngestCore
+from nodewise_client._ingest_core import CommitResult, Given, GivenPhases, IngestCore, trace_chunks
 from nodewise_client._resume import ResumePolicy
 from nodewise_client._workload import Network, Workload
 from nodewise_protos.v1 import profile_service_pb2 as wire
@@ -149,6 +149,26 @@ class IngestWriter:
             self._make_room()
             self._core.add_facts(workload, network, self._clock())
             self._changed.notify_all()
+
+    def trace(
+        self, source: BinaryIO, *, trace_id: str, trace_format: str = "kineto", rank: int = 0, world_size: int = 1
+    ) -> None:
+        """Add a trace, read to its end; `redacted` takes paths and names out of it before.
+
+        Args:
+            source: its bytes, best compressed with gzip.
+            trace_id: a name within the session, one per trace.
+            trace_format: "kineto" for PyTorch's Chrome JSON.
+            rank: the process that recorded it.
+            world_size: processes of the job.
+        """
+        for chunk in trace_chunks(
+            source, trace_id=trace_id, trace_format=trace_format, rank=rank, world_size=world_size
+        ):
+            with self._changed:
+                self._make_room()
+                self._core.add_chunk(chunk)
+                self._changed.notify_all()
 
     def flush(self, *, timeout_s: float | None = None) -> int:
         """Send what waits, and wait until it is durable; returns the durable number. It counts after a commit only."""

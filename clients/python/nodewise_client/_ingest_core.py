@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, BinaryIO, Final, TypeAlias
 
 from nodewise_client._errors import Code, ConflictError, InternalError, NodewiseError, UnavailableError
 from nodewise_client._evidence import (
@@ -21,11 +21,14 @@ from nodewise_client._evidence import (
 )
 from nodewise_client._resume import ResumePolicy, resumable
 from nodewise_client._workload import Network, Workload, network_to_wire, workload_to_wire
+from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as wire
 
 BATCH_ROWS: Final = 1000
 LINGER_S: Final = 0.1
 MAX_UNACKNOWLEDGED: Final = 64
+# A piece of a trace is a batch of its own: well below what a gRPC message may have, and a full buffer is bearable.
+CHUNK_BYTES: Final = 512 << 10
 
 Given: TypeAlias = Observation | Observations | Iterable[Observation | Observations]
 GivenPhases: TypeAlias = PhaseTimings | Iterable[PhaseTimings]
@@ -85,6 +88,29 @@ class Piece:
     measured: Columns
     begin: int
     end: int
+
+
+def trace_chunks(
+    source: BinaryIO, trace_id: str, *, trace_format: str, rank: int, world_size: int
+) -> Iterator[profile_pb2.TraceChunk]:
+    """Yield a trace in pieces, read as they are asked for. Raises ValueError where it has no bytes."""
+    offset = 0
+    piece = source.read(CHUNK_BYTES)
+    if not piece:
+        raise ValueError(f"trace {trace_id!r} has no bytes")
+    while piece:
+        following = source.read(CHUNK_BYTES)
+        yield profile_pb2.TraceChunk(
+            trace_id=trace_id,
+            format="" if offset else trace_format,
+            rank=0 if offset else rank,
+            world_size=0 if offset else world_size,
+            offset_bytes=offset,
+            data=piece,
+            last=not following,
+        )
+        offset += len(piece)
+        piece = following
 
 
 class IngestCore:
@@ -178,6 +204,11 @@ class IngestCore:
             self._network = network
         if workload is not None or network is not None:
             self._touch(now)
+
+    def add_chunk(self, chunk: profile_pb2.TraceChunk) -> None:
+        """Queue a piece of a trace, after what is pending."""
+        self.seal()
+        self._queue(wire.ProfileBatch(trace_chunks=[chunk]))
 
     def seal(self) -> None:
         """Number what is pending, if anything is, and queue it."""
