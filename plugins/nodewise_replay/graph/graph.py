@@ -52,6 +52,8 @@ class EdgeKind(IntEnum):
     COLLECTIVE = 5
     FORWARD_BACKWARD = 6
     STATED = 7
+    CONTENTION = 8
+    """Work of another stream leaves the device to it; the lag may be negative: its last blocks leave room."""
 
 
 class Origin(IntEnum):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Ints
-from nodewise_replay.graph.graph import EdgeKind
+from nodewise_replay.graph.graph import EdgeKind, Origin
 from nodewise_replay.graph.links import EdgeList
 from nodewise_replay.graph.waits import ROUNDING_NS
 
@@ -18,7 +19,13 @@ _DEFAULT_LAUNCH_NS: Final = 5_000
 """Launch latency where a trace shows none that was not hidden by a queue: a few microseconds."""
 
 
-def device_lags(edges: EdgeList, end_ns: Ints, begin_ns: Ints, kind: NDArray[np.int8]) -> EdgeList:
+def device_lags(
+    edges: EdgeList,
+    end_ns: Ints,
+    begin_ns: Ints,
+    kind: NDArray[np.int8],
+    occupied: Callable[[Ints, Ints], Ints] | None = None,
+) -> EdgeList:
     """Give edges into device work their lags.
 
     Work begins when the last of what it waits for has let it; only of that edge can the lag be seen, and it is
@@ -31,6 +38,9 @@ def device_lags(edges: EdgeList, end_ns: Ints, begin_ns: Ints, kind: NDArray[np.
         Kinds LAUNCH, STREAM and STREAM_WAIT, without lags. A launch's source is the piece of host time that ends where
         the call begins.
     end_ns, begin_ns, kind : (nodes,)
+    occupied : callable, optional
+        Of targets and of when they were ready, ns: the work that kept each from the device, -1 = none. It becomes an
+        edge that binds.
     """
     source, target, _, edge_kind, origin, _ = edges.columns()
     passed = begin_ns[target] - end_ns[source]
@@ -64,7 +74,14 @@ def device_lags(edges: EdgeList, end_ns: Ints, begin_ns: Ints, kind: NDArray[np.
     last[:-1] = target[rank][1:] != target[rank][:-1]
     binding = np.zeros(len(target), dtype=np.bool_)
     binding[rank[last]] = True
-    lag[binding] = passed[binding]
     result = EdgeList()
+    if occupied is not None:
+        last_edges = np.flatnonzero(binding)
+        other = occupied(target[last_edges], earliest[last_edges])
+        held = other >= 0
+        binding[last_edges[held]] = False
+        holder, kept = other[held], target[last_edges[held]]
+        result.add(holder, kept, begin_ns[kept] - end_ns[holder], EdgeKind.CONTENTION, Origin.INFERRED)
+    lag[binding] = passed[binding]
     result.add_columns(source, target, lag, edge_kind, origin, binding)
     return result

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, Trace
 from nodewise_replay.graph.blocking import host_syncs
+from nodewise_replay.graph.contention import occupied_by
 from nodewise_replay.graph.graph import EdgeKind, NodeKind, Origin
 from nodewise_replay.graph.keys import device_keys, host_keys, mixed
 from nodewise_replay.graph.lags import device_lags
@@ -164,20 +165,12 @@ class _Builder:
         self._host_rows = on_host
 
     def _handovers(self) -> None:
-        found = handovers(self._view)
-        nesting = self._view.nesting
-        waited = self.end[found.last]
-        self.duration[found.caller] = nesting.end_ns[found.caller] - waited
-        self._edges.add(found.last, found.caller, 0, EdgeKind.HOST, Origin.INFERRED)
-        started = found.caller - 1  # the piece before the silence: ends where it begins
-        self._edges.add(
-            started,
-            found.worker,
-            nesting.end_ns[found.worker] - nesting.begin_ns[found.caller],
-            EdgeKind.HOST,
-            Origin.INFERRED,
-        )
-        self.duration[found.worker] = 0
+        """Waits of host threads for each other end with what they wait for."""
+        found, nesting = handovers(self._view), self._view.nesting
+        waited = nesting.begin_ns.copy()
+        np.maximum.at(waited, found.piece, self.end[found.awaited])
+        self.duration[found.piece] = nesting.end_ns[found.piece] - waited[found.piece]
+        self._edges.add(found.awaited, found.piece, 0, EdgeKind.HOST, Origin.INFERRED)
 
     def _device(self) -> None:
         """Launches, streams, waits of streams and of the host."""
@@ -205,7 +198,12 @@ class _Builder:
                 Origin.FOUND if found else Origin.INFERRED,
             )
         self._missing[EdgeKind.STREAM_WAIT] = waits.missing
-        self._edges.extend(device_lags(lists, self.end, self.begin, self.kind))
+        work = self._pieces + np.arange(self._work)
+
+        def occupied(target: Ints, ready: Ints) -> Ints:
+            return occupied_by(target, ready, self.begin, self.end, self.lane, self.kind, work)
+
+        self._edges.extend(device_lags(lists, self.end, self.begin, self.kind, occupied))
         syncs = host_syncs(view, order)
         self._missing[EdgeKind.HOST_SYNC] = syncs.missing
         target = nesting.rest[syncs.call]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "BACKWARD",
     "BLOCKING_COPY",
     "COMMUNICATION_RECORD",
     "DEVICE_SYNC",
@@ -41,6 +42,8 @@ COMMUNICATION_RECORD: Final = re.compile(r"^record_param_comms$")
 """PyTorch's operator around everything that its process groups do."""
 LIBRARY_SPAN: Final = re.compile(r"^(?:nccl|rccl|gloo|mpi|ucc):")
 """What the communication library itself does."""
+BACKWARD: Final = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$")
+"""Operators of PyTorch's autograd engine."""
 GRADIENTS_READ_BACK: Final = re.compile(r"reducer::copy_bucket_to_grad$")
 """PyTorch DDP: a gradient of an exchanged bucket comes back; before it, DDP waits for the bucket."""
 
