@@ -121,6 +121,7 @@ from nodewise_client._schedules import (
     ScheduleResult,
 )
 from nodewise_client._suggestions import MeasurementSuggestion, SuggestResult
+from nodewise_client._traces import prepared_trace
 from nodewise_client._version import version
 from nodewise_client._workload import Layer, Network, Transformer, Workload
 
@@ -235,6 +236,7 @@ __all__ = [
     "layers_from_csv",
     "model_from_hugging_face",
     "objective_from_wire",
+    "prepared_trace",
     "redacted",
     "version",
 ]

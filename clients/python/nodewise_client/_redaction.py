@@ -26,11 +26,11 @@ _FOLDER: Final = rb'(?:[^/\\":;,\r\n]|\\u[0-9a-fA-F]{4})+'
 _BASE: Final = rb'(?P<base>(?:[^/\\":;,()\s]|\\u[0-9a-fA-F]{4})*)'
 # /a/b/c.py. A colon in the first folder's name makes it a device: /job:worker/device:GPU:0.
 _SLASH: Final = re.compile(rb"/(?=[^\s/])")
-_POSIX_PATH: Final = re.compile(rb"/(?=[^\s/])(?P<folders>(?:" + _FOLDER + rb"\\?/)*)" + _BASE)
+_POSIX_PATH: Final = re.compile(rb"/(?=[^\s/])(?P<folders>(?:" + _FOLDER + rb"(?:\\?/)+)*)" + _BASE)
 # C:\a\b.py with backslashes as JSON writes them, or C:/a/b.py; from the colon on.
-_DRIVE_PATH: Final = re.compile(rb":(?:\\\\|\\?/(?!/))(?P<folders>(?:" + _FOLDER + rb"(?:\\\\|\\?/))*)" + _BASE)
+_DRIVE_PATH: Final = re.compile(rb":(?:\\\\|\\?/(?!/))(?P<folders>(?:" + _FOLDER + rb"(?:\\\\|\\?/)+)*)" + _BASE)
 # \\server\share\b.py.
-_SHARE_PATH: Final = re.compile(rb"\\\\\\\\(?P<folders>(?:" + _FOLDER + rb"(?:\\\\|\\?/))+)" + _BASE)
+_SHARE_PATH: Final = re.compile(rb"\\\\\\\\(?P<folders>(?:" + _FOLDER + rb"(?:\\\\|\\?/)+)+)" + _BASE)
 _ADDRESS: Final = re.compile(rb'://[^\s"\\]+')
 _MAIL_HOST: Final = re.compile(rb"@[\w-]+(?:\.[\w-]+)+")
 _NAMED: Final = tuple(
@@ -38,7 +38,7 @@ _NAMED: Final = tuple(
     for word in (b"host", b"Host", b"HOST", b"user", b"User", b"USER", b"login", b"Login", b"LOGIN")
 )
 # What may stand before a path and belongs to it: ~, ~name, .., an escape of the slash.
-_PATH_LEAD: Final = re.compile(rb"(?:~[\w.-]*|(?<![\w.])\.{1,2})?\\*\Z")
+_PATH_LEAD: Final = re.compile(rb"(?:~[\w.-]*|\.{1,2})?\\*\Z")
 _DRIVE_LEAD: Final = re.compile(rb"(?<![A-Za-z0-9_])[A-Za-z]\Z")
 _MAIL_LEAD: Final = re.compile(rb"[\w.+-]+\Z")
 # A letter ends no word here: JSON writes a line break as \n, a character as \u0020.
@@ -117,10 +117,10 @@ def _clean(text: bytes, words: tuple[tuple[bytes, re.Pattern[bytes]], ...]) -> b
         text = _ADDRESS.sub(b"://" + REDACTED, text)
     if b"@" in text:
         text = _replaced(text, _MAIL_HOST, _mail)
-    if rb"\\\\" in text:
-        text = _replaced(text, _SHARE_PATH, _share)
     if rb":\\" in text or b":/" in text or rb":\/" in text:
         text = _replaced(text, _DRIVE_PATH, _drive)
+    if rb"\\\\" in text:
+        text = _replaced(text, _SHARE_PATH, _share)
     text = _replaced(text, _SLASH, _path)
     for spelling, word_pattern in words:
         if spelling in text:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import Ints, Lane, NodewiseError, Reason, Trace
 from nodewise_laws.compiled import compiled
+from nodewise_replay.clocks import Clock, Clocks
 from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, Graph, NodeKind, StepBounds
 from nodewise_replay.graph.keys import mixed
 from nodewise_replay.graph.links import EdgeList
@@ -21,23 +22,24 @@ __all__ = ["built"]
 _HELD_BY_NOTHING = np.iinfo(np.int64).min // 4
 
 
-def built(traces: Sequence[Trace], offsets_ns: Sequence[int] | None = None) -> Graph:
+def built(traces: Sequence[Trace], clocks: Clocks | None = None) -> Graph:
     """Build the graph of all steps that were recorded.
 
     Parameters
     ----------
     traces : sequence of Trace
         One per rank, of one job; timed.
-    offsets_ns : sequence of int, optional
-        What to add to every rank's clock; default 0.
+    clocks : Clocks, optional
+        How to bring the ranks' clocks to one; default: as they are.
 
     Raises
     ------
     NodewiseError
         CONTRADICTORY_FACTS for several traces of a rank, EVIDENCE_MISSING where nothing was recorded.
     """
-    pairs = sorted(zip(traces, offsets_ns or [0] * len(traces), strict=True), key=lambda pair: pair[0].rank)
-    traces, offsets = [trace for trace, _ in pairs], [int(offset) for _, offset in pairs]
+    hands = clocks.clocks if clocks is not None else (Clock(),) * len(traces)
+    pairs = sorted(zip(traces, hands, strict=True), key=lambda pair: pair[0].rank)
+    traces, hands = [trace for trace, _ in pairs], tuple(clock for _, clock in pairs)
     ranks = tuple(trace.rank for trace in traces)
     if len(set(ranks)) < len(ranks):
         raise NodewiseError(
@@ -45,9 +47,9 @@ def built(traces: Sequence[Trace], offsets_ns: Sequence[int] | None = None) -> G
         )
     if not any(len(trace) for trace in traces):
         raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: no events; record at least one step")
-    numbers, clocks = step_clocks(traces, offsets)
-    parts = [rank_part(*arguments) for arguments in zip(traces, offsets, clocks, strict=True)]
-    return _Assembly(parts, ranks, numbers, clocks).graph()
+    numbers, steps = step_clocks(traces, hands)
+    parts = [rank_part(*arguments) for arguments in zip(traces, hands, steps, strict=True)]
+    return _Assembly(parts, ranks, numbers, steps).graph()
 
 
 class _Assembly:
@@ -58,6 +60,8 @@ class _Assembly:
         counts = [len(part.kind) for part in parts]
         self._first = np.concatenate(([0], np.cumsum(counts)))
         self._edges = EdgeList()
+        self._warnings: list[str] = []
+        self._missing_partners = 0
 
     def graph(self) -> Graph:
         parts = self._parts
@@ -116,13 +120,17 @@ class _Assembly:
         self, begin: Ints, end: Ints, duration: Ints, step: NDArray[np.int32], key: Ints, name: Ints
     ) -> tuple[CollectiveNodes, dict[str, Ints]]:
         """Make one node of what ranks did together: it begins at the last arrival and ends at the first departure."""
-        member, who, row = matched_collectives(self._parts)
-        arrival = np.array(
-            [self._parts[w].arrival[r] + self._first[w] for w, r in zip(who, row, strict=True)], dtype=np.int64
-        )
-        departure = np.array(
-            [self._parts[w].departure[r] + self._first[w] for w, r in zip(who, row, strict=True)], dtype=np.int64
-        )
+        matched = matched_collectives([part.trace for part in self._parts])
+        nodes = [self._ends_of(part, int(first)) for part, first in zip(self._parts, self._first, strict=False)]
+        ends = np.array(
+            [nodes[who][:, row] for who, row in zip(matched.who, matched.row, strict=True)], dtype=np.int64
+        ).reshape(-1, 2)
+        there = (ends >= 0).all(axis=1)
+        _, member = np.unique(matched.member[there], return_inverse=True)
+        arrival, departure = ends[there].T
+        who, rows = matched.who[there], matched.row[there]
+        self._warnings.extend(matched.warnings)
+        self._missing_partners = matched.alone
         count = int(member.max()) + 1 if len(member) else 0
         start = np.full(count, _HELD_BY_NOTHING, dtype=np.int64)
         np.maximum.at(start, member, end[arrival])
@@ -149,11 +157,16 @@ class _Assembly:
             "name": name[departure[first]],
         }
         ranks = np.array(self._ranks, dtype=np.int64)
-        rows = np.array([self._parts[w].row[r] for w, r in zip(who, row, strict=True)], dtype=np.int64)
-        nodes = CollectiveNodes(
+        return CollectiveNodes(
             transfer=transfer[member], rank=ranks[who], arrival=arrival, departure=departure, row=rows
-        )
-        return nodes, shared
+        ), shared
+
+    @staticmethod
+    def _ends_of(part: RankPart, first: int) -> Ints:
+        """Arrival and departure by row of the trace's collectives; -1 where the span was not recorded."""
+        nodes = np.full((2, len(part.trace.collectives)), NO_NODE, dtype=np.int64)
+        nodes[0, part.row], nodes[1, part.row] = part.arrival + first, part.departure + first
+        return nodes
 
     def _selected(
         self,
@@ -174,7 +187,7 @@ class _Assembly:
         nodes: CollectiveNodes,
     ) -> Graph:
         """Keep what belongs to a step; what came before and holds it back becomes its release."""
-        source, target, lag, edge_kind, origin, binding = self._edges.columns()
+        source, target, lag, explained, edge_kind, origin, binding = self._edges.columns()
         kept = step >= 0
         outside = ~kept[source] & kept[target]
         np.maximum.at(release, target[outside], end[source[outside]] + lag[outside])
@@ -182,15 +195,16 @@ class _Assembly:
         number = np.cumsum(kept) - 1
         source, target = number[source[inside]], number[target[inside]]
         lag, edge_kind, origin, binding = lag[inside], edge_kind[inside], origin[inside], binding[inside]
+        explained = explained[inside]
         by_target = np.argsort(target, kind="stable")
-        source, lag = source[by_target].astype(np.int32), lag[by_target]
+        source, lag, explained = source[by_target].astype(np.int32), lag[by_target], explained[by_target]
         edge_kind, origin, binding = edge_kind[by_target], origin[by_target], binding[by_target]
         count = int(kept.sum())
         first_edge = np.zeros(count + 1, dtype=np.int64)
         np.cumsum(np.bincount(target, minlength=count), out=first_edge[1:])
         order = ordered(first_edge, source)
         held = kept[nodes.transfer] & kept[nodes.arrival] & kept[nodes.departure]
-        missing: dict[EdgeKind, int] = {}
+        missing = {EdgeKind.COLLECTIVE: self._missing_partners}
         for part in self._parts:
             for one, many in part.missing.items():
                 missing[one] = missing.get(one, 0) + many
@@ -209,6 +223,7 @@ class _Assembly:
             first_edge=first_edge,
             source=source,
             lag_ns=lag,
+            explained_lag_ns=explained,
             edge_kind=edge_kind,
             origin=origin,
             binding=binding,
@@ -227,7 +242,7 @@ class _Assembly:
                 row=nodes.row[held],
             ),
             missing=missing,
-            warnings=tuple(warning for part in self._parts for warning in part.warnings),
+            warnings=(*self._warnings, *(warning for part in self._parts for warning in part.warnings)),
         )
 
     def _bounds(

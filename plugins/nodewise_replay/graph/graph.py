@@ -132,6 +132,8 @@ class Graph:
         The node that each comes from.
     lag_ns : (edges,) int64
         Least time from the end of ``source`` to the begin of the target.
+    explained_lag_ns : (edges,) int64
+        The same without waits that no edge accounts for: what a replay of the structure alone goes by.
     edge_kind, origin : (edges,) int8
         EdgeKind, Origin.
     binding : (edges,) bool
@@ -158,6 +160,7 @@ class Graph:
     first_edge: Ints
     source: SmallInts
     lag_ns: Ints
+    explained_lag_ns: Ints
     edge_kind: Codes
     origin: Codes
     binding: Flags

@@ -42,7 +42,7 @@ def device_lags(
         Of targets and of when they were ready, ns: the work that kept each from the device, -1 = none. It becomes an
         edge that binds.
     """
-    source, target, _, edge_kind, origin, _ = edges.columns()
+    source, target, _, _, edge_kind, origin, _ = edges.columns()
     passed = begin_ns[target] - end_ns[source]
     # A source that is not over when the target begins: rounding, or (a launch) clocks of host and device apart.
     passed = np.maximum(passed, np.where(edge_kind == EdgeKind.LAUNCH, 0, -ROUNDING_NS))
@@ -82,6 +82,10 @@ def device_lags(
         binding[last_edges[held]] = False
         holder, kept = other[held], target[last_edges[held]]
         result.add(holder, kept, begin_ns[kept] - end_ns[holder], EdgeKind.CONTENTION, Origin.INFERRED)
+    explained = lag.copy()
+    # A launch onto an idle stream is itself what passed; of all other waits what is not typical is unexexplaineded.
+    unqueued = binding & launch & (busy[target] <= launched[target])
+    explained[unqueued] = passed[unqueued]
     lag[binding] = passed[binding]
-    result.add_columns(source, target, lag, edge_kind, origin, binding)
+    result.add_columns(source, target, lag, explained, edge_kind, origin, binding)
     return result

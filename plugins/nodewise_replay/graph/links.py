@@ -18,6 +18,7 @@ class EdgeList:
         self._source: list[Ints] = []
         self._target: list[Ints] = []
         self._lag: list[Ints] = []
+        self._explained: list[Ints] = []
         self._kind: list[NDArray[np.int8]] = []
         self._origin: list[NDArray[np.int8]] = []
         self._binding: list[NDArray[np.bool_]] = []
@@ -36,6 +37,7 @@ class EdgeList:
         self._source.append(np.asarray(source, dtype=np.int64))
         self._target.append(np.asarray(target, dtype=np.int64))
         self._lag.append(np.broadcast_to(np.asarray(lag_ns, dtype=np.int64), (count,)))
+        self._explained.append(self._lag[-1])
         self._kind.append(np.full(count, int(kind), dtype=np.int8))
         self._origin.append(np.full(count, int(origin), dtype=np.int8))
         self._binding.append(np.broadcast_to(np.asarray(binding, dtype=np.bool_), (count,)))
@@ -45,6 +47,7 @@ class EdgeList:
         source: Ints,
         target: Ints,
         lag_ns: Ints,
+        explained_lag_ns: Ints,
         kind: NDArray[np.int8],
         origin: NDArray[np.int8],
         binding: NDArray[np.bool_],
@@ -53,6 +56,7 @@ class EdgeList:
         self._source.append(source)
         self._target.append(target)
         self._lag.append(lag_ns)
+        self._explained.append(explained_lag_ns)
         self._kind.append(kind)
         self._origin.append(origin)
         self._binding.append(binding)
@@ -64,12 +68,13 @@ class EdgeList:
 
     def columns(
         self,
-    ) -> tuple[Ints, Ints, Ints, NDArray[np.int8], NDArray[np.int8], NDArray[np.bool_]]:
-        """Source, target, lag_ns, kind, origin, binding."""
+    ) -> tuple[Ints, Ints, Ints, Ints, NDArray[np.int8], NDArray[np.int8], NDArray[np.bool_]]:
+        """Source, target, lag_ns, explained_lag_ns, kind, origin, binding."""
         return (
             _joined(self._source, np.int64),
             _joined(self._target, np.int64),
             _joined(self._lag, np.int64),
+            _joined(self._explained, np.int64),
             _joined(self._kind, np.int8),
             _joined(self._origin, np.int8),
             _joined(self._binding, np.bool_),

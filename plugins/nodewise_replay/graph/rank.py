@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, Trace
+from nodewise_replay.clocks import Clock
 from nodewise_replay.graph.blocking import host_syncs
 from nodewise_replay.graph.contention import occupied_by
 from nodewise_replay.graph.graph import EdgeKind, NodeKind, Origin
@@ -55,14 +56,14 @@ class RankPart:
     main_lane: int
 
 
-def rank_part(trace: Trace, offset_ns: int, clock: StepClock) -> RankPart:
-    """Build a rank's part; ``offset_ns`` brings its clock to the common one, ``clock`` says which step is when."""
-    return _Builder(viewed(trace, offset_ns), clock).part()
+def rank_part(trace: Trace, clock: Clock, steps: StepClock) -> RankPart:
+    """Build a rank's part; ``clock`` brings its times to the common ones, ``steps`` says which step is when."""
+    return _Builder(viewed(trace, clock), steps).part()
 
 
 class _Builder:
-    def __init__(self, view: View, clock: StepClock) -> None:
-        self._view, self._clock = view, clock
+    def __init__(self, view: View, steps: StepClock) -> None:
+        self._view, self._steps = view, steps
         self._pieces, self._work = len(view.nesting.owner), len(view.device)
         self._edges = EdgeList()
         self._missing: dict[EdgeKind, int] = {}
@@ -109,7 +110,7 @@ class _Builder:
         trace, device = view.trace, view.device
         owner, following = nesting.owner, nesting.next_event
         anchor = np.where(following >= 0, following, owner)
-        event_step = self._clock.step_of(view.begin_ns)
+        event_step = self._steps.step_of(view.begin_ns)
         # Work of the device belongs to the step that launched it.
         work_step = np.where(view.launch >= 0, event_step[np.maximum(view.launch, 0)], event_step[device])
         host_key = host_keys(view, event_step)

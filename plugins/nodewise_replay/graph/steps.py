@@ -8,16 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodewise.plugin import Ints, Trace
+from nodewise_replay.clocks import Clock
 
 __all__ = ["StepClock", "step_clocks"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StepClock:
-    """Steps of one rank on the common clock; columns by index of the job's steps, begin 0 and end -1 where it has none.
-
-    ``last_ns`` is when the recording ends.
-    """
+    """Steps of one rank on the common clock; columns by index of the job's steps, begin 0 and end -1 where it has none."""
 
     begin_ns: Ints
     end_ns: Ints
@@ -31,29 +29,30 @@ class StepClock:
         return np.where(after_all, -1, step)
 
 
-def step_clocks(traces: Sequence[Trace], offsets_ns: Sequence[int]) -> tuple[Ints, list[StepClock]]:
+def step_clocks(traces: Sequence[Trace], clocks: Sequence[Clock]) -> tuple[Ints, list[StepClock]]:
     """Numbers of the job's steps, ascending, and when each was on every rank.
 
     Where no trace has steps, everything that was recorded is step 1.
     """
     if not any(len(trace.steps) for trace in traces):
-        clocks = []
-        for trace, offset in zip(traces, offsets_ns, strict=True):
-            first = int(trace.begin_ns.min(initial=0)) if len(trace) == 0 else int(trace.begin_ns.min())
-            last = int(trace.end_ns.max()) if len(trace) else 0
-            clocks.append(
-                StepClock(
-                    begin_ns=np.array([first + offset], dtype=np.int64),
-                    end_ns=np.array([last + offset + 1], dtype=np.int64),
-                    present=np.zeros(1, dtype=np.int64),
-                )
-            )
-        return np.ones(1, dtype=np.int64), clocks
+        return np.ones(1, dtype=np.int64), [_whole(trace, clock) for trace, clock in zip(traces, clocks, strict=True)]
     numbers = np.unique(np.concatenate([trace.steps.number for trace in traces]))
-    clocks = []
-    for trace, offset in zip(traces, offsets_ns, strict=True):
+    found = []
+    for trace, clock in zip(traces, clocks, strict=True):
         present = np.searchsorted(numbers, trace.steps.number)
         begin, end = np.zeros(len(numbers), dtype=np.int64), np.full(len(numbers), -1, dtype=np.int64)
-        begin[present], end[present] = trace.steps.begin_ns + offset, trace.steps.end_ns + offset
-        clocks.append(StepClock(begin_ns=begin, end_ns=end, present=present.astype(np.int64)))
-    return numbers.astype(np.int64), clocks
+        begin[present], end[present] = clock.common(trace.steps.begin_ns), clock.common(trace.steps.end_ns)
+        found.append(StepClock(begin_ns=begin, end_ns=end, present=present.astype(np.int64)))
+    return numbers.astype(np.int64), found
+
+
+def _whole(trace: Trace, clock: Clock) -> StepClock:
+    """Everything recorded as one step."""
+    if not len(trace):
+        empty = np.zeros(0, dtype=np.int64)
+        return StepClock(begin_ns=np.zeros(1, dtype=np.int64), end_ns=np.full(1, -1, dtype=np.int64), present=empty)
+    return StepClock(
+        begin_ns=clock.common(trace.begin_ns.min(keepdims=True)),
+        end_ns=clock.common(trace.end_ns.max(keepdims=True) + 1),
+        present=np.zeros(1, dtype=np.int64),
+    )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import NO_EVENT, EventKind, Ints, Trace
+from nodewise_replay.clocks import Clock
 from nodewise_replay.graph.nesting import Nesting, nested
 from nodewise_replay.graph.vocabulary import POLLING, matching
 
@@ -65,11 +66,11 @@ class View:
         return self.trace.lane
 
 
-def viewed(trace: Trace, offset_ns: int) -> View:
-    """Make a rank's trace ready; ``offset_ns`` is added to its clock."""
-    begin = np.ascontiguousarray(trace.begin_ns, dtype=np.int64) + offset_ns
-    duration = np.maximum(trace.duration_ns, 0).astype(np.int64)
-    end = begin + duration
+def viewed(trace: Trace, clock: Clock) -> View:
+    """Make a rank's trace ready; ``clock`` brings its times to the common ones."""
+    begin = np.ascontiguousarray(clock.common(trace.begin_ns))
+    end = np.maximum(clock.common(trace.end_ns), begin)
+    duration = end - begin
     kind = np.asarray(trace.kind)
     on_host = np.array([lane.is_host for lane in trace.lanes], dtype=np.bool_)[trace.lane]
     on_device = ~on_host & np.isin(kind, _DEVICE_KINDS)
@@ -91,7 +92,7 @@ def viewed(trace: Trace, offset_ns: int) -> View:
         launch=launch,
         launched_ns=np.where(launch >= 0, begin[np.maximum(launch, 0)], begin[device]),
         place=place,
-        main_lane=_main_lane(trace, host, begin, end, offset_ns),
+        main_lane=_main_lane(trace, host),
     )
 
 
@@ -123,13 +124,13 @@ def _idle_lanes(trace: Trace, host: Ints, launch: Ints) -> Ints:
     return np.setdiff1d(trace.lane[host], busy)
 
 
-def _main_lane(trace: Trace, host: Ints, begin: Ints, end: Ints, offset_ns: int) -> int:
+def _main_lane(trace: Trace, host: Ints) -> int:
     """The thread that records the steps; where none does, the one on which most was recorded."""
     if not len(host):
         return -1
     steps = trace.steps
     if len(steps):
-        at = np.isin(begin[host] - offset_ns, steps.begin_ns) & np.isin(end[host] - offset_ns, steps.end_ns)
+        at = np.isin(trace.begin_ns[host], steps.begin_ns) & np.isin(trace.end_ns[host], steps.end_ns)
         marked = host[at & (trace.kind[host] != EventKind.CALL)]
         if len(marked):
             return int(np.bincount(trace.lane[marked]).argmax())

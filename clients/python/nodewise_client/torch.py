@@ -1,0 +1,250 @@
+"""Records training steps of PyTorch and sends them: `pip install nodewise-client[torch]`.
+
+    with nodewise_client.torch.Recorder("127.0.0.1:50551", "team/job", steps=range(10, 16)) as recorder:
+        for batch in loader:
+            ...
+            recorder.step()
+
+Every rank records and sends for itself. Nothing that goes wrong on the way ends the training.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import torch
+
+from nodewise_client._client import Client
+from nodewise_client._configurations import Configurations
+from nodewise_client._delivery import Delivery, Place, place_of_environment
+from nodewise_client._step_times import UNTIMED_STEPS, Phase, StepTimes
+
+__all__ = ["Recorder", "trace_handler"]
+
+# Steps before the recorded ones that run under the profiler and are thrown away: starting it costs time.
+WARM_UP_STEPS: Final = 2
+
+
+class Recorder:
+    """Records the chosen steps of a training loop on every rank, and times others without the profiler.
+
+    Use it in a `with` block on every rank, and call `step()` at the end of each training step. A trace is sent when the
+    last of its steps has ended, in a thread. Rank 0 also sends the throughput of steps that ran without the profiler as
+    an observation, once it has timed enough of them or when the block ends.
+
+    Args:
+        server: a client, an address, or None = only files (`keep`).
+        profile: name of the profile that is added to.
+        steps: training steps to record, counted from 0; None = no trace, times only.
+        batch_per_worker: samples per worker and step, for samples per second.
+        nodes: machines of the job; None = as the launcher says (torchrun, Slurm, Open MPI).
+        device: accelerator; None = as PyTorch names it.
+        configuration: what ran, in the place of what is found out.
+        observe: whether this rank sends observation and phases; None = rank 0 does.
+        timed_steps: steps without the profiler to take the mean of.
+        redact: take paths, host and user names out of traces.
+        keep: folder that gets a copy of each trace; None = none.
+        profile_memory: record allocations as well.
+        timeout_s: how long a server that is away is waited for.
+    """
+
+    def __init__(
+        self,
+        server: Client | str | None,
+        profile: str,
+        *,
+        steps: range | None = range(10, 16),
+        batch_per_worker: int | None = None,
+        nodes: int | None = None,
+        device: str | None = None,
+        configuration: Configurations | None = None,
+        observe: bool | None = None,
+        timed_steps: int = 50,
+        redact: bool = True,
+        keep: Path | str | None = None,
+        profile_memory: bool = False,
+        timeout_s: float = 30.0,
+    ) -> None:
+        if steps is not None and (not steps or steps.step != 1 or steps.start < 0):
+            raise ValueError(f"steps is {steps}: a range of consecutive steps from 0 on, e.g. range(10, 16)")
+        self._delivery: Final = Delivery(server, profile, redact=redact, keep=keep, timeout_s=timeout_s)
+        self._steps: Final = steps
+        self._batch_per_worker: Final = batch_per_worker
+        self._nodes: Final = nodes
+        self._device: Final = device
+        self._configuration: Final = configuration
+        self._observe: Final = observe
+        self._timed_steps: Final = timed_steps
+        self._profile_memory: Final = profile_memory
+        self._times: Final = StepTimes(timed_steps, _synchronise)
+        self._profiler: Any = None
+        self._step = 0
+        self._counts = False
+        self._counted_after = 0
+        self._told = False
+        self._abandoned = False
+
+    def __enter__(self) -> Self:
+        if self._steps is not None:
+            self._guarded("the profiler does not start", self._start)
+        self._counts = self._next_counts()
+        self._times.end_step(next_counts=self._counts)
+        self._times.begin_step()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # What a failing script leaves behind is no step that ran to its end.
+        self._abandoned = kind is not None
+        if self._profiler is not None:
+            self._guarded("the profiler does not stop", self._profiler.stop)
+        if not self._abandoned:
+            self._guarded("what was measured is not sent", self._tell)
+            self._delivery.wait()
+
+    def step(self) -> None:
+        """End a training step."""
+        if self._counts and self._step >= self._recorded_up_to:
+            self._counted_after += 1
+        self._step += 1
+        self._counts = self._next_counts()
+        self._times.end_step(next_counts=self._counts)
+        if self._profiler is not None:
+            self._guarded("a step is not recorded", self._go_on)
+        if self._counted_after >= self._timed_steps:
+            self._guarded("what was measured is not sent", self._tell)
+        self._times.begin_step()
+
+    def phase(self, name: Phase) -> AbstractContextManager[None]:
+        """Time a part of the step: "download", "compute", "upload" or "update"; docs/profiles.md says what they are."""
+        return self._times.phase(name)
+
+    # --- recording -------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        assert self._steps is not None
+        warm_up = min(WARM_UP_STEPS, self._steps.start)
+        profiler = torch.profiler.profile(
+            activities=torch.profiler.supported_activities(),
+            schedule=torch.profiler.schedule(
+                wait=self._steps.start - warm_up, warmup=warm_up, active=len(self._steps), repeat=1
+            ),
+            on_trace_ready=self._ready,
+            record_shapes=True,
+            profile_memory=self._profile_memory,
+            experimental_config=_experimental_config(),
+        )
+        profiler.start()
+        self._profiler = profiler
+
+    def _go_on(self) -> None:
+        self._profiler.step()
+        if self._step == self._recorded_up_to:
+            profiler, self._profiler = self._profiler, None
+            profiler.stop()
+
+    def _ready(self, profiler: Any) -> None:
+        if not self._abandoned:
+            self._delivery.trace(lambda path: profiler.export_chrome_trace(str(path)), _place())
+
+    def _guarded(self, what: str, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is not worth a training run
+            self._delivery.complain(what, error)
+            profiler, self._profiler, self._abandoned = self._profiler, None, True
+            if profiler is not None:
+                with suppress(Exception):
+                    profiler.stop()
+
+    # --- measuring -------------------------------------------------------------------------------------------------
+
+    @property
+    def _recorded_up_to(self) -> int:
+        return 0 if self._steps is None else self._steps.stop
+
+    def _next_counts(self) -> bool:
+        """Whether the step that begins is one whose time tells something: no profiler, nothing being sent beside it."""
+        profiled = self._steps is not None and self._steps.start - WARM_UP_STEPS <= self._step < self._steps.stop
+        return not (self._told or profiled or self._step < UNTIMED_STEPS or self._delivery.busy)
+
+    def _tell(self) -> None:
+        if self._told:
+            return
+        self._told = True
+        place = _place()
+        if not (place.rank == 0 if self._observe is None else self._observe):
+            return
+        if self._configuration is None and self._nodes is None and place.nodes is None:
+            self._delivery.complain(
+                "the throughput is not sent, because the number of machines is not known: say nodes"
+            )
+            return
+        ran = self._configuration or Configurations(
+            nodes=self._nodes or place.nodes or 1,
+            workers=place.world_size,
+            device=self._device or _device(),
+            sync="allreduce",
+            batch_per_worker=self._batch_per_worker or (),
+        )
+        self._delivery.rows(self._times.observation(ran), self._times.timings(ran))
+
+
+def trace_handler(
+    server: Client | str | None,
+    profile: str,
+    *,
+    redact: bool = True,
+    keep: Path | str | None = None,
+    timeout_s: float = 30.0,
+) -> Callable[[Any], None]:
+    """What `torch.profiler.profile(on_trace_ready=...)` may be given: sends each trace of this rank into a profile.
+
+    The arguments are those of `Recorder`. Record with `record_shapes=True`, or the sizes of collectives are missing.
+    """
+    delivery = Delivery(server, profile, redact=redact, keep=keep, timeout_s=timeout_s)
+
+    def handle(profiler: Any) -> None:
+        try:
+            delivery.trace(lambda path: profiler.export_chrome_trace(str(path)), _place())
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is not worth a training run
+            delivery.complain("a trace is not sent", error)
+
+    return handle
+
+
+def _place() -> Place:
+    """Where this process stands: as the process group says, else as the launcher does."""
+    launched = place_of_environment()
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return launched
+    rank, world_size = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    nodes = launched.nodes if launched.world_size == world_size else None
+    if world_size == 1 or os.environ.get("MASTER_ADDR") in {"localhost", "127.0.0.1", "::1"}:
+        nodes = 1
+    return Place(rank=rank, world_size=world_size, nodes=nodes)
+
+
+def _device() -> str:
+    return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else "cpu"
+
+
+def _synchronise() -> None:
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def _experimental_config() -> Any:
+    """What has no public name yet: waits between streams, and annotations of threads other than the main one."""
+    try:
+        return torch._C._profiler._ExperimentalConfig(  # noqa: SLF001
+            enable_cuda_sync_events=True, profile_all_threads=True
+        )
+    except (AttributeError, TypeError):  # an older or a newer PyTorch: traces then hold less
+        return None
