@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import CollectiveKind, Floats, Ints, Trace
+from nodewise_replay.graph.messages import completions
 from nodewise_replay.graph.matching import Matched, matched_collectives
 
 __all__ = ["Clock", "Clocks", "aligned", "closest_bounds", "robust_line"]
@@ -94,7 +95,7 @@ class _Alignment:
             mine = who == which
             collective, events = matched.member[mine], event[mine]
             self._begin[collective, which] = trace.begin_ns[events]
-            self._end[collective, which] = trace.end_ns[events]
+            self._end[collective, which] = completions(trace)[row[mine]]
             self._there[collective, which] = True
             kind[collective] = np.asarray(trace.collectives.kind)[row[mine]]
         self._together = np.isin(kind, [int(one) for one in _ENDS_TOGETHER])

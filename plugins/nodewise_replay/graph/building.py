@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +11,15 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints, Lane, NodewiseError, Reason, Trace
 from nodewise_laws.compiled import compiled
 from nodewise_replay.clocks import Clock, Clocks
-from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, Graph, NodeKind, StepBounds
+from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, Graph, NodeKind, Origin, StepBounds
 from nodewise_replay.graph.keys import mixed
 from nodewise_replay.graph.links import EdgeList
 from nodewise_replay.graph.matching import matched_collectives
+from nodewise_replay.graph.messages import is_pair
 from nodewise_replay.graph.rank import RankPart, rank_part
+from nodewise_replay.graph.stated import stated_part
 from nodewise_replay.graph.steps import StepClock, step_clocks
+from nodewise_replay.replaying.sweep import swept
 
 __all__ = ["built"]
 
@@ -47,9 +51,16 @@ def built(traces: Sequence[Trace], clocks: Clocks | None = None) -> Graph:
         )
     if not any(len(trace) for trace in traces):
         raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: no events; record at least one step")
+    timed = {trace.timed for trace in traces}
+    if len(timed) == 2:
+        raise NodewiseError(Reason.CONTRADICTORY_FACTS, "traces: some have times and some have none; send one kind")
     numbers, steps = step_clocks(traces, hands)
-    parts = [rank_part(*arguments) for arguments in zip(traces, hands, steps, strict=True)]
-    return _Assembly(parts, ranks, numbers, steps).graph()
+    if timed == {True}:
+        parts = [rank_part(*arguments) for arguments in zip(traces, hands, steps, strict=True)]
+        return _Assembly(parts, ranks, numbers, steps).graph()
+    graph = _Assembly([stated_part(trace) for trace in traces], ranks, np.ones(1, dtype=np.int64), steps).graph()
+    begin, end = swept(graph)
+    return replace(graph, begin_ns=begin, end_ns=end, timed=False)
 
 
 class _Assembly:
@@ -60,6 +71,7 @@ class _Assembly:
         counts = [len(part.kind) for part in parts]
         self._first = np.concatenate(([0], np.cumsum(counts)))
         self._edges = EdgeList()
+        self._timed = all(part.trace.timed for part in parts)
         self._warnings: list[str] = []
         self._missing_partners = 0
 
@@ -82,16 +94,16 @@ class _Assembly:
         count = len(shared["step"])
         none = np.full(count, NO_NODE)
         return self._selected(
-            kind=np.concatenate((kind, np.full(count, int(NodeKind.TRANSFER), dtype=np.int8))),
+            kind=np.concatenate((kind, shared["kind"].astype(np.int8))),
             rank=np.concatenate((rank, none)).astype(np.int32),
             lane=np.concatenate((lane, none)).astype(np.int32),
             step=np.concatenate((step, shared["step"])).astype(np.int32),
             event=np.concatenate((event, none)),
             name=np.concatenate((name, shared["name"])).astype(np.int32),
-            duration=np.concatenate((duration, shared["end"] - shared["begin"])),
+            duration=np.concatenate((duration, shared["duration"])),
             begin=np.concatenate((begin, shared["begin"])),
             end=np.concatenate((end, shared["end"])),
-            release=np.concatenate((release, np.full(count, _HELD_BY_NOTHING, dtype=np.int64))),
+            release=np.concatenate((release, shared["release"])),
             key=np.concatenate((key, shared["key"])),
             lanes=lanes,
             names=names,
@@ -146,20 +158,90 @@ class _Assembly:
         self._edges.add(arrival[early], departure[early], 0, EdgeKind.COLLECTIVE)
         duration[departure[waited]] = end[departure[waited]] - over[member[waited]]
         duration[departure[early]] = end[departure[early]] - end[arrival[early]]
+        if not self._timed:
+            duration[departure] = 0
         begin[departure] = end[departure] - duration[departure]
         first = np.zeros(count, dtype=np.int64)
         first[member[::-1]] = np.arange(len(member))[::-1]
         shared = {
+            "kind": np.full(count, int(NodeKind.TRANSFER), dtype=np.int64),
             "begin": start,
             "end": over,
+            "duration": over - start,
+            "release": np.full(count, _HELD_BY_NOTHING, dtype=np.int64),
             "step": step[arrival[first]].astype(np.int64),
             "key": mixed(key[arrival[first]], 2),
             "name": name[departure[first]],
         }
+        shared = self._with_peers(shared, transfer, np.bincount(member, minlength=count), who[first], rows[first], end)
         ranks = np.array(self._ranks, dtype=np.int64)
         return CollectiveNodes(
             transfer=transfer[member], rank=ranks[who], arrival=arrival, departure=departure, row=rows
         ), shared
+
+    def _with_peers(
+        self, shared: dict[str, Ints], transfer: Ints, present: Ints, who: Ints, row: Ints, end: Ints
+    ) -> dict[str, Ints]:
+        """Split what ranks without a trace make of a collective: they come late, and then it is transferred.
+
+        The transfer takes at most as long as the shortest of the same place in other steps, waiting included; what is
+        longer was spent on waiting for those ranks, which come a while after their last collective.
+        """
+        world = _world_size(self._parts)
+        sizes, groups = np.empty(len(transfer), dtype=np.int64), np.empty(len(transfer), dtype=np.int64)
+        numbers: dict[object, int] = {}
+        for place, (which, one) in enumerate(zip(who, row, strict=True)):
+            table = self._parts[which].trace.collectives
+            group = int(table.group[one])
+            known = table.groups[group] if group >= 0 else None
+            sizes[place] = 2 if is_pair(int(table.kind[one])) else (known.size if known and known.size else world)
+            groups[place] = numbers.setdefault((known.name, known.ranks) if known else None, len(numbers))
+        partial = np.flatnonzero((present < sizes) & (shared["step"] >= 0))
+        if not len(partial) or not self._timed:
+            return shared
+        span = shared["end"][partial] - shared["begin"][partial]
+        _, alike = np.unique(shared["key"][partial], return_inverse=True)
+        shortest = np.full(int(alike.max()) + 1, np.iinfo(np.int64).max, dtype=np.int64)
+        np.minimum.at(shortest, alike, span)
+        shared["duration"][partial] = shortest[alike]
+        came = shared["end"][partial] - shortest[alike]
+        order = np.lexsort((shared["end"][partial], groups[partial]))
+        later, earlier = order[1:], order[:-1]
+        follows = (groups[partial][later] == groups[partial][earlier]) & (
+            shared["step"][partial][later] == shared["step"][partial][earlier]
+        )
+        later, earlier = later[follows], earlier[follows]
+        # The first of a step follows the begin of the step.
+        source = self._step_begins(who[partial], shared["step"][partial])
+        since = end[source]
+        source[later], since[later] = transfer[partial[earlier]], shared["end"][partial[earlier]]
+        begins = np.minimum(since, came)
+        peers = len(transfer) + transfer[0] + np.arange(len(partial))
+        self._edges.add(source, peers, begins - since, EdgeKind.COLLECTIVE, Origin.INFERRED)
+        self._edges.add(peers, transfer[partial], 0, EdgeKind.COLLECTIVE, Origin.INFERRED)
+        extra = {
+            "kind": np.full(len(partial), int(NodeKind.PEERS), dtype=np.int64),
+            "begin": begins,
+            "end": came,
+            "duration": came - begins,
+            "release": np.full(len(partial), _HELD_BY_NOTHING, dtype=np.int64),
+            "step": shared["step"][partial],
+            "key": mixed(shared["key"][partial], 3),
+            "name": shared["name"][partial],
+        }
+        return {column: np.concatenate((values, extra[column])) for column, values in shared.items()}
+
+    def _step_begins(self, who: Ints, step: Ints) -> Ints:
+        """The node that ends where a rank's step begins."""
+        found = np.zeros(len(who), dtype=np.int64)
+        for which in np.unique(who):
+            part = self._parts[which]
+            main = np.flatnonzero((part.lane == part.main_lane) & (part.kind <= NodeKind.CALL))
+            _, first = np.unique(part.step[main], return_index=True)
+            of_step = dict(zip(part.step[main][first].tolist(), main[first].tolist(), strict=True))
+            mine = who == which
+            found[mine] = [of_step.get(int(one), 0) + self._first[which] for one in step[mine]]
+        return found
 
     @staticmethod
     def _ends_of(part: RankPart, first: int) -> Ints:
@@ -232,7 +314,7 @@ class _Assembly:
             lanes=lanes,
             names=names,
             ranks=self._ranks,
-            world_size=max(max((part.trace.world_size for part in self._parts), default=0), len(self._ranks)),
+            world_size=_world_size(self._parts),
             steps=self._bounds(step, rank, lane, end),
             collectives=CollectiveNodes(
                 transfer=number[nodes.transfer[held]],
@@ -262,6 +344,12 @@ class _Assembly:
             # Pieces of a lane are in order, so the last write wins.
             last[step[main], which] = main
         return StepBounds(number=self._numbers, begin_ns=begins, end_ns=ends, last_node=last)
+
+
+def _world_size(parts: Sequence[RankPart]) -> int:
+    """How many ranks the job has: as stated, at least those whose traces are there."""
+    stated = max((part.trace.world_size for part in parts), default=0)
+    return max(stated, len(parts), 1 + max((part.trace.rank for part in parts), default=0))
 
 
 def ordered(first_edge: Ints, source: NDArray[np.int32]) -> NDArray[np.int32]:

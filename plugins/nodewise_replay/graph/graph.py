@@ -39,6 +39,8 @@ class NodeKind(IntEnum):
     """The collective itself, shared by its ranks (rank -1): begins at the last arrival."""
     DEPARTURE = 8
     """A rank leaves a collective: the time until its own end of it, once the transfer is over."""
+    PEERS = 9
+    """Ranks that sent no trace (rank -1): from the end of their last collective until they come to the next one."""
 
 
 class EdgeKind(IntEnum):
@@ -123,7 +125,8 @@ class Graph:
     name : (nodes,) int32
         Index into ``names``.
     duration_ns, begin_ns, end_ns : (nodes,) int64
-        As recorded, for the last two on the common clock.
+        As recorded, for the last two on the common clock. A node that waits begins where the wait does, and its
+        duration is what is left after it.
     release_ns : (nodes,) int64
         Earliest begin whatever the graph says: where something outside the graph holds a node back.
     first_edge : (nodes + 1,) int64
@@ -145,6 +148,8 @@ class Graph:
     lanes : tuple of (rank, Lane)
     missing : mapping of EdgeKind to int
         Edges that must be there but could not be made out.
+    timed : bool
+        Whether times were recorded; where not, they are those of a sweep.
     """
 
     kind: Codes
@@ -173,6 +178,7 @@ class Graph:
     steps: StepBounds
     collectives: CollectiveNodes
     missing: Mapping[EdgeKind, int] = field(default_factory=dict)
+    timed: bool = True
     warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:

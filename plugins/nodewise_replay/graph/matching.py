@@ -10,6 +10,7 @@ import numpy as np
 
 from nodewise.plugin import NO_EVENT, CollectiveKind, Floats, Ints, Trace
 from nodewise_laws.compiled import compiled
+from nodewise_replay.graph.messages import completions, known_peers
 
 __all__ = ["Matched", "matched_collectives"]
 
@@ -65,13 +66,14 @@ def matched_collectives(traces: Sequence[Trace]) -> Matched:
     if len(traces) == 1:
         rows = np.flatnonzero(np.asarray(traces[0].collectives.event) >= 0)
         return Matched(member=np.arange(len(rows)), who=np.zeros(len(rows), dtype=np.int64), row=rows, alone=0)
+    peers = known_peers(traces)
     classes: dict[object, list[tuple[int, int]]] = {}
     for who, trace in enumerate(traces):
-        for row, identity in _identities(trace):
+        for row, identity in _identities(trace, peers[who]):
             classes.setdefault(identity, []).append((who, row))
     sequences = {identity: _by_rank(entries) for identity, entries in classes.items()}
     tokens = [_tokens(trace) for trace in traces]
-    ends = [trace.end_ns[np.maximum(trace.collectives.event, 0)] for trace in traces]
+    ends = [completions(trace) for trace in traces]
     doubtful = [i for i, ranks in sequences.items() if not _agree(ranks, tokens)]
     offsets = _rough_offsets(traces, [r for i, r in sequences.items() if i not in set(doubtful)], ends)
     found: list[list[tuple[int, int]]] = []
@@ -92,12 +94,10 @@ def matched_collectives(traces: Sequence[Trace]) -> Matched:
         )
     table = [(number, who, row) for number, collective in enumerate(found) for who, row in collective]
     columns = np.array(table, dtype=np.int64).reshape(-1, 3)
-    return Matched(
-        member=columns[:, 0], who=columns[:, 1], row=columns[:, 2], alone=alone, warnings=tuple(warnings)
-    )
+    return Matched(member=columns[:, 0], who=columns[:, 1], row=columns[:, 2], alone=alone, warnings=tuple(warnings))
 
 
-def _identities(trace: Trace) -> list[tuple[int, object]]:
+def _identities(trace: Trace, peers: Ints) -> list[tuple[int, object]]:
     """Rows, each with what it must share with others to be one collective with them, but for its place in order."""
     table, steps = trace.collectives, trace.steps
     named = [(group.name, group.ranks) for group in table.groups]
@@ -113,7 +113,7 @@ def _identities(trace: Trace) -> list[tuple[int, object]]:
         direction = _POINT_TO_POINT.get(CollectiveKind(int(table.kind[row])))
         sequence = int(table.sequence[row])
         if direction is not None:
-            ends = (trace.rank, int(table.peer[row]))
+            ends = (trace.rank, int(peers[row]))
             found.append((row, ("pair", group, ends[::-1] if direction else ends, number)))
         elif sequence != NO_EVENT:
             found.append((row, ("sequence", group, int(table.kind[row]), sequence)))
@@ -170,9 +170,7 @@ def _aligned(
         offset = int(offsets[who] - offsets[leader])
         pairs: list[tuple[int, int]] = []
         for _ in range(2):
-            pairs = _best_alignment(
-                tokens[leader][led], ends[leader][led] + offset, tokens[who][rows], ends[who][rows]
-            )
+            pairs = _best_alignment(tokens[leader][led], ends[leader][led] + offset, tokens[who][rows], ends[who][rows])
             if pairs:
                 # The second round knows the clocks from the first.
                 offset += int(np.median([ends[who][rows[b]] - ends[leader][led[a]] - offset for a, b in pairs]))
@@ -201,9 +199,7 @@ def _best_alignment(left: Ints, left_ns: Ints, right: Ints, right_ns: Ints) -> l
 
 
 @compiled
-def _align(
-    left: Ints, left_ns: Ints, right: Ints, right_ns: Ints, scale: float, gain: Floats, pairs: Ints
-) -> int:
+def _align(left: Ints, left_ns: Ints, right: Ints, right_ns: Ints, scale: float, gain: Floats, pairs: Ints) -> int:
     """Needleman and Wunsch (1970): a pair gains 1 less its share of the time apart; returns the number of pairs."""
     for a in range(1, len(left) + 1):
         for b in range(1, len(right) + 1):

@@ -12,13 +12,13 @@ from nodewise_replay.clocks import Clock
 from nodewise_replay.graph.blocking import host_syncs
 from nodewise_replay.graph.contention import occupied_by
 from nodewise_replay.graph.graph import EdgeKind, NodeKind, Origin
+from nodewise_replay.graph.host_collectives import host_collectives
 from nodewise_replay.graph.keys import device_keys, host_keys, mixed
 from nodewise_replay.graph.lags import device_lags
 from nodewise_replay.graph.links import EdgeList
 from nodewise_replay.graph.steps import StepClock
 from nodewise_replay.graph.threads import handovers
 from nodewise_replay.graph.view import View, viewed
-from nodewise_replay.graph.vocabulary import GRADIENTS_READ_BACK
 from nodewise_replay.graph.waits import device_order, stream_waits
 
 __all__ = ["RankPart", "rank_part"]
@@ -72,17 +72,20 @@ class _Builder:
         view, nesting = self._view, self._view.nesting
         self._columns()
         self._collectives()
-        first_of_lane = np.ones(self._pieces, dtype=np.bool_)
+        first_of_lane = self._first_of_lane = np.ones(self._pieces, dtype=np.bool_)
         of_lane = self.lane[: self._pieces]
         first_of_lane[1:] = of_lane[1:] != of_lane[:-1]
         following = np.flatnonzero(~first_of_lane)
         self._edges.add(following - 1, following, 0, EdgeKind.HOST)
         self._handovers()
         self._device()
-        self._host_collectives()
+        self._queues()
         self._forward_backward()
         release = np.full(len(self.kind), np.iinfo(np.int64).min // 4, dtype=np.int64)
-        release[np.flatnonzero(first_of_lane)] = nesting.begin_ns[first_of_lane]
+        # The recording of a thread may begin with a wait that is known.
+        _, target, *_ = self._edges.columns()
+        unheld = np.setdiff1d(np.flatnonzero(first_of_lane), target)
+        release[unheld] = nesting.begin_ns[unheld]
         unanchored = self._pieces + np.flatnonzero(view.launch < 0)
         release[unanchored] = self.begin[unanchored]
         return RankPart(
@@ -122,7 +125,7 @@ class _Builder:
         for recorded, node in _DEVICE_NODE.items():
             work_kind[trace.kind[device] == recorded] = node
         rank_digest = np.int64(trace.rank + 11)
-        self._place_in_step = event_step
+        self._event_step = event_step
         self.kind = np.concatenate((host_kind, work_kind))
         self.lane = np.concatenate((trace.lane[anchor], trace.lane[device])).astype(np.int32)
         self.step = np.concatenate((event_step[anchor], work_step)).astype(np.int32)
@@ -135,12 +138,11 @@ class _Builder:
 
     def _collectives(self) -> None:
         """Collectives on streams get a node of departure; those on host threads have their pieces."""
-        view, nesting, rows = self._view, self._view.nesting, self._view.trace.collectives
+        view, rows = self._view, self._view.trace.collectives
         event = np.asarray(rows.event)
         place = np.where(event >= 0, view.place[event], -1)
         on_stream = np.flatnonzero(place >= 0)
-        on_host = np.flatnonzero((place < 0) & (event >= 0))
-        on_host = on_host[nesting.rest[event[on_host]] >= 0]
+        self._host = host_collectives(view, self._event_step)
         work = self._pieces + place[on_stream]
         departure = len(self.kind) + np.arange(len(on_stream))
         self._is_collective = np.zeros(self._work, dtype=np.bool_)
@@ -158,20 +160,22 @@ class _Builder:
         self.kind[work] = NodeKind.ARRIVAL
         self.duration[work] = 0
         self.end[work] = self.begin[work]
-        arrival, leaving = nesting.before[event[on_host]], nesting.rest[event[on_host]]
-        self.kind[leaving] = NodeKind.DEPARTURE
-        self._row = np.concatenate((on_stream, on_host))
-        self._arrival = np.concatenate((work, arrival))
-        self._departure = np.concatenate((departure, leaving))
-        self._host_rows = on_host
+        self.kind[self._host.departure] = NodeKind.DEPARTURE
+        self._row = np.concatenate((on_stream, self._host.row))
+        self._arrival = np.concatenate((work, self._host.arrival))
+        self._departure = np.concatenate((departure, self._host.departure))
 
     def _handovers(self) -> None:
         """Waits of host threads for each other end with what they wait for."""
-        found, nesting = handovers(self._view), self._view.nesting
-        waited = nesting.begin_ns.copy()
-        np.maximum.at(waited, found.piece, self.end[found.awaited])
-        self.duration[found.piece] = nesting.end_ns[found.piece] - waited[found.piece]
+        found = handovers(self._view)
+        self._wait(found.piece, found.awaited)
         self._edges.add(found.awaited, found.piece, 0, EdgeKind.HOST, Origin.INFERRED)
+
+    def _wait(self, piece: Ints, awaited: Ints) -> None:
+        """Leave of pieces only what passed after the last of what they wait for."""
+        over = np.where(self._first_of_lane, np.iinfo(np.int64).min // 4, self._view.nesting.begin_ns)
+        np.maximum.at(over, piece, np.minimum(self.end[awaited], self.end[piece]))
+        self.duration[piece] = self.end[piece] - over[piece]
 
     def _device(self) -> None:
         """Launches, streams, waits of streams and of the host."""
@@ -229,40 +233,23 @@ class _Builder:
         at = np.searchsorted(self._view.nesting.end_ns[main], begins, "right") - 1
         return np.where(at >= 0, main[np.maximum(at, 0)], -1) if len(main) else np.full(len(unlinked), -1)
 
-    def _host_collectives(self) -> None:
-        """Collectives on threads of the host: queued by the call that issued them, read back by the main thread."""
-        view, nesting, rows = self._view, self._view.nesting, self._view.trace.collectives
-        event, call = rows.event[self._host_rows], rows.call[self._host_rows]
-        queued = (call >= 0) & (view.lane[np.maximum(call, 0)] != view.lane[event])
-        event, call = event[queued], call[queued]
-        if not len(event):
-            return
-        arrival, issue = nesting.before[event], nesting.before[call]
-        lists = EdgeList()
-        lists.add(issue, arrival, 0, EdgeKind.LAUNCH)
-        # The worker's own order, which the chain of its pieces holds: here only to tell which of the two binds.
-        chained = arrival[(arrival > 0)]
-        chained = chained[self.lane[chained - 1] == self.lane[chained]]
-        lists.add(chained - 1, chained, 0, EdgeKind.STREAM)
-        self.duration[arrival] = 0
-        self.kind[arrival] = NodeKind.ARRIVAL
-        self.begin[arrival] = self.end[arrival]
-        lags = device_lags(lists, self.end, self.end, self.kind)
-        self._edges.extend(lags)
-        readers = np.flatnonzero(view.named(GRADIENTS_READ_BACK) & (nesting.before >= 0))
-        if not len(readers):
-            return
-        gaps = nesting.before[readers]
-        gaps = gaps[np.argsort(nesting.end_ns[gaps], kind="stable")]
-        departure = nesting.rest[event]
-        ended = self.end[departure]
-        at = np.searchsorted(nesting.end_ns[gaps], ended, "left")
-        held = at < len(gaps)
-        gap, departure, ended = gaps[at[held]], departure[held], ended[held]
-        self._edges.add(departure, gap, 0, EdgeKind.HOST_SYNC, Origin.INFERRED)
-        waited = nesting.begin_ns.copy()
-        np.maximum.at(waited, gap, ended)
-        self.duration[gap] = nesting.end_ns[gap] - waited[gap]
+    def _queues(self) -> None:
+        """Collectives on threads of the host: queued by the call that issued them, waited for by other threads."""
+        nesting, found = self._view.nesting, self._host
+        arrival = found.queued
+        if len(arrival):
+            lists = EdgeList()
+            lists.add(found.issue, arrival, 0, EdgeKind.LAUNCH)
+            # The thread's own order is among its pieces already: here it tells which of the two was waited for.
+            chained = arrival[arrival > 0]
+            chained = chained[self.lane[chained - 1] == self.lane[chained]]
+            lists.add(chained - 1, chained, 0, EdgeKind.STREAM)
+            self.duration[arrival] = 0
+            self.kind[arrival] = NodeKind.ARRIVAL
+            self.begin[arrival] = self.end[arrival]
+            self._edges.extend(device_lags(lists, self.end, self.end, self.kind))
+        self._edges.add(found.awaited, found.waiting, 0, EdgeKind.HOST_SYNC, Origin.INFERRED)
+        self._wait(found.waiting, found.awaited)
 
     def _forward_backward(self) -> None:
         view, nesting, trace = self._view, self._view.nesting, self._view.trace

@@ -24,7 +24,9 @@ class StepClock:
     def step_of(self, time_ns: Ints) -> Ints:
         """Index of the step in which, or after which but before the next one, a time lies; -1 = none."""
         at = np.searchsorted(self.begin_ns[self.present], time_ns, "right") - 1
-        step = np.where(at >= 0, self.present[np.maximum(at, 0)], -1) if len(self.present) else np.full(len(time_ns), -1)
+        step = (
+            np.where(at >= 0, self.present[np.maximum(at, 0)], -1) if len(self.present) else np.full(len(time_ns), -1)
+        )
         after_all = time_ns >= (self.end_ns[self.present[-1]] if len(self.present) else 0)
         return np.where(after_all, -1, step)
 

@@ -11,7 +11,7 @@ from nodewise.plugin import EventKind, Ints
 from nodewise_replay.graph.view import View
 from nodewise_replay.graph.vocabulary import BACKWARD
 
-__all__ = ["Handovers", "handovers"]
+__all__ = ["Handovers", "backward_lanes", "handovers"]
 
 _WORKING_SHARE: Final = 0.5
 """A silence is a wait for another thread if that one works for most of it."""
@@ -49,7 +49,7 @@ def handovers(view: View) -> Handovers:
     main = np.flatnonzero(of_lane == view.main_lane)
     piece: list[Ints] = []
     awaited: list[Ints] = []
-    for other in _backward_lanes(view):
+    for other in backward_lanes(view):
         theirs = np.flatnonzero(of_lane == other)
         if not len(main) or not len(theirs):
             continue
@@ -60,7 +60,7 @@ def handovers(view: View) -> Handovers:
     return Handovers(piece=np.concatenate([none, *piece]), awaited=np.concatenate([none, *awaited]))
 
 
-def _backward_lanes(view: View) -> Ints:
+def backward_lanes(view: View) -> Ints:
     """Host threads other than the main one that run backward operators."""
     trace = view.trace
     backward = (trace.kind == EventKind.OPERATOR) & ((trace.forward_lane >= 0) | view.named(BACKWARD))

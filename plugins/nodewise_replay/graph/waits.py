@@ -80,7 +80,9 @@ class _Inference:
         self._of_thread = {int(lane): linked[thread == lane] for lane in np.unique(thread)}
         self._in_record = enclosing(view, view.named(COMMUNICATION_RECORD))
         self._in_library = enclosing(view, view.named(LIBRARY_SPAN))
-        self._calls = np.flatnonzero(view.named(STREAM_WAIT) & (trace.kind == EventKind.CALL) & (view.nesting.rest >= 0))
+        self._calls = np.flatnonzero(
+            view.named(STREAM_WAIT) & (trace.kind == EventKind.CALL) & (view.nesting.rest >= 0)
+        )
         self._communication = {int(lane) for lane in np.unique(self._stream[collective])}
         self._waited = np.zeros(len(view.device), dtype=np.bool_)
 
@@ -182,7 +184,9 @@ class _Inference:
                 if not count:
                     continue
                 last = int(self._order.positions[lane][count - 1])
-                if self._end[last] <= self._begin[waiter] + ROUNDING_NS and (best < 0 or self._end[last] > self._end[best]):
+                if self._end[last] <= self._begin[waiter] + ROUNDING_NS and (
+                    best < 0 or self._end[last] > self._end[best]
+                ):
                     best = last
             if best >= 0:
                 return [(waiter, best)]

@@ -29,12 +29,18 @@ class StepTimes:
     device_ns: Ints
 
 
-def step_times(graph: Graph, begin_ns: Ints, end_ns: Ints, *, joined: bool = False) -> StepTimes:
+def step_times(graph: Graph, end_ns: Ints, *, joined: bool = False) -> StepTimes:
     """Lengths of all steps of a sweep; ``joined`` as in the sweep."""
     bounds = graph.steps
     host = np.full(bounds.last_node.shape, -1, dtype=np.int64)
     device = host.copy()
     is_device = np.isin(graph.kind, DEVICE_KINDS)
+    if not graph.timed:
+        # No thread goes from step to step: the step is all that a rank does.
+        for column, rank in enumerate(graph.ranks):
+            host[:, column] = end_ns[graph.rank == rank].max(initial=0)
+            device[:, column] = end_ns[is_device & (graph.rank == rank)].max(initial=0)
+        return StepTimes(host_ns=host, device_ns=device)
     for column, rank in enumerate(graph.ranks):
         last = bounds.last_node[:, column]
         steps = np.flatnonzero(last != NO_NODE)
@@ -52,19 +58,21 @@ def step_times(graph: Graph, begin_ns: Ints, end_ns: Ints, *, joined: bool = Fal
     return StepTimes(host_ns=host, device_ns=device)
 
 
-def replayed_steps(graph: Graph, tested: Ints, measured: StepTimes, predicted: StepTimes) -> tuple[ReplayedStep, ...]:
-    """Steps by ordinal, the slowest rank of each."""
+def replayed_steps(
+    tested: Ints, recorded: StepTimes, predicted: StepTimes, *, measured: bool
+) -> tuple[ReplayedStep, ...]:
+    """Steps by ordinal, the slowest rank of each; ``measured`` says whether what was recorded compares, else it is 0."""
     found = []
     for step in tested:
-        present = np.flatnonzero(measured.host_ns[step] >= 0)
+        present = np.flatnonzero(predicted.host_ns[step] >= 0)
         found.append(
             ReplayedStep(
                 step=int(step) + 1,
-                measured_host_s=float(measured.host_ns[step].max()) * _NS,
+                measured_host_s=float(recorded.host_ns[step].max()) * _NS if measured else 0.0,
                 predicted_host_s=float(predicted.host_ns[step].max()) * _NS,
-                measured_device_s=float(measured.device_ns[step].max()) * _NS,
+                measured_device_s=float(recorded.device_ns[step].max()) * _NS if measured else 0.0,
                 predicted_device_s=float(predicted.device_ns[step].max()) * _NS,
-                rank_measured_host_s=tuple((measured.host_ns[step, present] * _NS).tolist()),
+                rank_measured_host_s=tuple((recorded.host_ns[step, present] * _NS).tolist()) if measured else (),
                 rank_predicted_host_s=tuple((predicted.host_ns[step, present] * _NS).tolist()),
             )
         )

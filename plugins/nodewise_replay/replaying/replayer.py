@@ -23,7 +23,7 @@ from nodewise_replay.clocks import Clocks, aligned
 from nodewise_replay.graph.building import built
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, Origin
 from nodewise_replay.replaying.changes import changed
-from nodewise_replay.replaying.durations import fitted
+from nodewise_replay.replaying.durations import Learner
 from nodewise_replay.replaying.exchanges import replayed_collectives
 from nodewise_replay.replaying.measures import StepTimes, replayed_steps, start_errors_s, step_times
 from nodewise_replay.replaying.sweep import swept
@@ -50,19 +50,19 @@ def replayed(traces: Sequence[Trace], question: ReplayQuestion, run: Run) -> Rep
 class _Answer:
     def __init__(self, graph: Graph, clocks: Clocks, traces: dict[int, Trace], question: ReplayQuestion) -> None:
         self._graph, self._clocks, self._traces, self._question = graph, clocks, traces, question
-        present = np.flatnonzero((graph.steps.last_node != NO_NODE).any(axis=1))
+        present = np.flatnonzero((graph.steps.last_node != NO_NODE).any(axis=1)) if graph.timed else np.zeros(1, "i8")
         self._tested = _ordinals(question.test_steps, present, "test_steps")
         self._stated_fit = _ordinals(question.fit_steps, present, "fit_steps") if question.fit_steps else None
         self._present = present
 
     def replay(self, started: float, built_at: float) -> Replay:
         graph, question = self._graph, self._question
-        recorded = step_times(graph, graph.begin_ns, graph.end_ns)
+        recorded = step_times(graph, graph.end_ns)
         begin, end, predicted, unmatched = self._times()
         replayed_at = time.perf_counter()
-        steps = replayed_steps(graph, self._tested, recorded, predicted)
+        steps = replayed_steps(self._tested, recorded, predicted, measured=graph.timed and not question.changes)
         of_tested = np.isin(graph.step, self._tested)
-        comparable = not question.changes
+        comparable = not question.changes and graph.timed
         errors = start_errors_s(graph, begin, of_tested) if comparable else np.zeros(0)
         host = [abs(step.predicted_host_s / step.measured_host_s - 1) for step in steps if step.measured_host_s > 0]
         device = [
@@ -84,7 +84,11 @@ class _Answer:
             clock_offset_s=_seconds(self._clocks.offset_ns),
             clock_uncertainty_s=_seconds(self._clocks.uncertainty_ns),
             collectives=replayed_collectives(
-                graph, self._traces, begin, end, self._tested.tolist(), self._clocks.uncertainty_ns
+                graph,
+                self._traces,
+                *((graph.begin_ns, graph.end_ns) if question.in_sample and comparable else (begin, end)),
+                self._tested.tolist(),
+                self._clocks.uncertainty_ns,
             ),
             build_s=built_at - started,
             replay_s=replayed_at - built_at,
@@ -100,13 +104,13 @@ class _Answer:
             return self._changed_times()
         if question.in_sample:
             begin, end = swept(graph, graph.duration_ns, graph.explained_lag_ns)
-            return begin, end, step_times(graph, begin, end), 0
+            return begin, end, step_times(graph, end), 0
         if self._stated_fit is None and len(self._present) < 2:
             raise NodewiseError.invalid(
                 [Violation("in_sample", "must be true: there is no other step than the one tested to learn from")]
             )
         begin, end = graph.begin_ns.copy(), graph.end_ns.copy()
-        unmatched = 0
+        learner, unmatched = Learner(graph), 0
         for step in self._tested:
             learned = self._present if self._stated_fit is None else self._stated_fit
             learned = learned[learned != step]
@@ -114,29 +118,27 @@ class _Answer:
                 raise NodewiseError.invalid(
                     [Violation("fit_steps", f"must hold another step than {step + 1}, which is tested")]
                 )
-            fit = fitted(graph, learned.tolist())
+            fit = learner.fitted(learned.tolist())
             of_step = graph.step == step
             step_begin, step_end = swept(graph, fit.duration_ns, fit.lag_ns)
             begin[of_step], end[of_step] = step_begin[of_step], step_end[of_step]
             unmatched += int((of_step & ~fit.known).sum())
-        return begin, end, step_times(graph, begin, end), unmatched
+        return begin, end, step_times(graph, end), unmatched
 
     def _changed_times(self) -> tuple[Ints, Ints, StepTimes, int]:
         """Steps one after the other, each from where the one before leaves it."""
         graph, question = self._graph, self._question
         duration, lag, unmatched = graph.duration_ns, graph.lag_ns, 0
         if not question.in_sample and self._stated_fit is not None:
-            fit = fitted(graph, self._stated_fit.tolist())
+            fit = Learner(graph).fitted(self._stated_fit.tolist())
             duration, lag = fit.duration_ns, fit.lag_ns
             unmatched = int((~fit.known).sum())
         duration = changed(graph, duration, question.changes)
         begin, end = swept(graph, duration, lag, joined=True)
-        return begin, end, step_times(graph, begin, end, joined=True), unmatched
+        return begin, end, step_times(graph, end, joined=True), unmatched
 
 
-def persistence_error(
-    recorded: StepTimes, tested: Ints, fit_steps: Ints | None, present: Ints
-) -> float | None:
+def persistence_error(recorded: StepTimes, tested: Ints, fit_steps: Ints | None, present: Ints) -> float | None:
     """Mean error of predicting each step as the mean of the others (of those fitted); None for a single step."""
     lengths = recorded.host_ns.max(axis=1).astype(np.float64)
     errors = []

@@ -39,7 +39,8 @@ def timeline(graph: Graph, begin_ns: Ints, end_ns: Ints, steps: Ints) -> Timelin
         begin_ns=(begins - origin)[by_time],
         duration_ns=(ends - begins)[by_time],
         lanes=tuple(
-            lane.name or (f"thread {lane.number}" if lane.is_host else f"stream {lane.number}") for _, lane in graph.lanes
+            lane.name or (f"thread {lane.number}" if lane.is_host else f"stream {lane.number}")
+            for _, lane in graph.lanes
         ),
         names=graph.names,
     )
