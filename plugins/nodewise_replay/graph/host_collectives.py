@@ -89,9 +89,22 @@ def _waits(view: View, step: Ints, events: Ints) -> tuple[Ints, Ints]:
     at = np.searchsorted(nesting.end_ns[gaps], nesting.end_ns[last], "left")
     held = at < len(gaps)
     if held.any():
-        waiting.append(gaps[at[held]])
+        waiting.append(_silences(view, gaps[at[held]], nesting.end_ns[last[held]]))
         awaited.append(last[held])
     return np.concatenate([none, *waiting]), np.concatenate([none, *awaited])
+
+
+def _silences(view: View, before: Ints, until_ns: Ints) -> Ints:
+    """Of the pieces of a thread up to ``before``, the one during which ``until_ns`` passes: what is done with the views
+    of a bucket before its gradients are copied comes after the wait."""
+    nesting = view.nesting
+    lane = view.lane[np.where(nesting.owner >= 0, nesting.owner, np.maximum(nesting.next_event, 0))]
+    found = before.copy()
+    for number in np.unique(lane[before]):
+        pieces = np.flatnonzero(lane == number)
+        mine = lane[before] == number
+        found[mine] = pieces[np.searchsorted(nesting.end_ns[pieces], until_ns[mine], "left")]
+    return np.minimum(found, before)
 
 
 def _relaying_lanes(view: View, events: Ints) -> Ints:
