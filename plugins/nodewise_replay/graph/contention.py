@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints
 from nodewise_replay.graph.graph import NodeKind
 
-__all__ = ["occupied_by"]
+__all__ = ["SHORTEST_WAIT_NS", "occupied_by"]
 
-_SHORTEST_WAIT_NS: Final = 20_000
+SHORTEST_WAIT_NS: Final = 20_000
 """Waits below are left to latencies, which vary by as much."""
 
 _DRAIN_SHARE: Final = 0.1
@@ -46,10 +46,10 @@ def occupied_by(
         Node of the other kernel; -1 = none.
     """
     found = np.full(len(waiting), -1, dtype=np.int64)
-    late = np.flatnonzero(begin_ns[waiting] - ready_ns >= _SHORTEST_WAIT_NS)
+    late = np.flatnonzero(begin_ns[waiting] - ready_ns >= SHORTEST_WAIT_NS)
     if not len(late):
         return found
-    kernels = work[(kind[work] == NodeKind.KERNEL) & (end_ns[work] - begin_ns[work] >= _SHORTEST_WAIT_NS)]
+    kernels = work[(kind[work] == NodeKind.KERNEL) & (end_ns[work] - begin_ns[work] >= SHORTEST_WAIT_NS)]
     kernels = kernels[np.argsort(end_ns[kernels], kind="stable")]
     ends = end_ns[kernels]
     for place in late:

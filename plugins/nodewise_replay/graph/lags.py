@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Ints
+from nodewise_replay.graph.contention import SHORTEST_WAIT_NS
 from nodewise_replay.graph.graph import EdgeKind, Origin
 from nodewise_replay.graph.links import EdgeList
 from nodewise_replay.graph.waits import ROUNDING_NS
@@ -29,8 +30,8 @@ def device_lags(
     """Give edges into device work their lags.
 
     Work begins when the last of what it waits for has let it; only of that edge can the lag be seen, and it is
-    recorded exactly. Every other one is at most what passed, and is taken to be typical: the median of its kind where
-    that kind was seen to bind.
+    recorded exactly. Every other one is at most what passed, and is taken to be typical of its kind where that was seen
+    to bind: of launches the lower quartile, of work after work, whose times add up along a stream, the mean.
 
     Parameters
     ----------
@@ -58,14 +59,14 @@ def device_lags(
         free = of_kind & (busy[target] <= launched[target])
         if not free.any():
             free = launch & (busy[target] <= launched[target])
-        typical[of_kind] = int(np.median(passed[free])) if free.any() else _DEFAULT_LAUNCH_NS
+        typical[of_kind] = _typical(passed[free]) if free.any() else _DEFAULT_LAUNCH_NS
     longest = int(typical.max(initial=0))
     queued = ~launch & (launched[target] + 2 * longest <= end_ns[source]) & (end_ns[source] == busy[target])
     for one in (EdgeKind.STREAM, EdgeKind.STREAM_WAIT):
         seen = queued & (edge_kind == one)
         if not seen.any():
             seen = queued
-        typical[edge_kind == one] = max(0, int(np.median(passed[seen]))) if seen.any() else 0
+        typical[edge_kind == one] = _between(passed[seen])
     lag = np.minimum(typical, passed)
     earliest = end_ns[source] + lag
     # The edge that lets its target go last binds; of equal ones the first.
@@ -89,3 +90,14 @@ def device_lags(
     lag[binding] = passed[binding]
     result.add_columns(source, target, lag, explained, edge_kind, origin, binding)
     return result
+
+
+def _typical(passed: Ints) -> int:
+    """Lower quartile: waits that nothing accounts for lengthen what is seen, and nothing shortens it."""
+    return int(np.percentile(passed, 25, method="lower"))
+
+
+def _between(passed: Ints) -> int:
+    """Mean time from one piece of queued work to the next, without those that must have waited for something else."""
+    ordinary = passed[passed < SHORTEST_WAIT_NS]
+    return max(0, round(float(ordinary.mean()))) if len(ordinary) else 0
