@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodewise.plugin import Ints
+from nodewise.plugin import EventKind, Ints
 from nodewise_replay.graph.messages import is_receipt
 from nodewise_replay.graph.threads import backward_lanes
 from nodewise_replay.graph.view import View
-from nodewise_replay.graph.vocabulary import GRADIENTS_READ_BACK
+from nodewise_replay.graph.vocabulary import BACKWARD, GRADIENTS_READ_BACK
 
 __all__ = ["HostCollectives", "host_collectives"]
 
@@ -95,16 +95,25 @@ def _waits(view: View, step: Ints, events: Ints) -> tuple[Ints, Ints]:
 
 
 def _silences(view: View, before: Ints, until_ns: Ints) -> Ints:
-    """Of the pieces of a thread up to ``before``, the one during which ``until_ns`` passes: what is done with the views
-    of a bucket before its gradients are copied comes after the wait."""
-    nesting = view.nesting
-    lane = view.lane[np.where(nesting.owner >= 0, nesting.owner, np.maximum(nesting.next_event, 0))]
+    """The pieces that wait: what is done with the views of a bucket before its gradients are copied comes after the wait.
+
+    Going back from ``before`` to the last backward operator, the silence during which ``until_ns`` passes; where there
+    is none, the bucket had come earlier, and ``before`` is kept.
+    """
+    nesting, kind, backward = view.nesting, view.trace.kind, view.named(BACKWARD)
     found = before.copy()
-    for number in np.unique(lane[before]):
-        pieces = np.flatnonzero(lane == number)
-        mine = lane[before] == number
-        found[mine] = pieces[np.searchsorted(nesting.end_ns[pieces], until_ns[mine], "left")]
-    return np.minimum(found, before)
+    for place, (last, until) in enumerate(zip(before, until_ns, strict=True)):
+        piece = int(last)
+        lane = view.lane[nesting.next_event[piece]]
+        while piece >= 0 and nesting.end_ns[piece] >= until:
+            owner, following = int(nesting.owner[piece]), int(nesting.next_event[piece])
+            if view.lane[owner if owner >= 0 else following] != lane or (owner >= 0 and backward[owner]):
+                break
+            if nesting.begin_ns[piece] <= until and (owner < 0 or kind[owner] == EventKind.ANNOTATION):
+                found[place] = piece
+                break
+            piece -= 1
+    return found
 
 
 def _relaying_lanes(view: View, events: Ints) -> Ints:

@@ -1,0 +1,152 @@
+"""Collectives by identity: which recur in every step, how long each takes, and what its size explains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodewise.plugin import CollectiveKind, Floats, Ints, Trace
+from nodewise_replay.diagnosis.roles import Roles
+from nodewise_replay.diagnosis.stopwatch import Stopwatch
+
+__all__ = ["Exchange", "explained_ns", "exchanges_of"]
+
+_POINT_TO_POINT = {CollectiveKind.SEND, CollectiveKind.RECEIVE, CollectiveKind.PUSH, CollectiveKind.PULL}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Exchange:
+    """One collective of the program, with its nodes in all steps of interest.
+
+    Attributes
+    ----------
+    label : str
+        Its name, which of the step's it is, its size.
+    nodes : (n,) int
+        Its transfers, departures, and what hosts do as part of it.
+    transfers : (steps,) int
+        Its transfer nodes.
+    took_ns : (steps,) float
+        Per transfer: the transfer itself and the longest that a host takes as part of it.
+    family : tuple
+        Exchanges of one family take times that their sizes explain.
+    bytes : int
+        -1 = not known.
+    """
+
+    label: str
+    name: str
+    nodes: Ints
+    transfers: Ints
+    took_ns: Floats
+    family: tuple[object, ...]
+    bytes: int
+
+    @property
+    def usual_ns(self) -> float:
+        """Its time in the median step."""
+        return float(np.median(self.took_ns))
+
+
+def exchanges_of(watch: Stopwatch, roles: Roles, traces: Mapping[int, Trace]) -> list[Exchange]:
+    """Collectives of the steps of interest, in the order of their first begins."""
+    graph = watch.graph
+    rows = graph.collectives
+    wanted = np.flatnonzero((roles.exchange >= 0) & np.isin(graph.step, watch.steps))
+    if not len(wanted):
+        return []
+    transfers = np.unique(roles.exchange[wanted])
+    transfers = transfers[np.isin(graph.step[transfers], watch.steps)]
+    order = np.lexsort((graph.begin_ns[transfers], graph.step[transfers]))
+    transfers = transfers[order]
+    by_key: dict[int, list[int]] = {}
+    for node in transfers.tolist():
+        by_key.setdefault(int(graph.key[node]), []).append(node)
+    first_row = {int(t): i for i, t in reversed(list(enumerate(rows.transfer.tolist())))}
+    took = _took(watch, roles, wanted)
+    sorted_by = wanted[np.argsort(roles.exchange[wanted], kind="stable")]
+    of = roles.exchange[sorted_by]
+    found = []
+    names: dict[str, int] = {}
+    for nodes in by_key.values():
+        row = first_row[nodes[0]]
+        trace = traces[int(rows.rank[row])]
+        table, place = trace.collectives, int(rows.row[row])
+        kind = CollectiveKind(int(table.kind[place]))
+        size = int(max(table.in_bytes[place], table.out_bytes[place]))
+        group = int(table.group[place])
+        members = int((rows.transfer == nodes[0]).sum())
+        name = graph.names[graph.name[nodes[0]]]
+        names[name] = names.get(name, 0) + 1
+        pieces = np.concatenate([sorted_by[np.searchsorted(of, n, "left") : np.searchsorted(of, n, "right")] for n in nodes])
+        found.append(
+            Exchange(
+                label=_label(name, names[name], size, pieces, watch, roles),
+                name=name,
+                nodes=pieces,
+                transfers=np.array(nodes, dtype=np.int64),
+                took_ns=np.array([took[n] for n in nodes]),
+                family=(
+                    ("message",) if kind in _POINT_TO_POINT else (kind, table.groups[group].name if group >= 0 else "", members)
+                ),
+                bytes=size,
+            )
+        )
+    return found
+
+
+def _label(name: str, which: int, size: int, pieces: Ints, watch: Stopwatch, roles: Roles) -> str:
+    """What people can find in the trace: with the span that takes most of it, where that is another one."""
+    graph = watch.graph
+    spans = pieces[(graph.rank[pieces] >= 0) & (graph.event[pieces] >= 0)]
+    by_name = np.bincount(graph.name[spans], weights=graph.duration_ns[spans]) if len(spans) else np.zeros(0)
+    longest = graph.names[int(by_name.argmax())] if by_name.sum() > 0 else name
+    short = name if len(name) <= 60 else name[:57] + "..."
+    text = f"{short} #{which}"
+    if longest != name and by_name.max() > 0.5 * max(float(graph.duration_ns[pieces].sum()), 1.0):
+        text += f" ({longest[:60]})"
+    return text + (f", {size:,} bytes" if size >= 0 else "")
+
+
+def _took(watch: Stopwatch, roles: Roles, nodes: Ints) -> dict[int, float]:
+    """Time of every transfer with the longest of its ranks' own parts."""
+    graph = watch.graph
+    own = nodes[graph.rank[nodes] >= 0]
+    ranks = len(graph.ranks)
+    transfers, place = np.unique(roles.exchange[own], return_inverse=True)
+    column = np.searchsorted(np.array(graph.ranks), graph.rank[own])
+    parts = np.bincount(place * ranks + column, weights=graph.duration_ns[own], minlength=len(transfers) * ranks)
+    # The middle rank, so that one rank's slow link is told as that rank's.
+    usual = np.array([_middle(part) for part in parts.reshape(-1, ranks)])
+    return {int(t): float(graph.duration_ns[t]) + float(u) for t, u in zip(transfers, usual, strict=True)}
+
+
+def _middle(parts: Floats) -> float:
+    taken = parts[parts > 0]
+    return float(np.median(taken)) if len(taken) else 0.0
+
+
+def explained_ns(exchange: Exchange, others: Sequence[Exchange]) -> float | None:
+    """What the exchange's size explains, by the others of its family; None where nothing can be said.
+
+    The fit is alpha + beta * bytes: the median of the slopes between any two others (Theil and Sen), and the median of
+    what is left, both 0 or more. With one other, or sizes all the same, an exchange of more bytes may take as many
+    times longer, and one of fewer bytes as long.
+    """
+    alike = [other for other in others if other is not exchange and other.family == exchange.family and other.bytes >= 0]
+    if not alike or exchange.bytes < 0:
+        return None
+    sizes = np.array([other.bytes for other in alike], dtype=np.float64)
+    times = np.array([other.usual_ns for other in alike])
+    first, second = np.triu_indices(len(alike), 1)
+    apart = sizes[first] != sizes[second]
+    if apart.any():
+        slopes = (times[second] - times[first])[apart] / (sizes[second] - sizes[first])[apart]
+        beta = max(float(np.median(slopes)), 0.0)
+        alpha = max(float(np.median(times - beta * sizes)), 0.0)
+        if beta > 0 or float(times.max()) <= 2 * float(times.min()):
+            return alpha + beta * exchange.bytes
+    ratio = np.maximum(exchange.bytes / np.maximum(sizes, 1.0), 1.0)
+    return float(np.median(times * ratio))
