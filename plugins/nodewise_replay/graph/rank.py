@@ -124,7 +124,7 @@ class _Builder:
         work_kind = np.full(self._work, int(NodeKind.KERNEL), dtype=np.int8)
         for recorded, node in _DEVICE_NODE.items():
             work_kind[trace.kind[device] == recorded] = node
-        rank_digest = np.int64(trace.rank + 11)
+        rank_digest = trace.rank + 11
         self._event_step = event_step
         self.kind = np.concatenate((host_kind, work_kind))
         self.lane = np.concatenate((trace.lane[anchor], trace.lane[device])).astype(np.int32)
@@ -235,7 +235,7 @@ class _Builder:
 
     def _queues(self) -> None:
         """Collectives on threads of the host: queued by the call that issued them, waited for by other threads."""
-        nesting, found = self._view.nesting, self._host
+        found = self._host
         arrival = found.queued
         if len(arrival):
             lists = EdgeList()

@@ -64,8 +64,9 @@ def backward_lanes(view: View) -> Ints:
     """Host threads other than the main one that run backward operators."""
     trace = view.trace
     backward = (trace.kind == EventKind.OPERATOR) & ((trace.forward_lane >= 0) | view.named(BACKWARD))
-    lanes = np.unique(view.lane[backward & (view.nesting.rest >= 0)])
-    return lanes[lanes != view.main_lane].astype(np.int64)
+    lanes: Ints = np.unique(view.lane[backward & (view.nesting.rest >= 0)]).astype(np.int64)
+    others: Ints = lanes[lanes != view.main_lane]
+    return others
 
 
 def _of_worker(view: View, main: Ints, theirs: Ints) -> tuple[Ints, Ints]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,9 +57,9 @@ class View:
     place: Ints
     main_lane: int
 
-    def named(self, pattern: object) -> NDArray[np.bool_]:
+    def named(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
         """Events whose name matches."""
-        return matching(self.trace.names, pattern)[self.trace.name]  # type: ignore[arg-type] # a compiled pattern
+        return matching(self.trace.names, pattern)[self.trace.name]
 
     @property
     def lane(self) -> NDArray[np.int32]:
