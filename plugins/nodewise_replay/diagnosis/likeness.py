@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from nodewise_replay.diagnosis.stopwatch import Stopwatch
 from nodewise_replay.diagnosis.vocabulary import family
 
 __all__ = ["Likeness", "likeness_of"]
+
+_SAME_PROGRAM: Final = 0.5
+"""Ranks are compared where they share more than this part of all places of both: workers with workers, not with a server."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -95,14 +99,25 @@ class _Table:
     def beyond_ranks(self) -> tuple[Floats, np.ndarray]:
         """Per node, its place's excess over the median of the other ranks; whether there are any."""
         usual = _median(self._total, axis=2)
-        ranks = usual.shape[1]
-        excess = np.zeros_like(usual)
-        for rank in range(ranks):
-            others = np.delete(usual, rank, axis=1)
-            excess[:, rank] = usual[:, rank] - _median(others, axis=1) if ranks > 1 else np.nan
+        peers = self._peers(usual)
+        excess = np.full_like(usual, np.nan)
+        for rank, others in enumerate(peers):
+            if others.any():
+                excess[:, rank] = usual[:, rank] - _median(usual[:, others], axis=1)
         known = ~np.isnan(excess)
         share = np.where(known, excess, 0.0)[self._place, self._column]
         return self._shared_out(share), known[self._place, self._column]
+
+    @staticmethod
+    def _peers(usual: Floats) -> np.ndarray:
+        """Which ranks run the same program, (ranks, ranks): they share most of their places."""
+        here = (~np.isnan(usual)).astype(np.float64)
+        both = here.T @ here
+        own = np.diag(both)
+        either = own[:, None] + own[None, :] - both
+        peers: np.ndarray = both > _SAME_PROGRAM * either
+        np.fill_diagonal(peers, val=False)
+        return peers
 
     def beyond_steps(self) -> Floats:
         """Per node, its place's excess over the same rank's median of the other steps."""
