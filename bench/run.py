@@ -11,6 +11,7 @@ import curves
 import ingest
 import partitioning
 import planning
+import replay
 import rpc
 import scaling
 import simulator
@@ -24,6 +25,7 @@ MODULES = {
     "partitioning": partitioning,
     "planning": planning,
     "simulator": simulator,
+    "replay": replay,
     "start": start,
 }
 

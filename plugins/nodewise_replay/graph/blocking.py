@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, SyncKind
-from nodewise_replay.graph.view import View
+from nodewise_replay.graph.view import View, numbers_in
 from nodewise_replay.graph.vocabulary import BLOCKING_COPY, DEVICE_SYNC, EVENT_SYNC, PAGEABLE_TO_HOST, STREAM_SYNC
 from nodewise_replay.graph.waits import ROUNDING_NS, DeviceOrder
 
@@ -42,7 +42,7 @@ class _Inference:
         linked = np.flatnonzero(view.launch >= 0)
         linked = linked[np.argsort(view.launched_ns[linked], kind="stable")]
         thread = view.lane[view.launch[linked]]
-        self._of_thread = {int(lane): linked[thread == lane] for lane in np.unique(thread)}
+        self._of_thread = {int(lane): linked[thread == lane] for lane in numbers_in(thread, len(view.trace.lanes))}
         self._found: list[tuple[int, int, bool]] = []
         self._missing = 0
 

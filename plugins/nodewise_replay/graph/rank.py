@@ -84,7 +84,9 @@ class _Builder:
         release = np.full(len(self.kind), np.iinfo(np.int64).min // 4, dtype=np.int64)
         # The recording of a thread may begin with a wait that is known.
         _, target, *_ = self._edges.columns()
-        unheld = np.setdiff1d(np.flatnonzero(first_of_lane), target)
+        held = np.zeros(len(self.kind), dtype=np.bool_)
+        held[target] = True
+        unheld = np.flatnonzero(first_of_lane & ~held[: self._pieces])
         release[unheld] = nesting.begin_ns[unheld]
         unanchored = self._pieces + np.flatnonzero(view.launch < 0)
         release[unanchored] = self.begin[unanchored]

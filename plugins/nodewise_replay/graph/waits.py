@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, SyncKind
-from nodewise_replay.graph.view import View
+from nodewise_replay.graph.view import View, numbers_in
 from nodewise_replay.graph.vocabulary import COMMUNICATION_RECORD, EVENT_RECORD, LIBRARY_SPAN, STREAM_WAIT
 
 __all__ = ["DeviceOrder", "StreamWaits", "device_order", "stream_waits"]
@@ -52,7 +52,7 @@ def device_order(view: View) -> DeviceOrder:
     """Sort every stream's work by launch, where need be by begin."""
     lane = view.lane[view.device]
     positions, launched, ends = {}, {}, {}
-    for number in np.unique(lane):
+    for number in numbers_in(lane, len(view.trace.lanes)):
         of_lane = np.flatnonzero(lane == number)
         of_lane = of_lane[np.argsort(view.launched_ns[of_lane], kind="stable")]
         positions[int(number)] = of_lane
@@ -121,14 +121,15 @@ class _Inference:
         linked = linked[np.argsort(view.launched_ns[linked], kind="stable")]
         thread = view.lane[view.launch[linked]]
         self._of_thread = {
-            int(lane): _Launches.of(view, linked[thread == lane], collective) for lane in np.unique(thread)
+            int(lane): _Launches.of(view, linked[thread == lane], collective)
+            for lane in numbers_in(thread, len(trace.lanes))
         }
         self._in_record = enclosing(view, view.named(COMMUNICATION_RECORD))
         self._in_library = enclosing(view, view.named(LIBRARY_SPAN))
         self._calls = np.flatnonzero(
             view.named(STREAM_WAIT) & (trace.kind == EventKind.CALL) & (view.nesting.rest >= 0)
         )
-        self._communication = {int(lane) for lane in np.unique(self._stream[collective])}
+        self._communication = set(numbers_in(self._stream[collective], len(trace.lanes)).tolist())
 
     def all_waits(self) -> StreamWaits:
         stated, unresolved = self._stated()
