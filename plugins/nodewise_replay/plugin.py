@@ -8,6 +8,7 @@ from nodewise.plugin import DiagnoserRecord, EstimatorRecord, TraceReader, Trace
 from nodewise_replay.readers.chakra import ChakraReader
 from nodewise_replay.readers.chrome import ChromeReader
 from nodewise_replay.readers.dpro import DproReader
+from nodewise_replay.diagnoser import Replayer
 from nodewise_replay.readers.kineto import KinetoReader
 
 __all__ = ["nodewise_diagnosers", "nodewise_estimators", "nodewise_trace_readers"]
@@ -40,4 +41,11 @@ def nodewise_estimators() -> list[EstimatorRecord]:
 @hookimpl
 def nodewise_diagnosers() -> list[DiagnoserRecord]:
     """Where the time of recorded steps goes."""
-    return []
+    return [
+        DiagnoserRecord(
+            name="replay",
+            version=VERSION,
+            description="Executes recorded steps again, as they were and without what costs time.",
+            diagnoser=Replayer(),
+        )
+    ]

@@ -36,11 +36,12 @@ class _Tried:
     noise_s: float
 
 
-def ranked(watch: Stopwatch, found: Iterable[Candidate], base_ns: float, run: Run) -> tuple[list[Ranked], bool]:
+def ranked(watch: Stopwatch, found: Iterable[Candidate], base_ns: float, run: Run) -> tuple[list[Ranked], float, bool]:
     """Replay every candidate, and rank them: faults before overheads and work, what does not matter last.
 
     A gain matters if it is more than what steps differ by anyway. A fault of single steps makes these differ itself, so
-    what counts is by how much the steps would differ without it.
+    what counts is by how much the steps would differ without it; that is the second of what is returned, in seconds, and
+    the third is whether all were tried within the budget.
     """
     lengths = watch.lengths_ns()
     noise = persistence_ns(lengths) * NS if len(lengths) > 1 else UNKNOWN_PERSISTENCE * base_ns * NS
@@ -62,16 +63,18 @@ def ranked(watch: Stopwatch, found: Iterable[Candidate], base_ns: float, run: Ru
     # What makes single steps late hides no other fault.
     calm = min([one.noise_s for one in tried if one.gain_s > max(one.noise_s, _ROUNDING_S)], default=noise)
     result = [_bottleneck(one, min(one.noise_s, calm), base_ns * NS) for one in tried]
-    order = sorted(
-        range(len(tried)),
-        key=lambda index: (
-            not result[index].matters,
-            tried[index].candidate.tier != Tier.FAULT if result[index].matters else False,
-            -tried[index].worth_s if result[index].matters else -tried[index].gain_s,
-            index,
-        ),
-    )
-    return [Ranked(bottleneck=result[index], candidate=tried[index].candidate) for index in order], complete
+    order = sorted(range(len(tried)), key=lambda index: (*_order(tried[index], matters=result[index].matters), index))
+    return [Ranked(bottleneck=result[index], candidate=tried[index].candidate) for index in order], calm, complete
+
+
+def _order(tried: _Tried, *, matters: bool) -> tuple[bool, bool, float]:
+    """Place in the list: what matters before what does not, faults before the rest.
+
+    Then by what the step gains; faults that do not matter by how conspicuous they are, so that they are told as such.
+    """
+    fault = tried.candidate.tier == Tier.FAULT
+    size = tried.worth_s if matters else tried.candidate.seconds if fault else tried.gain_s
+    return not matters, not fault, -size
 
 
 def _bottleneck(tried: _Tried, noise_s: float, step_s: float) -> Bottleneck:

@@ -30,6 +30,10 @@ _EXPLAINED_WITHIN: Final = 1.25
 """Exchanges of one kind lie that close to what their sizes explain, without anything being wrong with them."""
 
 
+_NEARLY_ALL: Final = 0.9
+"""What is on one rank with at least this share of its time is told as that rank's."""
+
+
 class Tier(IntEnum):
     """How a bottleneck is told, the more certain that it can go the earlier."""
 
@@ -105,7 +109,12 @@ class _Maker:
                 )  # fmt: skip
 
     def slow_exchanges(self) -> Iterator[Candidate]:
-        """Collectives that take longer than their size explains."""
+        """Collectives that take longer than their size explains.
+
+        Where ranks are missing nobody can tell waiting from transfer, so that nothing can be said.
+        """
+        if len(self._graph.ranks) < self._graph.world_size:
+            return
         for exchange in self._exchanges:
             expected = explained_ns(exchange, self._exchanges)
             if expected is None or exchange.usual_ns <= _EXPLAINED_WITHIN * expected:
@@ -183,7 +192,9 @@ class _Maker:
         for exchange in self._exchanges:
             yield self._whole(
                 "collective", exchange.label, exchange.nodes, Tier.OVERHEAD, 0.5,
-                "its transfer alone; what ranks wait for each other is told of the ranks",
+                "its transfer alone; what ranks wait for each other is told of the ranks"
+                if len(self._graph.ranks) >= self._graph.world_size
+                else "as recorded: not all ranks are there, so that it holds waiting for others",
             )  # fmt: skip
 
     def host(self) -> Iterator[Candidate]:
@@ -193,8 +204,8 @@ class _Maker:
         nodes = np.flatnonzero(self._own & (self._roles.role == Role.HOST))
         if len(nodes):
             yield self._whole(
-                "host", "the host's work between launches", nodes, Tier.OVERHEAD, 1.0,
-                "operators, calls and interpreter; captured graphs or compiled steps take most of it away",
+                "host", "the host's work between launches", nodes, Tier.OVERHEAD, 0.5,
+                "operators, calls and interpreter; captured graphs or compiled steps take it away",
             )  # fmt: skip
 
     def copies(self) -> Iterator[Candidate]:
@@ -249,7 +260,8 @@ class _Maker:
         removed[nodes] = 0
         reduced[nodes] = np.rint((1 - share) * self._duration[nodes]).astype(np.int64)
         return Candidate(
-            kind=kind, what=what, rank=-1, tier=tier, seconds=self._per_step(nodes, self._duration[nodes]),
+            kind=kind, what=what, rank=self._only_rank(nodes), tier=tier,
+            seconds=self._per_step(nodes, self._duration[nodes]),
             removed=Edit(duration_ns=removed), reduced=Edit(duration_ns=reduced), reduced_share=share, why=why,
         )  # fmt: skip
 
@@ -259,6 +271,18 @@ class _Maker:
         shared = self._graph.rank[nodes] < 0
         np.add.at(per_rank, self._column[nodes[~shared]], time_ns[~shared])
         return max(float(per_rank.max() + time_ns[shared].sum()), 0.0) * NS / len(self._watch.steps)
+
+    def _only_rank(self, nodes: Ints) -> int:
+        """The rank on which nearly all of it happens; -1 = several."""
+        if len(self._graph.ranks) < 2:
+            return -1
+        per_rank = np.bincount(
+            self._column[nodes], weights=np.where(self._graph.rank[nodes] < 0, 0.0, self._duration[nodes]),
+            minlength=len(self._graph.ranks),
+        )  # fmt: skip
+        most = int(per_rank.argmax())
+        shared = float(self._duration[nodes].sum() - per_rank.sum())
+        return self._graph.ranks[most] if per_rank[most] > _NEARLY_ALL * (per_rank.sum() + shared) else -1
 
     def _by_name(self, nodes: Ints) -> Iterator[tuple[str, Ints]]:
         graph = self._graph
@@ -270,7 +294,10 @@ class _Maker:
 
     def _main_name(self, nodes: Ints, weights: Floats) -> str:
         totals = np.bincount(self._graph.name[nodes], weights=weights, minlength=1)
-        return _short(self._graph.names[int(totals.argmax())])
+        name = self._graph.names[int(totals.argmax())]
+        if name.startswith("ProfilerStep") or name == "(gap)":
+            return "host time between events"
+        return _short(name)
 
 
 def _short(name: str) -> str:

@@ -62,9 +62,8 @@ def diagnosed(traces: Sequence[Trace], profile: Profile, question: DiagnosisQues
     by_node = _by_node(graph, steps, collectives)
     last = stragglers(watch, exchanges, by_node)
     late = late_ranks(watch, likeness, exchanges, by_node, last)
-    found, complete = ranked(watch, candidates(watch, roles, likeness, exchanges), base, run)
+    found, noise, complete = ranked(watch, candidates(watch, roles, likeness, exchanges), base, run)
     weighed = gains(watch, roles, likeness, base)
-    noise = persistence_ns(lengths) * NS if len(steps) > 1 else UNKNOWN_PERSISTENCE * base * NS
     bound = bound_by(weighed, noise)
     bottlenecks = tuple(one.bottleneck for one in found[: question.bottlenecks])
     situation = Situation(

@@ -59,25 +59,18 @@ def exchanges_of(watch: Stopwatch, roles: Roles, traces: Mapping[int, Trace]) ->
         return []
     transfers = np.unique(roles.exchange[wanted])
     transfers = transfers[np.isin(graph.step[transfers], watch.steps)]
-    order = np.lexsort((graph.begin_ns[transfers], graph.step[transfers]))
-    transfers = transfers[order]
-    by_key: dict[int, list[int]] = {}
-    for node in transfers.tolist():
-        by_key.setdefault(int(graph.key[node]), []).append(node)
-    first_row = {int(t): i for i, t in reversed(list(enumerate(rows.transfer.tolist())))}
+    members: dict[int, list[int]] = {}
+    for row, node in enumerate(rows.transfer.tolist()):
+        members.setdefault(node, []).append(row)
+    described = {node: _described(watch, traces, members[node]) for node in transfers.tolist()}
+    by_identity = _identified(watch, transfers, described, members)
     took = _took(watch, roles, wanted)
     sorted_by = wanted[np.argsort(roles.exchange[wanted], kind="stable")]
     of = roles.exchange[sorted_by]
     found = []
     names: dict[str, int] = {}
-    for nodes in by_key.values():
-        row = first_row[nodes[0]]
-        trace = traces[int(rows.rank[row])]
-        table, place = trace.collectives, int(rows.row[row])
-        kind = CollectiveKind(int(table.kind[place]))
-        size = int(max(table.in_bytes[place], table.out_bytes[place]))
-        group = int(table.group[place])
-        members = int((rows.transfer == nodes[0]).sum())
+    for nodes in by_identity:
+        family, size = described[nodes[0]]
         name = graph.names[graph.name[nodes[0]]]
         names[name] = names.get(name, 0) + 1
         pieces = np.concatenate([sorted_by[np.searchsorted(of, n, "left") : np.searchsorted(of, n, "right")] for n in nodes])
@@ -88,13 +81,48 @@ def exchanges_of(watch: Stopwatch, roles: Roles, traces: Mapping[int, Trace]) ->
                 nodes=pieces,
                 transfers=np.array(nodes, dtype=np.int64),
                 took_ns=np.array([took[n] for n in nodes]),
-                family=(
-                    ("message",) if kind in _POINT_TO_POINT else (kind, table.groups[group].name if group >= 0 else "", members)
-                ),
+                family=family,
                 bytes=size,
             )
         )
     return found
+
+
+def _described(
+    watch: Stopwatch, traces: Mapping[int, Trace], members: Sequence[int]
+) -> tuple[tuple[object, ...], int]:
+    """Family and bytes of a transfer, from what its first rank recorded."""
+    rows = watch.graph.collectives
+    table, place = traces[int(rows.rank[members[0]])].collectives, int(rows.row[members[0]])
+    kind = CollectiveKind(int(table.kind[place]))
+    group = int(table.group[place])
+    size = int(max(table.in_bytes[place], table.out_bytes[place]))
+    if kind in _POINT_TO_POINT:
+        return ("message",), size
+    return (kind, table.groups[group].name if group >= 0 else "", len(members)), size
+
+
+def _identified(
+    watch: Stopwatch,
+    transfers: Ints,
+    described: Mapping[int, tuple[tuple[object, ...], int]],
+    members: Mapping[int, Sequence[int]],
+) -> list[list[int]]:
+    """Transfers of different steps that are the same collective: the n-th of its kind, ranks and size in its step.
+
+    Counted in the order in which the first rank issued them, which is the same in every step.
+    """
+    graph, rows = watch.graph, watch.graph.collectives
+    found: dict[tuple[object, ...], list[int]] = {}
+    met: dict[tuple[object, ...], int] = {}
+    order = sorted(transfers.tolist(), key=lambda node: (int(graph.step[node]), int(rows.row[members[node][0]])))
+    for node in order:
+        ranks = tuple(int(rows.rank[row]) for row in members[node])
+        like = (*described[node], ranks, graph.names[graph.name[node]])
+        in_step = (int(graph.step[node]), *like)
+        met[in_step] = met.get(in_step, 0) + 1
+        found.setdefault((met[in_step], *like), []).append(node)
+    return sorted(found.values(), key=lambda nodes: (int(graph.step[nodes[0]]), int(graph.begin_ns[nodes[0]])))
 
 
 def _label(name: str, which: int, size: int, pieces: Ints, watch: Stopwatch, roles: Roles) -> str:

@@ -74,6 +74,9 @@ class Option:
     effort: str = ""
 
 
+_MICRO_BATCHES: Final = (2,)
+"""How many of them are accumulated; more of them gain less each."""
+
 _HOST_LEFT: Final = (0.0, 0.1, 0.5)
 """Of the host's work between launches, what a captured graph leaves: its launch alone; a tenth; where half the step
 cannot be captured."""
@@ -95,7 +98,7 @@ def options(case: Situation) -> Iterator[Option]:
     if case.roles.device:
         yield from _host(case)
         yield from _kernels(case)
-    if case.exchanges and len(case.watch.graph.ranks) * case.watch.graph.world_size > 1:
+    if case.exchanges and case.watch.graph.world_size > 1:
         yield from _communication(case)
     yield from _memory(case)
 
@@ -270,7 +273,7 @@ def _communication(case: Situation) -> Iterator[Option]:
             rests_on="bounds: all exchanges but the last hidden at best, none more than now at worst; half of them in between",
             effort="medium: order of buckets by when they are needed, priority of communication, smaller first buckets",
         )
-    for count in (2, 4):
+    for count in _MICRO_BATCHES:
 
         def accumulated(draft: Draft, level: Level, count: int = count) -> None:
             draft.micro_batches = count

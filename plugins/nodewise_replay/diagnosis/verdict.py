@@ -47,7 +47,13 @@ def gains(watch: Stopwatch, roles: Roles, likeness: Likeness, base_ns: float) ->
         edited = np.where(roles.role == role, 0.0, duration)
         return _gain(watch, edited, base_ns)
 
-    alike = np.where(roles.role != Role.COMMUNICATION, duration - likeness.beyond_ranks_ns, duration)
+    # Only ranks that are slower than the others in sum: two ranks would otherwise change places.
+    own = roles.role != Role.COMMUNICATION
+    alike = duration.copy()
+    for rank in graph.ranks:
+        of_rank = np.flatnonzero(own & (graph.rank == rank))
+        if likeness.beyond_ranks_ns[of_rank].sum() > 0:
+            alike[of_rank] -= likeness.beyond_ranks_ns[of_rank]
     shift = None
     if len(graph.ranks) > 1 and watch.steps[0] == 0:
         begins = graph.steps.begin_ns[0]
