@@ -28,6 +28,8 @@ class RequirementSet:
     runtime: bool = False
     extras: tuple[str, ...] = ()
     shares_pins_of: str | None = None
+    by_name: bool = False
+    """Only locked when it is named: what it needs is not on every index."""
 
 
 # `dev` holds everything that shares one environment and is resolved first; the others are cut out of it.
@@ -39,6 +41,8 @@ SETS = (
     RequirementSet("test", ("test",), runtime=True, extras=("plot",), shares_pins_of="dev"),
     RequirementSet("oracles", ("oracles",), shares_pins_of="dev"),
     RequirementSet("tools", ("tools",)),
+    RequirementSet("hta", ("hta",)),
+    RequirementSet("torch", ("torch",), shares_pins_of="dev", by_name=True),
 )
 
 
@@ -87,11 +91,16 @@ def lock(chosen: RequirementSet, *, upgrade: bool) -> None:
 def main() -> None:
     """Lock the sets that are asked for, all of them by default."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("sets", nargs="*", choices=[[], *(chosen.name for chosen in SETS)], help="default: all")
+    parser.add_argument(
+        "sets",
+        nargs="*",
+        choices=[[], *(chosen.name for chosen in SETS)],
+        help="default: all that need no index of their own",
+    )
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions that the ranges admit")
     arguments = parser.parse_args()
     for chosen in SETS:
-        if not arguments.sets or chosen.name in arguments.sets:
+        if chosen.name in arguments.sets or not (arguments.sets or chosen.by_name):
             lock(chosen, upgrade=arguments.upgrade)
 
 

@@ -81,6 +81,10 @@ class Context:
     catalogue: Catalogue
     seed: int = 0
 
+    def traces(self) -> tuple[()]:
+        """No traces."""
+        return ()
+
     def model(self, estimator: str) -> Any:
         """No other estimator."""
         raise NotImplementedError(estimator)

@@ -21,6 +21,8 @@ from recording_job import train  # noqa: E402 - only where there is PyTorch
 
 from nodewise_client.torch import Recorder, trace_handler  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 
 def names_in(path: Path) -> list[str]:
     return [event.get("name", "") for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -37,5 +36,4 @@ def train(rank: int, ranks: int, folder: str, target: str | None, options: dict[
                 model(torch.ones(4, 8)).sum().backward()
             optimizer.step()
             recorder.step()
-    Path(folder, f"done{rank}").write_text(str(model.module.linear.bias.sum().item()), encoding="utf-8")
-    dist.destroy_process_group()
+        dist.destroy_process_group()

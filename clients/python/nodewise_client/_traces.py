@@ -32,7 +32,7 @@ def prepared_trace(path: Path | str, *, redact: bool = True, names: Iterable[str
             source = cast("BinaryIO", gzip.GzipFile(fileobj=file)) if packed else cast("BinaryIO", file)
             pieces = redacted(source, names=names) if redact else iter(lambda: source.read(READ_BYTES), b"")
             # No name and no time in the header: the same trace is the same bytes.
-            with gzip.GzipFile("", "wb", fileobj=target, mtime=0) as sink:
+            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=target, mtime=0) as sink:
                 for piece in pieces:
                     sink.write(piece)
         target.seek(0)

@@ -82,6 +82,7 @@ class Recorder:
         self._timed_steps: Final = timed_steps
         self._profile_memory: Final = profile_memory
         self._times: Final = StepTimes(timed_steps, _synchronise)
+        self._place = Place()
         self._profiler: Any = None
         self._step = 0
         self._counts = False
@@ -90,6 +91,7 @@ class Recorder:
         self._abandoned = False
 
     def __enter__(self) -> Self:
+        self._place = _place()
         if self._steps is not None:
             self._guarded("the profiler does not start", self._start)
         self._counts = self._next_counts()
@@ -151,7 +153,13 @@ class Recorder:
 
     def _ready(self, profiler: Any) -> None:
         if not self._abandoned:
-            self._delivery.trace(lambda path: profiler.export_chrome_trace(str(path)), _place())
+            self._delivery.trace(lambda path: profiler.export_chrome_trace(str(path)), self._current_place())
+
+    def _current_place(self) -> Place:
+        # A script may leave its process group before it leaves the block.
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            self._place = _place()
+        return self._place
 
     def _guarded(self, what: str, action: Callable[[], object]) -> None:
         try:
@@ -178,7 +186,7 @@ class Recorder:
         if self._told:
             return
         self._told = True
-        place = _place()
+        place = self._current_place()
         if not (place.rank == 0 if self._observe is None else self._observe):
             return
         if self._configuration is None and self._nodes is None and place.nodes is None:

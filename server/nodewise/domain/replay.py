@@ -110,7 +110,7 @@ class ReplayedStep:
 class ReplayedCollective:
     """One exchange of a step: transfer told from waiting, seconds.
 
-    ``ranks``, ``arrival_s`` (since the first arrival) and ``wait_s`` go together. ``late_ranks`` lists the last rank and
+    ``ranks``, ``arrival_s`` (since the first arrival) and ``wait_s`` go together. ``late_ranks`` lists the last rank,
     then all that arrived so little before it that clocks and jitter leave open who was last; ``margin_s`` is how much
     earlier the next one came that is not among them.
     """

@@ -68,7 +68,7 @@ class Settings(BaseSettings):
     default_deadline_s: float = Field(60.0, gt=0, description="for calls that state none")
     drain_delay_s: float = Field(0.0, ge=0, description="seconds between NOT_SERVING and the stop, for balancers")
     grace_s: float = Field(10.0, ge=0, description="seconds for calls in flight when stopping")
-    default_policy: str = Field("efficiency-srpt-fill", description="policy of a Schedule that names none")
+    default_policy: str = Field("efficiency-capped", description="policy of a Schedule that names none")
     learn_interval_s: float = Field(
         600.0, ge=0, description="seconds between looks for profiles to learn priors and calibrations from; 0 = never"
     )

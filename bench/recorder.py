@@ -1,0 +1,86 @@
+"""What recording costs a training step: with and without the recorder, the same steps in turn. Needs PyTorch.
+
+Two jobs of one process on the CPU: one whose steps are arithmetic (matrix products) and one of many small operations,
+the worst case for a profiler. `waits` is a recorder whose window is far away, `records` the recorded steps themselves;
+`trace_export` is the once that the loop stands still until the trace is written. Seconds are processor seconds of the
+training thread, so that what else runs on the machine does not count.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from operator import truediv
+from pathlib import Path
+from typing import Any
+
+from results import Result
+
+ROUNDS = 15
+STEPS = 20
+
+
+def jobs(torch: Any) -> dict[str, Callable[[], None]]:
+    torch.set_num_threads(1)
+    large = torch.nn.Sequential(*(torch.nn.Linear(768, 768) for _ in range(6)))
+    small = torch.nn.Sequential(*(torch.nn.Linear(16, 16) for _ in range(50)))
+    batch_large, batch_small = torch.randn(64, 768), torch.randn(8, 16)
+
+    def step_of(network: Any, batch: Any) -> Callable[[], None]:
+        optimizer = torch.optim.SGD(network.parameters(), lr=1e-3, foreach=False)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            network(batch).square().mean().backward()
+            optimizer.step()
+
+        return step
+
+    return {"arithmetic": step_of(large, batch_large), "small_operations": step_of(small, batch_small)}
+
+
+def times(step: Callable[[], None], recorder: Any, count: int) -> list[float]:
+    """Processor seconds of every step, that of `recorder.step` included."""
+    found = []
+    for _ in range(count):
+        begun_at = time.thread_time()
+        step()
+        if recorder is not None:
+            recorder.step()
+        found.append(time.thread_time() - begun_at)
+    return found
+
+
+def measured(step: Callable[[], None], folder: Path) -> dict[str, list[float]]:
+    """Median seconds of a step, one entry per round: the kinds take turns, so that a machine's moods hit all alike."""
+    from nodewise_client.torch import Recorder  # noqa: PLC0415 - only where there is PyTorch
+
+    found: dict[str, list[float]] = {"without": [], "waits": [], "records": [], "export": []}
+    times(step, None, STEPS)
+    for number in range(ROUNDS):
+        found["without"].append(statistics.median(times(step, None, STEPS)))
+        with Recorder(None, "bench", steps=range(10**6, 10**6 + 1), keep=folder) as recorder:
+            found["waits"].append(statistics.median(times(step, recorder, STEPS)))
+        with Recorder(None, "bench", steps=range(3, 3 + STEPS), keep=folder / str(number)) as recorder:
+            recorded = times(step, recorder, 3 + STEPS)[3:]
+        # The last recorded step ends with the writing of the trace.
+        found["records"].append(statistics.median(recorded[:-1]))
+        found["export"].append(recorded[-1] - found["records"][-1])
+    return found
+
+
+def run() -> Iterator[Result]:
+    if importlib.util.find_spec("torch") is None:
+        return
+    import torch  # noqa: PLC0415 - the same
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, step in jobs(torch).items():
+            found = measured(step, Path(folder) / name)
+            plain_ms = 1e3 * statistics.median(found["without"])
+            for kind, label in (("waits", "waits"), ("records", "records"), ("export", "trace_export")):
+                ratio = statistics.median(map(truediv, found[kind], found["without"]))
+                yield Result(f"recorder_{label}_{name}", ratio * plain_ms, "ms", plain_ms)
