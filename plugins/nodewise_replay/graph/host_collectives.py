@@ -129,16 +129,19 @@ def _relayed(view: View, step: Ints, events: Ints, spans: Ints) -> Ints:
     """For every span of a thread, the collective whose end lets it begin, as an index into ``events``; -1 = none.
 
     In every step in which the thread has as many spans as there were collectives, and none begins before its
-    collective ended, it takes them one by one. Otherwise a span follows the collective that ended while the thread had
+    collective ended, it takes them one by one, in the order in which they were issued, else in that of their ends. Otherwise a span follows the collective that ended while the thread had
     nothing to do.
     """
     relay = np.full(len(spans), -1, dtype=np.int64)
     for number in np.unique(step[spans]):
         mine, theirs = np.flatnonzero(step[spans] == number), np.flatnonzero(step[events] == number)
         begins = view.begin_ns[spans[mine]]
-        if len(mine) == len(theirs) and (begins >= view.end_ns[events[theirs]]).all():
-            relay[mine] = theirs
-            continue
+        if len(mine) == len(theirs):
+            issued = theirs[np.argsort(view.begin_ns[events[theirs]], kind="stable")]
+            in_turn = next((turn for turn in (issued, theirs) if (begins >= view.end_ns[events[turn]]).all()), None)
+            if in_turn is not None:
+                relay[mine] = in_turn
+                continue
         at = np.searchsorted(view.end_ns[events], begins, "right") - 1
         idle_since = view.nesting.begin_ns[view.nesting.before[spans[mine]]]
         fits = (at >= 0) & (view.end_ns[events[np.maximum(at, 0)]] > idle_since)
