@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, TraceReader, TraceReaderRecord, hookimpl
+from nodewise_replay.diagnoser import Replayer
 from nodewise_replay.readers.chakra import ChakraReader
 from nodewise_replay.readers.chrome import ChromeReader
 from nodewise_replay.readers.dpro import DproReader
-from nodewise_replay.diagnoser import Replayer
 from nodewise_replay.readers.kineto import KinetoReader
 
 __all__ = ["nodewise_diagnosers", "nodewise_estimators", "nodewise_trace_readers"]

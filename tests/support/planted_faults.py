@@ -1,4 +1,4 @@
-"""Faults planted into recorded traces: some durations are changed, the job is executed again, and traces are written."""
+"""Faults planted into recorded traces: durations are changed, the job is executed again, and traces are written."""
 
 from __future__ import annotations
 

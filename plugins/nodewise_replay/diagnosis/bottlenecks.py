@@ -40,8 +40,8 @@ def ranked(watch: Stopwatch, found: Iterable[Candidate], base_ns: float, run: Ru
     """Replay every candidate, and rank them: faults before overheads and work, what does not matter last.
 
     A gain matters if it is more than what steps differ by anyway. A fault of single steps makes these differ itself, so
-    what counts is by how much the steps would differ without it; that is the second of what is returned, in seconds, and
-    the third is whether all were tried within the budget.
+    what counts is by how much the steps would differ without it: that is the second of what is returned, in seconds.
+    The third is whether all were tried within the budget.
     """
     lengths = watch.lengths_ns()
     noise = persistence_ns(lengths) * NS if len(lengths) > 1 else UNKNOWN_PERSISTENCE * base_ns * NS
@@ -87,7 +87,11 @@ def _bottleneck(tried: _Tried, noise_s: float, step_s: float) -> Bottleneck:
     if not matters:
         parts.append(
             "does not matter: the step gains "
-            + (f"{gain * 1e3:.3f} ms, and steps differ by {noise_s * 1e3:.3f} ms anyway" if gain > _ROUNDING_S else "nothing")
+            + (
+                f"{gain * 1e3:.3f} ms, and steps differ by {noise_s * 1e3:.3f} ms anyway"
+                if gain > _ROUNDING_S
+                else "nothing"
+            )
         )
     else:
         parts.append(f"without it the step is {gain / step_s:.1%} shorter")

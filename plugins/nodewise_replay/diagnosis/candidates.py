@@ -97,15 +97,15 @@ class _Maker:
                 if total <= 0 or took <= 0:
                     continue
                 ratio = took / max(took - total, 1.0)
+                most = self._main_name(nodes, excess)
                 what = {
                     "rank": f"rank {rank} is slower than the others",
-                    "loader": f"rank {rank} waits for its batches longer than the others: {self._main_name(nodes, excess)}",
-                    "link": f"rank {rank} exchanges more slowly than the others: {self._main_name(nodes, excess)}",
+                    "loader": f"rank {rank} waits for its batches longer than the others: {most}",
+                    "link": f"rank {rank} exchanges more slowly than the others: {most}",
                 }[kind]
                 yield self._fault(
                     kind, what, rank, nodes, excess,
-                    f"takes {ratio:.2f} times as long as the median of the other ranks, most of it in "
-                    f"{self._main_name(nodes, excess)}",
+                    f"takes {ratio:.2f} times as long as the median of the other ranks, most of it in {most}",
                 )  # fmt: skip
 
     def slow_exchanges(self) -> Iterator[Candidate]:
@@ -132,7 +132,9 @@ class _Maker:
         nodes = np.flatnonzero(self._wanted & (beyond > 0))
         if not len(nodes) or len(self._watch.steps) < 3:
             return
-        group = (graph.step[nodes].astype(np.int64) * len(graph.names) + graph.name[nodes]) * len(Role) + self._roles.role[nodes]
+        group = (graph.step[nodes].astype(np.int64) * len(graph.names) + graph.name[nodes]) * len(
+            Role
+        ) + self._roles.role[nodes]
         _, first, place = np.unique(group, return_index=True, return_inverse=True)
         table = np.zeros((len(first), len(graph.ranks)))
         np.add.at(table, (place, self._column[nodes]), beyond[nodes])
@@ -182,8 +184,9 @@ class _Maker:
         """Getting batches, on all ranks."""
         nodes = np.flatnonzero(self._loading)
         if len(nodes):
+            what = f"getting batches: {self._main_name(nodes, self._duration[nodes])}"
             yield self._whole(
-                "loader", f"getting batches: {self._main_name(nodes, self._duration[nodes])}", nodes, Tier.OVERHEAD, 1.0,
+                "loader", what, nodes, Tier.OVERHEAD, 1.0,
                 "workers that load ahead take it off the step",
             )  # fmt: skip
 
@@ -244,9 +247,7 @@ class _Maker:
 
     # --- parts
 
-    def _fault(
-        self, kind: str, what: str, rank: int, nodes: Ints, excess: Floats, why: str
-    ) -> Candidate:
+    def _fault(self, kind: str, what: str, rank: int, nodes: Ints, excess: Floats, why: str) -> Candidate:
         duration = self._graph.duration_ns.copy()
         duration[nodes] = np.maximum(np.rint(self._duration[nodes] - excess), 0).astype(np.int64)
         removed = Edit(duration_ns=duration)

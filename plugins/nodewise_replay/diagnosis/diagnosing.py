@@ -60,7 +60,7 @@ def diagnosed(traces: Sequence[Trace], profile: Profile, question: DiagnosisQues
         graph, by_rank, graph.begin_ns, graph.end_ns, steps.tolist(), clocks.uncertainty_ns
     )
     by_node = _by_node(graph, steps, collectives)
-    last = stragglers(watch, exchanges, by_node)
+    last = stragglers(exchanges, by_node)
     late = late_ranks(watch, likeness, exchanges, by_node, last)
     found, noise, complete = ranked(watch, candidates(watch, roles, likeness, exchanges), base, run)
     weighed = gains(watch, roles, likeness, base)
@@ -92,7 +92,9 @@ def diagnosed(traces: Sequence[Trace], profile: Profile, question: DiagnosisQues
     )
 
 
-def _by_node(graph: Graph, steps: np.ndarray, collectives: Sequence[ReplayedCollective]) -> dict[int, ReplayedCollective]:
+def _by_node(
+    graph: Graph, steps: np.ndarray, collectives: Sequence[ReplayedCollective]
+) -> dict[int, ReplayedCollective]:
     """Collectives by their transfer node: both are in the order of the transfers' begins."""
     nodes = np.unique(graph.collectives.transfer)
     nodes = nodes[np.isin(graph.step[nodes], steps)]
@@ -109,7 +111,8 @@ def _warnings(graph: Graph, clocks: Clocks, steps: int, noise_s: float) -> tuple
         )
     if len(graph.ranks) < graph.world_size:
         found.append(
-            f"{len(graph.ranks)} of {graph.world_size} ranks: what these waited for the others cannot be told from transfer"
+            f"{len(graph.ranks)} of {graph.world_size} ranks: what these waited for the others cannot be told from "
+            "transfer"
         )
     begins = graph.steps.begin_ns[0]
     spread = float(begins.max() - begins.min()) * NS

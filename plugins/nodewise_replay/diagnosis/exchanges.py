@@ -73,10 +73,12 @@ def exchanges_of(watch: Stopwatch, roles: Roles, traces: Mapping[int, Trace]) ->
         family, size = described[nodes[0]]
         name = graph.names[graph.name[nodes[0]]]
         names[name] = names.get(name, 0) + 1
-        pieces = np.concatenate([sorted_by[np.searchsorted(of, n, "left") : np.searchsorted(of, n, "right")] for n in nodes])
+        pieces = np.concatenate(
+            [sorted_by[np.searchsorted(of, n, "left") : np.searchsorted(of, n, "right")] for n in nodes]
+        )
         found.append(
             Exchange(
-                label=_label(name, names[name], size, pieces, watch, roles),
+                label=_label(name, names[name], size, pieces, watch),
                 name=name,
                 nodes=pieces,
                 transfers=np.array(nodes, dtype=np.int64),
@@ -88,9 +90,7 @@ def exchanges_of(watch: Stopwatch, roles: Roles, traces: Mapping[int, Trace]) ->
     return found
 
 
-def _described(
-    watch: Stopwatch, traces: Mapping[int, Trace], members: Sequence[int]
-) -> tuple[tuple[object, ...], int]:
+def _described(watch: Stopwatch, traces: Mapping[int, Trace], members: Sequence[int]) -> tuple[tuple[object, ...], int]:
     """Family and bytes of a transfer, from what its first rank recorded."""
     rows = watch.graph.collectives
     table, place = traces[int(rows.rank[members[0]])].collectives, int(rows.row[members[0]])
@@ -125,7 +125,7 @@ def _identified(
     return sorted(found.values(), key=lambda nodes: (int(graph.step[nodes[0]]), int(graph.begin_ns[nodes[0]])))
 
 
-def _label(name: str, which: int, size: int, pieces: Ints, watch: Stopwatch, roles: Roles) -> str:
+def _label(name: str, which: int, size: int, pieces: Ints, watch: Stopwatch) -> str:
     """What people can find in the trace: with the span that takes most of it, where that is another one."""
     graph = watch.graph
     spans = pieces[(graph.rank[pieces] >= 0) & (graph.event[pieces] >= 0)]
@@ -145,7 +145,8 @@ def _took(watch: Stopwatch, roles: Roles, nodes: Ints) -> dict[int, float]:
     ranks = len(graph.ranks)
     transfers, place = np.unique(roles.exchange[own], return_inverse=True)
     column = np.searchsorted(np.array(graph.ranks), graph.rank[own])
-    parts = np.bincount(place * ranks + column, weights=graph.duration_ns[own], minlength=len(transfers) * ranks)
+    own_ns = graph.duration_ns[own].astype(np.float64)
+    parts = np.bincount(place * ranks + column, weights=own_ns, minlength=len(transfers) * ranks).astype(np.float64)
     # The middle rank, so that one rank's slow link is told as that rank's.
     usual = np.array([_middle(part) for part in parts.reshape(-1, ranks)])
     return {int(t): float(graph.duration_ns[t]) + float(u) for t, u in zip(transfers, usual, strict=True)}
@@ -163,7 +164,9 @@ def explained_ns(exchange: Exchange, others: Sequence[Exchange]) -> float | None
     what is left, both 0 or more. With one other, or sizes all the same, an exchange of more bytes may take as many
     times longer, and one of fewer bytes as long.
     """
-    alike = [other for other in others if other is not exchange and other.family == exchange.family and other.bytes >= 0]
+    alike = [
+        other for other in others if other is not exchange and other.family == exchange.family and other.bytes >= 0
+    ]
     if not alike or exchange.bytes < 0:
         return None
     sizes = np.array([other.bytes for other in alike], dtype=np.float64)
@@ -198,4 +201,3 @@ def latency_ns(exchanges: Sequence[Exchange], nodes: int) -> Floats:
         alpha = max(float(np.median(times - beta * sizes)), 0.0)
         found[exchange.nodes] = alpha
     return found
-

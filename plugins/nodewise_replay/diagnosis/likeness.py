@@ -15,7 +15,7 @@ from nodewise_replay.diagnosis.vocabulary import family
 __all__ = ["Likeness", "likeness_of"]
 
 _SAME_PROGRAM: Final = 0.5
-"""Ranks are compared where they share more than this part of all places of both: workers with workers, not with a server."""
+"""Ranks are compared where they share more than this part of all places of both: workers, but not with a server."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

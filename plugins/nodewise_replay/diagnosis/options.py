@@ -87,7 +87,15 @@ _FUSED_LEFT: Final = (1 / 3, 0.5, 0.8)
 _MEMORY_BOUND_LEFT: Final = (0.5, 0.5, 0.8)
 """Of memory-bound kernels, what half the bytes leave."""
 
-_TENSOR_PEAK: Final = (("V100", 8.0), ("T4", 8.0), ("TITANV", 8.0), ("A100", 2.0), ("H100", 2.0), ("A10", 2.0), ("L4", 2.0))
+_TENSOR_PEAK: Final = (
+    ("V100", 8.0),
+    ("T4", 8.0),
+    ("TITANV", 8.0),
+    ("A100", 2.0),
+    ("H100", 2.0),
+    ("A10", 2.0),
+    ("L4", 2.0),
+)
 """Peak of 16-bit matrix units over that of 32-bit ones (TF32 from Ampere on), from the makers' data sheets."""
 
 
@@ -176,7 +184,7 @@ def _host(case: Situation) -> Iterator[Option]:
             name="remove the host's waits for its device",
             apply=unsynchronised,
             group="synchronisation",
-            rests_on="replay without them, of the step alone: results that the host needs come later; at worst none can go",
+            rests_on="replay without them, of the step alone; at worst none can go, as the host needs the results",
             effort="low to medium: no .item(), no prints of losses, pinned memory and non-blocking copies",
         )
 
@@ -199,11 +207,20 @@ def _kernels(case: Situation) -> Iterator[Option]:
             name="fuse memory-bound kernels",
             apply=fused,
             group="fusion",
-            changes=(Change(kind=ChangeKind.SCALE, value=_FUSED_LEFT[1], event_kinds=("kernel",), name_pattern=ELEMENTWISE.pattern),),
-            rests_on=f"{share:.0%} of the kernels are elementwise by name; two of them in one, with half of the launches",
+            changes=(
+                Change(
+                    kind=ChangeKind.SCALE,
+                    value=_FUSED_LEFT[1],
+                    event_kinds=("kernel",),
+                    name_pattern=ELEMENTWISE.pattern,
+                ),
+            ),
+            rests_on=f"{share:.0%} of the kernels are elementwise by name; two of them in one, with half the launches",
             effort="medium: a compiler (torch.compile, XLA) or fused layers and optimisers",
         )
-    full = kernel & matching(graph.names, FULL_PRECISION)[graph.name] & ~matching(graph.names, HALF_PRECISION)[graph.name]
+    full = (
+        kernel & matching(graph.names, FULL_PRECISION)[graph.name] & ~matching(graph.names, HALF_PRECISION)[graph.name]
+    )
     if (full & matrix).any():
         devices = [name for trace in case.traces.values() for name in trace.devices]
         peak = _tensor_peak(devices)
@@ -217,8 +234,8 @@ def _kernels(case: Situation) -> Iterator[Option]:
             name="16-bit numbers in matrix products and convolutions",
             apply=halved,
             group="precision",
-            rests_on=f"kernels that work on 32-bit numbers by name: half the time as half the bytes, at best 1/{peak:g} as the "
-            f"matrix units of {devices[0] if devices else 'the device'} allow",
+            rests_on="kernels that work on 32-bit numbers by name: half the time as half the bytes, at best "
+            f"1/{peak:g} as the matrix units of {devices[0] if devices else 'the device'} allow",
             effort="low: automatic mixed precision; check convergence",
         )
 
@@ -270,20 +287,20 @@ def _communication(case: Situation) -> Iterator[Option]:
             name="more overlap of communication with computation",
             apply=_where(hidden, (0.0, 0.5, 1.0)),
             group="overlap",
-            rests_on="bounds: all exchanges but the last hidden at best, none more than now at worst; half of them in between",
+            rests_on="bounds: all exchanges but the last hidden at best, none more than now at worst; half in between",
             effort="medium: order of buckets by when they are needed, priority of communication, smaller first buckets",
         )
     for count in _MICRO_BATCHES:
 
-        def accumulated(draft: Draft, level: Level, count: int = count) -> None:
+        def accumulated(draft: Draft, _: Level, count: int = count) -> None:
             draft.micro_batches = count
 
         yield Option(
             name=f"accumulate gradients over {count} micro-batches",
             apply=accumulated,
             group="accumulation",
-            rests_on=f"replay: {count - 1} of {count} micro-batches without exchange and update; speed-up per sample of "
-            f"{count} times the samples per step",
+            rests_on=f"replay: {count - 1} of {count} micro-batches without exchange and update; the speed-up is per "
+            f"sample, of {count} times the samples per step",
             effort="low; the global batch grows, so check convergence",
         )
 

@@ -35,9 +35,7 @@ class Intervals:
 
     def __or__(self, other: Intervals) -> Intervals:
         """Time that is in either."""
-        return Intervals(
-            np.concatenate((self.begin_ns, other.begin_ns)), np.concatenate((self.end_ns, other.end_ns))
-        )
+        return Intervals(np.concatenate((self.begin_ns, other.begin_ns)), np.concatenate((self.end_ns, other.end_ns)))
 
     def beyond(self, other: Intervals) -> int:
         """How much of it is not in the other, ns."""
@@ -55,9 +53,7 @@ class Intervals:
         return Intervals(np.concatenate([none, *begins]), np.concatenate([none, *ends]))
 
 
-def rank_shares(
-    watch: Stopwatch, roles: Roles, traces: Mapping[int, Trace], clocks: Clocks
-) -> tuple[RankShares, ...]:
+def rank_shares(watch: Stopwatch, roles: Roles, traces: Mapping[int, Trace], clocks: Clocks) -> tuple[RankShares, ...]:
     """Shares of every rank, mean over the steps of interest, from the recorded times.
 
     A step divides into compute (at least one kernel, copy or operator runs), exposed communication (an exchange or the

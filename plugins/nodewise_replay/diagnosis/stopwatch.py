@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import Floats, Ints, NodewiseError, Violation
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph
@@ -51,7 +52,11 @@ def wanted_steps(graph: Graph, ordinals: tuple[int, ...]) -> Ints:
     for place, ordinal in enumerate(ordinals):
         if ordinal - 1 not in present:
             raise NodewiseError.invalid(
-                [Violation(f"steps[{place}]", f"there is no step {ordinal} of all ranks; known: 1 to {len(graph.steps)}")]
+                [
+                    Violation(
+                        f"steps[{place}]", f"there is no step {ordinal} of all ranks; known: 1 to {len(graph.steps)}"
+                    )
+                ]
             )
     return np.unique(np.asarray(ordinals, dtype=np.int64) - 1)
 
@@ -78,7 +83,7 @@ class Stopwatch:
         edit = edit or Edit()
         graph = self.graph
         if edit.begin_shift_ns is not None:
-            shift = np.append(edit.begin_shift_ns, 0)[self._columns_of(graph.rank)]
+            shift = np.append(edit.begin_shift_ns, 0)[self._columns_of(graph.rank.astype(np.int64))]
             held = graph.release_ns > _HELD_NS
             graph = replace(graph, release_ns=np.where(held, graph.release_ns + shift, graph.release_ns))
         self.sweeps += 1
@@ -128,18 +133,20 @@ class Stopwatch:
 
     def _columns_of(self, rank: Ints) -> Ints:
         """Column of each node's rank; transfers get the one after all."""
-        return np.where(rank >= 0, np.searchsorted(np.array(self.graph.ranks), np.maximum(rank, 0)), len(self.graph.ranks))
+        return np.where(
+            rank >= 0, np.searchsorted(np.array(self.graph.ranks), np.maximum(rank, 0)), len(self.graph.ranks)
+        )
 
-    def without_edges(self, chosen: np.ndarray, lag_ns: Ints | None = None) -> Ints:
+    def without_edges(self, chosen: Ints, lag_ns: Ints | None = None) -> Ints:
         """Lags with which some edges hold nothing back."""
         lags = (self.graph.lag_ns if lag_ns is None else lag_ns).copy()
         lags[chosen] = _NO_LAG_NS
         return lags
 
-    def sync_edges(self) -> np.ndarray:
+    def sync_edges(self) -> NDArray[np.bool_]:
         """Edges through which a host waits for its device."""
         graph = self.graph
-        found: np.ndarray = (graph.edge_kind == EdgeKind.HOST_SYNC) & np.isin(
+        found: NDArray[np.bool_] = (graph.edge_kind == EdgeKind.HOST_SYNC) & np.isin(
             graph.kind[graph.source], DEVICE_KINDS[:3]
         )
         return found

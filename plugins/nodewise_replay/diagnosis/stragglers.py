@@ -23,9 +23,7 @@ _OFTEN: Final = 0.5
 often was."""
 
 
-def stragglers(
-    watch: Stopwatch, exchanges: Sequence[Exchange], collectives: Mapping[int, ReplayedCollective]
-) -> tuple[Straggler, ...]:
+def stragglers(exchanges: Sequence[Exchange], collectives: Mapping[int, ReplayedCollective]) -> tuple[Straggler, ...]:
     """Who came last at each exchange, over the steps of interest; ``collectives`` by transfer node."""
     found = []
     for exchange in exchanges:
@@ -79,7 +77,9 @@ def late_ranks(
     for rank, mine in blamed.items():
         worst = max(mine, key=lambda one: one.imposed_wait_s)
         exchange = by_label[worst.collective]
-        nodes = [node for node in exchange.transfers.tolist() if node in collectives and rank in collectives[node].late_ranks]
+        nodes = [
+            node for node in exchange.transfers.tolist() if node in collectives and rank in collectives[node].late_ranks
+        ]
         cause = _cause(watch, likeness, nodes[0], rank, begin, end) if nodes else ""
         times[rank] = LateRank(
             rank=rank, times=len(mine), imposed_wait_s=sum(one.imposed_wait_s for one in mine), cause=cause
@@ -96,7 +96,9 @@ def _cause(watch: Stopwatch, likeness: Likeness, transfer: int, rank: int, begin
     rows = graph.collectives
     arrival = int(rows.arrival[np.flatnonzero((rows.transfer == transfer) & (rows.rank == rank))[0]])
     path = critical_path(graph, begin_ns, end_ns, arrival, joined=True)[::-1]
-    own = (graph.rank[path] == rank) & (graph.kind[path] != NodeKind.TRANSFER) & (graph.kind[path] != NodeKind.DEPARTURE)
+    own = (
+        (graph.rank[path] == rank) & (graph.kind[path] != NodeKind.TRANSFER) & (graph.kind[path] != NodeKind.DEPARTURE)
+    )
     stop = np.flatnonzero(~own)
     until = int(stop[0]) if len(stop) else len(path)
     segment = path[:until]
@@ -111,5 +113,5 @@ def _cause(watch: Stopwatch, likeness: Likeness, transfer: int, rank: int, begin
         return ""
     by_name = np.bincount(graph.name[segment], weights=excess)
     worst = int(by_name.argmax())
-    name = graph.names[worst]
-    return f"{by_name[worst] * NS * 1e3:.3f} ms more than elsewhere in {'host time between events' if name == '(gap)' else name[:80]}"
+    name = "host time between events" if graph.names[worst] == "(gap)" else graph.names[worst][:80]
+    return f"{by_name[worst] * NS * 1e3:.3f} ms more than elsewhere in {name}"

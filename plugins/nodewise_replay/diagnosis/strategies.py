@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Run, Strategy
+from nodewise.plugin import Floats, Ints, Run, Strategy
 from nodewise_replay.diagnosis.options import Draft, Level, Option, Situation, options
 from nodewise_replay.diagnosis.roles import Role
 from nodewise_replay.diagnosis.stopwatch import NS, Edit
@@ -68,7 +68,7 @@ class _Search:
 
     def all_tried(self) -> list[_Tried]:
         """Strategies worth a word."""
-        singles = []
+        singles: list[_Tried] = []
         for index in range(len(self._options)):
             if self._over():
                 return singles
@@ -156,5 +156,6 @@ class _Search:
         return _Tried(parts, step, step / (draft.micro_batches * draft.samples))
 
 
-def _whole(duration_ns: np.ndarray) -> np.ndarray:
-    return np.rint(np.maximum(duration_ns, 0.0)).astype(np.int64)
+def _whole(duration_ns: Floats) -> Ints:
+    whole: Ints = np.rint(np.maximum(duration_ns, 0.0)).astype(np.int64)
+    return whole

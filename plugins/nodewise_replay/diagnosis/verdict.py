@@ -106,11 +106,13 @@ def verdict(
         "loading": f"without waiting for batches a step of {step} would be {found.loading * 1e3:.2f} ms shorter",
         "network": f"with transfers that take no time a step of {step} would be {found.network * 1e3:.2f} ms shorter",
         "host": f"without the host's work between launches a step of {step} would be {found.host * 1e3:.2f} ms shorter",
-        "device": f"computing takes {found.device * 1e3:.2f} ms off the {step} of a step if it takes no time, more than "
+        "device": f"without computing a step of {step} would be {found.device * 1e3:.2f} ms shorter, more than without "
         "anything else",
     }[bound]
     words = {
-        "skew": "skew between the ranks' hosts, not by the network" if found.host > found.network else "skew of the ranks",
+        "skew": "skew between the ranks' hosts, not by the network"
+        if found.host > found.network
+        else "skew of the ranks",
         "loading": "the loading of batches",
         "network": "the network",
         "host": "the host",
@@ -134,7 +136,8 @@ def verdict(
     if faults:
         first = faults[0]
         sentences.append(
-            f"First to look at: {first.what} ({first.gain_if_removed_s * 1e3:.2f} ms of the step; {first.why.split(';')[0]})."
+            f"First to look at: {first.what} ({first.gain_if_removed_s * 1e3:.2f} ms of the step; "
+            f"{first.why.split(';')[0]})."
         )
     else:
         sentences.append(

@@ -23,7 +23,9 @@ MATRIX: Final = re.compile(
 )
 """Kernels bound by arithmetic: matrix products, convolutions, attention."""
 
-ELEMENTWISE: Final = re.compile(r"elementwise|vectorized|reduce_kernel|_foreach|multi_tensor|CatArray|dropout", re.I)
+ELEMENTWISE: Final = re.compile(
+    r"elementwise|vectorized|reduce_kernel|_foreach|multi_tensor|CatArray|dropout", re.IGNORECASE
+)
 """Kernels bound by memory that a compiler fuses with their neighbours."""
 
 FULL_PRECISION: Final = re.compile(r"sgemm|scudnn|_fp32|f32f32|<float|float>|, float|s161616|_s884(?!.*h)|float")

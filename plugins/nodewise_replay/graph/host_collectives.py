@@ -95,7 +95,7 @@ def _waits(view: View, step: Ints, events: Ints) -> tuple[Ints, Ints]:
 
 
 def _silences(view: View, before: Ints, until_ns: Ints) -> Ints:
-    """The pieces that wait: what is done with the views of a bucket before its gradients are copied comes after the wait.
+    """The pieces that wait: what is done with a bucket's views before its gradients are copied comes after the wait.
 
     Going back from ``before`` to the last backward operator, the silence during which ``until_ns`` passes; where there
     is none, the bucket had come earlier, and ``before`` is kept.
@@ -129,8 +129,8 @@ def _relayed(view: View, step: Ints, events: Ints, spans: Ints) -> Ints:
     """For every span of a thread, the collective whose end lets it begin, as an index into ``events``; -1 = none.
 
     In every step in which the thread has as many spans as there were collectives, and none begins before its
-    collective ended, it takes them one by one, in the order in which they were issued, else in that of their ends. Otherwise a span follows the collective that ended while the thread had
-    nothing to do.
+    collective ended, it takes them one by one: in the order in which they were issued, else in that of their ends.
+    Otherwise a span follows the collective that ended while the thread had nothing to do.
     """
     relay = np.full(len(spans), -1, dtype=np.int64)
     for number in np.unique(step[spans]):
