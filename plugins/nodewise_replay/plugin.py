@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, TraceReaderRecord, hookimpl
+from nodewise_replay.readers.kineto import KinetoReader
 
 __all__ = ["nodewise_diagnosers", "nodewise_estimators", "nodewise_trace_readers"]
 
@@ -15,7 +16,14 @@ VERSION: Final = "1.0"
 @hookimpl
 def nodewise_trace_readers() -> list[TraceReaderRecord]:
     """Readers of what profilers write."""
-    return []
+    return [
+        TraceReaderRecord(
+            name="kineto",
+            version=VERSION,
+            description="Chrome traces of the PyTorch profiler (Kineto): CUDA, ROCm and CPU.",
+            reader=KinetoReader(),
+        )
+    ]
 
 
 @hookimpl

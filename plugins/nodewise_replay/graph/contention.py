@@ -1,0 +1,70 @@
+"""Work that waits for another stream's to leave the device: no call says so, the times do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import Ints
+from nodewise_replay.graph.graph import NodeKind
+
+__all__ = ["SHORTEST_WAIT_NS", "occupied_by"]
+
+SHORTEST_WAIT_NS: Final = 20_000
+"""Waits below are left to latencies, which vary by as much."""
+
+_DRAIN_SHARE: Final = 0.1
+"""A kernel whose last blocks run leaves room before it ends: for at most this share of its duration."""
+
+_SLACK_NS: Final = 10_000
+"""A launch latency: how far begins and ends may lie apart that follow from each other."""
+
+
+def occupied_by(
+    waiting: Ints, ready_ns: Ints, begin_ns: Ints, end_ns: Ints, device_lane: Ints, kind: NDArray[np.int8], work: Ints
+) -> Ints:
+    """For work that begins later than anything known lets it: the kernel on another stream that ran all the time.
+
+    It must have run when the work was ready and have ended, but for its last blocks, when the work began: then the two
+    shared the device, and the later one got in when the earlier one left.
+
+    Parameters
+    ----------
+    waiting : (n,) int
+        Nodes of device work.
+    ready_ns : (n,) int64
+        When everything known had let them go.
+    begin_ns, end_ns, device_lane, kind : (nodes,)
+    work : (m,) int
+        All nodes of device work.
+
+    Returns
+    -------
+    (n,) int64
+        Node of the other kernel; -1 = none.
+    """
+    found = np.full(len(waiting), -1, dtype=np.int64)
+    late = np.flatnonzero(begin_ns[waiting] - ready_ns >= SHORTEST_WAIT_NS)
+    if not len(late):
+        return found
+    kernels = work[(kind[work] == NodeKind.KERNEL) & (end_ns[work] - begin_ns[work] >= SHORTEST_WAIT_NS)]
+    kernels = kernels[np.argsort(end_ns[kernels], kind="stable")]
+    ends = end_ns[kernels]
+    for place in late:
+        node, ready = int(waiting[place]), int(ready_ns[place])
+        begin = int(begin_ns[node])
+        at = int(np.searchsorted(ends, begin - _SLACK_NS, "left"))
+        # Ends ascend; on other streams few kernels of that length end so close.
+        while at < len(kernels):
+            other = int(kernels[at])
+            if begin_ns[other] <= ready + _SLACK_NS and device_lane[other] != device_lane[node]:
+                tail = int(ends[at]) - begin
+                if tail <= max(_SLACK_NS, _DRAIN_SHARE * (ends[at] - begin_ns[other])):
+                    found[place] = other
+                    break
+            if ends[at] > begin + 100 * _SLACK_NS:
+                break
+            at += 1
+    return found

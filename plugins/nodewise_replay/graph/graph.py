@@ -1,0 +1,190 @@
+"""The graph's columns: nodes that take time, and edges with the time that passes between them at least."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import Ints, Lane
+
+__all__ = ["NO_NODE", "CollectiveNodes", "EdgeKind", "Graph", "NodeKind", "Origin", "StepBounds"]
+
+NO_NODE = -1
+"""Value of an index that is not there."""
+
+SmallInts = NDArray[np.int32]
+Codes = NDArray[np.int8]
+Flags = NDArray[np.bool_]
+
+
+class NodeKind(IntEnum):
+    """What takes the time."""
+
+    OPERATOR = 0
+    """A framework's operator, less what it calls: one piece between two of its calls."""
+    GAP = 1
+    """Host time between events: the interpreter's, or the self time of a named span."""
+    CALL = 2
+    """A call of the device's runtime; one that blocks begins where what it waits for has ended."""
+    KERNEL = 3
+    COPY = 4
+    FILL = 5
+    ARRIVAL = 6
+    """A rank comes to a collective: lasts 0; the kernel waits for its peers from here."""
+    TRANSFER = 7
+    """The collective itself, shared by its ranks (rank -1): begins at the last arrival."""
+    DEPARTURE = 8
+    """A rank leaves a collective: the time until its own end of it, once the transfer is over."""
+    PEERS = 9
+    """Ranks that sent no trace (rank -1): from the end of their last collective until they come to the next one."""
+
+
+class EdgeKind(IntEnum):
+    """Why one node waits for another."""
+
+    HOST = 0
+    LAUNCH = 1
+    STREAM = 2
+    STREAM_WAIT = 3
+    HOST_SYNC = 4
+    COLLECTIVE = 5
+    FORWARD_BACKWARD = 6
+    STATED = 7
+    CONTENTION = 8
+    """Work of another stream leaves the device to it; the lag may be negative: its last blocks leave room."""
+
+
+class Origin(IntEnum):
+    """Where an edge comes from."""
+
+    FOUND = 0
+    INFERRED = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CollectiveNodes:
+    """Who takes part in collectives, as columns: one row per collective and rank present, by transfer node.
+
+    Attributes
+    ----------
+    transfer : int
+        The shared node.
+    rank : int
+    arrival, departure : int
+        Nodes of this rank before and after the transfer.
+    row : int
+        Index into the rank's ``Trace.collectives``.
+    """
+
+    transfer: Ints
+    rank: Ints
+    arrival: Ints
+    departure: Ints
+    row: Ints
+
+    def __len__(self) -> int:
+        return len(self.transfer)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class StepBounds:
+    """Steps of every rank, (steps, ranks) each: begin and end of the host's step, and the last node of it.
+
+    ``first_event_ns`` of a rank that lacks a step is 0 and its ``last_node`` NO_NODE.
+    """
+
+    number: Ints
+    begin_ns: Ints
+    end_ns: Ints
+    last_node: Ints
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Graph:
+    """What a job executed. Times are ns on the first rank's clock. Durations and lags are apart from the structure.
+
+    Attributes
+    ----------
+    kind : (nodes,) int8
+        NodeKind.
+    rank : (nodes,) int32
+        -1 for transfers.
+    lane : (nodes,) int32
+        Index into ``lanes``; -1 for transfers.
+    step : (nodes,) int32
+        Index into ``steps``; of the host that caused it.
+    event : (nodes,) int64
+        Index into the rank's trace; -1 for host time outside all events.
+    name : (nodes,) int32
+        Index into ``names``.
+    duration_ns, begin_ns, end_ns : (nodes,) int64
+        As recorded, for the last two on the common clock. A node that waits begins where the wait does, and its
+        duration is what is left after it.
+    release_ns : (nodes,) int64
+        Earliest begin whatever the graph says: where something outside the graph holds a node back.
+    first_edge : (nodes + 1,) int64
+        The edges into node v are ``first_edge[v]`` to ``first_edge[v + 1]``.
+    source : (edges,) int32
+        The node that each comes from.
+    lag_ns : (edges,) int64
+        Least time from the end of ``source`` to the begin of the target.
+    explained_lag_ns : (edges,) int64
+        The same without waits that no edge accounts for: what a replay of the structure alone goes by.
+    edge_kind, origin : (edges,) int8
+        EdgeKind, Origin.
+    binding : (edges,) bool
+        Whether the target was seen to wait for this edge, so that its lag is exact; else it is a typical one.
+    order : (nodes,) int32
+        Every node after all that it waits for.
+    key : (nodes,) int64
+        Digest of where in the program a node is: nodes of different steps that correspond have the same.
+    lanes : tuple of (rank, Lane)
+    missing : mapping of EdgeKind to int
+        Edges that must be there but could not be made out.
+    timed : bool
+        Whether times were recorded; where not, they are those of a sweep.
+    """
+
+    kind: Codes
+    rank: SmallInts
+    lane: SmallInts
+    step: SmallInts
+    event: Ints
+    name: SmallInts
+    duration_ns: Ints
+    begin_ns: Ints
+    end_ns: Ints
+    release_ns: Ints
+    first_edge: Ints
+    source: SmallInts
+    lag_ns: Ints
+    explained_lag_ns: Ints
+    edge_kind: Codes
+    origin: Codes
+    binding: Flags
+    order: SmallInts
+    key: Ints
+    lanes: tuple[tuple[int, Lane], ...]
+    names: tuple[str, ...]
+    ranks: tuple[int, ...]
+    world_size: int
+    steps: StepBounds
+    collectives: CollectiveNodes
+    missing: Mapping[EdgeKind, int] = field(default_factory=dict)
+    timed: bool = True
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @property
+    def target(self) -> Ints:
+        """The node that every edge leads to."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.first_edge))

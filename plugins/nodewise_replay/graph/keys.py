@@ -1,0 +1,105 @@
+"""Digests of where in the program an event is: its enclosing events by name, and which of several alike it is."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import Ints
+from nodewise_laws.compiled import compiled
+from nodewise_replay.graph.view import View
+
+__all__ = ["device_keys", "host_keys", "mixed"]
+
+_COUNTER: Final = re.compile(r"#\d+")
+"""A number that a name counts steps with, as in ``ProfilerStep#12``."""
+
+
+def mixed(left: Ints | int, right: Ints | int) -> Ints:
+    """One 64-bit digest of two numbers (the finaliser of SplitMix64; overflow is meant)."""
+    with np.errstate(over="ignore"):
+        state = np.asarray(left).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.asarray(right).astype(np.uint64)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        state = state ^ (state >> np.uint64(31))
+    digest: Ints = state.astype(np.int64)
+    return digest
+
+
+def host_keys(view: View, step: Ints) -> Ints:
+    """Digest per event of the host; 0 for others.
+
+    Events alike (same name under the same event; outermost ones: within the same step, on the main thread or on any
+    other) are told apart by which of them they are, so that one more or less shifts only its own like.
+    """
+    host = np.sort(view.nesting.order)
+    names = [_COUNTER.sub("#", name) for name in view.trace.names]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    name = np.array([numbers[text] for text in names], dtype=np.int64)[view.trace.name] if names else np.zeros(0, "i8")
+    digest_of = np.array([_text_digest(text) for text in numbers], dtype=np.int64)
+    main = (view.lane == view.main_lane).astype(np.int64)
+    # Whose likes are counted: the parent's number, or one beyond all events per step and kind of thread.
+    within = np.where(view.nesting.parent >= 0, view.nesting.parent, len(name) + 2 * (step + 1) + main)
+    capacity = 1 << max(4, int(2 * len(host)).bit_length())
+    slots, counts = np.full(capacity, -1, dtype=np.int64), np.zeros(capacity, dtype=np.int64)
+    occurrence = np.zeros(len(name), dtype=np.int64)
+    _count(host, within * len(numbers) + name, slots, counts, occurrence)
+    own = mixed(digest_of[name], occurrence) if len(name) else np.zeros(0, dtype=np.int64)
+    keys = np.zeros(len(name), dtype=np.int64)
+    _chain(host, view.nesting.parent, own, main, keys)
+    return keys
+
+
+def device_keys(view: View, host_key: Ints, step: Ints) -> Ints:
+    """Digest per position of ``View.device``: of the call behind it and which of the call's work it is."""
+    linked = view.launch >= 0
+    names = np.array([_text_digest(name) for name in view.trace.names], dtype=np.int64)
+    lanes = np.array([lane.number for lane in view.trace.lanes], dtype=np.int64)
+    base = np.where(
+        linked,
+        host_key[np.maximum(view.launch, 0)],
+        mixed(names[view.trace.name[view.device]], lanes[view.lane[view.device]]),
+    )
+    order = np.lexsort((view.begin_ns[view.device], base, step))
+    fresh = np.ones(len(order), dtype=np.bool_)
+    fresh[1:] = (base[order][1:] != base[order][:-1]) | (step[order][1:] != step[order][:-1])
+    start = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
+    which = np.empty(len(order), dtype=np.int64)
+    which[order] = np.arange(len(order)) - start
+    return mixed(base, which + 3)
+
+
+def _text_digest(text: str) -> int:
+    """FNV-1a, 64 bits, as a signed number: the same in every process."""
+    state = 0xCBF29CE484222325
+    for byte in text.encode("utf-8", "replace"):
+        state = ((state ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return state - (1 << 64) if state >> 63 else state
+
+
+@compiled
+def _count(events: Ints, token: Ints, slots: Ints, counts: Ints, occurrence: Ints) -> None:
+    """Count tokens in a table with open addressing; ``occurrence`` is how often each was met before."""
+    mask = len(slots) - 1
+    for position in range(len(events)):
+        event = events[position]
+        wanted = token[event]
+        place = ((wanted ^ (wanted >> 17)) * 0x2545F4914F6CDD1D >> 20) & mask
+        while slots[place] >= 0 and slots[place] != wanted:
+            place = (place + 1) & mask
+        slots[place] = wanted
+        occurrence[event] = counts[place]
+        counts[place] += 1
+
+
+@compiled
+def _chain(events: Ints, parent: Ints, own: Ints, main: NDArray[np.int64], keys: Ints) -> None:
+    """Digest of a digest: parents come before their children."""
+    for position in range(len(events)):
+        event = events[position]
+        outer = keys[parent[event]] if parent[event] >= 0 else main[event] + 1
+        state = outer * 0x5851F42D4C957F2D + own[event]
+        keys[event] = state ^ (state >> 29)

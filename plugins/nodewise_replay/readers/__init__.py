@@ -1,0 +1,1 @@
+"""What profilers write, read into columns: one module per format, and what they share."""

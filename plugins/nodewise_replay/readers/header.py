@@ -1,0 +1,76 @@
+"""What a trace says of itself beside its events: rank, world, groups, devices, base of its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nodewise.plugin import NodewiseError, ProcessGroup, Reason, TraceSource, Violation
+from nodewise_replay.readers.collectives import ranks_of
+from nodewise_replay.readers.numbers import integer_or, small_or
+
+__all__ = ["Header", "header_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """Facts of the whole file; ``rank`` -1 and ``world_size`` 0 = not stated."""
+
+    rank: int = -1
+    world_size: int = 0
+    groups: tuple[ProcessGroup, ...] = ()
+    devices: tuple[str, ...] = ()
+    base_ns: int = 0
+    hosts: tuple[str, ...] = ()
+
+
+def header_of(members: Mapping[str, Any], source: TraceSource) -> Header:
+    """Read the members of the top level beside the events.
+
+    Raises
+    ------
+    NodewiseError
+        CONTRADICTORY_FACTS if the sender and the file name different ranks or worlds.
+    """
+    distributed = members.get("distributedInfo")
+    distributed = distributed if isinstance(distributed, dict) else {}
+    rank = _agreed("rank", source.rank, small_or(distributed.get("rank"), -1), -1, source)
+    world = _agreed("world_size", source.world_size, small_or(distributed.get("world_size"), 0), 0, source)
+    host = members.get("host_name")
+    return Header(
+        rank=rank,
+        world_size=world,
+        groups=_groups(distributed.get("pg_config")),
+        devices=_devices(members.get("deviceProperties")),
+        base_ns=integer_or(members.get("baseTimeNanoseconds"), 0),
+        hosts=(host,) if isinstance(host, str) and host else (),
+    )
+
+
+def _agreed(what: str, stated: int, recorded: int, unknown: int, source: TraceSource) -> int:
+    if unknown not in {stated, recorded} and stated != recorded:
+        message = f"{source.name or 'a trace'}: sent as {what} {stated}, and recorded by {what} {recorded}"
+        raise NodewiseError.invalid([Violation(f"trace.{what}", message)], Reason.CONTRADICTORY_FACTS)
+    return recorded if stated == unknown else stated
+
+
+def _groups(value: Any) -> tuple[ProcessGroup, ...]:
+    groups = []
+    for entry in value if isinstance(value, list) else ():
+        if isinstance(entry, dict) and "pg_name" in entry:
+            ranks = ranks_of(entry.get("ranks"))
+            size = small_or(entry.get("pg_size"), len(ranks))
+            groups.append(
+                ProcessGroup(name=str(entry["pg_name"]), size=size, ranks=ranks if len(ranks) == size else ())
+            )
+    return tuple(groups)
+
+
+def _devices(value: Any) -> tuple[str, ...]:
+    names: dict[int, str] = {}
+    for entry in value if isinstance(value, list) else ():
+        if isinstance(entry, dict):
+            names[small_or(entry.get("id"), -1)] = str(entry.get("name", ""))
+    names.pop(-1, None)
+    return tuple(names.get(number, "") for number in range(max(names) + 1)) if names and max(names) < 4_096 else ()

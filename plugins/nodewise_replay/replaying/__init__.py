@@ -1,0 +1,1 @@
+"""Executing the graph again, with its own durations or others."""

@@ -1,0 +1,179 @@
+"""Recorded steps executed again: question in, replay out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import (
+    EdgeCounts,
+    Floats,
+    Ints,
+    NodewiseError,
+    Replay,
+    ReplayQuestion,
+    Run,
+    Trace,
+    Violation,
+)
+from nodewise_replay.clocks import Clocks, aligned
+from nodewise_replay.graph.building import built
+from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, Origin
+from nodewise_replay.replaying.changes import changed
+from nodewise_replay.replaying.durations import Learner
+from nodewise_replay.replaying.exchanges import replayed_collectives
+from nodewise_replay.replaying.measures import StepTimes, replayed_steps, start_errors_s, step_times
+from nodewise_replay.replaying.sweep import swept
+from nodewise_replay.replaying.timeline import timeline
+
+__all__ = ["edge_counts", "persistence_error", "replayed"]
+
+
+def replayed(traces: Sequence[Trace], question: ReplayQuestion, run: Run) -> Replay:
+    """Replay steps. Raises as ``Diagnoser.replay``."""
+    started = time.perf_counter()
+    ordered = sorted(traces, key=lambda trace: trace.rank)
+    run.advanced("clocks", 0, 3)
+    clocks = aligned(ordered)
+    run.advanced("graph", 1, 3)
+    graph = built(ordered, clocks)
+    built_at = time.perf_counter()
+    run.advanced("replay", 2, 3)
+    result = _Answer(graph, clocks, {trace.rank: trace for trace in ordered}, question).replay(started, built_at)
+    run.advanced("replay", 3, 3)
+    return result
+
+
+class _Answer:
+    def __init__(self, graph: Graph, clocks: Clocks, traces: dict[int, Trace], question: ReplayQuestion) -> None:
+        self._graph, self._clocks, self._traces, self._question = graph, clocks, traces, question
+        present = np.flatnonzero((graph.steps.last_node != NO_NODE).any(axis=1)) if graph.timed else np.zeros(1, "i8")
+        self._tested = _ordinals(question.test_steps, present, "test_steps")
+        self._stated_fit = _ordinals(question.fit_steps, present, "fit_steps") if question.fit_steps else None
+        self._present = present
+
+    def replay(self, started: float, built_at: float) -> Replay:
+        graph, question = self._graph, self._question
+        recorded = step_times(graph, graph.end_ns)
+        begin, end, predicted, unmatched = self._times()
+        replayed_at = time.perf_counter()
+        steps = replayed_steps(self._tested, recorded, predicted, measured=graph.timed and not question.changes)
+        of_tested = np.isin(graph.step, self._tested)
+        comparable = not question.changes and graph.timed
+        errors = start_errors_s(graph, begin, of_tested) if comparable else np.zeros(0)
+        host = [abs(step.predicted_host_s / step.measured_host_s - 1) for step in steps if step.measured_host_s > 0]
+        device = [
+            abs(step.predicted_device_s / step.measured_device_s - 1) for step in steps if step.measured_device_s > 0
+        ]
+        return Replay(
+            steps=steps,
+            host_error=float(np.mean(host)) if comparable and host else None,
+            device_error=float(np.mean(device)) if comparable and device else None,
+            persistence_error=persistence_error(recorded, self._tested, self._stated_fit, self._present),
+            kernel_start_p50_error_s=float(np.percentile(errors, 50)) if len(errors) else None,
+            kernel_start_p95_error_s=float(np.percentile(errors, 95)) if len(errors) else None,
+            in_sample=question.in_sample,
+            events=sum(len(trace) for trace in self._traces.values()),
+            nodes=len(graph),
+            ranks=graph.ranks,
+            world_size=graph.world_size,
+            edges=edge_counts(graph),
+            clock_offset_s=_seconds(self._clocks.offset_ns),
+            clock_uncertainty_s=_seconds(self._clocks.uncertainty_ns),
+            collectives=replayed_collectives(
+                graph,
+                self._traces,
+                *((graph.begin_ns, graph.end_ns) if question.in_sample and comparable else (begin, end)),
+                self._tested.tolist(),
+                self._clocks.uncertainty_ns,
+            ),
+            build_s=built_at - started,
+            replay_s=replayed_at - built_at,
+            counts={"nodes_unmatched": unmatched, "edges": len(graph.source)},
+            warnings=(*self._clocks.warnings, *graph.warnings),
+            timeline=timeline(graph, begin, end, self._tested) if question.timeline else None,
+        )
+
+    def _times(self) -> tuple[Ints, Ints, StepTimes, int]:
+        """Begins and ends of all nodes, lengths of the steps, and how many nodes had no counterpart."""
+        graph, question = self._graph, self._question
+        if question.changes:
+            return self._changed_times()
+        if question.in_sample:
+            begin, end = swept(graph, graph.duration_ns, graph.explained_lag_ns)
+            return begin, end, step_times(graph, end), 0
+        if self._stated_fit is None and len(self._present) < 2:
+            raise NodewiseError.invalid(
+                [Violation("in_sample", "must be true: there is no other step than the one tested to learn from")]
+            )
+        begin, end = graph.begin_ns.copy(), graph.end_ns.copy()
+        learner, unmatched = Learner(graph), 0
+        for step in self._tested:
+            learned = self._present if self._stated_fit is None else self._stated_fit
+            learned = learned[learned != step]
+            if not len(learned):
+                raise NodewiseError.invalid(
+                    [Violation("fit_steps", f"must hold another step than {step + 1}, which is tested")]
+                )
+            fit = learner.fitted(learned.tolist())
+            of_step = graph.step == step
+            step_begin, step_end = swept(graph, fit.duration_ns, fit.lag_ns)
+            begin[of_step], end[of_step] = step_begin[of_step], step_end[of_step]
+            unmatched += int((of_step & ~fit.known).sum())
+        return begin, end, step_times(graph, end), unmatched
+
+    def _changed_times(self) -> tuple[Ints, Ints, StepTimes, int]:
+        """Steps one after the other, each from where the one before leaves it."""
+        graph, question = self._graph, self._question
+        duration, lag, unmatched = graph.duration_ns, graph.lag_ns, 0
+        if not question.in_sample and self._stated_fit is not None:
+            fit = Learner(graph).fitted(self._stated_fit.tolist())
+            duration, lag = fit.duration_ns, fit.lag_ns
+            unmatched = int((~fit.known).sum())
+        duration = changed(graph, duration, question.changes)
+        begin, end = swept(graph, duration, lag, joined=True)
+        return begin, end, step_times(graph, end, joined=True), unmatched
+
+
+def persistence_error(recorded: StepTimes, tested: Ints, fit_steps: Ints | None, present: Ints) -> float | None:
+    """Mean error of predicting each step as the mean of the others (of those fitted); None for a single step."""
+    lengths = recorded.host_ns.max(axis=1).astype(np.float64)
+    errors = []
+    for step in tested:
+        others = present if fit_steps is None else fit_steps
+        others = others[others != step]
+        if len(others) and lengths[step] > 0:
+            errors.append(abs(float(lengths[others].mean()) / float(lengths[step]) - 1))
+    return float(np.mean(errors)) if errors else None
+
+
+def edge_counts(graph: Graph) -> dict[str, EdgeCounts]:
+    """Edges by kind: found, inferred, missing."""
+    counts: dict[str, EdgeCounts] = {}
+    for kind in EdgeKind:
+        of_kind: NDArray[np.bool_] = graph.edge_kind == kind
+        inferred = int((graph.origin[of_kind] == Origin.INFERRED).sum())
+        counts[kind.name.lower()] = EdgeCounts(
+            found=int(of_kind.sum()) - inferred, inferred=inferred, missing=graph.missing.get(kind, 0)
+        )
+    return counts
+
+
+def _ordinals(stated: Sequence[int], present: Ints, field: str) -> Ints:
+    """Indexes of steps stated by ordinal, ascending; all where none is stated."""
+    if not stated:
+        return present
+    for place, ordinal in enumerate(stated):
+        if ordinal - 1 not in present:
+            raise NodewiseError.invalid(
+                [Violation(f"{field}[{place}]", f"there is no step {ordinal}; the traces have {len(present)}")]
+            )
+    return np.unique(np.asarray(stated, dtype=np.int64) - 1)
+
+
+def _seconds(values_ns: Ints | Floats) -> Floats:
+    seconds: Floats = np.asarray(values_ns, dtype=np.float64) * 1e-9
+    return seconds

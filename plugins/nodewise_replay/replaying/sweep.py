@@ -1,0 +1,139 @@
+"""One pass over the graph: when every node begins and ends."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import Ints
+from nodewise_laws.compiled import compiled
+from nodewise_replay.graph.graph import NO_NODE, Graph
+
+__all__ = ["critical_path", "swept"]
+
+
+def swept(
+    graph: Graph, duration_ns: Ints | None = None, lag_ns: Ints | None = None, *, joined: bool = False
+) -> tuple[Ints, Ints]:
+    """Begin and end of every node: as early as the edges, the lags and the releases allow.
+
+    Parameters
+    ----------
+    graph : Graph
+    duration_ns : (nodes,) int64, optional
+        Default: as recorded.
+    lag_ns : (edges,) int64, optional
+        Default: as recorded.
+    joined : bool
+        Whether a step begins where the replayed one before it ends. Otherwise every step begins as recorded, with what
+        the steps before it left on the devices as recorded.
+
+    Returns
+    -------
+    (begin_ns, end_ns)
+    """
+    begin, end = np.empty(len(graph), dtype=np.int64), np.empty(len(graph), dtype=np.int64)
+    _sweep(
+        graph.order,
+        graph.first_edge,
+        graph.source,
+        _column(graph.lag_ns if lag_ns is None else lag_ns),
+        _column(graph.duration_ns if duration_ns is None else duration_ns),
+        graph.release_ns,
+        graph.step,
+        graph.end_ns,
+        joined,
+        begin,
+        end,
+    )
+    return begin, end
+
+
+def critical_path(
+    graph: Graph,
+    begin_ns: Ints,
+    end_ns: Ints,
+    last: int,
+    lag_ns: Ints | None = None,
+    *,
+    joined: bool = False,
+) -> NDArray[np.int64]:
+    """Nodes that determine when ``last`` ends, the first one first: each begins as soon as the one before lets it.
+
+    Times are those of ``swept`` with the same ``lag_ns`` and ``joined``.
+    """
+    path = np.empty(len(graph), dtype=np.int64)
+    length = _trace_back(
+        graph.first_edge,
+        graph.source,
+        _column(graph.lag_ns if lag_ns is None else lag_ns),
+        graph.step,
+        joined,
+        begin_ns,
+        end_ns,
+        last,
+        path,
+    )
+    return path[:length][::-1]
+
+
+def _column(values: Ints) -> Ints:
+    """The same numbers in the one form that the compiled loops take."""
+    return np.require(values, dtype=np.int64, requirements=["C", "W"])
+
+
+@compiled
+def _sweep(
+    order: NDArray[np.int32],
+    first_edge: Ints,
+    source: NDArray[np.int32],
+    lag_ns: Ints,
+    duration_ns: Ints,
+    release_ns: Ints,
+    step: NDArray[np.int32],
+    recorded_end_ns: Ints,
+    joined: bool,
+    begin_ns: Ints,
+    end_ns: Ints,
+) -> None:
+    """Fill in ``begin_ns`` and ``end_ns``."""
+    for position in range(len(order)):
+        node = order[position]
+        begin = release_ns[node]
+        for edge in range(first_edge[node], first_edge[node + 1]):
+            before = source[edge]
+            earliest = lag_ns[edge] + (
+                end_ns[before] if joined or step[before] == step[node] else recorded_end_ns[before]
+            )
+            begin = max(begin, earliest)
+        begin_ns[node] = begin
+        end_ns[node] = begin + duration_ns[node]
+
+
+@compiled
+def _trace_back(
+    first_edge: Ints,
+    source: NDArray[np.int32],
+    lag_ns: Ints,
+    step: NDArray[np.int32],
+    joined: bool,
+    begin_ns: Ints,
+    end_ns: Ints,
+    last: int,
+    path: Ints,
+) -> int:
+    """Fill in ``path`` from its end; returns its length. Of edges that bind equally the first one counts."""
+    node, length = last, 0
+    while node >= 0:
+        path[length] = node
+        length += 1
+        found = NO_NODE
+        for edge in range(first_edge[node], first_edge[node + 1]):
+            before = source[edge]
+            if not joined and step[before] != step[node]:
+                continue
+            if end_ns[before] + lag_ns[edge] == begin_ns[node]:
+                found = before
+                break
+        node = found
+    return length
