@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import DiagnoserRecord, EstimatorRecord, TraceReaderRecord, hookimpl
+from nodewise.plugin import DiagnoserRecord, EstimatorRecord, TraceReader, TraceReaderRecord, hookimpl
+from nodewise_replay.readers.chakra import ChakraReader
+from nodewise_replay.readers.chrome import ChromeReader
+from nodewise_replay.readers.dpro import DproReader
 from nodewise_replay.readers.kineto import KinetoReader
 
 __all__ = ["nodewise_diagnosers", "nodewise_estimators", "nodewise_trace_readers"]
@@ -16,13 +19,15 @@ VERSION: Final = "1.0"
 @hookimpl
 def nodewise_trace_readers() -> list[TraceReaderRecord]:
     """Readers of what profilers write."""
+    readers: tuple[tuple[str, str, TraceReader], ...] = (
+        ("kineto", "Chrome traces of the PyTorch profiler (Kineto): CUDA, ROCm and CPU.", KinetoReader()),
+        ("chakra", "Chakra execution traces: protobuf and JSON.", ChakraReader()),
+        ("dpro", "dPRO's JSON traces.", DproReader()),
+        ("chrome", "Chrome traces of any recorder, with a mapping of names.", ChromeReader()),
+    )
     return [
-        TraceReaderRecord(
-            name="kineto",
-            version=VERSION,
-            description="Chrome traces of the PyTorch profiler (Kineto): CUDA, ROCm and CPU.",
-            reader=KinetoReader(),
-        )
+        TraceReaderRecord(name=name, version=VERSION, description=description, reader=reader)
+        for name, description, reader in readers
     ]
 
 

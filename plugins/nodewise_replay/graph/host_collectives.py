@@ -96,8 +96,11 @@ def _waits(view: View, step: Ints, events: Ints) -> tuple[Ints, Ints]:
 
 def _relaying_lanes(view: View, events: Ints) -> Ints:
     """Threads that are neither the main one, nor autograd's, nor the library's."""
-    taken = np.concatenate(([view.main_lane], backward_lanes(view), view.lane[events]))
-    return np.setdiff1d(view.lane[view.nesting.order], taken)
+    free = np.bincount(view.lane[view.nesting.order], minlength=len(view.trace.lanes)) > 0
+    free[view.lane[events]] = False
+    free[backward_lanes(view)] = False
+    free[view.main_lane] = False
+    return np.flatnonzero(free)
 
 
 def _relayed(view: View, step: Ints, events: Ints, spans: Ints) -> Ints:

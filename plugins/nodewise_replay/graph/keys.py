@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Final
 
@@ -73,11 +74,9 @@ def device_keys(view: View, host_key: Ints, step: Ints) -> Ints:
 
 
 def _text_digest(text: str) -> int:
-    """FNV-1a, 64 bits, as a signed number: the same in every process."""
-    state = 0xCBF29CE484222325
-    for byte in text.encode("utf-8", "replace"):
-        state = ((state ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return state - (1 << 64) if state >> 63 else state
+    """64 bits of a text: the same in every process."""
+    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 @compiled

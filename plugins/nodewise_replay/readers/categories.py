@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nodewise.plugin import EventKind
+from nodewise_replay.readers.decode import text_of
 
-__all__ = ["CATEGORY_KINDS", "CUDA_SYNC", "DEVICE_KINDS", "DROPPED_CATEGORIES", "HOST_KINDS"]
+__all__ = ["DROPPED", "SYNC", "Categories"]
 
-CATEGORY_KINDS: Final = {
+DROPPED: Final = -1
+"""Code of a category that is left out: see ``_DROPPED``."""
+SYNC: Final = -2
+"""Code of records of synchronisations: no work of their own."""
+
+_KINDS: Final = {
     "cpu_op": EventKind.OPERATOR,
     "operator": EventKind.OPERATOR,
     "user_annotation": EventKind.ANNOTATION,
@@ -25,25 +34,49 @@ CATEGORY_KINDS: Final = {
     "memcpy": EventKind.COPY,
     "gpu_memset": EventKind.FILL,
     "memset": EventKind.FILL,
+    "cuda_sync": SYNC,
 }
-"""Kinds by category in lower case. What is not listed is OTHER."""
+"""Codes by category in lower case; what is not listed is OTHER."""
 
-HOST_KINDS: Final = frozenset({EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.CALL})
-DEVICE_KINDS: Final = frozenset({EventKind.KERNEL, EventKind.COPY, EventKind.FILL})
-
-CUDA_SYNC: Final = "cuda_sync"
-"""Records of synchronisations: not work of their own."""
-
-DROPPED_CATEGORIES: Final = (
-    "python_function",
-    "gpu_user_annotation",
-    "overhead",
-    "Trace",
-    "ac2g",
-    "async_cpu_to_gpu",
-    "async",
-    "fwdbwd",
-    "cpu_instant_event",
+_DROPPED: Final = frozenset(
+    {
+        "python_function",
+        "gpu_user_annotation",
+        "overhead",
+        "trace",
+        "ac2g",
+        "async_cpu_to_gpu",
+        "async",
+        "async_gpu",
+        "fwdbwd",
+        "cpu_instant_event",
+        "cuda_event",
+        "cuda_profiler_range",
+    }
 )
-"""Left out unparsed: frames of Python, projections of annotations on streams, the profiler's own work and spans, and
-flows, which repeat correlations and sequence numbers less reliably."""
+"""Frames of Python, projections of annotations on streams, the profiler's own work and spans, and flows, which repeat
+correlations and sequence numbers less reliably."""
+
+
+class Categories(dict[bytes, int]):
+    """Dictionary of raw categories: the number of each, given at its first use, and its code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.labels: list[str] = []
+        self._codes: list[int] = []
+
+    def __missing__(self, category: bytes) -> int:
+        """Number a new category and look its code up."""
+        number = len(self)
+        self[category] = number
+        label = text_of(category)
+        lower = label.lower()
+        self.labels.append(label)
+        self._codes.append(DROPPED if lower in _DROPPED else int(_KINDS.get(lower, EventKind.OTHER)))
+        return number
+
+    @property
+    def codes(self) -> NDArray[np.int8]:
+        """Codes by number: an EventKind, DROPPED or SYNC."""
+        return np.array(self._codes, dtype=np.int8)

@@ -1,4 +1,4 @@
-"""Exchanges between ranks: which events they are, who issued them, and how much they move."""
+"""What names and arguments of events tell about an exchange between ranks: kind, sizes, group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from nodewise.plugin import CollectiveKind, ProcessGroup
 from nodewise_replay.readers.numbers import integer_or, small_or
 
-__all__ = ["Exchange", "described", "kind_of_name", "sized"]
+__all__ = ["Exchange", "Groups", "exchange_of", "kind_of_name", "ranks_of"]
 
 _KINDS: Final = (
     ("reducescatter", CollectiveKind.REDUCE_SCATTER),
@@ -54,12 +54,14 @@ _ELEMENT_BYTES: Final = {
 
 _SAME_OUT: Final = frozenset({CollectiveKind.ALL_REDUCE, CollectiveKind.BROADCAST})
 _UNKNOWN: Final = -1
-_WORDS: Final = re.compile(r"[^a-z]")
+LIBRARY_SPAN: Final = re.compile(r"^(nccl|rccl|xccl|gloo|mpi|ucc):")
+"""Names of the spans that communication libraries are wrapped in."""
+_OTHER_THAN_LETTERS: Final = re.compile(r"[^a-z]")
 
 
 def kind_of_name(name: str) -> CollectiveKind:
     """The kind that a name of a collective, of its kernel or of its span tells."""
-    letters = _WORDS.sub("", name.lower())
+    letters = _OTHER_THAN_LETTERS.sub("", name.lower())
     if "sendrecv" in letters:  # all-to-all and exchanges between two alike
         return CollectiveKind.UNKNOWN
     for part, kind in _KINDS:
@@ -72,52 +74,70 @@ def kind_of_name(name: str) -> CollectiveKind:
     return CollectiveKind.UNKNOWN
 
 
+class Groups(dict[str, ProcessGroup]):
+    """Process groups by name, in the order of their first mention."""
+
+    def number(self, name: str) -> int:
+        """Place of a group in that order."""
+        return list(self).index(name)
+
+    def learn(self, group: ProcessGroup) -> None:
+        """Take a mention; what it adds to earlier ones (ranks that were cut there) is kept."""
+        known = self.get(group.name)
+        if known is None or (not known.ranks and group.ranks and known.size in {0, group.size}):
+            self[group.name] = group
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What some arguments tell about an exchange; -1 and None = nothing."""
+    """What some event tells about an exchange; -1, UNKNOWN and an empty name = nothing."""
 
     kind: CollectiveKind = CollectiveKind.UNKNOWN
     in_bytes: int = _UNKNOWN
     out_bytes: int = _UNKNOWN
-    group: ProcessGroup | None = None
+    group: str = ""
     sequence: int = _UNKNOWN
     peer: int = _UNKNOWN
+    is_stated: bool = False
+    """Whether the recorder described the exchange itself, not only the tensors of a span around it."""
 
 
-def described(arguments: Mapping[str, Any]) -> Exchange:
-    """Read the arguments that recorders since 2024 give kernels and ``record_param_comms``."""
-    kind = kind_of_name(str(arguments.get("Collective name", "")))
+def exchange_of(name: str, arguments: Mapping[str, Any], groups: Groups) -> Exchange:
+    """Read the arguments of an event of communication.
+
+    Recorders since 2024 describe the exchange on its kernel and on ``record_param_comms``; before, only the shapes of
+    the tensors of the library's span (``nccl:all_reduce``, ``gloo:broadcast``) tell how much is moved.
+    """
+    if "Collective name" not in arguments:
+        if not LIBRARY_SPAN.search(name):
+            return Exchange()
+        in_bytes = _tensor_bytes(arguments)
+        kind = kind_of_name(name)
+        return Exchange(in_bytes=in_bytes, out_bytes=in_bytes if kind in _SAME_OUT else _UNKNOWN)
+    kind = kind_of_name(str(arguments["Collective name"]))
     width = _element_bytes(arguments.get("dtype"))
     peer_key = {CollectiveKind.SEND: "Dst Rank", CollectiveKind.RECEIVE: "Src Rank"}.get(kind, "Root Rank")
+    group = _group(arguments)
+    if group is not None:
+        groups.learn(group)
     return Exchange(
         kind=kind,
         in_bytes=_times(small_or(arguments.get("In msg nelems"), _UNKNOWN), width),
         out_bytes=_times(small_or(arguments.get("Out msg nelems"), _UNKNOWN), width),
-        group=_group(arguments),
+        group=group.name if group is not None else "",
         sequence=small_or(arguments.get("Seq"), _UNKNOWN),
         peer=small_or(arguments.get(peer_key), _UNKNOWN),
+        is_stated=True,
     )
 
 
-def sized(kind: CollectiveKind, arguments: Mapping[str, Any]) -> tuple[int, int]:
-    """Bytes in and out from the shapes of a span's tensors (``Input Dims``, ``Input type``); -1 = not known."""
+def _tensor_bytes(arguments: Mapping[str, Any]) -> int:
+    """Bytes of all tensors by ``Input Dims`` and ``Input type``; -1 = not known."""
     shapes, types = arguments.get("Input Dims"), arguments.get("Input type")
     if not isinstance(shapes, list) or not isinstance(types, list) or len(shapes) != len(types):
-        return _UNKNOWN, _UNKNOWN
-    total = 0
-    tensors = 0
-    for shape, element in zip(shapes, types):
-        width = _element_bytes(element)
-        if width < 0:
-            continue
-        count = _elements(shape)
-        if count < 0:
-            return _UNKNOWN, _UNKNOWN
-        tensors += 1
-        total += count * width
-    if not tensors:
-        return _UNKNOWN, _UNKNOWN
-    return total, total if kind in _SAME_OUT else _UNKNOWN
+        return _UNKNOWN
+    sizes = [_times(_elements(shape), width) for shape, width in zip(shapes, map(_element_bytes, types)) if width > 0]
+    return sum(sizes) if sizes and min(sizes) >= 0 else _UNKNOWN
 
 
 def _elements(shape: Any) -> int:

@@ -4,154 +4,167 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import NO_EVENT, CollectiveKind, Collectives, EventKind, Ints, ProcessGroup
-from nodewise_replay.readers.collectives import Exchange, described, kind_of_name, sized
-from nodewise_replay.readers.header import Header
+from nodewise_replay.readers.collectives import LIBRARY_SPAN, Exchange, Groups, kind_of_name
 
-__all__ = ["collectives_of"]
+__all__ = ["Spans", "collectives_of"]
 
 _KERNEL: Final = re.compile(r"^(nccl|rccl|msccl)", re.IGNORECASE)
 _HOST_SPAN: Final = re.compile(r"^(gloo|mpi|ucc):")
-_LIBRARY_SPAN: Final = re.compile(r"^(nccl|gloo|mpi|ucc|rccl|xccl):")
 _ISSUER: Final = re.compile(r"^(c10d::|record_param_comms|(nccl|rccl|xccl):)")
 _ENQUEUE: Final = re.compile(r"^c10d::")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """The sorted columns that exchanges are found by.
+
+    Attributes
+    ----------
+    parent : (events,) int64
+        The event directly around each on its lane; -1 = none.
+    launch : (events,) int64
+        The call that launched each event of a device; -1 = none.
+    """
+
+    names: tuple[str, ...]
+    name: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    begin_ns: Ints
+    parent: Ints
+    launch: Ints
+
+    def named(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+        """Which events have a name that matches."""
+        matching = np.fromiter((bool(pattern.search(text)) for text in self.names), np.bool_, len(self.names))
+        return matching[self.name] if len(matching) else np.zeros(len(self.name), dtype=np.bool_)
+
+    def text(self, event: int) -> str:
+        """Name of an event."""
+        return self.names[int(self.name[event])]
+
+
 def collectives_of(
-    names: tuple[str, ...],
-    name: NDArray[np.int32],
-    kind: NDArray[np.int8],
-    begin_ns: Ints,
-    lane: NDArray[np.int32],
-    parent: Ints,
-    calls: Ints,
-    arguments: Mapping[int, Mapping[str, Any]],
-    header: Header,
+    spans: Spans,
+    exchanges: dict[int, Exchange],
+    groups: Groups,
+    *,
+    pattern: re.Pattern[str] | None,
     counts: Counter[str],
 ) -> Collectives:
-    """Find the exchanges that took place and describe each by its own arguments, else by its issuer's."""
-    groups: dict[str, ProcessGroup] = {group.name: group for group in header.groups}
-    rows = []
-    kernels = np.flatnonzero(_named(names, name, _KERNEL) & (kind == EventKind.KERNEL))
-    for event in kernels.tolist():
-        chain = _issuers(names, name, parent, int(calls[event]))
-        found = _kernel_exchange(names[name[event]], event, chain, names, name, arguments)
-        rows.append(
-            (
-                int(begin_ns[calls[event]]) if calls[event] >= 0 else int(begin_ns[event]),
-                event,
-                chain[-1] if chain else NO_EVENT,
-                found,
-            )
-        )
-    spans = np.flatnonzero(_named(names, name, _HOST_SPAN) & (kind <= EventKind.ANNOTATION))
-    issuers = _enqueued(names, name, kind, begin_ns, spans)
-    for event, issuer in zip(spans.tolist(), issuers):
-        kind_found = kind_of_name(names[name[event]])
-        in_bytes, out_bytes = sized(kind_found, arguments.get(event, {}))
-        found = Exchange(kind=kind_found, in_bytes=in_bytes, out_bytes=out_bytes)
-        rows.append((int(begin_ns[issuer]) if issuer >= 0 else int(begin_ns[event]), event, issuer, found))
+    """Find the exchanges that took place and describe each by its own arguments, else by its issuer's.
+
+    Parameters
+    ----------
+    exchanges
+        What the arguments of events tell, by event.
+    groups
+        Those of the file's head, and those met in arguments.
+    pattern
+        Names of further kernels or spans that are exchanges.
+    """
+    kernel = spans.named(_KERNEL) & (spans.kind == EventKind.KERNEL)
+    own = spans.named(pattern) if pattern else np.zeros(len(spans.kind), dtype=np.bool_)
+    kernel |= own & (spans.kind >= EventKind.KERNEL)
+    kernel[[event for event in exchanges if spans.kind[event] == EventKind.KERNEL]] = True
+    rows: list[tuple[int, int, int, Exchange]] = []
+    for event in np.flatnonzero(kernel).tolist():
+        chain = _issuers(spans, int(spans.launch[event]))
+        launched = int(spans.launch[event])
+        when = spans.begin_ns[launched if launched >= 0 else event]
+        rows.append((int(when), event, chain[-1] if chain else NO_EVENT, _of_kernel(spans, event, chain, exchanges)))
+    host = np.flatnonzero((spans.named(_HOST_SPAN) | own) & (spans.kind <= EventKind.CALL))
+    for event, issuer in zip(host.tolist(), _enqueued(spans, host)):
+        found = exchanges.get(event, Exchange())
+        if found.kind == CollectiveKind.UNKNOWN:
+            found = replace(found, kind=kind_of_name(spans.text(event)))
+        when = spans.begin_ns[issuer if issuer >= 0 else event]
+        rows.append((int(when), event, issuer, found))
     rows.sort(key=lambda row: row[:2])
-    columns = []
-    for _, event, issuer, found in rows:
-        columns.append(
+    counts["collectives"] = len(rows)
+    counts["collectives_sized"] = sum(found.in_bytes >= 0 for *_, found in rows)
+    counts["collectives_of_unknown_kind"] = sum(found.kind == CollectiveKind.UNKNOWN for *_, found in rows)
+    counts["collectives_issued"] = sum(issuer >= 0 for _, _, issuer, _ in rows)
+    return _columns(rows, groups)
+
+
+def _columns(rows: list[tuple[int, int, int, Exchange]], groups: Groups) -> Collectives:
+    numbers = {name: number for number, name in enumerate(groups)}
+    only = 0 if len(groups) == 1 else NO_EVENT  # a job that states one group has no other
+    table = np.array(
+        [
             (
                 event,
                 issuer,
                 found.kind,
-                _number(found, groups, header),
+                numbers.get(found.group, only),
                 found.in_bytes,
                 found.out_bytes,
                 found.sequence,
                 found.peer,
             )
-        )
-    table = np.array(columns, dtype=np.int64).reshape(-1, 8).T
-    counts["collectives"] = len(rows)
-    counts["collectives_sized"] = int(np.count_nonzero(table[4] >= 0))
-    counts["collectives_of_unknown_kind"] = int(np.count_nonzero(table[2] == CollectiveKind.UNKNOWN))
+            for _, event, issuer, found in rows
+        ],
+        dtype=np.int64,
+    ).reshape(-1, 8)
+    event, call, kind, group, in_bytes, out_bytes, sequence, peer = np.ascontiguousarray(table.T)
+    values: tuple[ProcessGroup, ...] = tuple(groups.values())
     return Collectives(
-        event=table[0],
-        call=table[1],
-        kind=table[2].astype(np.int8),
-        group=table[3],
-        in_bytes=table[4],
-        out_bytes=table[5],
-        sequence=table[6],
-        peer=table[7],
-        groups=tuple(groups.values()),
+        event=event,
+        call=call,
+        kind=kind.astype(np.int8),
+        group=group,
+        in_bytes=in_bytes,
+        out_bytes=out_bytes,
+        sequence=sequence,
+        peer=peer,
+        groups=values,
     )
 
 
-def _named(names: tuple[str, ...], name: NDArray[np.int32], pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    matching = np.fromiter((bool(pattern.search(text)) for text in names), dtype=np.bool_, count=len(names))
-    return matching[name] if len(names) else np.zeros(0, dtype=np.bool_)
-
-
-def _issuers(names: tuple[str, ...], name: NDArray[np.int32], parent: Ints, call: int) -> list[int]:
+def _issuers(spans: Spans, call: int) -> list[int]:
     """Communication's events around a call, the innermost first."""
     chain = []
     while call >= 0:
-        if _ISSUER.search(names[name[call]]):
+        if _ISSUER.search(spans.text(call)):
             chain.append(call)
-        call = int(parent[call])
+        call = int(spans.parent[call])
     return chain
 
 
-def _kernel_exchange(
-    text: str,
-    event: int,
-    chain: list[int],
-    names: tuple[str, ...],
-    name: NDArray[np.int32],
-    arguments: Mapping[int, Mapping[str, Any]],
-) -> Exchange:
-    stated = [described(arguments[one]) for one in (event, *chain) if "Collective name" in arguments.get(one, {})]
-    best = stated[0] if stated else Exchange()
-    kinds = [best.kind, *(kind_of_name(names[name[one]]) for one in chain), kind_of_name(text.split("(")[0])]
+def _of_kernel(spans: Spans, event: int, chain: list[int], exchanges: dict[int, Exchange]) -> Exchange:
+    """What a kernel's arguments say, then its issuer's; for the kind also names, for sizes also shapes of tensors."""
+    told = [exchanges.get(one, Exchange()) for one in (event, *chain)]
+    best = next((one for one in told if one.is_stated), Exchange())
+    kinds = [best.kind, *(kind_of_name(spans.text(one)) for one in chain)]
+    kinds.append(kind_of_name(spans.text(event).split("(", maxsplit=1)[0]))
     kind = next((kind for kind in kinds if kind != CollectiveKind.UNKNOWN), CollectiveKind.UNKNOWN)
-    in_bytes, out_bytes = best.in_bytes, best.out_bytes
-    if in_bytes < 0:
-        for one in chain:
-            if _LIBRARY_SPAN.search(names[name[one]]):
-                in_bytes, out_bytes = sized(kind, arguments.get(one, {}))
-                break
-    return Exchange(
-        kind=kind, in_bytes=in_bytes, out_bytes=out_bytes, group=best.group, sequence=best.sequence, peer=best.peer
-    )
+    if best.in_bytes >= 0:
+        return replace(best, kind=kind)
+    # Of the library's span only: the operator above it counts tensors that it takes and tensors that it fills in.
+    shaped = [one for one in chain if LIBRARY_SPAN.search(spans.text(one))]
+    sizes = exchanges.get(shaped[0], Exchange()) if shaped else Exchange()
+    return replace(best, kind=kind, in_bytes=sizes.in_bytes, out_bytes=sizes.out_bytes)
 
 
-def _enqueued(
-    names: tuple[str, ...], name: NDArray[np.int32], kind: NDArray[np.int8], begin_ns: Ints, spans: Ints
-) -> list[int]:
-    """The operator that enqueued each span: the k-th of its kind, where both are as many and none ran too early."""
-    issuers = np.full(len(spans), NO_EVENT, dtype=np.int64)
-    span_kinds = np.array([kind_of_name(names[name[span]]) for span in spans.tolist()], dtype=np.int64)
-    operators = np.flatnonzero(_named(names, name, _ENQUEUE) & (kind == EventKind.OPERATOR))
-    operator_kinds = np.array([kind_of_name(names[name[one]]) for one in operators.tolist()], dtype=np.int64)
-    for each in np.unique(span_kinds):
-        mine, theirs = np.flatnonzero(span_kinds == each), operators[operator_kinds == each]
-        surplus = len(mine) - len(theirs)
-        if surplus > 0:  # enqueued before the window began
-            mine = mine[surplus:]
+def _enqueued(spans: Spans, chosen: Ints) -> list[int]:
+    """The operator that enqueued each span: the k-th of its kind, if so none ran before it was asked for."""
+    issuers = np.full(len(chosen), NO_EVENT, dtype=np.int64)
+    operators = np.flatnonzero(spans.named(_ENQUEUE) & (spans.kind == EventKind.OPERATOR))
+    span_kinds = np.array([kind_of_name(spans.text(span)) for span in chosen.tolist()], dtype=np.int64)
+    operator_kinds = np.array([kind_of_name(spans.text(one)) for one in operators.tolist()], dtype=np.int64)
+    for kind in np.unique(span_kinds):
+        mine, theirs = np.flatnonzero(span_kinds == kind), operators[operator_kinds == kind]
+        # The first spans may have been enqueued before the window, the last operators may run after it.
+        mine = mine[max(len(mine) - len(theirs), 0) :]
         theirs = theirs[: len(mine)]
-        if np.all(begin_ns[theirs] <= begin_ns[spans[mine]]):
+        if np.all(spans.begin_ns[theirs] <= spans.begin_ns[chosen[mine]]):
             issuers[mine] = theirs
     result: list[int] = issuers.tolist()
     return result
-
-
-def _number(found: Exchange, groups: dict[str, ProcessGroup], header: Header) -> int:
-    """Number of the group; a job that states one group has no other."""
-    if found.group is None:
-        return 0 if len(header.groups) == 1 else NO_EVENT
-    known = groups.setdefault(found.group.name, found.group)
-    if not known.ranks and found.group.ranks and known.size in {0, found.group.size}:
-        groups[known.name] = found.group
-    return list(groups).index(found.group.name)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from nodewise.plugin import NodewiseError, ProcessGroup, Reason, TraceSource, Violation
+from nodewise.plugin import ProcessGroup, TraceSource
 from nodewise_replay.readers.collectives import ranks_of
 from nodewise_replay.readers.numbers import integer_or, small_or
+from nodewise_replay.readers.refusals import contradicted
 
 __all__ = ["Header", "header_of"]
+
+_MOST_DEVICES: Final = 4_096
+"""More devices than any process sees: a larger number is damage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,7 @@ class Header:
     devices: tuple[str, ...] = ()
     base_ns: int = 0
     hosts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def header_of(members: Mapping[str, Any], source: TraceSource) -> Header:
@@ -45,13 +50,13 @@ def header_of(members: Mapping[str, Any], source: TraceSource) -> Header:
         devices=_devices(members.get("deviceProperties")),
         base_ns=integer_or(members.get("baseTimeNanoseconds"), 0),
         hosts=(host,) if isinstance(host, str) and host else (),
+        warnings=() if rank >= 0 else ("the trace does not say which rank recorded it: it is taken for rank 0",),
     )
 
 
 def _agreed(what: str, stated: int, recorded: int, unknown: int, source: TraceSource) -> int:
     if unknown not in {stated, recorded} and stated != recorded:
-        message = f"{source.name or 'a trace'}: sent as {what} {stated}, and recorded by {what} {recorded}"
-        raise NodewiseError.invalid([Violation(f"trace.{what}", message)], Reason.CONTRADICTORY_FACTS)
+        raise contradicted(source, f"sent as {what} {stated}, but recorded as {what} {recorded}")
     return recorded if stated == unknown else stated
 
 
@@ -73,4 +78,6 @@ def _devices(value: Any) -> tuple[str, ...]:
         if isinstance(entry, dict):
             names[small_or(entry.get("id"), -1)] = str(entry.get("name", ""))
     names.pop(-1, None)
-    return tuple(names.get(number, "") for number in range(max(names) + 1)) if names and max(names) < 4_096 else ()
+    if not names or max(names) >= _MOST_DEVICES:
+        return ()
+    return tuple(names.get(number, "") for number in range(max(names) + 1))

@@ -2,53 +2,55 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
-import orjson
-
-from nodewise.plugin import NodewiseError, Reason, Trace, TraceSource, Violation
+from nodewise.plugin import Trace, TraceSource
 from nodewise_replay.readers.assemble import assembled
-from nodewise_replay.readers.categories import DROPPED_CATEGORIES
 from nodewise_replay.readers.events import EventTable
 from nodewise_replay.readers.header import header_of
+from nodewise_replay.readers.refusals import refused
+from nodewise_replay.readers.stream import ChromeStream
 
 __all__ = ["KinetoReader"]
 
 NAME: Final = "kineto"
+_MARKS: Final = (
+    b'"schemaVersion"',
+    b'"distributedInfo"',
+    b'"deviceProperties"',
+    b'"cpu_op"',
+    b'"user_annotation"',
+    b'"cuda_runtime"',
+    b'"Operator"',
+    b'"Runtime"',
+    b'"External id"',
+)
+"""What only the PyTorch profiler writes."""
 
 
 class KinetoReader:
     """Reads Chrome traces of the PyTorch profiler: CUDA, ROCm and CPU; names of today and of older releases."""
 
     def recognises(self, head: bytes, source: TraceSource) -> bool:
-        """A JSON document of trace events, or a bare list of them."""
-        del source
-        start = head.lstrip()[:1]
-        return start in {b"{", b"["} and (b'"ph"' in head or b'"traceEvents"' in head or b'"schemaVersion"' in head)
+        """A JSON document (or a bare list) with the profiler's own members; one with a mapping is for ``chrome``."""
+        starts = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        return (
+            starts in {b"{", b"["}
+            and any(mark in head for mark in _MARKS)
+            and not source.mapping.keys() - {"step", "communication"}
+        )
 
     def read(self, stream: BinaryIO, source: TraceSource) -> Sequence[Trace]:
         """Read the events of one rank. See TraceReader."""
-        try:
-            document = orjson.loads(stream.read())
-        except orjson.JSONDecodeError as error:
-            raise _refused("the stream is no JSON") from error
-        members: dict[str, Any] = document if isinstance(document, dict) else {"traceEvents": document}
-        events = members.pop("traceEvents", None)
-        if not isinstance(events, list):
-            raise _refused("the stream has no traceEvents")
+        document = ChromeStream(stream)
         table = EventTable()
-        table.counts["events"] = len(events)
-        dropped = Counter(event.get("cat") for event in events)
-        for category in DROPPED_CATEGORIES:
-            if dropped[category]:
-                table.counts[f"dropped_{category}"] = dropped[category]
-        events = [event for event in events if event.get("cat") not in DROPPED_CATEGORIES]
-        times = [round(event.get("ts", 0) * 1000) for event in events]
-        table.add(events, times, [round(event.get("dur", 0) * 1000) for event in events])
-        return [assembled(table, header_of(members, source), source, NAME)]
-
-
-def _refused(message: str) -> NodewiseError:
-    return NodewiseError.invalid([Violation("trace", message)], Reason.INVALID_FIELD)
+        for batch in document.batches():
+            table.add(batch)
+        if not document.has_events:
+            raise refused(source, "the stream has no list of events: neither a member traceEvents nor a bare list")
+        table.counts.update(document.counts)
+        header = header_of(document.members, source)
+        for group in header.groups:
+            table.groups.learn(group)
+        return [assembled(table, table.columns(), header, source, NAME)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,7 +16,7 @@ _NS = 1e-9
 
 
 def launch_jitter_ns(graph: Graph) -> float:
-    """How much the time from a launch to the begin of its work varies by itself: from the 5th to the 95th percentile."""
+    """How much the time from a launch to the begin of its work varies: from the 5th to the 95th percentile."""
     seen = (graph.edge_kind == EdgeKind.LAUNCH) & graph.binding & (graph.origin == Origin.FOUND)
     if not seen.any():
         return 0.0
@@ -53,10 +54,9 @@ def replayed_collectives(
     rows = graph.collectives
     column = {rank: index for index, rank in enumerate(graph.ranks)}
     found = []
-    nodes, first = np.unique(rows.transfer, return_index=True)
-    bounds = np.append(np.sort(first), len(rows))
-    wanted = set(int(step) for step in steps)
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    _, first = np.unique(rows.transfer, return_index=True)
+    wanted = set(steps)
+    for start, stop in pairwise([*np.sort(first).tolist(), len(rows)]):
         node = int(rows.transfer[start])
         if int(graph.step[node]) not in wanted:
             continue

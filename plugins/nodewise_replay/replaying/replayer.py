@@ -22,6 +22,7 @@ from nodewise.plugin import (
 from nodewise_replay.clocks import Clocks, aligned
 from nodewise_replay.graph.building import built
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, Origin
+from nodewise_replay.replaying.absent import alike, has_absent_ranks
 from nodewise_replay.replaying.changes import changed
 from nodewise_replay.replaying.durations import Learner
 from nodewise_replay.replaying.exchanges import replayed_collectives
@@ -54,13 +55,16 @@ class _Answer:
         self._tested = _ordinals(question.test_steps, present, "test_steps")
         self._stated_fit = _ordinals(question.fit_steps, present, "fit_steps") if question.fit_steps else None
         self._present = present
+        self._bounds: list[StepTimes] = []
 
     def replay(self, started: float, built_at: float) -> Replay:
         graph, question = self._graph, self._question
         recorded = step_times(graph, graph.end_ns)
         begin, end, predicted, unmatched = self._times()
         replayed_at = time.perf_counter()
-        steps = replayed_steps(self._tested, recorded, predicted, measured=graph.timed and not question.changes)
+        steps = replayed_steps(
+            self._tested, recorded, predicted, measured=graph.timed and not question.changes, bounds=self._bounds
+        )
         of_tested = np.isin(graph.step, self._tested)
         comparable = not question.changes and graph.timed
         errors = start_errors_s(graph, begin, of_tested) if comparable else np.zeros(0)
@@ -93,7 +97,7 @@ class _Answer:
             build_s=built_at - started,
             replay_s=replayed_at - built_at,
             counts={"nodes_unmatched": unmatched, "edges": len(graph.source)},
-            warnings=(*self._clocks.warnings, *graph.warnings),
+            warnings=(*self._clocks.warnings, *graph.warnings, *_absence(graph)),
             timeline=timeline(graph, begin, end, self._tested) if question.timeline else None,
         )
 
@@ -133,9 +137,17 @@ class _Answer:
             fit = Learner(graph).fitted(self._stated_fit.tolist())
             duration, lag = fit.duration_ns, fit.lag_ns
             unmatched = int((~fit.known).sum())
-        duration = changed(graph, duration, question.changes)
-        begin, end = swept(graph, duration, lag, joined=True)
-        return begin, end, step_times(graph, end, joined=True), unmatched
+        cases = [(duration, lag)]
+        if has_absent_ranks(graph):
+            cases.append(alike(graph, duration, lag))
+            if not all(change.ranks for change in question.changes):
+                # A change of the whole job changes those without a trace as well.
+                cases.reverse()
+        swept_cases = [swept(graph, changed(graph, one, question.changes), by, joined=True) for one, by in cases]
+        times = [step_times(graph, end, joined=True) for _, end in swept_cases]
+        if len(times) > 1:
+            self._bounds = times
+        return *swept_cases[0], times[0], unmatched
 
 
 def persistence_error(recorded: StepTimes, tested: Ints, fit_steps: Ints | None, present: Ints) -> float | None:
@@ -148,6 +160,14 @@ def persistence_error(recorded: StepTimes, tested: Ints, fit_steps: Ints | None,
         if len(others) and lengths[step] > 0:
             errors.append(abs(float(lengths[others].mean()) / float(lengths[step]) - 1))
     return float(np.mean(errors)) if errors else None
+
+
+def _absence(graph: Graph) -> tuple[str, ...]:
+    """Say which part of the job the traces are of."""
+    if graph.world_size <= len(graph.ranks):
+        return ()
+    present = f"{len(graph.ranks)} of {graph.world_size} ranks"
+    return (f"{present}: waiting for the others is told from transfers by the shortest of each collective alone",)
 
 
 def edge_counts(graph: Graph) -> dict[str, EdgeCounts]:

@@ -90,7 +90,9 @@ class ReplayQuestion:
 class ReplayedStep:
     """One step: from its begin to its end on the hosts, and to the end of the devices' work, seconds.
 
-    The slowest rank counts. ``rank_predicted_host_s`` has one entry per rank in ascending order.
+    The slowest rank counts. ``rank_predicted_host_s`` has one entry per rank in ascending order. ``lower_host_s`` and
+    ``upper_host_s`` hold the changed step where traces of some ranks are missing: these go on as recorded, or change as
+    the others do; 0 where nothing is open.
     """
 
     step: int
@@ -100,15 +102,17 @@ class ReplayedStep:
     predicted_device_s: float
     rank_measured_host_s: tuple[float, ...] = ()
     rank_predicted_host_s: tuple[float, ...] = ()
+    lower_host_s: float = 0.0
+    upper_host_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedCollective:
     """One exchange of a step: transfer told from waiting, seconds.
 
-    ``ranks``, ``arrival_s`` (since the first arrival) and ``wait_s`` go together. ``late_ranks`` lists all ranks that
-    arrived within the clock's uncertainty of the last; ``margin_s`` is the last one's lead over the next that is not
-    among them.
+    ``ranks``, ``arrival_s`` (since the first arrival) and ``wait_s`` go together. ``late_ranks`` lists the last rank and
+    then all that arrived so little before it that clocks and jitter leave open who was last; ``margin_s`` is how much
+    earlier the next one came that is not among them.
     """
 
     step: int
@@ -159,7 +163,7 @@ class Replay:
         Of the devices' work, against its recorded begin within its step.
     edges : mapping of str to EdgeCounts
         By kind: ``host``, ``launch``, ``stream``, ``stream_wait``, ``host_sync``, ``collective``, ``forward_backward``,
-        ``stated``.
+        ``stated``, ``contention`` (work that waits for another stream's to leave the device; always inferred).
     clock_offset_s, clock_uncertainty_s : (ranks,) float
         Of every rank to the first, as found; uncertainty 0 for a single rank.
     events, nodes : int

@@ -71,7 +71,7 @@ def test_a_blocking_call_ends_with_what_it_waits_for() -> None:
     assert reproduced(graph)
     assert edges_of(graph, EdgeKind.HOST_SYNC) == {("second", "cudaDeviceSynchronize")}
     assert ends_with(graph, "first", NodeKind.KERNEL, 2.0) == 270
-    # Now the second begins a launch's 10 us after its call, at 26, and ends at 35; the call takes 4 us more, the rest 96.
+    # Now the second begins a launch's 10 us after its call, at 26, and ends at 35; 4 us of the call and 96 are left.
     assert ends_with(graph, "first", NodeKind.KERNEL, 0.0) == 35 + 4 + 96
     # The host comes to its wait last once the device takes next to nothing.
     shorter = swept(graph, np.where(graph.kind == NodeKind.KERNEL, 0, graph.duration_ns))[1]

@@ -1,0 +1,68 @@
+"""Links between events: from a device's work to the call that launched it, from backward to forward operators."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import NO_EVENT, EventKind, Ints
+
+__all__ = ["forward_lanes", "launches"]
+
+
+def launches(kind: NDArray[np.int8], correlation: Ints, counts: Counter[str], warnings: list[str]) -> Ints:
+    """The call that launched each event of a device; -1 = it was not recorded. Events are in order of begin."""
+    calls = np.flatnonzero((kind == EventKind.CALL) & (correlation >= 0))
+    work = np.flatnonzero((kind == EventKind.KERNEL) | (kind == EventKind.COPY) | (kind == EventKind.FILL))
+    found = np.full(len(kind), NO_EVENT, dtype=np.int64)
+    calls = calls[np.argsort(correlation[calls], kind="stable")]
+    numbers = correlation[calls]
+    repeated = int(np.count_nonzero(np.diff(numbers) == 0))
+    first = np.searchsorted(numbers, correlation[work], side="left")
+    last = np.searchsorted(numbers, correlation[work], side="right")
+    has_call = last > first
+    found[work[has_call]] = calls[first[has_call]]
+    # A number that was used again belongs to the last call that began before the work did.
+    for place in np.flatnonzero(last > first + 1).tolist():
+        mine = calls[first[place] : last[place]]
+        found[work[place]] = mine[max(int(np.searchsorted(mine, work[place])) - 1, 0)]
+    linked = int(np.count_nonzero(has_call))
+    counts["device_events"] = len(work)
+    counts["device_events_linked"] = linked
+    counts["device_events_unlinked"] = len(work) - linked
+    counts["duplicate_correlations"] = repeated
+    if linked < len(work):
+        warnings.append(
+            f"{len(work) - linked} of {len(work)} events on devices are unlinked: no recorded call launched them"
+        )
+    if repeated:
+        warnings.append(f"{repeated} calls repeat a correlation: work is linked to the last before it")
+    return found
+
+
+def forward_lanes(thread: Ints, sequence: Ints, lane: NDArray[np.int32], counts: Counter[str]) -> NDArray[np.int32]:
+    """Where the forward operator of each backward one ran; -1 = none.
+
+    Parameters
+    ----------
+    thread : (events,) int64
+        The framework's own number of the forward thread, above 0 for backward operators. The lane it stands for is the
+        one that ran most of the forward operators with these sequence numbers.
+    """
+    found = np.full(len(lane), NO_EVENT, dtype=np.int32)
+    backward = np.flatnonzero((thread > 0) & (sequence >= 0))
+    forward = np.flatnonzero((thread <= 0) & (sequence >= 0))
+    counts["backward_operators"] = len(backward)
+    if len(forward) and len(backward):
+        forward = forward[np.argsort(sequence[forward], kind="stable")]
+        ordered = sequence[forward]
+        place = np.minimum(np.searchsorted(ordered, sequence[backward]), len(ordered) - 1)
+        matched = ordered[place] == sequence[backward]
+        for number in np.unique(thread[backward]):
+            mine = matched & (thread[backward] == number)
+            if mine.any():
+                found[backward[mine]] = np.bincount(lane[forward[place[mine]]]).argmax()
+    counts["forward_backward_found"] = int(np.count_nonzero(found >= 0))
+    return found
