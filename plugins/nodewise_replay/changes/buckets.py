@@ -69,9 +69,9 @@ class _Regrouping:
         return self._draft.scenario(
             rests_on=(
                 f"{gradients} gradients in the order in which they got ready, each an even share of its recorded bucket",
-                "all-reduce of one size only: all of it is taken to be bandwidth"
-                if self._cost[0].sizes == 1
-                else f"all-reduces fitted over {self._cost[0].sizes} sizes",
+                f"all-reduces fitted over {self._cost[0].sizes} sizes"
+                if self._cost[0].latency_told
+                else "all-reduces of a single size, split into latency and bandwidth as links commonly are",
             )
         )
 
@@ -111,18 +111,19 @@ class _Regrouping:
             self._rank(one, bucket_of, bytes_of, transfers)
         return True
 
-    def _scaled(self, cost: Cost, recorded: Sequence[int], seconds: float, bytes_of: Floats) -> Floats:
-        """Seconds of new buckets: the fitted cost, times what this step's recorded ones took beyond it."""
-        per_byte = self._exchanges.wire_bytes()[recorded[0]] / max(int(self._exchanges.bytes[recorded[0]]), 1)
-        fitted = float(np.sum(cost.seconds(self._exchanges.wire_bytes()[list(recorded)])))
-        factor = seconds / fitted if fitted > 0 else 1.0
-        return cost.seconds(bytes_of * per_byte) * factor
+    def _seconds(self, cost: Cost, recorded: Sequence[int], seconds: float, bytes_of: Floats) -> Floats:
+        """Seconds of new buckets: bytes by their cost, and to each what the step's recorded ones took beyond theirs."""
+        exchanges = self._exchanges
+        wire = exchanges.wire_bytes()
+        per_byte = wire[recorded[0]] / exchanges.bytes[recorded[0]]
+        beyond = max(seconds - cost.s_per_byte * float(wire[list(recorded)].sum()), 0.0) / len(recorded)
+        return beyond + cost.s_per_byte * per_byte * bytes_of
 
     def _transfers(self, one: Pass, bytes_of: Floats) -> Ints:
         """Take the recorded transfers of a step away and put the new ones in their place."""
         recorded = [bucket.exchange for bucket in one.buckets]
         nodes = self._exchanges.transfer[recorded]
-        seconds = self._scaled(self._cost[0], recorded, float(self._duration[nodes].sum()) * 1e-9, bytes_of)
+        seconds = self._seconds(self._cost[0], recorded, float(self._duration[nodes].sum()) * 1e-9, bytes_of)
         template = np.full(len(bytes_of), nodes[0])
         new = self._draft.copy_nodes(template, duration=np.rint(seconds * 1e9).astype(np.int64))
         # Ranks without a trace hold the first new transfer back as they held the first recorded one.
@@ -240,7 +241,7 @@ class _Regrouping:
         own = [piece for piece in pieces if piece is not None]
         seconds = float(sum(self._duration[piece].sum() for piece in own)) * 1e-9
         exchanges = [bucket.exchange for bucket in one.buckets]
-        took = self._scaled(self._cost[1], exchanges, seconds, bytes_of)
+        took = self._seconds(self._cost[1], exchanges, seconds, bytes_of)
         longest = [int(piece[np.argmax(self._duration[piece])]) for piece in own]
         relay = self._draft.copy_nodes(
             np.resize(np.array(longest), len(bytes_of)), duration=np.rint(took * 1e9).astype(np.int64)

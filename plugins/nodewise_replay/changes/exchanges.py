@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodewise.plugin import CollectiveKind, Floats, Ints, Trace
-from nodewise_replay.changes.network import Cost, bytes_factor, fitted_cost
+from nodewise_replay.changes.network import LATENCY_BYTES, Cost, bytes_factor, fitted_cost
 from nodewise_replay.changes.scenario import Scenario, is_piece
 from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind
 from nodewise_replay.graph.messages import is_pair
@@ -48,7 +48,7 @@ class Exchanges:
         found: Floats = factor * np.maximum(self.bytes, 0)
         return found
 
-    def costs(self, scenario: Scenario) -> dict[int, tuple[Cost, Cost]]:
+    def costs(self, scenario: Scenario, latency_bytes: float = LATENCY_BYTES[1]) -> dict[int, tuple[Cost, Cost]]:
         """By kind, what the library's transfer costs and what the relay does, fitted over all sizes of the trace.
 
         Exchanges of no known size have no part. Transfers are those that all ranks were seen to share: the graph tells
@@ -61,16 +61,46 @@ class Exchanges:
         for kind in np.unique(self.kind):
             mine = np.flatnonzero((self.kind == kind) & (self.bytes > 0) & (self.ranks > 1))
             if len(mine):
-                found[int(kind)] = (fitted_cost(wire[mine], transfers[mine]), fitted_cost(wire[mine], relayed[mine]))
+                found[int(kind)] = (
+                    fitted_cost(wire[mine], transfers[mine], latency_bytes),
+                    fitted_cost(wire[mine], relayed[mine], latency_bytes),
+                )
         return found
 
     def relay_s(self, scenario: Scenario) -> Floats:
-        """Seconds of each exchange's relay: the mean over the ranks that have one."""
-        total = np.bincount(self.relay_of, weights=scenario.duration_ns[self.relay], minlength=len(self)) * 1e-9
-        owners = np.unique(np.column_stack((self.relay_of, scenario.graph.rank[self.relay])), axis=0)
-        count = np.bincount(owners[:, 0], minlength=len(self)) if len(owners) else np.ones(len(self))
-        found: Floats = total / np.maximum(count, 1)
+        """Seconds of each exchange's relay, on the rank where it takes longest."""
+        found = np.zeros(len(self))
+        if len(self.relay):
+            owners, member = np.unique(
+                np.column_stack((self.relay_of, scenario.graph.rank[self.relay])), axis=0, return_inverse=True
+            )
+            total = np.bincount(member.reshape(-1), weights=scenario.duration_ns[self.relay] * 1e-9)
+            np.maximum.at(found, owners[:, 0], total)
         return found
+
+    def retimed(
+        self, scenario: Scenario, ranks: Ints | None = None, *, bandwidth: float = 1.0, latency: float = 1.0
+    ) -> Ints:
+        """Durations of a job's nodes with its exchanges among other ranks or over another link.
+
+        Exchanges of no known size stay as they are. Among one rank there are none.
+        """
+        takers = self.ranks if ranks is None else ranks
+        seconds = np.stack((scenario.duration_ns[self.transfer] * 1e-9, self.relay_s(scenario)))
+        wire, after = self.wire_bytes(), self.wire_bytes(takers)
+        ratio = np.ones_like(seconds)
+        for kind, pair in self.costs(scenario).items():
+            mine = np.flatnonzero((self.kind == kind) & (wire > 0))
+            for which, cost in enumerate(pair):
+                took = seconds[which, mine]
+                then = cost.changed(took, wire[mine], after[mine], bandwidth=bandwidth, latency=latency)
+                ratio[which, mine] = np.where(took > 0, then / np.maximum(took, 1e-12), 1.0)
+        ratio[:, takers <= 1] = 0.0
+        duration = scenario.duration_ns.astype(np.float64)
+        duration[self.transfer] *= ratio[0]
+        duration[self.relay] *= ratio[1][self.relay_of]
+        result: Ints = np.rint(duration).astype(np.int64)
+        return result
 
 
 def exchanges_of(scenario: Scenario) -> Exchanges:

@@ -24,6 +24,9 @@ _READY: Final = (
 )
 """What ends when a gradient is ready, the most telling first: hooks of a gradient run inside the first."""
 
+_INTO_BUCKET: Final = re.compile(r"reducer::")
+"""What the data-parallel reducer does with a gradient of its own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gradient:
@@ -95,13 +98,24 @@ def _ready_spans(graph: Graph) -> dict[tuple[int, int], Ints]:
         last = np.zeros(len(first), dtype=np.int64)
         np.maximum.at(last, member.reshape(-1), np.arange(len(nodes)))
         spans = np.column_stack((nodes[first], nodes[last]))
-        spans = spans[np.argsort(spans[:, 0], kind="stable")]
+        spans = _reduced(graph, spans[np.argsort(spans[:, 0], kind="stable")])
         where = np.column_stack((graph.rank[spans[:, 0]], graph.step[spans[:, 0]]))
         return {
             (int(rank), int(step)): spans[(where == (rank, step)).all(axis=1)]
             for rank, step in np.unique(where, axis=0)
         }
     return {}
+
+
+def _reduced(graph: Graph, spans: Ints) -> Ints:
+    """Spans in which the reducer is seen to take a gradient; all where it is seen in none.
+
+    Others are of leaves that no rank exchanges, such as inputs.
+    """
+    named = np.fromiter((_INTO_BUCKET.search(name) is not None for name in graph.names), dtype=np.bool_)
+    seen = np.concatenate(([0], np.cumsum(named[graph.name] & is_piece(graph))))
+    taken = seen[spans[:, 1] + 1] > seen[spans[:, 0]]
+    return spans[taken] if taken.any() else spans
 
 
 def _pass(

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from scipy.optimize import nnls
 
 from nodewise.plugin import CollectiveKind, Floats
 
-__all__ = ["Cost", "bytes_factor", "fitted_cost"]
+__all__ = ["LATENCY_BYTES", "Cost", "bytes_factor", "fitted_cost"]
+
+LATENCY_BYTES: Final = (4.0 * 1024, 64.0 * 1024, 1024.0 * 1024)
+"""Bytes that a link would carry in the latency of an exchange: least, middle and most, where nothing tells.
+
+Least is Gigabit Ethernet, 125 MB/s and 30 us; most are all-reduces over NVLink and InfiniBand (0.1 ms and 10 GB/s
+between two A100 nodes, 18 us and 36 GB/s among eight V100); the middle is their geometric mean.
+"""
 
 _SHARED = (
     int(CollectiveKind.ALL_GATHER),
@@ -40,10 +48,12 @@ class Cost:
 
     Attributes
     ----------
+    fixed_s : float
+        Mean of what the bytes do not account for: latency, and what processes wait for their processor.
     sizes : int
-        Distinct sizes that it was fitted to. Of a single one nobody can tell what is fixed: all is taken to be per byte.
+        Distinct sizes that it was fitted to.
     log_error : float
-        Root mean square of ln(measured / fitted) over those sizes, and over the exchanges of a size where one only.
+        Root mean square of ln(measured / fitted) of the sizes' medians; of a single size, of its exchanges.
     """
 
     fixed_s: float
@@ -56,30 +66,58 @@ class Cost:
         found: Floats = self.fixed_s + self.s_per_byte * np.asarray(wire_bytes, dtype=np.float64)
         return found
 
+    @property
+    def latency_told(self) -> bool:
+        """Whether several sizes tell latency from bandwidth."""
+        return self.sizes > 1
 
-def fitted_cost(wire_bytes: Floats, seconds: Floats) -> Cost:
-    """Fit to exchanges, waiting not included: least squares of relative errors over the median of each size.
+    def changed(
+        self, seconds: Floats, wire_bytes: Floats, after: Floats, *, bandwidth: float = 1.0, latency: float = 1.0
+    ) -> Floats:
+        """What recorded exchanges take with other bytes or over another link.
+
+        Bytes go by their cost; what an exchange took beyond that it takes again, times ``latency``.
+        """
+        own = np.minimum(self.s_per_byte * wire_bytes, seconds)
+        found: Floats = (seconds - own) * latency + self.s_per_byte * after / bandwidth
+        return found
+
+
+def fitted_cost(wire_bytes: Floats, seconds: Floats, latency_bytes: float = LATENCY_BYTES[1]) -> Cost:
+    """Fit to exchanges, waiting not included.
+
+    Over several sizes: least squares of relative errors of each size's median, no term below 0. Bytes take at least as
+    long every time, so they account for no more than the shortest exchange of each size; of a single size, for what is
+    left of it by a latency in which the link would carry ``latency_bytes``.
 
     Parameters
     ----------
     wire_bytes : (n,)
-        Bytes times ``bytes_factor``, at least one.
+        Bytes times ``bytes_factor``, above 0; at least one.
     seconds : (n,)
+    latency_bytes : float
+        Of no effect where there are several sizes.
     """
+    seconds = np.maximum(np.asarray(seconds, dtype=np.float64), 0.0)
     sizes, member = np.unique(np.asarray(wire_bytes, dtype=np.float64), return_inverse=True)
-    middle = np.array([np.median(seconds[member == which]) for which in range(len(sizes))])
-    spread = float(np.std(np.log(np.maximum(seconds, 1e-9) / np.maximum(middle[member], 1e-9))))
+    of_size = [seconds[member == which] for which in range(len(sizes))]
+    middle = np.maximum([np.median(values) for values in of_size], _SHORTEST_S)
+    shortest = np.array([values.min() for values in of_size])
     if len(sizes) == 1:
-        whole = sizes[0] > 0
-        return Cost(
-            fixed_s=0.0 if whole else float(middle[0]),
-            s_per_byte=float(middle[0] / sizes[0]) if whole else 0.0,
-            sizes=1,
-            log_error=spread,
-        )
-    weight = 1.0 / np.maximum(middle, 1e-9)
-    scale = sizes.max()
-    (fixed, slope), _ = nnls(np.column_stack((weight, weight * sizes / scale)), np.ones(len(sizes)))
-    fit = np.maximum(fixed + slope * sizes / scale, 1e-9)
-    error = float(np.sqrt(np.mean(np.log(np.maximum(middle, 1e-9) / fit) ** 2)))
-    return Cost(fixed_s=float(fixed), s_per_byte=float(slope / scale), sizes=len(sizes), log_error=error)
+        slope = float(shortest[0] / (sizes[0] + latency_bytes))
+    else:
+        slope = float(np.min(shortest / sizes))
+        scale = sizes.max()
+        terms = np.column_stack((1.0 / middle, sizes / scale / middle))
+        (_, per_size), _ = nnls(terms, np.ones(len(sizes)))
+        slope = min(slope, float(per_size / scale))
+    fixed = float(np.mean(seconds - slope * sizes[member]))
+    fit = np.maximum(fixed + slope * sizes, _SHORTEST_S)
+    errors = np.log(middle / fit) if len(sizes) > 1 else np.log(np.maximum(seconds, _SHORTEST_S) / middle[member])
+    return Cost(
+        fixed_s=max(fixed, 0.0), s_per_byte=slope, sizes=len(sizes), log_error=float(np.sqrt(np.mean(errors**2)))
+    )
+
+
+_SHORTEST_S = 1e-9
+"""Resolution of recorded times."""

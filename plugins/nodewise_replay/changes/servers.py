@@ -23,8 +23,11 @@ def hub_of(scenario: Scenario, exchanges: Exchanges) -> int:
     graph, rows = scenario.graph, scenario.graph.collectives
     if len(graph.ranks) < 2 or (exchanges.ranks != 2).any():
         return -1
-    counts = [len(np.unique(rows.transfer[rows.rank == rank])) for rank in graph.ranks]
-    hubs = [rank for rank, count in zip(graph.ranks, counts, strict=True) if count == len(exchanges)]
+    # The recording may end between the two ends of a message.
+    whole = np.bincount(rows.transfer, minlength=len(graph))[rows.transfer] == 2
+    counts = [int((whole & (rows.rank == rank)).sum()) for rank in graph.ranks]
+    messages = int(whole.sum()) // 2
+    hubs = [rank for rank, count in zip(graph.ranks, counts, strict=True) if count == messages]
     if len(hubs) == 1:
         return hubs[0]
     if len(graph.ranks) != 2 or len(hubs) != 2:
@@ -67,16 +70,23 @@ class _Served:
         self._draft = Draft(scenario)
         graph, rows = scenario.graph, scenario.graph.collectives
         partner = {int(node): int(rank) for node, rank in zip(rows.transfer, rows.rank, strict=True) if rank != hub}
+        served: dict[tuple[int, bool], list[int]] = {}
         trace = scenario.traces[scenario.recorded_rank[hub]]
         receipts = is_receipt(trace)
         self._segments = []
-        for row in np.flatnonzero(rows.rank == hub):
+        of_hub = np.flatnonzero(rows.rank == hub)
+        for row in of_hub[np.argsort(rows.arrival[of_hub], kind="stable")]:
             arrival, departure = int(rows.arrival[row]), int(rows.departure[row])
             event = int(trace.collectives.event[rows.row[row]])
             first, last = segment(graph, trace, event, arrival, departure)
             node = int(rows.transfer[row])
             kind = (int(graph.step[node]), bool(receipts[rows.row[row]]))
-            self._segments.append((first, last, int(row), partner[node], kind))
+            # Of a message whose other end was not recorded: the worker whose turn it was in the step before.
+            turn = len(served.setdefault(kind, []))
+            before = served.get((kind[0] - 1, kind[1]), [])
+            worker = partner.get(node, before[turn] if turn < len(before) else NO_NODE)
+            served[kind].append(worker)
+            self._segments.append((first, last, int(row), worker, kind))
         self._segments.sort()
 
     def fewer(self, count: int) -> Scenario:
@@ -84,9 +94,10 @@ class _Served:
         graph, rows = self._scenario.graph, self._scenario.graph.collectives
         kept = [self._hub, *self._workers[:count]]
         lost = ~np.isin(graph.rank, kept) & (graph.rank >= 0)
-        gone = rows.transfer[~np.isin(rows.rank, kept)]
+        gone = [rows.transfer[row] for _, _, row, worker, _ in self._segments if worker not in kept]
         lost[gone] = True
-        dropped = np.isin(rows.transfer, gone)
+        lost[rows.transfer[~np.isin(rows.rank, kept)]] = True
+        dropped = lost[rows.transfer]
         for first, last, _, worker, _ in self._segments:
             if worker not in kept:
                 lost[first : last + 1] = True

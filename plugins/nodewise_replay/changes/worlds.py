@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from nodewise.plugin import Change, Ints
+from nodewise.plugin import Change
 from nodewise_replay.changes.copies import copied_rank
-from nodewise_replay.changes.exchanges import Exchanges, exchanges_of
-from nodewise_replay.changes.links import retimed
+from nodewise_replay.changes.exchanges import exchanges_of
 from nodewise_replay.changes.refusing import invalid, unsupported
 from nodewise_replay.changes.scenario import Draft, Scenario
 from nodewise_replay.changes.servers import hub_of, served_by
@@ -58,7 +57,8 @@ def in_another_world(scenario: Scenario, change: Change) -> Scenario:
             )
         return served_by(scenario, hub, wanted)
     _whole_world(scenario)
-    scenario = scenario.timed(_among(scenario, exchanges, wanted), "exchanges re-timed by bytes per link")
+    among = np.full(len(exchanges), wanted)
+    scenario = scenario.timed(exchanges.retimed(scenario, among), "exchanges re-timed by the bytes per link")
     if len(graph.ranks) < graph.world_size:
         missing = graph.world_size - len(graph.ranks)
         note = f"{missing} of {graph.world_size} ranks left no trace: ranks added are taken to come when those came"
@@ -80,21 +80,6 @@ def _whole_world(scenario: Scenario) -> None:
                     "known; only data parallelism over all ranks can be scaled",
                     "traces.process_groups",
                 )
-
-
-def _among(scenario: Scenario, exchanges: Exchanges, ranks: int) -> Ints:
-    """Durations with every exchange among so many ranks."""
-    ratios = np.ones((2, len(exchanges)))
-    if ranks == 1:
-        return retimed(scenario, exchanges, np.zeros_like(ratios))
-    wire = exchanges.wire_bytes()
-    after = exchanges.wire_bytes(np.full(len(exchanges), ranks))
-    for kind, pair in exchanges.costs(scenario).items():
-        mine = (exchanges.kind == kind) & (exchanges.bytes > 0) & (wire > 0)
-        for which, cost in enumerate(pair):
-            before = cost.seconds(wire[mine])
-            ratios[which, mine] = np.where(before > 0, cost.seconds(after[mine]) / np.maximum(before, 1e-12), 1.0)
-    return retimed(scenario, exchanges, ratios)
 
 
 def _fewer(scenario: Scenario, wanted: int) -> Scenario:
