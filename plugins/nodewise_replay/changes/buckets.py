@@ -125,7 +125,9 @@ class _Regrouping:
         nodes = self._exchanges.transfer[recorded]
         seconds = self._seconds(self._cost[0], recorded, float(self._duration[nodes].sum()) * 1e-9, bytes_of)
         template = np.full(len(bytes_of), nodes[0])
-        new = self._draft.copy_nodes(template, duration=np.rint(seconds * 1e9).astype(np.int64))
+        new = self._draft.copy_nodes(
+            template, duration=np.rint(seconds * 1e9).astype(np.int64), bytes=np.rint(bytes_of).astype(np.int64)
+        )
         # Ranks without a trace hold the first new transfer back as they held the first recorded one.
         peers = np.flatnonzero((self._target == nodes[0]) & (self._graph.kind[self._graph.source] == NodeKind.PEERS))
         self._draft.add_edges(self._graph.source[peers], np.full(len(peers), new[0]), 0, EdgeKind.COLLECTIVE)

@@ -108,19 +108,17 @@ def exchanges_of(scenario: Scenario) -> Exchanges:
     graph, rows = scenario.graph, scenario.graph.collectives
     transfer, first, member = np.unique(rows.transfer, return_index=True, return_inverse=True)
     present = np.bincount(member, minlength=len(transfer))
-    kind, size, takers = (np.zeros(len(transfer), dtype=np.int64) for _ in range(3))
+    kind, takers = (np.zeros(len(transfer), dtype=np.int64) for _ in range(2))
     for place, row in enumerate(first):
         table = scenario.traces[scenario.recorded_rank[int(rows.rank[row])]].collectives
-        number = int(rows.row[row])
-        kind[place] = table.kind[number]
-        size[place] = max(table.in_bytes[number], table.out_bytes[number])
+        kind[place] = table.kind[int(rows.row[row])]
         takers[place] = 2 if is_pair(int(kind[place])) else max(int(present[place]), graph.world_size)
     relay, relay_of = _relays(graph, rows.departure, member)
     wrapped, wrapped_of = _wrapped(scenario, kind[member], member)
     return Exchanges(
         transfer=transfer,
         kind=kind,
-        bytes=size,
+        bytes=scenario.bytes[transfer],
         ranks=takers,
         relay=np.concatenate((relay, wrapped)),
         relay_of=np.concatenate((relay_of, wrapped_of)),

@@ -29,6 +29,8 @@ class Scenario:
         Of the recording. A rank that was added has none; ``recorded_rank`` says whose copy it is.
     recorded_rank : mapping of int to int
         The recorded rank behind every rank of the graph.
+    bytes : (nodes,) int64
+        Of transfers, bytes of the exchange on each rank; -1 = not known, or no transfer.
     rests_on : tuple of str
         What the changes so far were derived from, for people.
     """
@@ -38,17 +40,25 @@ class Scenario:
     lag_ns: Ints
     traces: Mapping[int, Trace]
     recorded_rank: Mapping[int, int]
+    bytes: Ints
     rests_on: tuple[str, ...] = ()
 
     @staticmethod
     def recorded(graph: Graph, traces: Mapping[int, Trace], duration_ns: Ints, lag_ns: Ints) -> Scenario:
         """Nothing changed yet."""
+        rows = graph.collectives
+        size = np.full(len(graph), -1, dtype=np.int64)
+        for rank in graph.ranks:
+            mine, table = rows.rank == rank, traces[rank].collectives
+            own = np.maximum(table.in_bytes, table.out_bytes)
+            np.maximum.at(size, rows.transfer[mine], own[rows.row[mine]])
         return Scenario(
             graph=graph,
             duration_ns=duration_ns,
             lag_ns=lag_ns,
             traces=traces,
             recorded_rank={rank: rank for rank in graph.ranks},
+            bytes=size,
         )
 
     def timed(self, duration_ns: Ints, *rests_on: str) -> Scenario:
@@ -67,6 +77,7 @@ class Draft:
             name: [np.asarray(getattr(graph, name), dtype=np.int64)] for name in _NODE_COLUMNS
         }
         self._nodes["duration"] = [np.asarray(scenario.duration_ns, dtype=np.int64)]
+        self._nodes["bytes"] = [scenario.bytes]
         self._edges: dict[str, list[NDArray[np.int64]]] = {
             name: [np.asarray(getattr(graph, name), dtype=np.int64)] for name in _EDGE_COLUMNS
         }
@@ -80,7 +91,7 @@ class Draft:
         self._dropped_rows = np.zeros(len(graph.collectives), dtype=np.bool_)
 
     def copy_nodes(self, nodes: Ints, **columns: Ints | int) -> Ints:
-        """Append copies of nodes, with some columns (``duration`` among them) replaced; returns their numbers."""
+        """Append copies of nodes, with some columns (``duration`` and ``bytes`` among them) replaced; returns their numbers."""
         for name, parts in self._nodes.items():
             own = columns.get(name)
             first = parts[0][nodes] if own is None else np.broadcast_to(np.asarray(own, dtype=np.int64), (len(nodes),))
@@ -213,6 +224,7 @@ class Draft:
             duration_ns=changed.duration_ns,
             lag_ns=changed.lag_ns,
             recorded_rank=origin.recorded_rank if recorded_rank is None else recorded_rank,
+            bytes=columns["bytes"][kept],
             rests_on=(*origin.rests_on, *rests_on),
         )
 
