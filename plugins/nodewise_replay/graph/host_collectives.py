@@ -10,7 +10,7 @@ from nodewise.plugin import EventKind, Ints
 from nodewise_replay.graph.messages import is_receipt
 from nodewise_replay.graph.threads import backward_lanes
 from nodewise_replay.graph.view import View
-from nodewise_replay.graph.vocabulary import BACKWARD, GRADIENTS_READ_BACK
+from nodewise_replay.graph.vocabulary import GRADIENTS_READ_BACK
 
 __all__ = ["HostCollectives", "host_collectives"]
 
@@ -54,7 +54,7 @@ def host_collectives(view: View, step: Ints) -> HostCollectives:
     # A receipt on which nothing follows on its thread leaves with its own span.
     lone = receipt & (departure >= len(nesting.owner))
     arrival, departure = np.where(lone, nesting.before[event], arrival), np.where(lone, nesting.rest[event], departure)
-    waiting, awaited = _waits(view, step, event[elsewhere])
+    waiting, awaited = _waits(view, step, event[elsewhere], call[elsewhere])
     return HostCollectives(
         row=rows,
         arrival=arrival,
@@ -66,7 +66,7 @@ def host_collectives(view: View, step: Ints) -> HostCollectives:
     )
 
 
-def _waits(view: View, step: Ints, events: Ints) -> tuple[Ints, Ints]:
+def _waits(view: View, step: Ints, events: Ints, calls: Ints) -> tuple[Ints, Ints]:
     """Which pieces wait for collectives that other threads ran, or for those who pass their outcome on."""
     nesting = view.nesting
     none = np.zeros(0, dtype=np.int64)
@@ -89,30 +89,27 @@ def _waits(view: View, step: Ints, events: Ints) -> tuple[Ints, Ints]:
     at = np.searchsorted(nesting.end_ns[gaps], nesting.end_ns[last], "left")
     held = at < len(gaps)
     if held.any():
-        waiting.append(_silences(view, gaps[at[held]], nesting.end_ns[last[held]]))
+        waiting.append(_blocked(view, gaps[at[held]], nesting.end_ns[last[held]], nesting.rest[calls]))
         awaited.append(last[held])
     return np.concatenate([none, *waiting]), np.concatenate([none, *awaited])
 
 
-def _silences(view: View, before: Ints, until_ns: Ints) -> Ints:
-    """The pieces that wait: what is done with a bucket's views before its gradients are copied comes after the wait.
+def _blocked(view: View, reading: Ints, came_ns: Ints, issued: Ints) -> Ints:
+    """The piece in which a thread was blocked until something came, at the latest the one before it is read.
 
-    Going back from ``before`` to the last backward operator, the silence during which ``until_ns`` passes; where there
-    is none, the bucket had come earlier, and ``before`` is kept.
+    What is done between (views of the buffer are made) comes after the wait, so the piece during which it came is the
+    one that waited: if it is no operator's, and everything had been issued by then.
     """
-    nesting, kind, backward = view.nesting, view.trace.kind, view.named(BACKWARD)
-    found = before.copy()
-    for place, (last, until) in enumerate(zip(before, until_ns, strict=True)):
-        piece = int(last)
-        lane = view.lane[nesting.next_event[piece]]
-        while piece >= 0 and nesting.end_ns[piece] >= until:
-            owner, following = int(nesting.owner[piece]), int(nesting.next_event[piece])
-            if view.lane[owner if owner >= 0 else following] != lane or (owner >= 0 and backward[owner]):
-                break
-            if nesting.begin_ns[piece] <= until and (owner < 0 or kind[owner] == EventKind.ANNOTATION):
-                found[place] = piece
-                break
-            piece -= 1
+    nesting, found = view.nesting, reading.copy()
+    owner = nesting.owner
+    waits = (owner < 0) | (view.trace.kind[np.maximum(owner, 0)] == EventKind.ANNOTATION)
+    for place, (piece, came) in enumerate(zip(reading.tolist(), came_ns.tolist(), strict=True)):
+        first = piece
+        while first > 0 and nesting.end_ns[first - 1] >= came and nesting.end_ns[first - 1] <= nesting.end_ns[first]:
+            first -= 1
+        before = issued[issued <= piece]
+        if waits[first] and (not len(before) or first > before.max()):
+            found[place] = first
     return found
 
 
