@@ -11,7 +11,7 @@ from nodewise.plugin import CollectiveKind, Floats, Ints, Trace
 from nodewise_replay.diagnosis.roles import Roles
 from nodewise_replay.diagnosis.stopwatch import Stopwatch
 
-__all__ = ["Exchange", "exchanges_of", "explained_ns", "latency_ns"]
+__all__ = ["Exchange", "exchanges_of", "explained_ns"]
 
 _POINT_TO_POINT = {CollectiveKind.SEND, CollectiveKind.RECEIVE, CollectiveKind.PUSH, CollectiveKind.PULL}
 
@@ -131,7 +131,8 @@ def _label(name: str, which: int, size: int, pieces: Ints, watch: Stopwatch) -> 
     spans = pieces[(graph.rank[pieces] >= 0) & (graph.event[pieces] >= 0)]
     by_name = np.bincount(graph.name[spans], weights=graph.duration_ns[spans]) if len(spans) else np.zeros(0)
     longest = graph.names[int(by_name.argmax())] if by_name.sum() > 0 else name
-    short = name if len(name) <= 60 else name[:57] + "..."
+    short = name.split("(", maxsplit=1)[0]  # without a kernel's arguments
+    short = short if len(short) <= 60 else short[:57] + "..."
     text = f"{short} #{which}"
     if longest != name and by_name.max() > 0.5 * max(float(graph.duration_ns[pieces].sum()), 1.0):
         text += f" ({longest[:60]})"
@@ -181,23 +182,3 @@ def explained_ns(exchange: Exchange, others: Sequence[Exchange]) -> float | None
             return alpha + beta * exchange.bytes
     ratio = np.maximum(exchange.bytes / np.maximum(sizes, 1.0), 1.0)
     return float(np.median(times * ratio))
-
-
-def latency_ns(exchanges: Sequence[Exchange], nodes: int) -> Floats:
-    """Per node of the graph, the part of an exchange's time that does not depend on its bytes; 0 where none is known.
-
-    The intercept of the line through the family's usual times; of one size nobody can tell.
-    """
-    found = np.zeros(nodes)
-    for exchange in exchanges:
-        alike = [other for other in exchanges if other.family == exchange.family and other.bytes >= 0]
-        sizes = np.array([other.bytes for other in alike], dtype=np.float64)
-        times = np.array([other.usual_ns for other in alike])
-        first, second = np.triu_indices(len(alike), 1)
-        apart = sizes[first] != sizes[second]
-        if not apart.any():
-            continue
-        beta = max(float(np.median((times[second] - times[first])[apart] / (sizes[second] - sizes[first])[apart])), 0.0)
-        alpha = max(float(np.median(times - beta * sizes)), 0.0)
-        found[exchange.nodes] = alpha
-    return found

@@ -10,18 +10,30 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Change, ChangeKind, DiagnosisQuestion, Floats, Ints, Profile, Trace
+from nodewise.plugin import (
+    Change,
+    ChangeKind,
+    CollectiveKind,
+    DiagnosisQuestion,
+    Floats,
+    Ints,
+    NodewiseError,
+    Profile,
+    Trace,
+)
+from nodewise_replay.changes.applying import applied
+from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.diagnosis.bottlenecks import Ranked
 from nodewise_replay.diagnosis.candidates import Tier
-from nodewise_replay.diagnosis.exchanges import Exchange, latency_ns
+from nodewise_replay.diagnosis.exchanges import Exchange
 from nodewise_replay.diagnosis.likeness import Likeness
 from nodewise_replay.diagnosis.roles import Role, Roles
-from nodewise_replay.diagnosis.stopwatch import Stopwatch
+from nodewise_replay.diagnosis.stopwatch import Edit, Stopwatch
 from nodewise_replay.diagnosis.vocabulary import ELEMENTWISE, FULL_PRECISION, HALF_PRECISION, LOADING, MATRIX
 from nodewise_replay.graph.graph import NodeKind
 from nodewise_replay.graph.vocabulary import matching
 
-__all__ = ["Draft", "Level", "Option", "Situation", "options"]
+__all__ = ["Draft", "Level", "Option", "Situation", "changed_job", "options"]
 
 
 class Level(IntEnum):
@@ -53,18 +65,19 @@ class Draft:
     """Durations and lags while strategies are applied, one after the other.
 
     ``micro_batches`` is how many of them share one exchange and one update; ``samples`` how many times more samples a
-    micro-batch has.
+    micro-batch has; ``bucket_bytes`` the size of other gradient buckets, 0 = as recorded.
     """
 
     duration_ns: Floats
     lag_ns: Ints
     micro_batches: int = 1
     samples: float = 1.0
+    bucket_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Option:
-    """One strategy. Of options with the same ``group`` only one can be in a combination."""
+    """One strategy. Of options with the same ``group`` only one can be in a combination; ``alone`` = it is in none."""
 
     name: str
     apply: Callable[[Draft, Level], None]
@@ -72,10 +85,17 @@ class Option:
     changes: tuple[Change, ...] = ()
     rests_on: str = ""
     effort: str = ""
+    alone: bool = False
 
 
 _MICRO_BATCHES: Final = (2,)
 """How many of them are accumulated; more of them gain less each."""
+
+_BUCKETS: Final = (1, 2, 4, 8)
+"""Into how many buckets all gradients are put."""
+
+_MOST_NODES_REGROUPED: Final = 20_000
+"""Other buckets need another graph each time: with more nodes that takes too long for every combination."""
 
 _HOST_LEFT: Final = (0.0, 0.1, 0.5)
 """Of the host's work between launches, what a captured graph leaves: its launch alone; a tenth; where half the step
@@ -250,35 +270,34 @@ def _tensor_peak(devices: Sequence[str]) -> float:
 
 
 def _communication(case: Situation) -> Iterator[Option]:
-    latency = latency_ns(case.exchanges, len(case.watch.graph))
     communication = case.roles.role == Role.COMMUNICATION
+    twice = (Change(kind=ChangeKind.LINK_BANDWIDTH, value=2.0),)
+    found = changed_job(case, twice)
+    if found is not None:
+        ratio = found.duration_ns / np.maximum(case.watch.graph.duration_ns, 1)
 
-    def carried(factor: float) -> Callable[[Draft, Level], None]:
-        def apply(draft: Draft, level: Level) -> None:
-            fixed = np.minimum(latency, draft.duration_ns) if level != Level.WORST else draft.duration_ns / 2
-            fixed = np.zeros_like(fixed) if level == Level.BEST else fixed
-            scaled = fixed + (draft.duration_ns - fixed) * factor
-            draft.duration_ns[communication] = scaled[communication]
+        def carried(draft: Draft, level: Level) -> None:
+            left = (np.where(communication, 0.5, 1.0), ratio, (1 + ratio) / 2)[level]
+            draft.duration_ns *= left
 
-        return apply
-
-    fixed_part = "beside the fixed part that sizes do not explain, where several sizes show it"
-    yield Option(
-        name="a link of twice the bandwidth",
-        apply=carried(0.5),
-        group="link",
-        changes=(Change(kind=ChangeKind.LINK_BANDWIDTH, value=2.0),),
-        rests_on=f"replay with transfers of half the time {fixed_part}",
-        effort="high: other machines or network cards",
-    )
-    yield Option(
-        name="exchange gradients in 16 bits",
-        apply=carried(0.5),
-        group="compression",
-        changes=(Change(kind=ChangeKind.SCALE, value=0.5, event_kinds=("collective",)),),
-        rests_on=f"replay with transfers of half the bytes {fixed_part}; not if they are 16-bit already",
-        effort="low: a communication hook; check convergence",
-    )
+        told = f"replay of {', '.join(found.rests_on)}; at best all of their time is halved"
+        yield Option(
+            name="a link of twice the bandwidth",
+            apply=carried,
+            group="link",
+            changes=twice,
+            rests_on=told,
+            effort="high: other machines or network cards",
+        )
+        yield Option(
+            name="exchange gradients in 16 bits",
+            apply=carried,
+            group="compression",
+            changes=(Change(kind=ChangeKind.SCALE, value=0.5, event_kinds=("collective",)),),
+            rests_on=f"as a link of twice the bandwidth ({told}); not if they are 16-bit already",
+            effort="low: a communication hook; check convergence",
+        )
+    yield from _buckets(case)
     last = case.exchanges[-1]
     hidden = communication.copy()
     hidden[last.nodes] = False
@@ -303,6 +322,50 @@ def _communication(case: Situation) -> Iterator[Option]:
             f"sample, of {count} times the samples per step",
             effort="low; the global batch grows, so check convergence",
         )
+
+
+def _buckets(case: Situation) -> Iterator[Option]:
+    """The best of some sizes of gradient buckets, where the traces show what gradients there are."""
+    kinds = {CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER}
+    total = sum(one.bytes for one in case.exchanges if one.family[0] in kinds and one.bytes > 0)
+    best: tuple[float, Change] | None = None
+    rests_on = ""
+    for parts in _BUCKETS if total else ():
+        change = Change(kind=ChangeKind.BUCKET_BYTES, value=float(-(-total // parts)))
+        found = changed_job(case, (change,))
+        if found is None:
+            return
+        step = Stopwatch(found.graph, case.watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
+        if best is None or step < best[0]:
+            best, rests_on = (step, change), ", ".join(found.rests_on)
+    if best is None:
+        return
+    size = best[1].value
+
+    def regrouped(draft: Draft, level: Level) -> None:
+        if level != Level.WORST:
+            draft.bucket_bytes = size
+
+    yield Option(
+        name=f"gradient buckets of {size / 2**20:.2f} MiB",
+        apply=regrouped,
+        group="buckets",
+        changes=(best[1],),
+        rests_on=f"replay with the gradients exchanged in such buckets: {rests_on}; at worst nothing changes",
+        effort="low: one parameter (bucket_cap_mb)",
+        alone=len(case.watch.graph) > _MOST_NODES_REGROUPED,
+    )
+
+
+def changed_job(case: Situation, changes: tuple[Change, ...], draft: Draft | None = None) -> Scenario | None:
+    """The recorded job, or a draft of it, after changes; None where the traces do not support them."""
+    graph = case.watch.graph
+    duration = graph.duration_ns if draft is None else np.rint(np.maximum(draft.duration_ns, 0)).astype(np.int64)
+    lag = graph.lag_ns if draft is None else draft.lag_ns
+    try:
+        return applied(Scenario.recorded(graph, case.traces, duration, lag), changes)
+    except NodewiseError:
+        return None
 
 
 def _memory(case: Situation) -> Iterator[Option]:

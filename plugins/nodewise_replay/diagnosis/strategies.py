@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Ints, Run, Strategy
-from nodewise_replay.diagnosis.options import Draft, Level, Option, Situation, options
+from nodewise.plugin import Change, ChangeKind, Floats, Ints, Run, Strategy
+from nodewise_replay.diagnosis.options import Draft, Level, Option, Situation, changed_job, options
 from nodewise_replay.diagnosis.roles import Role
-from nodewise_replay.diagnosis.stopwatch import NS, Edit
+from nodewise_replay.diagnosis.stopwatch import NS, Edit, Stopwatch
 
 __all__ = ["Situation", "searched"]
 
@@ -77,10 +77,12 @@ class _Search:
                 singles.append(one)
         singles.sort(key=lambda one: one.per_sample_ns)
         result = list(singles)
-        pool = [one.parts[0] for one in singles[:_POOL]]
+        combined = [one for one in singles if not self._options[one.parts[0]].alone]
+        pool = [one.parts[0] for one in combined[:_POOL]]
         # Pairs may hold one that does nothing alone: what hides it must go first.
-        idle = [index for index in range(len(self._options)) if index not in pool][: _POOL - len(pool)]
-        level = singles
+        others = [index for index, option in enumerate(self._options) if index not in pool and not option.alone]
+        idle = others[: _POOL - len(pool)]
+        level = combined
         for size in range(2, _LARGEST + 1):
             extended: dict[tuple[int, ...], _Tried] = {}
             heads = level if size == 2 else level[:_BEAM]
@@ -149,11 +151,20 @@ class _Search:
         draft = Draft(self._recorded.copy(), watch.graph.lag_ns)
         for index in parts:
             self._options[index].apply(draft, level)
-        step = watch.step_ns(Edit(_whole(draft.duration_ns), draft.lag_ns))
+        step = self._step_ns(draft)
         if draft.micro_batches > 1:
             alone = np.where((roles.role == Role.COMMUNICATION) | roles.optimizer, 0.0, draft.duration_ns)
             step += (draft.micro_batches - 1) * watch.step_ns(Edit(_whole(alone), draft.lag_ns))
         return _Tried(parts, step, step / (draft.micro_batches * draft.samples))
+
+    def _step_ns(self, draft: Draft) -> float:
+        watch = self._case.watch
+        if draft.bucket_bytes:
+            change = Change(kind=ChangeKind.BUCKET_BYTES, value=draft.bucket_bytes)
+            found = changed_job(self._case, (change,), draft)
+            if found is not None:
+                return Stopwatch(found.graph, watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
+        return watch.step_ns(Edit(_whole(draft.duration_ns), draft.lag_ns))
 
 
 def _whole(duration_ns: Floats) -> Ints:

@@ -18,7 +18,11 @@ from nodewise_replay.diagnosis.diagnosing import diagnosed
 from nodewise_replay.diagnosis.stopwatch import Edit, persistence_ns
 
 HEALTHY = [
-    *(f"ddp_{ranks}_ranks_{buckets}" for ranks in (2, 4) for buckets in ("1_bucket", "2_buckets", "3_buckets", "8_buckets")),
+    *(
+        f"ddp_{ranks}_ranks_{buckets}"
+        for ranks in (2, 4)
+        for buckets in ("1_bucket", "2_buckets", "3_buckets", "8_buckets")
+    ),
     "ddp_4_ranks_3_buckets_fast_link",
     "parameter_server_2_ranks",
     "parameter_server_4_ranks",
@@ -44,7 +48,9 @@ def _first(bed: Bed, duration_ns: np.ndarray) -> tuple[Bottleneck, Diagnosis]:  
 
 def _comparable(bed: Bed) -> Sequence[int]:
     """Ranks that have others to be compared with: a server has not, and neither has its only worker."""
-    compute = [float(bed.graph.duration_ns[(bed.graph.rank == rank) & (bed.roles.role == 1)].sum()) for rank in bed.graph.ranks]
+    compute = [
+        float(bed.graph.duration_ns[(bed.graph.rank == rank) & (bed.roles.role == 1)].sum()) for rank in bed.graph.ranks
+    ]
     workers = [rank for rank, took in zip(bed.graph.ranks, compute, strict=True) if took > 0.1 * max(compute)]
     return workers if len(workers) > 1 else []
 
@@ -97,5 +103,5 @@ def test_late_batches_of_a_rank_come_first(name: str, share: float) -> None:
 
 
 def _name(label: str) -> str:
-    """Name and number of an exchange, without what takes most of it."""
-    return label.split(",")[0].split(" (")[0] + "#" + label.split("#")[-1].split(" ")[0].split(",")[0]
+    """Name and number of an exchange, without its size and what takes most of it."""
+    return label.split(",", maxsplit=1)[0].split(" (", maxsplit=1)[0]

@@ -21,7 +21,9 @@ def diagnosed(traces: object, **question: object) -> Diagnosis:
     return record.diagnoser.diagnose(traces, NO_PROFILE, DiagnosisQuestion(**question), NobodyWaits())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("name", "rank", "gain_ms"), [("ddp_2_ranks_straggler", 1, 43.2), ("ddp_4_ranks_straggler", 3, 33)])
+@pytest.mark.parametrize(
+    ("name", "rank", "gain_ms"), [("ddp_2_ranks_straggler", 1, 43.2), ("ddp_4_ranks_straggler", 3, 33)]
+)
 def test_a_rank_with_layers_of_1_3_times_comes_first_with_what_it_costs(name: str, rank: int, gain_ms: float) -> None:
     # gain_ms: the measured median step with and without it (measured.json of the job and of *_3_buckets).
     found = diagnosed(gloo_job(name))
@@ -173,9 +175,7 @@ class _NoTime(NobodyWaits):
 
 def test_when_the_time_is_over_what_was_found_is_returned_as_incomplete() -> None:
     (record,) = nodewise_diagnosers()
-    found = record.diagnoser.diagnose(
-        gloo_job("ddp_4_ranks_straggler"), NO_PROFILE, DiagnosisQuestion(), _NoTime()
-    )
+    found = record.diagnoser.diagnose(gloo_job("ddp_4_ranks_straggler"), NO_PROFILE, DiagnosisQuestion(), _NoTime())
 
     assert not found.complete
     assert found.ranks
