@@ -57,7 +57,7 @@ def diagnosed(traces: Sequence[Trace], profile: Profile, question: DiagnosisQues
     exchanges = exchanges_of(watch, roles, by_rank)
     shares = rank_shares(watch, roles, by_rank, clocks)
     collectives = replayed_collectives(
-        graph, by_rank, graph.begin_ns, graph.end_ns, steps.tolist(), clocks.uncertainty_ns
+        graph, by_rank, graph.end_ns - graph.duration_ns, graph.end_ns, steps.tolist(), clocks.uncertainty_ns
     )
     by_node = _by_node(graph, steps, collectives)
     last = stragglers(exchanges, by_node)
@@ -98,7 +98,7 @@ def _by_node(
     """Collectives by their transfer node: both are in the order of the transfers' begins."""
     nodes = np.unique(graph.collectives.transfer)
     nodes = nodes[np.isin(graph.step[nodes], steps)]
-    nodes = nodes[np.argsort(graph.begin_ns[nodes], kind="stable")]
+    nodes = nodes[np.argsort((graph.end_ns - graph.duration_ns)[nodes], kind="stable")]
     return dict(zip(nodes.tolist(), collectives, strict=True))
 
 

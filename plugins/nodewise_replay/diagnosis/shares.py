@@ -81,7 +81,7 @@ def _shares(watch: Stopwatch, roles: Roles, column: int, trace: Trace, clocks: C
     mine = np.flatnonzero(rows.rank == rank)
     arrived, transfer = graph.end_ns[rows.arrival[mine]], rows.transfer[mine]
     left = graph.end_ns[rows.departure[mine]]
-    begun = np.minimum(np.maximum(graph.begin_ns[transfer], arrived), left)
+    begun = np.minimum(np.maximum(busy_from[transfer], arrived), left)
     waiting = Intervals(arrived, begun).within(windows)
     exchanging = Intervals(begun, left).within(windows) | when(
         (roles.role == Role.COMMUNICATION) & (graph.kind != NodeKind.DEPARTURE)

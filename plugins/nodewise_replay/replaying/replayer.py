@@ -15,6 +15,7 @@ from nodewise.plugin import (
     NodewiseError,
     Reason,
     Replay,
+    ReplayedCollective,
     ReplayQuestion,
     Run,
     Trace,
@@ -106,7 +107,7 @@ class _Answer:
             collectives=replayed_collectives(
                 graph,
                 traces,
-                *((graph.begin_ns, graph.end_ns) if question.in_sample and comparable else (begin, end)),
+                *self._shown(begin, end),
                 self._tested.tolist(),
                 uncertainty_ns,
                 None if changed is None else changed.bytes,
@@ -117,6 +118,13 @@ class _Answer:
             warnings=(*self._clocks.warnings, *graph.warnings, *_absence(graph), *_basis(changed)),
             timeline=timeline(graph, begin, end, self._tested) if question.timeline else None,
         )
+
+    def _shown(self, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+        """Times of collectives: as recorded where steps are replayed with their own durations, else as replayed."""
+        graph = self._graph
+        if self._question.in_sample and not self._question.changes and graph.timed:
+            return graph.end_ns - graph.duration_ns, graph.end_ns
+        return begin, end
 
     def _times(self) -> tuple[Ints, Ints, StepTimes, int]:
         """Begins and ends of all nodes, lengths of the steps, and how many nodes had no counterpart."""
