@@ -95,7 +95,12 @@ def simulate(
     results: dict[str, SimulationResult] = {}
     with connected(server, timeout_s) as client, waiting("simulating") as progress:
         for chosen in spec.policy:
-            asked = {**arguments, **policy_arguments(chosen), "repetitions": spec.repetitions, "keep_timeline": keep}
+            asked = {
+                **arguments,
+                **policy_arguments(chosen, prepared.format),
+                "repetitions": spec.repetitions,
+                "keep_timeline": keep,
+            }
             result = _simulated(client, asked, timeout_s, progress)
             results[chosen.shown or result.policy] = result
     if timeline is not None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from nodewise.cli.simulation_jobs import PreparedJobs
 from nodewise.cli.simulation_spec import PolicySpec, SimulationSpec
+from nodewise.scheduling.simulation.inputs.gavel import gavel_parameters
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise_client import (
     Checkpoints,
@@ -90,9 +91,10 @@ def pools_of(spec: SimulationSpec) -> list[NodePool]:
     ]
 
 
-def policy_arguments(policy: PolicySpec) -> dict[str, Any]:
-    """The policy of `Client.simulate`."""
-    return {"policy": policy.name, "policy_parameters": dict(policy.parameters)}
+def policy_arguments(policy: PolicySpec, form: str) -> dict[str, Any]:
+    """The policy of `Client.simulate`; jobs of a published simulator come with what it does under a policy's name."""
+    usual = gavel_parameters(policy.name) if form == "gavel" else {}
+    return {"policy": policy.name, "policy_parameters": {**usual, **policy.parameters}}
 
 
 def _given(curve: JobCurve) -> ThroughputCurve:

@@ -100,7 +100,7 @@ class _Prepared:
 def _prepared(given: SweepSpec, place: Path) -> _Prepared:
     """The requests that units share (one per seed where jobs are drawn, else one), and the units."""
     from nodewise.cli.simulation_jobs import prepared_jobs
-    from nodewise.cli.simulation_request import simulate_arguments
+    from nodewise.cli.simulation_request import policy_arguments, simulate_arguments
     from nodewise.runtime.sweeps import SweepUnit, with_given_curves
     from nodewise_client import simulate_request
 
@@ -108,9 +108,10 @@ def _prepared(given: SweepSpec, place: Path) -> _Prepared:
     total = len(given.policy) * len(given.loads) * len(given.prediction_errors) * len(given.seeds)
     if total > MOST_UNITS:
         raise InputError(f"{place}: must come to at most {MOST_UNITS:,} simulations, found {total:,}")
-    requests = []
+    requests, form = [], ""
     for seed in given.seeds if drawn else given.seeds[:1]:
         prepared = prepared_jobs(given, place, seed)
+        form = prepared.format
         arguments: dict[str, Any] = simulate_arguments(given, prepared)
         request = simulate_request(
             **arguments,
@@ -125,7 +126,7 @@ def _prepared(given: SweepSpec, place: Path) -> _Prepared:
     units = [
         SweepUnit(
             policy=_named(policy.name, place),
-            parameters=dict(policy.parameters),
+            parameters=policy_arguments(policy, form)["policy_parameters"],
             label=policy.shown,
             load=load,
             seed=seed,
