@@ -15,6 +15,7 @@ from nodewise.plugin import (
     NodewiseError,
     Reason,
     Replay,
+    ReplayedCollective,
     ReplayQuestion,
     Run,
     Trace,
@@ -92,19 +93,21 @@ class _Answer:
             edges=edge_counts(graph),
             clock_offset_s=_seconds(self._clocks.offset_ns),
             clock_uncertainty_s=_seconds(self._clocks.uncertainty_ns),
-            collectives=replayed_collectives(
-                graph,
-                self._traces,
-                *((graph.begin_ns, graph.end_ns) if question.in_sample and comparable else (begin, end)),
-                self._tested.tolist(),
-                self._clocks.uncertainty_ns,
-            ),
+            collectives=self._collectives(begin, end),
             build_s=built_at - started,
             replay_s=replayed_at - built_at,
             counts={"nodes_unmatched": unmatched, "edges": len(graph.source)},
             warnings=(*self._clocks.warnings, *graph.warnings, *_absence(graph)),
             timeline=timeline(graph, begin, end, self._tested) if question.timeline else None,
         )
+
+    def _collectives(self, begin: Ints, end: Ints) -> tuple[ReplayedCollective, ...]:
+        """As recorded where steps are replayed with their own durations, else as replayed."""
+        graph = self._graph
+        if self._question.in_sample and not self._question.changes and graph.timed:
+            begin, end = graph.end_ns - graph.duration_ns, graph.end_ns
+        steps, uncertainty = self._tested.tolist(), self._clocks.uncertainty_ns
+        return replayed_collectives(graph, self._traces, begin, end, steps, uncertainty)
 
     def _times(self) -> tuple[Ints, Ints, StepTimes, int]:
         """Begins and ends of all nodes, lengths of the steps, and how many nodes had no counterpart."""
