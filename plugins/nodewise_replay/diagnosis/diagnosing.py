@@ -111,8 +111,8 @@ def _warnings(graph: Graph, clocks: Clocks, steps: int, noise_s: float) -> tuple
         )
     if len(graph.ranks) < graph.world_size:
         found.append(
-            f"{len(graph.ranks)} of {graph.world_size} ranks: what these waited for the others cannot be told from "
-            "transfer"
+            f"{len(graph.ranks)} of {graph.world_size} ranks: what these waited for the others is told from transfers "
+            "by the shortest of each exchange"
         )
     begins = graph.steps.begin_ns[0]
     spread = float(begins.max() - begins.min()) * NS

@@ -86,7 +86,7 @@ def test_an_exchange_of_five_times_the_time_comes_first(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HEALTHY)
-@pytest.mark.parametrize("share", [0.1, 0.3])
+@pytest.mark.parametrize("share", [0.2])
 def test_late_batches_of_a_rank_come_first(name: str, share: float) -> None:
     bed = _bed(name)
     delay = int(share * bed.watch.step_ns())
@@ -95,10 +95,6 @@ def test_late_batches_of_a_rank_come_first(name: str, share: float) -> None:
         if bed.moved_ns(planted) <= _noise_ns(bed, planted):
             continue
         first, found = _first(bed, planted)
-        if name == "parameter_server_2_ranks" and share < 0.2:
-            # The only worker: its batches are told as an overhead, beside longer exchanges.
-            assert any(one.kind == "loader" and one.rank == rank and one.matters for one in found.bottlenecks)
-            continue
         assert (first.kind, first.rank, first.matters) == ("loader", rank, True), (rank, found.bottlenecks[:3])
 
 
