@@ -104,6 +104,8 @@ def _by_node(
 
 def _warnings(graph: Graph, clocks: Clocks, steps: int, noise_s: float) -> tuple[str, ...]:
     found = [*clocks.warnings, *graph.warnings]
+    if not graph.timed:
+        found.append("the traces have no times of their own: those of a replay from their durations are diagnosed")
     if steps == 1:
         found.append(
             f"one step: nobody knows what steps differ by; {UNKNOWN_PERSISTENCE:.0%} of it ({noise_s * 1e3:.3f} ms) is "
