@@ -243,6 +243,7 @@ def _kernels(case: Situation) -> Iterator[Option]:
     )
     if (full & matrix).any():
         devices = [name for trace in case.traces.values() for name in trace.devices]
+        devices = devices or [name for name in case.profile.observations.configurations.devices if name]
         peak = _tensor_peak(devices)
         left = (1 / peak, 0.5, 0.8)
 

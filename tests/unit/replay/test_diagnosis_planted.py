@@ -42,7 +42,7 @@ def _noise_ns(bed: Bed, duration_ns: np.ndarray) -> float:  # type: ignore[type-
 
 def _first(bed: Bed, duration_ns: np.ndarray) -> tuple[Bottleneck, Diagnosis]:  # type: ignore[type-arg] # whole numbers
     question = DiagnosisQuestion(strategies=0, bottlenecks=200)
-    found = diagnosed(bed.planted(duration_ns), Profile.__new__(Profile), question, NobodyWaits())
+    found = diagnosed(bed.planted(duration_ns), Profile(), question, NobodyWaits())
     return found.bottlenecks[0], found
 
 
@@ -96,6 +96,33 @@ def test_late_batches_of_a_rank_come_first(name: str, share: float) -> None:
             continue
         first, found = _first(bed, planted)
         assert (first.kind, first.rank, first.matters) == ("loader", rank, True), (rank, found.bottlenecks[:3])
+
+
+@pytest.mark.parametrize("name", ["ddp_2_ranks_1_bucket", "ddp_4_ranks_3_buckets", "ddp_4_ranks_1_bucket"])
+def test_batches_that_are_late_on_all_ranks_come_first(name: str) -> None:
+    bed = _bed(name)
+    planted = bed.graph.duration_ns.copy()
+    delay = int(0.15 * bed.watch.step_ns())
+    for rank in bed.graph.ranks:
+        planted += bed.late_loader(rank, delay) - bed.graph.duration_ns
+    first, found = _first(bed, planted)
+
+    assert (first.kind, first.rank, first.matters) == ("loader", -1, True), found.bottlenecks[:3]
+    assert found.bound_by == "loading"
+
+
+@pytest.mark.parametrize("name", ["ddp_2_ranks_3_buckets", "ddp_4_ranks_8_buckets", "parameter_server_4_ranks"])
+def test_a_fault_of_a_single_step_comes_first(name: str) -> None:
+    bed = _bed(name)
+    for rank in _comparable(bed):
+        step = int(bed.watch.steps[1])
+        late = bed.late_loader(rank, int(0.6 * bed.watch.step_ns()))
+        planted = np.where(bed.graph.step == step, late, bed.graph.duration_ns)
+        if bed.moved_ns(planted) <= _noise_ns(bed, bed.graph.duration_ns):
+            continue
+        first, found = _first(bed, planted)
+        assert (first.kind, first.rank, first.matters) == ("loader", rank, True), (rank, found.bottlenecks[:3])
+        assert f"step {bed.graph.steps.number[step]}" in first.what
 
 
 def _name(label: str) -> str:

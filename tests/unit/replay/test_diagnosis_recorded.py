@@ -16,7 +16,7 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.trace import MemorySamples
 from nodewise_replay.plugin import nodewise_diagnosers
 
-NO_PROFILE = Profile.__new__(Profile)
+NO_PROFILE = Profile()
 """A diagnosis of these jobs needs traces alone."""
 
 
