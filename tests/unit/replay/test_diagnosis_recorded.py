@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from recorded_jobs import gloo_job, measured_traces
-from recorded_traces import NobodyWaits
+from recorded_traces import NobodyWaits, Recorder
 
 from nodewise.diagnosis.checks import wrong_diagnosis
 from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
-from nodewise.domain.trace import MemorySamples
+from nodewise.domain.trace import EventKind, MemorySamples
 from nodewise_replay.plugin import nodewise_diagnosers
 
 NO_PROFILE = Profile()
@@ -234,3 +234,26 @@ def test_recomputation_is_offered_where_memory_was_recorded(memory: bool) -> Non
 
     assert any("recompute" in one.name for one in found.strategies) == memory
     assert (found.ranks[0].memory_high_water_bytes == 4 << 30) == memory
+
+
+def test_traces_without_times_are_diagnosed_by_a_replay_of_their_durations() -> None:
+    recorder = Recorder()
+    for name, begin, end, correlation in (("gemm", 0, 400, 1), ("add", 400, 500, 2), ("gemm", 500, 900, 3)):
+        recorder.call("cudaLaunchKernel", begin, begin + 1, correlation)
+        recorder.kernel(name, begin + 2, end + 2, correlation)
+    trace = recorder.trace()
+    kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
+    stated = replace(
+        trace,
+        timed=False,
+        begin_ns=np.zeros_like(trace.begin_ns),
+        dependencies=np.stack((kernels[:-1], kernels[1:]), axis=1),
+    )
+
+    found = diagnosed([stated])
+
+    assert found.step_s == pytest.approx(900e-6, rel=0.01)
+    assert (found.bottlenecks[0].kind, found.bottlenecks[0].what) == ("kernel", "gemm")
+    assert found.bottlenecks[0].gain_if_removed_s == pytest.approx(800e-6, rel=0.01)
+    assert found.bound_by == "device"
+    assert any("no times" in warning for warning in found.warnings)
