@@ -98,8 +98,8 @@ class ReplayEstimator:
             other = kept.get(key)
             if other is not None:
                 message = (
-                    f"several recordings of {recording.workers} workers: the one of most ranks, else the last, answers, "
-                    "and what differs between them is not known"
+                    f"several recordings of {recording.workers} workers: that of most ranks, else the last, answers; "
+                    "what differs is not known"
                 )
                 notices.append(Notice("SEVERAL_RECORDINGS", message))
             if other is None or len(recording.scenario.graph.ranks) >= len(other.scenario.graph.ranks):

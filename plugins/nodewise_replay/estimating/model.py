@@ -183,17 +183,25 @@ class ReplayModel:
     @staticmethod
     def _network_log_spread(recording: Recording, changes: Sequence[Change], parts: StepParts) -> float:
         """What is not known of the cost of exchanges, in ln(step)."""
-        scenario = recording.scenario
-        costs = [cost for pair in recording.exchanges.costs(scenario).values() for cost in pair if cost.s_per_byte]
-        if not changes or not costs:
+        # What a parameter server does for a worker more it was seen to do: that is no matter of cost.
+        kinds = [change.kind for change in changes]
+        if not kinds or (recording.hub >= 0 and ChangeKind.LINK_BANDWIDTH not in kinds):
             return 0.0
-        misfit = max(cost.log_error for cost in costs)
-        exposed = parts.communication_s / parts.step_s if parts.step_s else 0.0
-        if all(cost.latency_told for cost in costs):
-            return exposed * misfit
-        ends = [_with_latency(recording, changes, latency_bytes) for latency_bytes in LATENCY_BYTES[::2]]
-        # The ends of the range are two standard deviations from its middle.
-        return abs(float(np.log(ends[1] / ends[0]))) / 4.0 + exposed * min(misfit, 1.0) / 2.0
+        costs = [
+            cost
+            for pair in recording.exchanges.costs(recording.scenario).values()
+            for cost in pair
+            if cost.s_per_byte or cost.fixed_s
+        ]
+        if not costs:
+            return 0.0
+        if not all(cost.latency_told for cost in costs):
+            ends = [_with_latency(recording, changes, latency_bytes) for latency_bytes in LATENCY_BYTES[::2]]
+            # The ends of the range are two standard deviations from its middle.
+            return abs(float(np.log(ends[1] / ends[0]))) / 4.0
+        weight = [float(np.mean(cost.seconds(recording.exchanges.wire_bytes()))) for cost in costs]
+        misfit = float(np.average([cost.log_error for cost in costs], weights=weight))
+        return misfit * parts.communication_s / parts.step_s if parts.step_s else 0.0
 
     def _corrections(self, observations: Observations) -> tuple[Floats, Floats]:
         """By numbers of workers, seconds that measured steps were longer than replayed ones."""
