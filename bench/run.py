@@ -11,11 +11,15 @@ import curves
 import ingest
 import partitioning
 import planning
+import policies
 import recorder
+import replay
 import rpc
 import scaling
+import simulate
 import simulator
 import start
+import traces
 
 MODULES = {
     "rpc": rpc,
@@ -24,7 +28,11 @@ MODULES = {
     "scaling": scaling,
     "partitioning": partitioning,
     "planning": planning,
+    "policies": policies,
     "simulator": simulator,
+    "traces": traces,
+    "replay": replay,
+    "simulate": simulate,
     "start": start,
     "recorder": recorder,
 }

@@ -22,31 +22,59 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 import numpy as np
 
-from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats
-from nodewise_policies.sharing import Candidates, Ledger, comparable, out_of_time, submission_order
+from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Ints
+from nodewise_policies.service import Service
+from nodewise_policies.sharing import (
+    Candidates,
+    Held,
+    Ledger,
+    comparable,
+    out_of_time,
+    remaining_s,
+    submission_ranks,
+    weights,
+)
 
-__all__ = ["EfficiencySrpt", "ratios"]
+__all__ = ["EfficiencySrpt", "ratios", "ratios_at"]
 
 
-def ratios(state: ClusterState, curves: Curves, candidates: Candidates) -> Floats:
-    """Remaining time over efficiency of every row, divided by the job's weight; infinite where nothing is trained."""
-    rows = len(curves.devices)
-    if not rows:
+def ratios(state: ClusterState, curves: Curves, candidates: Candidates, seconds: Floats) -> Floats:
+    """Remaining time (``seconds``, per row) over efficiency, divided by the job's weight; infinite where it never ends.
+
+    Rounded so that ties by the formula are ties in floating point.
+    """
+    if not len(curves.devices):
         return np.zeros(0)
-    lengths = np.diff(np.concatenate((candidates.starts, [rows])))
     per_device = curves.samples_per_s[candidates.starts] / curves.devices[candidates.starts]
-    left = np.array([job.remaining_samples / job.weight for job in state.jobs])
-    work = np.repeat(left, np.diff(curves.offsets)) * curves.devices * np.repeat(per_device, lengths)
-    rate = curves.samples_per_s
-    with np.errstate(over="ignore", divide="ignore"):
-        return comparable(np.divide(work, rate * rate, out=np.full(rows, np.inf), where=rate > 0))
+    lengths = np.diff(np.concatenate((candidates.starts, [len(curves.devices)])))
+    straight = np.asarray(curves.devices * np.repeat(per_device, lengths), dtype=float)
+    claims = np.repeat(weights(state), np.diff(curves.offsets))
+    return _ratios(seconds, straight, curves.samples_per_s, claims)
+
+
+def ratios_at(rows: Ints, curves: Curves, candidates: Candidates, seconds: Floats, claims: Floats) -> Floats:
+    """As ``ratios``, of some rows (ascending), with claims per job instead of weights."""
+    if not len(rows):
+        return np.zeros(0)
+    first = candidates.starts[np.searchsorted(candidates.starts, rows, side="right") - 1]
+    straight = curves.devices[rows] * (curves.samples_per_s[first] / curves.devices[first])
+    job = np.searchsorted(curves.offsets, rows, side="right") - 1
+    return _ratios(seconds[rows], straight, curves.samples_per_s[rows], claims[job])
+
+
+def _ratios(seconds: Floats, straight: Floats, rates: Floats, claims: Floats) -> Floats:
+    """Seconds over efficiency and claims; ``straight`` = the rates if they grew with the devices."""
+    inverse_efficiency: Floats = np.divide(straight, rates, out=np.full(len(rates), np.inf), where=rates > 0)
+    with np.errstate(over="ignore"):
+        return comparable(seconds * inverse_efficiency / claims)
 
 
 class EfficiencySrpt:
     """Serves the job and count of least remaining time over efficiency; ``fill`` then gives out what is left.
 
     All allocations are cleared each round (jobs are malleable and may be preempted). A weight divides the job's ratio:
-    weight 2 counts as half the work. The fill does not look at weights.
+    weight 2 counts as half the work. The fill does not look at weights. Parameter ``count_restarts`` (1 = remaining
+    time includes the restart that a change costs).
     """
 
     def __init__(self, *, fill: bool) -> None:
@@ -56,88 +84,26 @@ class EfficiencySrpt:
         """Schedule, then fill; what was granted when the time is over stands."""
         candidates = Candidates(curves)
         ledger = Ledger(state, candidates)
-        ranks = [0] * len(state.jobs)
-        for rank, job in enumerate(submission_order(state.jobs)):
-            ranks[job] = rank
-        round_ = _Round(state, curves, candidates, ledger, ranks)
-        complete = round_.schedule(budget)
+        ranks = submission_ranks(state.jobs)
+        seconds = remaining_s(state, curves, restarts=state.parameters.get("count_restarts", 0.0) >= 0.5)
+        service = Service(curves, candidates, ledger, ranks, ratios(state, curves, candidates, seconds))
+        complete = service.serve(budget, "remaining time over efficiency {:.6g} s".format)
         if complete and self._fill:
-            complete = round_.fill(budget)
+            complete = _Fill(state, curves, ledger, ranks, service.held).fill(budget)
         return ledger.allocation(state.memory, complete=complete)
 
 
-class _Round:
-    """One decision: both steps over the same ledger."""
+class _Fill:
+    """Step 2 over the ledger and the grants of step 1."""
 
     def __init__(
-        self, state: ClusterState, curves: Curves, candidates: Candidates, ledger: Ledger, ranks: list[int]
+        self, state: ClusterState, curves: Curves, ledger: Ledger, ranks: list[int], held: dict[int, Held]
     ) -> None:
         self._state = state
         self._curves = curves
-        self._candidates = candidates
         self._ledger = ledger
         self._ranks = ranks
-        self._ratios = ratios(state, curves, candidates)
-        self._scheduled: list[tuple[int, int, int]] = []  # (job, row, end of its segment), in order of service
-
-    def schedule(self, budget: Budget) -> bool:
-        """Step 1 with a heap of each job's best row; False when the time ran out.
-
-        An entry may be out of date only in one way: its row no longer fits. Free devices and quotas only shrink, so a
-        job's best ratio only grows, and looking again when the entry surfaces gives what a scan of all rows would.
-        """
-        heap = self._first_choices()
-        ledger, devices, pools = self._ledger, self._curves.devices, self._curves.pool
-        while heap and ledger.has_free():
-            _, rank, job, row = heap[0]
-            if out_of_time(budget, len(self._scheduled)):
-                return False
-            count, pool = int(devices[row]), int(pools[row])
-            if count > ledger.room(job, pool):
-                again = self._best(job)
-                if again is None:
-                    heappop(heap)
-                else:
-                    heapreplace(heap, (float(self._ratios[again]), rank, job, again))
-                continue
-            heappop(heap)
-            ledger.take(job, pool, count, f"remaining time over efficiency {self._ratios[row]:.6g} s")
-            stop = next(segment.stop for segment in self._candidates.segments[job] if segment.pool == pool)
-            self._scheduled.append((job, row, stop))
-        return True
-
-    def _first_choices(self) -> list[tuple[float, int, int, int]]:
-        """(ratio, rank, job, row) of every job's best row in the empty cluster, as a heap."""
-        offsets, values = self._curves.offsets, self._ratios
-        filled = np.flatnonzero(np.diff(offsets) > 0)
-        if not len(filled):
-            return []
-        least = np.minimum.reduceat(values, offsets[filled])
-        tied = np.flatnonzero(values == np.repeat(least, np.diff(offsets)[filled]))
-        job = np.searchsorted(offsets, tied, side="right") - 1
-        order = np.lexsort((self._curves.pool[tied], self._curves.devices[tied], job))
-        jobs, first = np.unique(job[order], return_index=True)
-        best = tied[order[first]]
-        heap = [
-            (ratio, self._ranks[owner], owner, row)
-            for owner, row, ratio in zip(jobs.tolist(), best.tolist(), values[best].tolist())
-            if owner not in self._ledger.kept and ratio < np.inf
-        ]
-        heapify(heap)
-        return heap
-
-    def _best(self, job: int) -> int | None:
-        """Row of least ratio among those that fit now; ties: fewer devices, then the first pool."""
-        best: tuple[float, int, int, int] | None = None
-        for segment in self._candidates.segments[job]:
-            stop = self._candidates.fitting(segment, self._ledger.room(job, segment.pool))
-            if stop == segment.start:
-                continue
-            row = segment.start + int(self._ratios[segment.start : stop].argmin())
-            found = (float(self._ratios[row]), int(self._curves.devices[row]), segment.pool, row)
-            if found[0] < np.inf and (best is None or found < best):
-                best = found
-        return None if best is None else best[3]
+        self._held = held
 
     def fill(self, budget: Budget) -> bool:
         """Step 2; False when the time ran out.
@@ -174,7 +140,7 @@ class _Round:
     def _stairs(self) -> dict[int, list[int]]:
         """Per scheduled job the numbers of extra devices that fit and raise its throughput, ascending."""
         stairs = {}
-        for job, row, end in self._scheduled:
+        for job, (row, end) in self._held.items():
             room = self._ledger.extra_room(job)
             if room < 1 or row + 1 == end:
                 continue

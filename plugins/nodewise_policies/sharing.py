@@ -10,16 +10,40 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Grant, Ints, JobState
 
-__all__ = ["BUDGET_STRIDE", "Candidates", "Ledger", "Segment", "comparable", "out_of_time", "submission_order"]
+__all__ = [
+    "BUDGET_STRIDE",
+    "Candidates",
+    "Held",
+    "Ledger",
+    "Segment",
+    "comparable",
+    "elsewhere",
+    "has_run",
+    "out_of_time",
+    "per_job_least",
+    "remaining_s",
+    "smallest_first",
+    "submission_order",
+    "submission_ranks",
+    "weights",
+]
 
 BUDGET_STRIDE: Final = 32
 """Grants between two looks at the clock: a grant costs microseconds, a look about as much."""
 
 _TIE_BITS: Final = 2.0**40
 """Bits that comparisons keep: about twelve digits, four less than a double has."""
+
+
+class Held(NamedTuple):
+    """What a job was granted: the row of the curves, and the end of the rows of its pool."""
+
+    row: int
+    stop: int
 
 
 class Segment(NamedTuple):
@@ -39,6 +63,64 @@ def comparable(values: Floats) -> Floats:
 def submission_order(jobs: Sequence[JobState]) -> list[int]:
     """Jobs by submit time, then by id: the order that breaks every tie."""
     return sorted(range(len(jobs)), key=lambda job: (jobs[job].submit_time_s, jobs[job].job_id))
+
+
+def submission_ranks(jobs: Sequence[JobState]) -> list[int]:
+    """Per job its place in the order of submission."""
+    ranks = [0] * len(jobs)
+    for rank, job in enumerate(submission_order(jobs)):
+        ranks[job] = rank
+    return ranks
+
+
+def remaining_s(state: ClusterState, curves: Curves, *, restarts: bool) -> Floats:
+    """Seconds to the end at every row of the curves; infinite where nothing is trained.
+
+    With ``restarts`` a job that has run pays its restart cost at every row but the one that it runs on.
+    """
+    jobs, lengths = state.jobs, np.diff(curves.offsets)
+    left = np.repeat(np.array([job.remaining_samples for job in jobs], dtype=float), lengths)
+    rate = curves.samples_per_s
+    with np.errstate(over="ignore"):
+        seconds: Floats = np.divide(left, rate, out=np.full(len(rate), np.inf), where=rate > 0)
+    if not restarts:
+        return seconds
+    costs = np.array([job.restart_cost_s if has_run(job) else 0.0 for job in jobs], dtype=float)
+    if not costs.any():
+        return seconds
+    restart_s: Floats = np.where(elsewhere(state, curves), np.repeat(costs, lengths), 0.0)
+    return np.add(seconds, restart_s)
+
+
+def elsewhere(state: ClusterState, curves: Curves) -> NDArray[np.bool_]:
+    """Per row of the curves whether it is another pool or count than the job runs on now."""
+    jobs, lengths = state.jobs, np.diff(curves.offsets)
+    pools = np.array([-1 if job.current is None else job.current.pool for job in jobs], dtype=np.int64)
+    counts = np.array(
+        [0 if job.current is None else job.current.devices - job.server_devices for job in jobs], dtype=np.int64
+    )
+    moved: NDArray[np.bool_] = np.repeat(pools, lengths) != curves.pool
+    resized: NDArray[np.bool_] = np.repeat(counts, lengths) != curves.devices
+    return moved | resized
+
+
+def per_job_least(curves: Curves, values: Floats) -> Floats:
+    """Least value of every job's rows; infinite for a job without rows."""
+    least = np.full(len(curves.offsets) - 1, np.inf)
+    filled = np.flatnonzero(np.diff(curves.offsets) > 0)
+    if len(filled):
+        least[filled] = np.minimum.reduceat(values, curves.offsets[filled])
+    return least
+
+
+def weights(state: ClusterState) -> Floats:
+    """Every job's weight."""
+    return np.array([job.weight for job in state.jobs], dtype=float)
+
+
+def has_run(job: JobState) -> bool:
+    """Whether the job has state to restore when it starts anew."""
+    return job.current is not None or job.attained_service_device_s > 0
 
 
 def out_of_time(budget: Budget, grants: int) -> bool:
@@ -135,6 +217,11 @@ class Ledger:
         self._spend(job, held.pool, devices - held.devices)
         self.grants[job] = Grant(devices, held.pool, why or held.why)
 
+    def reword(self, job: int, why: str) -> None:
+        """Say otherwise why the job has its grant."""
+        held = self.grants[job]
+        self.grants[job] = Grant(held.devices, held.pool, why)
+
     def _spend(self, job: int, pool: int, devices: int) -> None:
         self.free[pool] -= devices
         queue = self._jobs[job].queue
@@ -148,3 +235,32 @@ class Ledger:
     def allocation(self, memory: bytes, *, complete: bool = True) -> Allocation:
         """The grants as the policy's answer."""
         return Allocation(grants=tuple(self.grants), complete=complete, memory=memory)
+
+
+def smallest_first(
+    state: ClusterState, curves: Curves, candidates: Candidates, ledger: Ledger, budget: Budget, why: str
+) -> dict[int, Held] | None:
+    """Give every job, by submission, its smallest count while that fits; None when the time ran out.
+
+    A job goes to the pool that it runs in if there is room, else to the pool in which it is fastest on that count
+    (ties: first pool). A job that fits nowhere is passed over.
+    """
+    started: dict[int, Held] = {}
+    for turn, job in enumerate(submission_order(state.jobs)):
+        if out_of_time(budget, turn):
+            return None
+        if job in ledger.kept:
+            continue
+        fitting = [
+            segment
+            for segment in candidates.segments[job]
+            if candidates.devices(segment.start) <= ledger.room(job, segment.pool)
+        ]
+        if not fitting:
+            continue
+        current = state.jobs[job].current
+        here = [segment for segment in fitting if current is not None and segment.pool == current.pool]
+        segment = here[0] if here else max(fitting, key=lambda each: curves.samples_per_s[each.start])
+        ledger.take(job, segment.pool, candidates.devices(segment.start), why)
+        started[job] = Held(segment.start, segment.stop)
+    return started

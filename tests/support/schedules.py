@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import hypothesis.strategies as st
 import numpy as np
 
 from nodewise.domain.columns import as_floats, as_ints, constant_ints, freeze
@@ -12,7 +13,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Predictions, RowRefusal, RowStatus
 from nodewise.domain.profile import Profile
-from nodewise.domain.schedule import Allocation, ClusterState, Curves, JobState, NodePool
+from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Curves, JobState, NodePool
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.plugin import PolicyRecord
 from nodewise_policies.plugin import nodewise_policies
@@ -21,6 +22,8 @@ TABLE = (10.0, 20.0, 30.0, 38.0, 46.0, 49.0, 50.0, 50.0)
 """The published example: throughput on 1 to 8 devices."""
 
 POLICIES: dict[str, PolicyRecord] = {record.name: record for record in nodewise_policies()}
+SHARING_TIME = ("max-min-fairness", "max-min-fairness-aware", "min-makespan-aware")
+GRANTING = tuple(sorted(POLICIES.keys() - SHARING_TIME))
 
 
 @dataclass
@@ -83,8 +86,15 @@ def state_of(
     )
 
 
+def with_defaults(name: str, state: ClusterState) -> ClusterState:
+    """The state with the policy's defaults where it states no parameter, as the service puts it to a policy."""
+    known = {parameter.name: parameter.default for parameter in POLICIES[name].parameters}
+    stated = {key: value for key, value in state.parameters.items() if key in known}
+    return replace(state, parameters={**known, **stated})
+
+
 def decided(name: str, state: ClusterState, tables: Sequence[Rates], budget: Clock | None = None) -> Allocation:
-    allocation = POLICIES[name].policy.decide(state, curves_of(tables), budget or Clock())
+    allocation = POLICIES[name].policy.decide(with_defaults(name, state), curves_of(tables), budget or Clock())
     assert isinstance(allocation, Allocation)
     return allocation
 
@@ -155,3 +165,35 @@ def answer_of(configurations: Configurations, rates: np.ndarray, *, batch: int, 
 
 def profile(digest: str) -> Profile:
     return Profile(digest=digest)
+
+
+Instance = tuple[ClusterState, list[Rates]]
+RATES = st.lists(st.sampled_from([0.0, 0.0, 1.0, 2.0, 2.0, 3.0, 4.5, 6.0, 7.0, 9.0]), max_size=8)
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> Instance:
+    pools = draw(st.integers(1, 2))
+    tables: list[Rates] = []
+    jobs: list[JobState] = []
+    for index in range(draw(st.integers(0, 7))):
+        tables.append({number: draw(RATES) for number in range(pools)})
+        current = None
+        if draw(st.booleans()):
+            current = CurrentAllocation(pool=0, placement=((0, draw(st.integers(1, 3))),))
+        jobs.append(
+            job(
+                f"j{draw(st.permutations('abc'))[0]}{index}",
+                draw(st.sampled_from([10.0, 100.0, 100.0, 1000.0])),
+                draw(st.sampled_from([0.0, 1.0])),
+                server_devices=draw(st.integers(0, 1)) if current is None else 0,
+                requested_devices=draw(st.integers(1, 8)),
+                weight=draw(st.sampled_from([1.0, 1.0, 2.0])),
+                queue=draw(st.sampled_from(["", "q"])),
+                allowed_pools=tuple(range(pools)),
+                current=current,
+            )
+        )
+    sizes = [draw(st.integers(0, 20)) for _ in range(pools)]
+    quotas = {"q": draw(st.integers(0, 12))} if draw(st.booleans()) else {}
+    return state_of(jobs, sizes, quotas, {"backfill": float(draw(st.booleans()))}), tables

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -203,7 +204,9 @@ class _Inference:
         """Work waits for a collective: of those launched before, the last that had ended when the work began."""
         found = [self._latest(lane, time, waiter) for lane in self._communication if lane != self._stream[waiter]]
         found = [place for place in found if place >= 0]
-        return [(waiter, max(found, key=lambda place: int(self._end[place])))] if found else None
+        if not found:
+            return self._unknown(waiter, time, self._communication)
+        return [(waiter, max(found, key=lambda place: int(self._end[place])))]
 
     def _for_stream(self, waiter: int, time: int) -> list[tuple[int, int]] | None:
         """A stream waits for all that was put on another: only one whose last work had ended can be it."""
@@ -222,7 +225,13 @@ class _Inference:
                     best = last
             if best >= 0:
                 return [(waiter, best)]
-        return None
+        return self._unknown(waiter, time, self._order.lanes)
+
+    def _unknown(self, waiter: int, time: int, lanes: Iterable[int]) -> list[tuple[int, int]] | None:
+        """None where all streams that it may wait for contradict the trace; where one has no work, that may be it."""
+        others = [lane for lane in lanes if lane != self._stream[waiter]]
+        known = [self._order.launched_before(lane, time) > 0 for lane in others]
+        return None if known and all(known) else []
 
     def _latest(self, lane: int, time: int, waiter: int) -> int:
         """Of a stream's work launched before a time, the last that had ended when the waiter began; -1 = none."""

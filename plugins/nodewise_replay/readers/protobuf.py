@@ -35,10 +35,14 @@ def messages(stream: Source) -> Iterator[bytes]:
             return
         if length > _LONGEST_MESSAGE_BYTES:
             raise WireError(f"a message of {length} bytes")
-        message = stream.read(length)
-        if len(message) < length:
-            raise WireError("the stream ends inside a message")
-        yield message
+        parts, left = [], length
+        while left:  # a stream that unpacks may give less than it is asked for
+            part = stream.read(left)
+            if not part:
+                raise WireError("the stream ends inside a message")
+            parts.append(part)
+            left -= len(part)
+        yield b"".join(parts)
 
 
 def _stream_varint(stream: Source) -> int | None:

@@ -13,6 +13,7 @@ from nodewise.plugin import (
     Floats,
     Ints,
     NodewiseError,
+    Reason,
     Replay,
     ReplayQuestion,
     Run,
@@ -53,6 +54,10 @@ class _Answer:
     def __init__(self, graph: Graph, clocks: Clocks, traces: dict[int, Trace], question: ReplayQuestion) -> None:
         self._graph, self._clocks, self._traces, self._question = graph, clocks, traces, question
         present = np.flatnonzero((graph.steps.last_node != NO_NODE).any(axis=1)) if graph.timed else np.zeros(1, "i8")
+        if not len(present):
+            raise NodewiseError(
+                Reason.EVIDENCE_MISSING, "traces: no host thread was recorded; record the host's events"
+            )
         self._tested = _ordinals(question.test_steps, present, "test_steps")
         self._stated_fit = _ordinals(question.fit_steps, present, "fit_steps") if question.fit_steps else None
         self._present = present
@@ -125,20 +130,16 @@ class _Answer:
             raise NodewiseError.invalid(
                 [Violation("in_sample", "must be true: there is no other step than the one tested to learn from")]
             )
-        begin, end = graph.begin_ns.copy(), graph.end_ns.copy()
-        learner, unmatched = Learner(graph), 0
+        learned = self._present if self._stated_fit is None else self._stated_fit
         for step in self._tested:
-            learned = self._present if self._stated_fit is None else self._stated_fit
-            learned = learned[learned != step]
-            if not len(learned):
+            if not (learned != step).any():
                 raise NodewiseError.invalid(
                     [Violation("fit_steps", f"must hold another step than {step + 1}, which is tested")]
                 )
-            fit = learner.fitted(learned.tolist())
-            of_step = graph.step == step
-            step_begin, step_end = swept(graph, fit.duration_ns, fit.lag_ns)
-            begin[of_step], end[of_step] = step_begin[of_step], step_end[of_step]
-            unmatched += int((of_step & ~fit.known).sum())
+        # Steps are apart from each other, so one sweep replays all, each with what the others teach.
+        fit = Learner(graph).fitted(learned.tolist(), own=False)
+        begin, end = swept(graph, fit.duration_ns, fit.lag_ns)
+        unmatched = int((np.isin(graph.step, self._tested) & ~fit.known).sum())
         return begin, end, step_times(graph, end), unmatched
 
     def _changed_times(self) -> tuple[Ints, Ints, StepTimes, int]:

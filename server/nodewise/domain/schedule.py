@@ -20,6 +20,7 @@ __all__ = [
     "JobState",
     "NodePool",
     "PolicyParameter",
+    "Requests",
     "Shares",
 ]
 
@@ -67,6 +68,14 @@ class JobState:
     """A job that wants devices; see the contract's ScheduleJob. Times in seconds since 1970 or as durations.
 
     ``allowed_devices`` is ascending and holds numbers of worker devices; ``allowed_pools`` holds indexes.
+
+    Attributes
+    ----------
+    restarts : int
+        How often it was restarted so far.
+    gradient_noise_scale_samples, initial_batch_samples : float or None
+        What its statistical efficiency follows from: the gradient noise scale, and the global batch that remaining
+        samples are counted at. None = not known.
     """
 
     job_id: str
@@ -83,6 +92,9 @@ class JobState:
     queue: str = ""
     deadline_s: float | None = None
     minimum_run_s: float = 0.0
+    restarts: int = 0
+    gradient_noise_scale_samples: float | None = None
+    initial_batch_samples: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -95,6 +107,23 @@ class ClusterState:
     quotas: Mapping[str, int] = field(default_factory=dict)
     parameters: Mapping[str, float] = field(default_factory=dict)
     memory: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Requests:
+    """Requested devices of every job in every pool, of shape (jobs, pools); 0 where a job cannot run.
+
+    Attributes
+    ----------
+    workers, devices : int
+        Worker devices; those of servers included.
+    samples_per_s : float
+        Throughput there.
+    """
+
+    workers: Ints
+    devices: Ints
+    samples_per_s: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -128,6 +157,24 @@ class Curves:
         """Rows of one job."""
         return slice(int(self.offsets[job]), int(self.offsets[job + 1]))
 
+    def at_requests(self, state: ClusterState) -> Requests:
+        """What every job would get, pool by pool, with its requested devices or the next larger count."""
+        shape = (len(state.jobs), len(state.pools))
+        workers, rates = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        wanted = np.array([job.requested_devices for job in state.jobs], dtype=np.int64)
+        servers = np.array([job.server_devices for job in state.jobs], dtype=np.int64)
+        lengths = np.diff(self.offsets)
+        job = np.repeat(np.arange(shape[0]), lengths)
+        large = self.devices >= np.repeat(wanted, lengths)
+        # Rows come by job, pool and count: the first large enough one of a job and pool is the smallest.
+        first = large.copy()
+        first[1:] &= ~large[:-1] | (job[1:] != job[:-1]) | (self.pool[1:] != self.pool[:-1])
+        rows = np.flatnonzero(first)
+        workers[job[rows], self.pool[rows]] = self.devices[rows]
+        rates[job[rows], self.pool[rows]] = self.samples_per_s[rows]
+        taken = np.where(workers > 0, workers + servers[:, np.newaxis], 0)
+        return Requests(workers=workers, devices=taken, samples_per_s=rates)
+
 
 @dataclass(frozen=True, slots=True)
 class Grant:
@@ -152,11 +199,29 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Shares:
-    """A policy's decision as shares of time: (jobs, pools), rounded to devices by the core."""
+    """A policy's decision as shares of time: (jobs, pools). The core turns it into devices, round by round.
+
+    Attributes
+    ----------
+    shares : (jobs, pools) float
+        Of the time, how much each job is due on its requested devices of each pool; a row adds up to at most 1.
+    round_s : float
+        Seconds that a round is meant to last.
+    hold_s : float
+        Seconds that shares hold at least although jobs come and go; the policy is not asked again before.
+    shuffle_seed : int or None
+        Not None = no pool is preferred to another: the order in which pools are served is drawn anew each round.
+    leftovers : bool
+        Whether jobs run on what is left free in a pool of which they have no share.
+    """
 
     shares: NDArray[np.float64]
     complete: bool = True
     memory: bytes = b""
+    round_s: float = 360.0
+    hold_s: float = 1920.0
+    shuffle_seed: int | None = None
+    leftovers: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

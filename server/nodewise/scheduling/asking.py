@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import index as whole
 from typing import Final
 
@@ -12,7 +12,8 @@ import structlog
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant, Shares
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.rounding import rounded
+from nodewise.scheduling.memory import Memory
+from nodewise.scheduling.rounding import Rounds, accounted, carries, holds, offered, renewed, rounded_round
 
 __all__ = ["Verdict", "asked"]
 
@@ -36,19 +37,24 @@ class Verdict:
 
 
 def asked(record: PolicyRecord, state: ClusterState, curves: Curves, budget: Budget) -> Verdict:
-    """Ask a policy and check its answer.
+    """Ask a policy, unless its shares of time still hold, and check its answer.
 
     Raises
     ------
     NodewiseError
-        POLICY_FAILED when it raises (its text stays in the log), POLICY_INVALID_RESULT when it allocates what it must
-        not.
+        INVALID_FIELD when the memory that came back is damaged, POLICY_FAILED when the policy raises (its text stays
+        in the log), POLICY_INVALID_RESULT when it allocates what it must not.
     """
+    remembered = Memory.from_bytes(state.memory)
+    check = _Check(record, replace(state, memory=remembered.policy), curves, remembered.rounds)
+    held = check.held()
+    if held is not None:
+        return held
     try:
-        result = record.policy.decide(state, curves, budget)
+        result = record.policy.decide(check.state, curves, budget)
     except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it costs its own call only
         raise _failure(record, error) from None
-    return _Check(record, state, curves).verdict(result)
+    return check.verdict(result)
 
 
 def _failure(record: PolicyRecord, error: Exception) -> NodewiseError:
@@ -64,19 +70,52 @@ def _failure(record: PolicyRecord, error: Exception) -> NodewiseError:
 class _Check:
     """Checks one policy's answer."""
 
-    def __init__(self, record: PolicyRecord, state: ClusterState, curves: Curves) -> None:
+    def __init__(self, record: PolicyRecord, state: ClusterState, curves: Curves, rounds: Rounds | None) -> None:
         self._record = record
-        self._state = state
+        self.state = state
         self._curves = curves
+        self._rounds = rounds
+
+    @property
+    def _asked(self) -> str:
+        return f"{self._record.name} {self._record.version}"
+
+    def held(self) -> Verdict | None:
+        """The next round of shares that still hold, if there are any."""
+        if self._rounds is None:
+            return None
+        offer = offered(self.state, self._curves)
+        if not holds(self._rounds, offer, self.state, self._asked):
+            return None
+        grants, after = rounded_round(accounted(self._rounds, offer, self.state), offer, self.state)
+        return self._verdict(grants, Memory(after, self.state.memory), complete=True)
 
     def verdict(self, result: object) -> Verdict:
         if not isinstance(result, Allocation | Shares):
             raise self._invalid(f"answered with a {type(result).__name__} instead of an Allocation or Shares")
         memory: object = result.memory
-        if not isinstance(memory, bytes) or len(memory) > MAX_MEMORY_BYTES:
+        if not isinstance(memory, bytes):
             raise self._invalid(f"must remember at most {MAX_MEMORY_BYTES:,} bytes")
-        grants = self._rounded(result) if isinstance(result, Shares) else result.grants
-        return Verdict(grants=self._grants(grants), complete=bool(result.complete), memory=memory)
+        if isinstance(result, Allocation):
+            return self._verdict(result.grants, Memory(None, memory), complete=bool(result.complete))
+        self._check_shares(result)
+        offer = offered(self.state, self._curves)
+        before = self._rounds
+        if before is not None:
+            carried = carries(before, offer, self.state, self._asked)
+            before = accounted(before, offer, self.state) if carried else None
+        shares = replace(result, shares=np.clip(result.shares, 0.0, 1.0))
+        grants, after = rounded_round(renewed(shares, before, offer, self.state, self._asked), offer, self.state)
+        if not result.complete:
+            # What was made in a hurry does not hold: the policy is asked again next time.
+            after = replace(after, hold_s=0.0, work=b"")
+        return self._verdict(grants, Memory(after, memory), complete=bool(result.complete))
+
+    def _verdict(self, grants: object, memory: Memory, *, complete: bool) -> Verdict:
+        content = memory.to_bytes()
+        if len(content) > MAX_MEMORY_BYTES:
+            raise self._invalid(f"must remember at most {MAX_MEMORY_BYTES:,} bytes")
+        return Verdict(grants=self._grants(grants), complete=complete, memory=content)
 
     def _invalid(self, what: str) -> NodewiseError:
         record = self._record
@@ -86,8 +125,8 @@ class _Check:
             {"policy": record.name, "version": record.version},
         )
 
-    def _rounded(self, result: Shares) -> tuple[Grant, ...]:
-        wanted = (len(self._state.jobs), len(self._state.pools))
+    def _check_shares(self, result: Shares) -> None:
+        wanted = (len(self.state.jobs), len(self.state.pools))
         shares: object = result.shares
         if not isinstance(shares, np.ndarray) or shares.shape != wanted or shares.dtype.kind != "f":
             raise self._invalid(f"must share in a float array of shape {wanted}")
@@ -95,15 +134,16 @@ class _Check:
             raise self._invalid("shared out a negative or infinite share of time")
         if (shares.sum(axis=1) > 1 + SHARE_SLACK).any():
             raise self._invalid("gave a job more than all of the time")
-        return rounded(np.clip(shares, 0.0, 1.0), self._state, self._curves)
+        if not (0 < result.round_s < np.inf and 0 <= result.hold_s < np.inf):
+            raise self._invalid("must have rounds of above 0 s and hold shares for 0 s or more")
 
     def _grants(self, grants: object) -> tuple[Grant, ...]:
         """Counts and pools are among the curves, and everything fits."""
-        jobs, pools = self._state.jobs, self._state.pools
+        jobs, pools = self.state.jobs, self.state.pools
         if not isinstance(grants, tuple | list) or len(grants) != len(jobs):
             raise self._invalid(f"must grant once per job, {len(jobs)} times")
         free = [pool.total_devices for pool in pools]
-        quotas = dict(self._state.quotas)
+        quotas = dict(self.state.quotas)
         result = []
         for index, (job, grant) in enumerate(zip(jobs, grants)):
             devices, pool, why = self._read(job.job_id, grant)

@@ -56,6 +56,14 @@ class Candidates:
             for index, pool in enumerate(state.pools)
         ]
         self._wide: dict[tuple[object, ...], CandidateRows] = {}
+        self._templates: dict[int, tuple[Configurations, _Template]] = {}
+
+    def _template(self, template: Configurations) -> _Template:
+        """What the template states; jobs of one call often share the object."""
+        found = self._templates.get(id(template))
+        if found is None:
+            found = self._templates[id(template)] = (template, _key(template))
+        return found[1]
 
     def count(self, job: JobState) -> int:
         """How many rows the job has."""
@@ -70,7 +78,7 @@ class Candidates:
     def rows(self, job: JobState, template: Configurations | None) -> CandidateRows:
         """Every allowed (pool, devices) that fits the empty cluster and the queue's quota, servers included."""
         parts = tuple((*self._pools[pool][:4], self._room(job, pool)) for pool in job.allowed_pools)
-        known = None if template is None else _key(template)
+        known = None if template is None else self._template(template)
         if len(job.allowed_devices) * len(parts) <= MAX_SHARED_ROWS:
             return _shared_rows(parts, job.allowed_devices, known)
         key = (parts, job.allowed_devices, known)

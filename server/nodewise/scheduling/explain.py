@@ -112,11 +112,11 @@ class Explainer:
     def _why_waiting(self, index: int) -> tuple[DecisionReason, str]:
         job, rows = self.state.jobs[index], self.curves.curves.rows(index)
         quota = self.quotas.get(job.queue)
-        needs: dict[int, int] = {}
-        for pool, devices in zip(
-            self.curves.curves.pool[rows].tolist(), self.curves.curves.devices[rows].tolist(), strict=True
-        ):
-            needs.setdefault(pool, devices + job.server_devices)
+        pools = self.curves.curves.pool[rows]
+        # Rows come by pool and count: the first of a pool is the smallest.
+        first = np.flatnonzero(np.diff(pools, prepend=-1))
+        smallest = self.curves.curves.devices[rows][first] + job.server_devices
+        needs: dict[int, int] = dict(zip(pools[first].tolist(), smallest.tolist()))
         if not needs:
             return self._never_fits(job)
         free = [pool for pool, need in needs.items() if need <= self.free[pool]]

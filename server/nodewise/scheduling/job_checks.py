@@ -45,8 +45,13 @@ class JobReader:
             ("restart_cost_seconds", job.restart_cost_s),
             ("weight", job.weight),
             ("minimum_run_seconds", job.minimum_run_s),
+            ("restarts", job.restarts),
         ):
             found.number(f"{path}.{name}", value)
+        if job.gradient_noise_scale_samples is not None:
+            found.number(f"{path}.gradient_noise_scale_samples", job.gradient_noise_scale_samples)
+        if job.initial_batch_samples is not None:
+            found.number(f"{path}.initial_batch_samples", job.initial_batch_samples, above_zero=True)
         if 0 < job.weight < LEAST_WEIGHT:
             found.wrong(f"{path}.weight", f"must be 0 (= 1) or at least {LEAST_WEIGHT:g}, found {job.weight:g}")
         for name, moment in (("submit_time", job.submit_time_s), ("deadline", job.deadline_s)):
@@ -70,6 +75,9 @@ class JobReader:
             queue=job.queue,
             deadline_s=job.deadline_s,
             minimum_run_s=job.minimum_run_s,
+            restarts=job.restarts,
+            gradient_noise_scale_samples=job.gradient_noise_scale_samples,
+            initial_batch_samples=job.initial_batch_samples,
         )
 
     def _check_template(self, path: str, job: JobQuestion) -> None:

@@ -64,6 +64,10 @@ class JobQuestion:
         Seconds since 1970.
     restart_cost_s, minimum_run_s, attained_service_device_s : float
         Seconds, seconds and device-seconds.
+    restarts : int
+        How often it was restarted so far.
+    gradient_noise_scale_samples, initial_batch_samples : float or None
+        Facts of statistical efficiency: see ``JobState``. None = not known.
     """
 
     job_id: str
@@ -84,6 +88,9 @@ class JobQuestion:
     deadline_s: float | None = None
     template: Configurations | None = None
     minimum_run_s: float = 0.0
+    restarts: int = 0
+    gradient_noise_scale_samples: float | None = None
+    initial_batch_samples: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -77,7 +77,7 @@ def run(name: str, question: ScheduleQuestion) -> Decision:
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
-@settings(max_examples=120, derandomize=True, deadline=None)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(question=questions(), seed=st.integers(0, 2**16))
 def test_decisions_are_feasible_and_independent_of_order(name: str, question: ScheduleQuestion, seed: int) -> None:
     found = run(name, question)

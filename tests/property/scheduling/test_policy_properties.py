@@ -8,42 +8,11 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from schedules import POLICIES, Clock, Rates, curves_of, job, state_of
+from schedules import GRANTING, POLICIES, Clock, Instance, Rates, curves_of, instances, job, with_defaults
 
-from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Grant, JobState
+from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Grant
 from nodewise_policies.efficiency import ratios
-from nodewise_policies.sharing import Candidates, comparable
-
-Instance = tuple[ClusterState, list[Rates]]
-RATES = st.lists(st.sampled_from([0.0, 0.0, 1.0, 2.0, 2.0, 3.0, 4.5, 6.0, 7.0, 9.0]), max_size=8)
-
-
-@st.composite
-def instances(draw: st.DrawFn) -> Instance:
-    pools = draw(st.integers(1, 2))
-    tables: list[Rates] = []
-    jobs: list[JobState] = []
-    for index in range(draw(st.integers(0, 7))):
-        tables.append({number: draw(RATES) for number in range(pools)})
-        current = None
-        if draw(st.booleans()):
-            current = CurrentAllocation(pool=0, placement=((0, draw(st.integers(1, 3))),))
-        jobs.append(
-            job(
-                f"j{draw(st.permutations('abc'))[0]}{index}",
-                draw(st.sampled_from([10.0, 100.0, 100.0, 1000.0])),
-                draw(st.sampled_from([0.0, 1.0])),
-                server_devices=draw(st.integers(0, 1)) if current is None else 0,
-                requested_devices=draw(st.integers(1, 8)),
-                weight=draw(st.sampled_from([1.0, 1.0, 2.0])),
-                queue=draw(st.sampled_from(["", "q"])),
-                allowed_pools=tuple(range(pools)),
-                current=current,
-            )
-        )
-    sizes = [draw(st.integers(0, 20)) for _ in range(pools)]
-    quotas = {"q": draw(st.integers(0, 12))} if draw(st.booleans()) else {}
-    return state_of(jobs, sizes, quotas, {"backfill": float(draw(st.booleans()))}), tables
+from nodewise_policies.sharing import Candidates, comparable, remaining_s
 
 
 class Naive:
@@ -51,7 +20,9 @@ class Naive:
 
     def __init__(self, state: ClusterState, tables: list[Rates]) -> None:
         self.state, self.curves = state, curves_of(tables)
-        self.ratio = ratios(state, self.curves, Candidates(self.curves))
+        self.ratio = ratios(
+            state, self.curves, Candidates(self.curves), remaining_s(state, self.curves, restarts=False)
+        )
         self.rates = comparable(self.curves.samples_per_s)
         self.free = [pool.total_devices for pool in state.pools]
         self.quota = dict(state.quotas)
@@ -108,7 +79,7 @@ class Naive:
 
 
 def decide(name: str, state: ClusterState, tables: list[Rates]) -> Allocation:
-    answer = POLICIES[name].policy.decide(state, curves_of(tables), Clock())
+    answer = POLICIES[name].policy.decide(with_defaults(name, state), curves_of(tables), Clock())
     assert isinstance(answer, Allocation)
     return answer
 
@@ -117,7 +88,7 @@ def what(answer: Allocation) -> list[tuple[int, int]]:
     return [(grant.devices, grant.pool) for grant in answer.grants]
 
 
-@settings(max_examples=400, derandomize=True, deadline=None)
+@settings(max_examples=300, derandomize=True, deadline=None)
 @given(instances())
 def test_the_heap_form_is_the_naive_form(instance: Instance) -> None:
     naive = Naive(*instance)
@@ -127,8 +98,8 @@ def test_the_heap_form_is_the_naive_form(instance: Instance) -> None:
     assert what(decide("efficiency-srpt-fill", *instance)) == [(grant.devices, grant.pool) for grant in naive.grants]
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
-@settings(max_examples=100, derandomize=True, deadline=None)
+@pytest.mark.parametrize("name", GRANTING)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(instance=instances(), seed=st.integers(0, 2**16))
 def test_grants_are_feasible_deterministic_and_free_of_the_jobs_order(name: str, instance: Instance, seed: int) -> None:
     state, tables = instance
@@ -152,8 +123,8 @@ def test_grants_are_feasible_deterministic_and_free_of_the_jobs_order(name: str,
     assert [again.grants[order.index(index)] for index in range(len(order))] == list(answer.grants)
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
-@settings(max_examples=100, derandomize=True, deadline=None)
+@pytest.mark.parametrize("name", GRANTING)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(instance=instances())
 def test_jobs_without_a_curve_change_nothing_for_the_others(name: str, instance: Instance) -> None:
     state, tables = instance

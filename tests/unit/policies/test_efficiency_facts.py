@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 from schedules import TABLE, Clock, Rates, curves_of, decided, granted, job, state_of
 
+from nodewise.plugin import Curves, Floats
 from nodewise_policies.efficiency import ratios
-from nodewise_policies.sharing import Candidates
+from nodewise_policies.sharing import Candidates, remaining_s
 
 NO_FILL, FILL = "efficiency-srpt", "efficiency-srpt-fill"
 A, B = job("a", 1000.0, 0.0), job("b", 2000.0, 1.0)
+
+
+def ratios_of(curves: Curves) -> Floats:
+    state = state_of([A], 8)
+    return ratios(state, curves, Candidates(curves), remaining_s(state, curves, restarts=False))
 
 
 def test_a_job_alone_runs_where_speed_up_times_efficiency_is_greatest() -> None:
@@ -59,7 +65,7 @@ def test_ratio_is_remaining_time_over_efficiency() -> None:
     curves = curves_of([TABLE])
     left, one = 1000.0, TABLE[0]
     by_hand = [(left / rate) / (rate / (count * one)) for count, rate in enumerate(TABLE, start=1)]
-    found = ratios(state_of([A], 8), curves, Candidates(curves))
+    found = ratios_of(curves)
     np.testing.assert_allclose(found, by_hand, rtol=1e-11)
 
 
@@ -67,7 +73,7 @@ def test_efficiency_is_relative_to_the_smallest_answered_count() -> None:
     # Without rows for 1 device, eff(2) = 1: 4 devices at twice the rate of 2 are as efficient, and finish sooner.
     assert granted(NO_FILL, state_of([A], 8), [(0.0, 20.0, 0.0, 40.0)]) == [4]
     curves = curves_of([(0.0, 20.0, 0.0, 30.0)])
-    np.testing.assert_allclose(ratios(state_of([A], 8), curves, Candidates(curves)), [50.0, 1000 / 30 / (30 / 40)])
+    np.testing.assert_allclose(ratios_of(curves), [50.0, 1000 / 30 / (30 / 40)])
 
 
 def test_ties_go_to_the_earlier_then_to_the_smaller_id_then_to_fewer_devices() -> None:

@@ -9,7 +9,21 @@ import nodewise_policies.plugin
 from nodewise.domain.schedule import CurrentAllocation
 from nodewise.plugin import Policy, new_plugin_manager
 
-NAMES = ["fifo", "equal-share", "efficiency-srpt", "efficiency-srpt-fill"]
+SHARING_TIME = ["max-min-fairness", "max-min-fairness-aware", "min-makespan-aware"]
+NAMES = [
+    "fifo",
+    "equal-share",
+    "efficiency-srpt",
+    "efficiency-srpt-fill",
+    "efficiency-capped",
+    "srpt",
+    "marginal-gain",
+    *SHARING_TIME,
+    "las",
+    "goodput",
+    "deadline-aware",
+]
+GRANTING = [name for name in NAMES if name not in SHARING_TIME]
 
 
 def test_the_hook_registers_the_policies() -> None:
@@ -18,10 +32,10 @@ def test_the_hook_registers_the_policies() -> None:
     [records] = manager.hook.nodewise_policies()
     assert [record.name for record in records] == NAMES
     assert all(isinstance(record.policy, Policy) for record in records)
-    assert [parameter.name for parameter in POLICIES["fifo"].parameters] == ["backfill"]
+    assert [parameter.name for parameter in POLICIES["fifo"].parameters] == ["backfill", "over_commit", "seed"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", GRANTING)
 def test_a_job_within_its_minimum_run_keeps_what_it_has(name: str) -> None:
     held = CurrentAllocation(pool=0, placement=((0, 4),), age_s=5.0)
     pinned = job("a", submitted=9.0, current=held, minimum_run_s=60.0, server_devices=1, requested_devices=3, queue="q")
@@ -33,7 +47,7 @@ def test_a_job_within_its_minimum_run_keeps_what_it_has(name: str) -> None:
     assert granted(name, state_of([over, other], 6), tables) != [4, 2]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", GRANTING)
 def test_memory_is_echoed_and_reasons_are_given(name: str) -> None:
     state = state_of([job("a", requested_devices=2)], 8)
     answer = decided(name, state, [TABLE])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,6 +134,24 @@ def test_gloo_spans_belong_to_enqueues_in_order() -> None:
     assert collectives.in_bytes.tolist() == [4000] * 6
     assert (found.begin_ns[collectives.call] // 1000).tolist() == [0, 10, 20, 30, 40, 50]
     assert (found.begin_ns[collectives.event] // 1000).tolist() == [100, 150, 200, 250, 300, 350]
+
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "traces"
+
+
+@pytest.mark.parametrize(("job", "collectives"), [("ddp_4_ranks_3_buckets", 18), ("parameter_server_4_ranks", 36)])
+def test_jobs_recorded_on_gloo(job: str, collectives: int) -> None:
+    for rank in range(4):
+        with gzip.open(FIXTURES / job / f"rank{rank}.json.gz") as stream:
+            found = read(stream.read())
+        assert (found.rank, found.world_size) == (rank, 4)
+        assert found.report.warnings == ()
+        if rank == 0:
+            assert found.report.counts["collectives"] == collectives
+        assert found.report.counts["collectives_issued"] == found.report.counts["collectives_sized"]
+        assert found.report.counts["collectives_issued"] == len(found.collectives)
+        assert [group.ranks for group in found.collectives.groups] == [(0, 1, 2, 3)]
+        assert (found.begin_ns[found.collectives.call] <= found.begin_ns[found.collectives.event]).all()
 
 
 def test_gloo_spans_before_any_enqueue_are_not_matched() -> None:

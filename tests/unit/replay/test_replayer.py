@@ -79,6 +79,14 @@ def test_two_traces_of_a_rank_are_not_one_job() -> None:
     assert caught.value.reason == Reason.CONTRADICTORY_FACTS
 
 
+def test_a_trace_of_a_device_alone_is_no_step() -> None:
+    record = Recorder()
+    record.kernel("work", 0, 10, 1)
+    with pytest.raises(NodewiseError) as caught:
+        replay([record.trace()], in_sample=True)
+    assert caught.value.reason == Reason.EVIDENCE_MISSING
+
+
 def test_changes_apply_to_what_they_select() -> None:
     def changed(**change: object) -> list[float]:
         one = Change(**{"kind": ChangeKind.SCALE, "value": 2.0, **change})  # type: ignore[arg-type] # by name

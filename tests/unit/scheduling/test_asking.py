@@ -1,8 +1,9 @@
-"""Policies that misbehave, and shares of time rounded to devices."""
+"""Policies that misbehave, and memory that comes back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import Allocation, ClusterState, Grant, Shares
 from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.asking import Verdict, asked
-from nodewise.scheduling.rounding import rounded
+from nodewise.scheduling.memory import Memory
 
 
 class Answering:
@@ -94,34 +95,53 @@ def test_a_feasible_answer_passes_with_its_memory() -> None:
     assert found == Verdict(grants=(Grant(2, 0, "x" * 200), Grant(2, 1)), complete=False, memory=b"m")
 
 
-def test_shares_pass_through_the_rounding() -> None:
+@pytest.mark.parametrize(
+    "shares", [Shares(shares=np.zeros((2, 2)), round_s=0.0), Shares(shares=np.zeros((2, 2)), hold_s=float("nan"))]
+)
+def test_rounds_without_length_are_refused(shares: Shares) -> None:
+    with pytest.raises(NodewiseError) as caught:
+        ask(lambda: shares)
+    assert caught.value.reason == Reason.POLICY_INVALID_RESULT
+
+
+def test_shares_become_devices_and_the_policys_memory_goes_round() -> None:
     found = ask(lambda: Shares(shares=np.array([[0.0, 0.0], [0.2, 0.8]]), memory=b"m"))
-    assert [(grant.devices, grant.pool) for grant in found.grants] == [(0, -1), (1, 1)]
-    assert found.memory == b"m"
+    assert [(grant.devices, grant.pool) for grant in found.grants] == [(1, 0), (1, 0)]
+    assert Memory.from_bytes(found.memory).policy == b"m"
 
 
-def shared(shares: list[list[float]], requested: list[int], free: int, **changes: Any) -> list[int]:
-    jobs = [job(f"{index}", requested_devices=count, **changes) for index, count in enumerate(requested)]
-    grants_ = rounded(np.array(shares), state_of(jobs, free, {"x": 3}), curves_of([TABLE] * len(jobs)))
-    return [grant.devices for grant in grants_]
+def test_shares_that_were_made_in_a_hurry_do_not_hold() -> None:
+    answers = []
+
+    def hurried() -> Shares:
+        answers.append(len(answers))
+        return Shares(shares=np.array([[0.5, 0.0], [0.2, 0.8]]), complete=False)
+
+    first = ask(hurried)
+    assert not first.complete
+    ask(hurried, replace(STATE, memory=first.memory, now_s=1.0))
+    assert len(answers) == 2
 
 
-def test_whole_shares_give_what_was_requested() -> None:
-    assert shared([[1.0], [0.5], [0.0]], [4, 4, 4], 6) == [4, 2, 0]
+def test_the_policy_is_not_asked_again_while_its_shares_hold() -> None:
+    answers = []
+
+    def answer() -> Shares:
+        answers.append(len(answers))
+        return Shares(shares=np.array([[0.5, 0.0], [0.2, 0.8]]), hold_s=100.0)
+
+    first = ask(answer)
+    again = ask(answer, replace(STATE, memory=first.memory, now_s=1000.0))
+    assert len(answers) == 1
+    assert again.complete
+    ask(answer, replace(STATE, memory=first.memory, now_s=1000.0, pools=STATE.pools[::-1]))
+    assert len(answers) == 2
 
 
-def test_the_largest_remainder_gets_the_next_device() -> None:
-    assert shared([[0.3], [0.45], [0.25]], [4, 4, 4], 4) == [1, 2, 1]
-    assert shared([[0.5], [0.5]], [1, 1], 1) == [1, 0]
-
-
-def test_rounding_never_exceeds_devices_servers_and_quotas() -> None:
-    assert shared([[1.0], [1.0]], [4, 4], 6) == [4, 2]
-    assert shared([[1.0], [1.0]], [4, 4], 6, server_devices=1) == [4, 0]
-    assert shared([[1.0], [1.0]], [4, 4], 6, queue="x") == [3, 0]
-
-
-def test_a_job_is_due_all_its_shares_in_its_best_pool() -> None:
-    jobs = [job("a", requested_devices=4, allowed_pools=(0, 1))]
-    found = rounded(np.array([[0.25, 0.5]]), state_of(jobs, (8, 8)), curves_of([{0: TABLE, 1: TABLE}]))
-    assert (found[0].devices, found[0].pool) == (3, 1)
+@pytest.mark.parametrize("cut", [20, 60, -1])
+def test_damaged_memory_is_the_callers_fault(cut: int) -> None:
+    whole = ask(lambda: Shares(shares=np.array([[0.5, 0.0], [0.2, 0.8]]))).memory
+    with pytest.raises(NodewiseError) as caught:
+        ask(lambda: None, replace(STATE, memory=whole[:cut]))
+    assert caught.value.reason == Reason.INVALID_FIELD
+    assert "policy_state" in caught.value.message or "policy_state" in str(caught.value.violations)

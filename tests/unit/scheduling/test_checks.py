@@ -53,6 +53,9 @@ def held(*placement: tuple[int, int], name: str = "p", age_s: float = 0.0) -> He
         ({"weight": -1.0}, "weight", "must be 0 or more"),
         ({"weight": 1e-12}, "weight", "at least 1e-09"),
         ({"minimum_run_s": -1.0}, "minimum_run_seconds", "must be 0 or more"),
+        ({"restarts": -1}, "restarts", "must be 0 or more"),
+        ({"gradient_noise_scale_samples": -1.0}, "gradient_noise_scale_samples", "must be 0 or more"),
+        ({"initial_batch_samples": 0.0}, "initial_batch_samples", "must be above 0"),
         ({"submit_time_s": math.nan}, "submit_time", "must be a time"),
         ({"deadline_s": math.inf}, "deadline", "must be a time"),
         ({"allowed_devices": (2, 0)}, "allowed_devices[1]", "must be 1 or more, found 0"),
@@ -185,7 +188,7 @@ def test_jobs_come_by_submit_time_and_id_with_what_was_not_stated_filled_in() ->
     job = found.state.jobs[0]
     assert job.allowed_devices == tuple(range(1, 9))
     assert (job.allowed_pools, job.requested_devices, job.weight) == ((0, 1), 1, 1.0)
-    assert found.state.parameters == {"backfill": 0.0}
+    assert found.state.parameters == {"backfill": 0.0, "over_commit": 0.0, "seed": 0.0}
 
 
 @pytest.mark.parametrize(

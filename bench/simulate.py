@@ -1,0 +1,196 @@
+"""Simulations, beside a plain loop that builds what the policy sees anew for each decision, on the same jobs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from results import Result
+
+from nodewise.domain.columns import as_floats, as_ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Curves, JobState, NodePool
+from nodewise.estimation.registry import load_registry
+from nodewise.plugin import PolicyRecord
+from nodewise.scheduling.budget import Unlimited
+from nodewise.scheduling.placement import Wanted, placed
+from nodewise.scheduling.simulation.core import simulated
+from nodewise.scheduling.simulation.inputs.gavel import (
+    gavel_pools,
+    gavel_settings,
+    read_gavel_table,
+    read_gavel_trace,
+)
+from nodewise.scheduling.simulation.inputs.generators import diurnal, generated, log_normal
+from nodewise.scheduling.simulation.inputs.philly import read_philly
+from nodewise.scheduling.simulation.inputs.pollux import pollux_curves, read_pollux_workload, read_step_times
+from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
+from nodewise.scheduling.simulation.results import SimulationResult
+from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
+
+DATA = os.environ.get("NODEWISE_DATA")
+REPEATS = 3
+GAVEL_S = {"fifo": 2.8, "max-min-fairness": 5.6, "max-min-fairness-aware": 3.0}
+"""Published elsewhere for Gavel's own simulator on this trace (two cores); it is not run here."""
+PHILLY_NODES, PHILLY_NODE_DEVICES, PHILLY_ROUND_S = 312, 8, 360.0
+"""The published size of that cluster (2,490 GPUs)."""
+PHILLY_HEAD = 3_000
+
+
+def pool(name: str, sizes: Sequence[int]) -> NodePool:
+    return NodePool(name=name, device=name, available_devices=as_ints(sizes))
+
+
+def plain(jobs: Sequence[SimulatedJob], pools: Sequence[NodePool], policy: PolicyRecord, round_s: float) -> float:
+    """Mean response time by a straightforward loop over fixed rounds; no costs, no chances."""
+    waiting = sorted(jobs, key=lambda job: (job.arrival_s, job.job_id))
+    left: dict[str, float] = {}
+    held: dict[str, CurrentAllocation] = {}
+    active: list[SimulatedJob] = []
+    responses: list[float] = []
+    now_s = math.ceil(waiting[0].arrival_s / round_s) * round_s
+    while waiting or active:
+        while waiting and waiting[0].arrival_s <= now_s:
+            job = waiting.pop(0)
+            active.append(job)
+            left[job.job_id] = job.samples
+        states = tuple(
+            JobState(
+                job_id=job.job_id,
+                remaining_samples=left[job.job_id],
+                submit_time_s=job.arrival_s,
+                allowed_devices=job.curve.counts,
+                allowed_pools=job.curve.pools,
+                requested_devices=job.requested_devices,
+                queue=job.queue,
+                current=held.get(job.job_id),
+            )
+            for job in active
+        )
+        curves = [job.curve for job in active]
+        devices = as_ints(np.concatenate([np.zeros(0, dtype=np.int64), *(curve.devices for curve in curves)]))
+        seen = Curves(
+            offsets=as_ints(np.cumsum([0, *(len(curve) for curve in curves)])),
+            pool=as_ints(np.concatenate([np.zeros(0, dtype=np.int64), *(curve.pool for curve in curves)])),
+            devices=devices,
+            nodes=as_ints(np.concatenate([np.zeros(0, dtype=np.int64), *(curve.nodes for curve in curves)])),
+            samples_per_s=as_floats(np.concatenate([np.zeros(0), *(curve.samples_per_s for curve in curves)])),
+            configurations=Configurations.of(len(devices), workers=devices),
+        )
+        parameters = {each.name: each.default for each in policy.parameters}
+        state = ClusterState(now_s=now_s, pools=tuple(pools), jobs=states, parameters=parameters)
+        decided = policy.policy.decide(state, seen, Unlimited())
+        assert isinstance(decided, Allocation)
+        granted = [(job, grant) for job, grant in zip(active, decided.grants) if grant.devices]
+        wanted = []
+        for job, grant in granted:
+            current = held.get(job.job_id)
+            stays = current is not None and (current.pool, current.devices) == (grant.pool, grant.devices)
+            keep = current.placement if current is not None and stays else None
+            wanted.append(Wanted(pool=grant.pool, devices=grant.devices, keep=keep))
+        held = {
+            job.job_id: CurrentAllocation(pool=grant.pool, placement=places)
+            for (job, grant), places in zip(granted, placed(pools, wanted))
+        }
+        for job, grant in granted:
+            rate = job.curve.rates[grant.pool, grant.devices]
+            if left[job.job_id] <= rate * round_s:
+                responses.append(now_s + left[job.job_id] / rate - job.arrival_s)
+                active.remove(job)
+                del held[job.job_id]
+            left[job.job_id] -= rate * round_s
+        now_s += round_s
+        if not active and waiting:
+            now_s = max(now_s, math.ceil(waiting[0].arrival_s / round_s) * round_s)
+    return float(np.mean(responses))
+
+
+def timed(run: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Seconds of the quickest of some runs."""
+    best = math.inf
+    for _ in range(repeats):
+        started = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+def made_up(policies: dict[str, PolicyRecord]) -> Iterator[Result]:
+    """2,000 elastic jobs of three curves over days and nights on 64 devices."""
+    curves = [
+        JobCurve.of({(0, n): n / (1 + drag * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}, (8,)) for drag in (0.02, 0.1, 0.3)
+    ]
+    jobs = list(generated(diurnal(60.0), log_normal(1_200.0, 1.2), curves, jobs=2_000, requested=(1, 2, 4), seed=1))
+    cluster = [pool("gpu", [8] * 8)]
+    for name in ("fifo", "equal-share", "efficiency-capped"):
+
+        def run(name: str = name) -> SimulationResult:
+            settings = SimulationSettings(clock=Clock.FIXED_ROUNDS, round_s=60.0)
+            return simulated(jobs, cluster, policies[name], settings)
+
+        same = plain(jobs, cluster, policies[name], 60.0)
+        assert abs(run().per_job.response_s.mean() / same - 1) < 1e-9
+        seconds = timed(run)
+        yield Result(
+            f"simulate_2000_elastic_jobs_{name}",
+            seconds,
+            "s",
+            timed(lambda n=name: plain(jobs, cluster, policies[n], 60.0), 1),
+        )
+
+
+def gavel(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
+    counts = {"v100": 8, "p100": 16, "k80": 24}
+    table = read_gavel_table((data / "gavel" / "simulation_throughputs.json").open())
+    trace = (data / "gavel" / "physical_cluster" / "max_min_fairness.trace").open()
+    jobs = read_gavel_trace(trace, table, list(counts))
+    for name, published_s in GAVEL_S.items():
+        seconds = timed(lambda n=name: simulated(jobs, gavel_pools(counts), policies[n], gavel_settings()))
+        yield Result(f"simulate_96_jobs_{name}_beside_gavels_published_time", seconds, "s", published_s)
+
+
+def pollux(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
+    times = read_step_times((data / "measurements" / "sia_t4_2_to_16_nodes.csv").open())
+    curves = pollux_curves({job.removesuffix("/aws"): steps for job, steps in times.items()}, 32)
+    workload = (data / "jobs" / "pollux_workloads" / "workload-6.csv").open()
+    jobs = read_pollux_workload(workload, curves, only=("bert", "cifar10", "ncf"))
+    cluster = [pool("t4", [4] * 8)]
+    settings = SimulationSettings(clock=Clock.FIXED_ROUNDS, round_s=60.0)
+    for name in ("efficiency-srpt", "efficiency-capped"):
+        seconds = timed(lambda n=name: simulated(jobs, cluster, policies[n], settings))
+        beside = timed(lambda n=name: plain(jobs, cluster, policies[n], 60.0), 1)
+        yield Result(f"simulate_136_jobs_of_8_hours_{name}", seconds, "s", beside)
+
+
+def philly(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
+    """All jobs once; the plain loop is timed on the first of them.
+
+    Jobs are rigid here, and the work left of those that run only falls: who runs stays ahead by either rule until a job
+    comes or goes, so that asking only then changes nothing.
+    """
+    cluster = [pool("gpu", [PHILLY_NODE_DEVICES] * PHILLY_NODES)]
+    path = data / "jobs" / "philly_pollux_extract.csv"
+    settings = SimulationSettings(clock=Clock.FIXED_ROUNDS, round_s=PHILLY_ROUND_S, on_changes_only=True)
+    head = list(itertools.islice(read_philly(path.open()), PHILLY_HEAD))
+    for name in ("fifo", "efficiency-srpt"):
+        started = time.perf_counter()
+        result = simulated(read_philly(path.open()), cluster, policies[name], settings)
+        seconds = time.perf_counter() - started
+        assert result.finished == result.jobs
+        beside = len(head) / timed(lambda n=name: plain(head, cluster, policies[n], PHILLY_ROUND_S), 1)
+        yield Result(f"simulate_{result.jobs}_philly_jobs_{name}", seconds, "s", result.jobs / beside)
+
+
+def run() -> Iterator[Result]:
+    """One core. What needs data from outside the repository runs where ``NODEWISE_DATA`` names it."""
+    policies = {name: each.record for name, each in load_registry(safe_mode=True).policies.items()}
+    yield from made_up(policies)
+    if DATA:
+        yield from gavel(Path(DATA), policies)
+        yield from pollux(Path(DATA), policies)
+        yield from philly(Path(DATA), policies)

@@ -1,0 +1,98 @@
+"""Greedy ascent: devices that are left go, step by step, where a job's value rises most per device.
+
+A step leads from the count that a job holds to any larger one that fits, not only to the next: of all of them the one
+with the steepest rise per device. That is the next vertex of the upper concave hull of the job's values, so a dip (a
+slow 2-node point that hides the gain at 3 nodes) or a gap in the allowed counts stops nobody. Without ``look_ahead``
+the only step is the one to the next count.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heapreplace
+from typing import Final, NamedTuple
+
+from nodewise.plugin import Budget, Curves, Floats
+from nodewise_policies.sharing import Held, Ledger, out_of_time
+
+__all__ = ["ascended"]
+
+_DIGITS: Final = 10
+"""Significant digits that tell one job's rise from another's: ties by the formula are ties in floating point."""
+_EQUAL: Final = 1e-9
+"""Rises that differ by less are those of a straight line, apart from rounding: the shortest step is taken."""
+
+
+class _Step(NamedTuple):
+    """A step of one job; the heap serves the least tuple: steepest rise, then earliest rank."""
+
+    fall: float
+    rank: int
+    job: int
+    row: int
+
+
+def ascended(
+    ledger: Ledger,
+    curves: Curves,
+    values: Floats,
+    held: dict[int, Held],
+    ranks: list[int],
+    budget: Budget,
+    *,
+    look_ahead: bool = True,
+) -> bool:
+    """Raise jobs until nothing that fits raises any job's value; False when the time ran out.
+
+    Parameters
+    ----------
+    values : (rows,) float
+        What a job is worth at each row of the curves.
+    held : dict
+        Per job with a grant what it holds; kept up to date.
+    ranks : list of int
+        Per job its place in the order of submission, which breaks ties.
+
+    Notes
+    -----
+    A step in the heap may be out of date only in one way: it no longer fits. Free devices only shrink, so looking
+    again when it surfaces gives what a scan of all jobs would.
+    """
+    devices = curves.devices
+
+    def best(job: int) -> _Step | None:
+        row, stop = held[job]
+        room = ledger.extra_room(job)
+        if row + 1 >= stop or room < 1:
+            return None
+        extra = devices[row + 1 : stop if look_ahead else row + 2] - devices[row]
+        if extra[-1] > room:
+            extra = extra[: int(extra.searchsorted(room, side="right"))]
+            if not len(extra):
+                return None
+        rise = values[row + 1 : row + 1 + len(extra)] - values[row]
+        rise = rise / extra
+        steepest = float(rise.max())
+        if not steepest > 0:
+            return None
+        first = int((rise >= steepest * (1 - _EQUAL)).argmax())
+        return _Step(-float(f"{steepest:.{_DIGITS}g}"), ranks[job], job, row + 1 + first)
+
+    heap = [step for step in map(best, held) if step is not None]
+    heapify(heap)
+    served = 0
+    while heap:
+        step = heap[0]
+        row, stop = held[step.job]
+        count = int(devices[step.row])
+        if count - int(devices[row]) <= ledger.extra_room(step.job):
+            if out_of_time(budget, served):
+                return False
+            served += 1
+            ledger.raise_to(step.job, count)
+            held[step.job] = Held(step.row, stop)
+        again = best(step.job)
+        if again is None:
+            heappop(heap)
+        else:
+            heapreplace(heap, again)
+    return True

@@ -1,0 +1,147 @@
+"""Memory of a decision as bytes: what the caller is given and gives back, so that a call depends on nothing else.
+
+It starts with a line of JSON, then arrays: the rounds' (where there are any), as sparse columns, and the policy's own
+bytes. Whatever comes back is read as written by anyone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from nodewise.domain.columns import as_floats, as_ints
+from nodewise.domain.errors import NodewiseError, invalid_field
+from nodewise.scheduling.rounding import KEY_BYTES, Rounds
+
+__all__ = ["Memory"]
+
+_MAGIC: Final = b"nodewise-rounds-1 "
+_MOST_CELLS: Final = 4_194_304
+"""Jobs x pools that are unpacked: far above what any state may hold beside 256 pools, and 100 MB."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """The rounds' part, if shares were rounded, and the policy's own."""
+
+    rounds: Rounds | None
+    policy: bytes
+
+    def to_bytes(self) -> bytes:
+        """As the caller gets it; the policy's own bytes alone when there are no rounds."""
+        rounds = self.rounds
+        if rounds is None:
+            return self.policy
+        job, pool = np.nonzero((rounds.shares != 0) | (rounds.received_s != 0) | (rounds.deficit_s != 0))
+        head = {
+            "asked": rounds.asked,
+            "cluster": rounds.cluster.hex(),
+            "work": rounds.work.hex(),
+            "made_s": rounds.made_s,
+            "decided_s": rounds.decided_s,
+            "round_s": rounds.round_s,
+            "hold_s": rounds.hold_s,
+            "shuffle_seed": rounds.shuffle_seed,
+            "leftovers": rounds.leftovers,
+            "number": rounds.number,
+            "jobs": len(rounds.jobs),
+            "pools": list(rounds.pools),
+            "entries": len(job),
+        }
+        parts = [
+            _MAGIC + json.dumps(head, sort_keys=True).encode() + b"\n",
+            b"".join(rounds.jobs),
+            rounds.running.astype("<i4").tobytes(),
+            job.astype("<u4").tobytes(),
+            pool.astype("<u4").tobytes(),
+            *(
+                column[job, pool].astype("<f8").tobytes()
+                for column in (rounds.shares, rounds.received_s, rounds.deficit_s)
+            ),
+            self.policy,
+        ]
+        return b"".join(parts)
+
+    @staticmethod
+    def from_bytes(content: bytes) -> Memory:
+        """What ``to_bytes`` wrote.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD when it is damaged.
+        """
+        if not content.startswith(_MAGIC):
+            return Memory(None, content)
+        try:
+            return _read(content)
+        except (ValueError, KeyError, TypeError, OverflowError):
+            raise _damaged() from None
+
+
+def _damaged() -> NodewiseError:
+    return invalid_field("policy_state", "must be empty or stand as in the last response")
+
+
+def _read(content: bytes) -> Memory:
+    end = content.index(b"\n")
+    head: dict[str, Any] = json.loads(content[len(_MAGIC) : end])
+    names = tuple(str(name) for name in head["pools"])
+    jobs, pools, entries = _count(head["jobs"]), len(names), _count(head["entries"])
+    if jobs * pools > _MOST_CELLS or entries > jobs * pools:
+        raise ValueError("more cells than jobs and pools")
+    place = end + 1
+
+    def taken(count: int, size: int) -> bytes:
+        nonlocal place
+        found = content[place : place + count * size]
+        if len(found) < count * size:
+            raise ValueError("cut short")
+        place += count * size
+        return found
+
+    keys = taken(jobs, KEY_BYTES)
+    running = np.frombuffer(taken(jobs, 4), dtype="<i4").astype(np.int64)
+    job, pool = (np.frombuffer(taken(entries, 4), dtype="<u4").astype(np.int64) for _ in range(2))
+    columns = []
+    for _ in range(3):
+        values = np.frombuffer(taken(entries, 8), dtype="<f8")
+        dense = np.zeros((jobs, pools))
+        if (job >= jobs).any() or (pool >= pools).any() or not np.isfinite(values).all():
+            raise ValueError("out of range")
+        dense[job, pool] = values
+        columns.append(dense)
+    if ((running < -1) | (running >= pools)).any():
+        raise ValueError("no such pool")
+    times = [float(head[name]) for name in ("made_s", "decided_s", "round_s", "hold_s")]
+    if not np.isfinite(times).all() or times[2] <= 0:
+        raise ValueError("no times")
+    seed = head["shuffle_seed"]
+    rounds = Rounds(
+        asked=str(head["asked"]),
+        pools=names,
+        cluster=bytes.fromhex(head["cluster"]),
+        work=bytes.fromhex(head["work"]),
+        made_s=times[0],
+        decided_s=times[1],
+        round_s=times[2],
+        hold_s=times[3],
+        shuffle_seed=None if seed is None else int(seed),
+        leftovers=bool(head["leftovers"]),
+        number=_count(head["number"]),
+        jobs=tuple(keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)),
+        running=as_ints(running),
+        shares=as_floats(columns[0]),
+        received_s=as_floats(columns[1]),
+        deficit_s=as_floats(columns[2]),
+    )
+    return Memory(rounds, content[place:])
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError("no count")
+    return value

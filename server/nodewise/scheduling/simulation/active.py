@@ -1,0 +1,176 @@
+"""A job between arrival and completion: its progress, what it holds, and the clock of its current run."""
+
+from __future__ import annotations
+
+import math
+
+from nodewise.domain.schedule import CurrentAllocation, JobState
+from nodewise.scheduling.placement import NodeDevices
+from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
+from nodewise.scheduling.simulation.settings import Checkpoints
+
+__all__ = ["ActiveJob"]
+
+_set = object.__setattr__
+"""Sets a field of a frozen value: what a policy sees of a job is one object for as long as the job lives (policies are
+pure and keep nothing between calls), and three of its fields move with time."""
+
+WHOLE_STEP_SLACK = 1e-9
+"""Steps that a product of floating-point numbers may be short of a whole one."""
+
+
+class ActiveJob:
+    """One job in the system.
+
+    A *run* is a stretch on the same devices. It begins with ``restart`` seconds without progress, then computes at
+    ``rate`` samples/s of running time, with pauses for checkpoints. Work is counted from the run's beginning, so that
+    looking at it in between changes nothing.
+
+    Attributes
+    ----------
+    state : JobState
+        What the policy sees; refreshed by ``tell``.
+    left : float
+        True samples left at the beginning of the current run, or now if it does not run.
+    declared_beyond : float
+        Samples that the policy believes in and that never come (early stops).
+    allowance : float
+        Most samples in this run (a round's whole steps); infinite without rounds of whole steps.
+    ends_s : float
+        When the run ends by itself: the job is done or its allowance is; infinite while it holds nothing.
+    """
+
+    __slots__ = (
+        "allowance",
+        "area_at_arrival",
+        "attained_device_s",
+        "begun_s",
+        "checkpoints",
+        "curve",
+        "declared_beyond",
+        "devices",
+        "done",
+        "ends_s",
+        "first_start_s",
+        "held_since_s",
+        "left",
+        "number",
+        "placement",
+        "pool",
+        "rate",
+        "restarts",
+        "run",
+        "run_from_s",
+        "spec",
+        "state",
+        "true_samples",
+    )
+
+    def __init__(self, number: int, spec: SimulatedJob, seen: JobCurve, true_samples: float, state: JobState) -> None:
+        self.number = number
+        self.spec = spec
+        self.curve = seen
+        self.state = state
+        self.true_samples = true_samples
+        self.left = true_samples
+        self.declared_beyond = spec.samples - true_samples
+        self.area_at_arrival = 0.0
+        self.attained_device_s = 0.0
+        self.checkpoints: Checkpoints | None = None
+        self.first_start_s = math.inf
+        self.restarts = 0
+        self.run = 0
+        self.done = False
+        self.devices = 0
+        self.pool = -1
+        self.placement: NodeDevices = ()
+        self.rate = 0.0
+        self.run_from_s = self.begun_s = self.held_since_s = 0.0
+        self.allowance = math.inf
+        self.ends_s = math.inf
+
+    def begin(self, now_s: float, restart_s: float, round_s: float | None) -> None:
+        """Begin a run on the devices held; ``round_s`` limits it to the whole steps of a round (None = no limit).
+
+        A round shorter than the pause or than one step still yields one step: otherwise such a job would never move.
+        """
+        self.run += 1
+        self.run_from_s = now_s
+        self.begun_s = now_s + restart_s
+        self.allowance = math.inf
+        if round_s is not None:
+            step = self.spec.samples_per_step
+            work = self.rate * self._computing_s(max(round_s - restart_s, 0.0))
+            if step > 0:
+                work = max(math.floor(work / step + WHOLE_STEP_SLACK), 1) * step
+            self.allowance = work if work > 0 else self.rate * round_s
+        self.ends_s = self.begun_s + self._running_s(min(self.left, self.allowance) / self.rate)
+
+    def _computing_s(self, running_s: float) -> float:
+        """Seconds of progress in so many seconds of a run, without its checkpoints."""
+        saved = self.checkpoints
+        if saved is None:
+            return running_s
+        cycle_s = saved.interval_s + saved.cost_s
+        whole = math.floor(running_s / cycle_s)
+        return whole * saved.interval_s + min(running_s - whole * cycle_s, saved.interval_s)
+
+    def _running_s(self, computing_s: float) -> float:
+        """Seconds of a run that so many seconds of progress take; nothing is saved when the end is reached."""
+        saved = self.checkpoints
+        if saved is None:
+            return computing_s
+        return computing_s + saved.cost_s * max(math.ceil(computing_s / saved.interval_s) - 1, 0)
+
+    def progress(self, now_s: float) -> float:
+        """Samples done in the current run until now."""
+        if self.devices == 0 or now_s <= self.begun_s:
+            return 0.0
+        most = min(self.left, self.allowance)
+        if now_s >= self.ends_s:
+            return most
+        return min(self.rate * self._computing_s(now_s - self.begun_s), most)
+
+    def saved(self, now_s: float) -> float:
+        """Samples of the current run that a failure now would not undo: those of its last whole checkpoint."""
+        if self.checkpoints is None or now_s <= self.begun_s:
+            return 0.0
+        cycle_s = self.checkpoints.interval_s + self.checkpoints.cost_s
+        whole = math.floor((now_s - self.begun_s) / cycle_s)
+        return min(self.rate * whole * self.checkpoints.interval_s, self.progress(now_s))
+
+    def tell(self, now_s: float) -> None:
+        """Bring what the policy sees of a running job up to now."""
+        state = self.state
+        if self.checkpoints is None and self.begun_s < now_s < self.ends_s:
+            done = self.rate * (now_s - self.begun_s)
+        else:
+            done = self.progress(now_s)
+        _set(state, "remaining_samples", self.left + self.declared_beyond - done)
+        attained = self.attained_device_s + (now_s - self.run_from_s) * (self.devices + self.spec.server_devices)
+        _set(state, "attained_service_device_s", attained)
+        _set(state.current, "age_s", now_s - self.held_since_s)
+
+    def hold(self, pool: int, devices: int, placement: NodeDevices, rate: float, now_s: float) -> None:
+        """Take devices; the run is begun apart."""
+        self.pool, self.devices, self.placement, self.rate = pool, devices, placement, rate
+        self.held_since_s = now_s
+        _set(self.state, "current", CurrentAllocation(pool=pool, placement=placement, age_s=0.0))
+
+    def end_run(self, now_s: float, done: float) -> float:
+        """Close the run with so many samples done; seconds that it lasted."""
+        lasted_s = now_s - self.run_from_s
+        self.left = max(self.left - done, 0.0)
+        self.attained_device_s += lasted_s * (self.devices + self.spec.server_devices)
+        self.run_from_s = now_s
+        return lasted_s
+
+    def release(self) -> None:
+        """Hold nothing; the run was ended before."""
+        self.devices, self.pool, self.placement, self.rate = 0, -1, (), 0.0
+        self.ends_s = math.inf
+        self.run += 1
+        state = self.state
+        _set(state, "current", None)
+        _set(state, "remaining_samples", self.left + self.declared_beyond)
+        _set(state, "attained_service_device_s", self.attained_device_s)

@@ -1,0 +1,104 @@
+"""Jobs as they arrive: checked, their times scaled, their chances drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from nodewise.domain.errors import invalid_field
+from nodewise.domain.schedule import JobState
+from nodewise.scheduling.simulation.active import ActiveJob
+from nodewise.scheduling.simulation.chances import Predictions, Stops
+from nodewise.scheduling.simulation.jobs import SimulatedJob
+from nodewise.scheduling.simulation.settings import SimulationSettings
+
+__all__ = ["Arrivals"]
+
+
+class Arrivals:
+    """Reads jobs one ahead; ``pools`` are the devices of each.
+
+    Attributes
+    ----------
+    count : int
+        Jobs taken so far.
+    first_s, next_s : float
+        When the first job arrived and the next one will; infinite after the last.
+    """
+
+    def __init__(self, jobs: Iterable[SimulatedJob], pools: Sequence[int], settings: SimulationSettings) -> None:
+        self._jobs = iter(jobs)
+        self._pools = len(pools)
+        self._settings = settings
+        self._stops = Stops(settings.early_stops, settings.seed)
+        self._predictions = Predictions(settings.prediction_error, settings.seed, pools, settings.quotas)
+        self.count = 0
+        self._next = next(self._jobs, None)
+        self.first_s = self._next.arrival_s if self._next is not None else 0.0
+        self.next_s = self.first_s if self._next is not None else math.inf
+        if self._next is not None:
+            self._check(self._next, self._next.arrival_s)
+
+    def take(self) -> ActiveJob | None:
+        """The next job, active now; None = it has no curve and can never run."""
+        spec = self._next
+        assert spec is not None
+        number, arrival_s = self.count, self.next_s
+        self.count += 1
+        self._next = next(self._jobs, None)
+        if self._next is None:
+            self.next_s = math.inf
+        else:
+            self._check(self._next, spec.arrival_s)
+            self.next_s = self.first_s + (self._next.arrival_s - self.first_s) / self._settings.load
+        true_samples = self._stops.true_samples(spec)
+        seen = self._predictions.curve(spec)
+        if not len(seen):
+            return None
+        restart_s = self._settings.restart_cost_s if spec.restart_cost_s is None else spec.restart_cost_s
+        state = JobState(
+            job_id=spec.job_id,
+            remaining_samples=spec.samples,
+            submit_time_s=arrival_s,
+            allowed_devices=seen.counts,
+            allowed_pools=seen.pools,
+            server_devices=spec.server_devices,
+            requested_devices=spec.requested_devices,
+            restart_cost_s=restart_s,
+            weight=spec.weight,
+            queue=spec.queue,
+            deadline_s=None if spec.deadline_s is None else arrival_s + spec.deadline_s - spec.arrival_s,
+            minimum_run_s=spec.minimum_run_s,
+        )
+        job = ActiveJob(number, spec, seen, true_samples, state)
+        job.checkpoints = self._settings.checkpoints
+        return job
+
+    def _check(self, job: SimulatedJob, after_s: float) -> None:
+        path = f"jobs[{self.count}]"
+        if not (math.isfinite(job.arrival_s) and job.arrival_s >= after_s):
+            raise invalid_field(
+                f"{path}.arrival_s",
+                f"must be finite and not before the job ahead of it, {after_s:g} s; found {job.arrival_s:g} for "
+                f"{job.job_id!r}: sort jobs by arrival",
+            )
+        numbers = {
+            "samples": (job.samples, math.ulp(0.0)),
+            "stop_samples": (job.samples if job.stop_samples is None else job.stop_samples, 0.0),
+            "weight": (job.weight, math.ulp(0.0)),
+            "samples_per_step": (job.samples_per_step, 0.0),
+            "restart_cost_s": (job.restart_cost_s or 0.0, 0.0),
+            "minimum_run_s": (job.minimum_run_s, 0.0),
+            "requested_devices": (job.requested_devices, 1),
+            "server_devices": (job.server_devices, 0),
+        }
+        for name, (value, least) in numbers.items():
+            if not least <= value < math.inf:
+                bound = f"{least:g} or more" if least in (0, 1) else "above 0"
+                raise invalid_field(f"{path}.{name}", f"must be finite and {bound}, found {value:g} for {job.job_id!r}")
+        for name, curve in (("curve", job.curve), ("predicted", job.predicted)):
+            if curve is not None and curve.pool.max(initial=0) >= self._pools:
+                raise invalid_field(
+                    f"{path}.{name}.pool",
+                    f"must be 0 to {self._pools - 1}, the cluster's pools; found {int(curve.pool.max())}",
+                )

@@ -1,0 +1,191 @@
+"""The simulation: jobs from arrival to completion under a policy, by events or by rounds."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nodewise.domain.schedule import NodePool
+from nodewise.plugin import Budget, PolicyRecord
+from nodewise.scheduling.budget import Unlimited
+from nodewise.scheduling.simulation.arrivals import Arrivals
+from nodewise.scheduling.simulation.chances import Failures
+from nodewise.scheduling.simulation.deciding import Decider, policy_parameters
+from nodewise.scheduling.simulation.jobs import SimulatedJob
+from nodewise.scheduling.simulation.nodes import PoolNodes
+from nodewise.scheduling.simulation.recording import Recorder
+from nodewise.scheduling.simulation.results import SimulationResult
+from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
+from nodewise.scheduling.simulation.view import View
+
+__all__ = ["Progress", "simulated"]
+
+CHECK_EVERY: Final = 256
+"""Events between two looks at the budget and two reports of progress: some 15 ms; decisions count by their time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a simulation is: simulated seconds, and jobs that arrived, finished and are in the system."""
+
+    now_s: float
+    arrived: int
+    finished: int
+    active: int
+    decisions: int
+
+
+def simulated(
+    jobs: Iterable[SimulatedJob],
+    pools: Sequence[NodePool],
+    policy: PolicyRecord,
+    settings: SimulationSettings | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> SimulationResult:
+    """Simulate a policy.
+
+    Deterministic: the same jobs, pools, policy and settings give the same result, whether or not a timeline is kept;
+    only the decisions' wall time differs, and a budget that ends early. Memory grows with the jobs in the system and,
+    per finished job, by its id and seven numbers (for percentiles and per-job columns).
+
+    Parameters
+    ----------
+    jobs : iterable of SimulatedJob
+        By arrival; read as the simulation gets there.
+    pools : sequence of NodePool
+        The cluster; a curve's pools are indexes into it.
+    budget : Budget
+        Looked at every ``CHECK_EVERY`` events, and handed to the policy. When it is over the result holds what finished
+        so far, with ``complete`` False.
+    progress : callable
+        Called as often.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for settings, parameters or jobs that cannot be (jobs out of order among them), POLICY_FAILED,
+        POLICY_INVALID_RESULT.
+    """
+    settings = settings or SimulationSettings()
+    settings.check()
+    return _Simulation(jobs, pools, policy, settings, budget or Unlimited(), progress).run()
+
+
+class _Simulation:
+    """One run."""
+
+    def __init__(
+        self,
+        jobs: Iterable[SimulatedJob],
+        pools: Sequence[NodePool],
+        policy: PolicyRecord,
+        settings: SimulationSettings,
+        budget: Budget,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._settings = settings
+        self._budget = budget
+        self._progress = progress
+        self._nodes = [PoolNodes(pool.available_devices.tolist()) for pool in pools]
+        self._arrivals = Arrivals(jobs, [pool.total_devices for pool in pools], settings)
+        self._start_s = self._now_s = start_s = self._arrivals.first_s
+        self._round = math.ceil(start_s / settings.round_s) - 1
+        self._failures = Failures(
+            settings.failures, [len(pool.available_devices) for pool in pools], settings.seed, start_s
+        )
+        self._recorder = Recorder(start_s, self._nodes, keep_timeline=settings.keep_timeline)
+        self._view = View(pools, settings, policy_parameters(policy, settings))
+        self._decider = Decider(policy, self._view, self._nodes, settings, self._recorder, budget)
+        self._work = 0
+
+    def run(self) -> SimulationResult:
+        started = time.perf_counter()
+        complete = True
+        while (end_s := self._boundary()) is not None:
+            if not self._advance(end_s):
+                complete = False
+                break
+            self._now_s = end_s
+            self._work += self._decider.decide(end_s)
+        return self._recorder.result(
+            jobs=self._arrivals.count,
+            decisions=self._decider.decisions,
+            decision_s=self._decider.decision_s,
+            longest_decision_s=self._decider.longest_decision_s,
+            wall_s=time.perf_counter() - started,
+            complete=complete,
+        )
+
+    def _boundary(self) -> float | None:
+        """When the policy may be asked next; None = nothing more can happen."""
+        clock, running = self._settings.clock, self._decider.running
+        happens_s = min(self._arrivals.next_s, self._next_node_event_s())
+        if clock is Clock.EVENTS:
+            happens_s = min(happens_s, self._decider.next_end_s(), self._decider.may_decide_s(self._now_s))
+        elif clock is Clock.DRAINED_ROUNDS:
+            if running:
+                return self._decider.round_ends_s
+            if self._decider.undecided:
+                return self._now_s
+        elif running or self._decider.undecided:
+            self._round += 1
+            return self._round * self._settings.round_s
+        if happens_s == math.inf:
+            return None
+        if clock is not Clock.FIXED_ROUNDS:
+            return happens_s
+        self._round = max(self._round + 1, math.ceil(happens_s / self._settings.round_s))
+        return self._round * self._settings.round_s
+
+    def _next_node_event_s(self) -> float:
+        """When a node fails or comes back, as far as anybody would notice: a job runs, or waits for a repair."""
+        if self._decider.running:
+            return self._failures.next_s
+        waits = self._recorder.active > 0 and any(each.down for each in self._nodes)
+        return self._failures.next_s if waits else math.inf
+
+    def _advance(self, until_s: float) -> bool:
+        """Let everything happen until then, in order; False when the budget is over."""
+        while True:
+            end_s, arrival_s, node_s = self._decider.next_end_s(), self._arrivals.next_s, self._failures.next_s
+            at_s = min(end_s, arrival_s, node_s)
+            if self._work >= CHECK_EVERY and not self._look(min(at_s, until_s)):
+                return False
+            if at_s > until_s:
+                return True
+            self._work += 1
+            if end_s == at_s:
+                self._decider.finish_next()
+            elif node_s == at_s:
+                self._decider.node_event(at_s, *self._failures.next())
+            else:
+                self._arrive(at_s)
+
+    def _arrive(self, at_s: float) -> None:
+        job = self._arrivals.take()
+        if job is None:
+            return
+        self._recorder.arrived(job, at_s)
+        self._decider.arrive(job)
+
+    def _look(self, now_s: float) -> bool:
+        """Report progress, and whether there is time left."""
+        self._work = 0
+        if self._progress is not None:
+            finished = self._recorder.finished
+            arrived = self._arrivals.count
+            self._progress(
+                Progress(
+                    now_s=now_s,
+                    arrived=arrived,
+                    finished=finished,
+                    active=self._recorder.active,
+                    decisions=self._decider.decisions,
+                )
+            )
+        return self._budget.remaining_s() > 0

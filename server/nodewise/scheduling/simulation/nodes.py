@@ -1,0 +1,100 @@
+"""Free devices node by node, with the placement rule of ``scheduling.placement`` at the cost of a few heap operations.
+
+The rule: as few nodes as hold the devices: the node that they fit most tightly, else whole emptiest nodes first and the
+tightest fit for the rest; ties: first node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+from nodewise.scheduling.placement import NodeDevices
+
+__all__ = ["PoolNodes"]
+
+
+class PoolNodes:
+    """The nodes of one pool.
+
+    Attributes
+    ----------
+    free : int
+        Free devices on nodes that are up.
+    up_devices, total : int
+        Devices, free or held, on nodes that are up, and on all nodes.
+    """
+
+    def __init__(self, devices: Sequence[int]) -> None:
+        self._capacity = list(devices)
+        self._free = list(devices)
+        self._up = [True] * len(devices)
+        self.free = self.up_devices = self.total = sum(self._free)
+        largest = max(devices, default=0)
+        self._by_free: list[list[int]] = [[] for _ in range(largest + 1)]
+        for node, count in enumerate(devices):
+            self._by_free[count].append(node)
+        for nodes in self._by_free:
+            heapify(nodes)
+
+    @property
+    def down(self) -> bool:
+        """Whether any node is down."""
+        return self.up_devices < self.total
+
+    def capacity(self) -> list[int]:
+        """Devices per node that may be given out: 0 on nodes that are down."""
+        return [count if up else 0 for count, up in zip(self._capacity, self._up)]
+
+    def take(self, devices: int) -> NodeDevices:
+        """Place so many devices, at most ``free``."""
+        parts: list[tuple[int, int]] = []
+        left = devices
+        while left:
+            node = self._tightest(left)
+            count = min(left, self._free[node])
+            self._change(node, -count)
+            parts.append((node, count))
+            left -= count
+        self.free -= devices
+        parts.sort()
+        return tuple(parts)
+
+    def give_back(self, placement: NodeDevices) -> None:
+        """Return devices; those of nodes that are down come back with their repair."""
+        for node, count in placement:
+            if self._up[node]:
+                self._change(node, count)
+                self.free += count
+
+    def fail(self, node: int) -> None:
+        """Take a node down, once what ran there has given its devices back."""
+        self.free -= self._free[node]
+        self.up_devices -= self._capacity[node]
+        self._up[node] = False
+        self._free[node] = 0
+
+    def repair(self, node: int) -> None:
+        """Bring a node back, empty."""
+        self._up[node] = True
+        self.up_devices += self._capacity[node]
+        self.free += self._capacity[node]
+        self._change(node, self._capacity[node])
+
+    def _change(self, node: int, by: int) -> None:
+        """Free devices of a node change: it is listed anew, and its old entry is dropped when it surfaces."""
+        free = self._free[node] + by
+        self._free[node] = free
+        heappush(self._by_free[free], node)
+
+    def _tightest(self, devices: int) -> int:
+        """The node that the devices fit most tightly; the emptiest when none holds them all."""
+        most = len(self._by_free) - 1
+        count: int
+        for count in (*range(devices, most + 1), *range(min(devices, most + 1) - 1, 0, -1)):
+            nodes = self._by_free[count]
+            while nodes:
+                if self._free[nodes[0]] == count:
+                    return nodes[0]
+                heappop(nodes)
+        raise AssertionError("more devices are placed than the pool has free")

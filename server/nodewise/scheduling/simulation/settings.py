@@ -1,0 +1,172 @@
+"""How a simulation runs: its clock, its costs, its faults and its chances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from nodewise.domain.errors import NodewiseError, Violation
+
+__all__ = ["Checkpoints", "Clock", "EarlyStops", "NodeFailures", "PredictionError", "SimulationSettings"]
+
+
+class Clock(StrEnum):
+    """When the policy is asked, and when devices change hands.
+
+    EVENTS
+        At every arrival, completion, failure and repair; devices are free at once.
+    FIXED_ROUNDS
+        At the multiples of ``round_s``. Completions within a round are timed exactly; the devices come back, arrivals
+        are seen and progress is told at the round's end.
+    DRAINED_ROUNDS
+        Each running job gets at most ``round_s`` of work, in whole steps; the round ends, and the next begins, when the
+        last of them is through with its part. Rounds are shorter than ``round_s`` when all jobs are.
+    """
+
+    EVENTS = "events"
+    FIXED_ROUNDS = "fixed-rounds"
+    DRAINED_ROUNDS = "drained-rounds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFailures:
+    """Nodes fail independently: exponential times between failures while up, and exponential times to repair (s)."""
+
+    mean_time_between_failures_s: float
+    mean_repair_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoints:
+    """A running job saves its state each ``interval_s`` of progress and stands still for ``cost_s`` to do so."""
+
+    interval_s: float
+    cost_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyStops:
+    """Jobs that end before their declared work is done; the policy does not know which.
+
+    Attributes
+    ----------
+    probability : float
+        Of each job, independently.
+    progress : tuple of float
+        Quantiles, at equal distances from 0 to 1, of the share of the declared work at which such a job ends; linear
+        in between. (0, 1) = uniform.
+    """
+
+    probability: float
+    progress: tuple[float, ...] = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionError:
+    """Predicted = true throughput times exp(job_sigma z + row_sigma z'), z per job, z' per row, standard normal.
+
+    The median prediction is right. ``job_sigma`` makes whole curves too high or too low (wrong sizes of jobs),
+    ``row_sigma`` bends them (wrong choices of counts).
+    """
+
+    job_sigma: float = 0.0
+    row_sigma: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationSettings:
+    """How to simulate.
+
+    Attributes
+    ----------
+    clock, round_s
+        See ``Clock``.
+    on_changes_only : bool
+        Ask the policy only when a job arrived or ended or a node failed or came back since it was asked last; in
+        between its allocation stands. Sound for policies that look at neither progress nor time nor service (first
+        come, equal shares); others decide later than they would. Policies that share out time say themselves for how
+        long their shares hold; neither this nor the next setting concerns them.
+    minimum_decision_interval_s : float
+        Seconds between two decisions at least; 0 = no such limit. Ignored while nothing runs.
+    restart_cost_s : float
+        Seconds without progress when a job's devices change, and when it resumes after a preemption.
+    first_start_cost_s : float
+        The same when a job starts for the first time.
+    load : float
+        Inter-arrival times are divided by it.
+    quotas, parameters
+        Devices per queue, and the policy's parameters; what is not stated is the policy's default.
+    seed : int
+        Of failures, early stops and prediction errors, each with a stream of its own: the same jobs stop early and the
+        same nodes fail whatever the policy does.
+    keep_timeline : bool
+        Record who held which devices when (grows with the number of changes).
+    """
+
+    clock: Clock = Clock.EVENTS
+    round_s: float = 60.0
+    on_changes_only: bool = False
+    minimum_decision_interval_s: float = 0.0
+    restart_cost_s: float = 0.0
+    first_start_cost_s: float = 0.0
+    checkpoints: Checkpoints | None = None
+    failures: NodeFailures | None = None
+    early_stops: EarlyStops | None = None
+    prediction_error: PredictionError | None = None
+    load: float = 1.0
+    quotas: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    keep_timeline: bool = False
+
+    def check(self) -> None:
+        """Refuse what cannot be simulated.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD; paths are those of the attributes.
+        """
+        violations = [
+            Violation(name, f"must be {'above' if least is None else 'at least'} 0, found {value:g}")
+            for name, value, least in self._numbers()
+            if not (math.isfinite(value) and (value > 0 if least is None else value >= least))
+        ]
+        stops = self.early_stops
+        if stops is not None:
+            if not 0 <= stops.probability <= 1:
+                violations.append(Violation("early_stops.probability", f"must be 0 to 1, found {stops.probability:g}"))
+            rising = all(a <= b for a, b in zip(stops.progress, stops.progress[1:]))
+            if len(stops.progress) < 2 or not rising or not 0 <= stops.progress[0] <= stops.progress[-1] <= 1:
+                violations.append(
+                    Violation("early_stops.progress", "must be two or more ascending quantiles within 0 to 1")
+                )
+        violations += [
+            Violation(f"quotas[{queue}]", f"must be 0 or more devices, found {devices}")
+            for queue, devices in self.quotas.items()
+            if devices < 0
+        ]
+        if violations:
+            raise NodewiseError.invalid(violations)
+
+    def _numbers(self) -> list[tuple[str, float, float | None]]:
+        """(path, value, least value; None = above 0)."""
+        found: list[tuple[str, float, float | None]] = [
+            ("round_s", self.round_s, None),
+            ("minimum_decision_interval_s", self.minimum_decision_interval_s, 0.0),
+            ("restart_cost_s", self.restart_cost_s, 0.0),
+            ("first_start_cost_s", self.first_start_cost_s, 0.0),
+            ("load", self.load, None),
+        ]
+        if self.checkpoints is not None:
+            found.append(("checkpoints.interval_s", self.checkpoints.interval_s, None))
+            found.append(("checkpoints.cost_s", self.checkpoints.cost_s, 0.0))
+        if self.failures is not None:
+            found.append(("failures.mean_time_between_failures_s", self.failures.mean_time_between_failures_s, None))
+            found.append(("failures.mean_repair_s", self.failures.mean_repair_s, None))
+        if self.prediction_error is not None:
+            found.append(("prediction_error.job_sigma", self.prediction_error.job_sigma, 0.0))
+            found.append(("prediction_error.row_sigma", self.prediction_error.row_sigma, 0.0))
+        return found

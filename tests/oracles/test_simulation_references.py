@@ -1,0 +1,90 @@
+"""Published simulators' figures, where their traces are at hand."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from simulations import POLICIES, pools
+
+from nodewise.scheduling.simulation.core import simulated
+from nodewise.scheduling.simulation.inputs.gavel import (
+    gavel_parameters,
+    gavel_pools,
+    gavel_settings,
+    read_gavel_table,
+    read_gavel_trace,
+)
+from nodewise.scheduling.simulation.inputs.pollux import (
+    pollux_curves,
+    pollux_settings,
+    read_pollux_workload,
+    read_step_times,
+)
+from nodewise.scheduling.simulation.results import SimulationResult
+
+DATA = Path(os.environ.get("NODEWISE_DATA", ""))
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.skipif(not os.environ.get("NODEWISE_DATA"), reason="NODEWISE_DATA does not name the folder of traces"),
+]
+
+CLUSTER = {"v100": 8, "p100": 16, "k80": 24}
+
+
+def gavel(trace: str, policy: str) -> SimulationResult:
+    with (DATA / "gavel" / "simulation_throughputs.json").open() as stream:
+        table = read_gavel_table(stream)
+    with (DATA / "gavel" / "physical_cluster" / trace).open() as stream:
+        jobs = read_gavel_trace(stream, table, list(CLUSTER))
+    return simulated(jobs, gavel_pools(CLUSTER), POLICIES[policy], gavel_settings(parameters=gavel_parameters(policy)))
+
+
+@pytest.mark.parametrize(
+    ("trace", "policy", "average_s", "makespan_s", "utilisation", "within"),
+    [
+        ("max_min_fairness.trace", "max-min-fairness-aware", 14_622.820, 63_944.5, 0.790, 0.01),
+        ("max_min_fairness.trace", "max-min-fairness", 19_989.255, 77_141.3, 0.743, 0.02),
+        ("max_min_fairness.trace", "fifo", 35_904.574, 196_524.3, 0.349, 0.01),
+        ("minimize_makespan.trace", "fifo", 211_550.984, 274_227.7, 0.164, 0.01),
+        ("minimize_makespan.trace", "min-makespan-aware", 63_774.726, 64_720.8, 0.991, 0.01),
+    ],
+)
+def test_gavel(trace: str, policy: str, average_s: float, makespan_s: float, utilisation: float, within: float) -> None:
+    result = gavel(trace, policy)
+    assert result.per_job.response_s.mean() == pytest.approx(average_s, rel=within)
+    assert result.makespan_s == pytest.approx(makespan_s, rel=0.04)
+    assert result.utilisation == pytest.approx(utilisation, rel=0.04)
+
+
+REFERENCE = {
+    (8, "fifo"): (1241, 2285, 1608, 914, 1232, 2532),
+    (8, "equal-share"): (756, 1226, 878, 662, 699, 1335),
+    (8, "marginal-gain"): (774, 1423, 936, 736, 768, 1491),
+    (8, "efficiency-srpt"): (722, 1223, 855, 587, 623, 1274),
+    (4, "fifo"): 13_414,
+    (4, "equal-share"): 3_242,
+    (4, "marginal-gain"): 3_383,
+    (4, "efficiency-srpt"): 4_175,
+}
+"""Average response times (s) of a separate implementation of the rules, by nodes of four T4; per workload or mean."""
+
+
+@pytest.mark.parametrize(("nodes", "policy"), REFERENCE)
+def test_pollux_workloads(nodes: int, policy: str) -> None:
+    with (DATA / "measurements" / "sia_t4_2_to_16_nodes.csv").open() as stream:
+        times = {job.removesuffix("/aws"): steps for job, steps in read_step_times(stream).items()}
+    curves = pollux_curves(times, 4 * nodes)
+    found = []
+    for number in range(1, 7):
+        with (DATA / "jobs" / "pollux_workloads" / f"workload-{number}.csv").open() as stream:
+            jobs = read_pollux_workload(stream, curves, only=times)
+        result = simulated(jobs, pools([4] * nodes), POLICIES[policy], pollux_settings())
+        assert result.finished == len(jobs)
+        found.append(float(result.per_job.response_s.mean()))
+    reference = REFERENCE[nodes, policy]
+    assert np.mean(found) == pytest.approx(np.mean(reference), rel=0.01)
+    if isinstance(reference, tuple):
+        assert found == pytest.approx(list(reference), rel=0.05)
