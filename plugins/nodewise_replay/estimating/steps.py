@@ -38,10 +38,11 @@ class StepParts:
 
 
 def step_seconds(scenario: Scenario, ranks: tuple[int, ...], lag_ns: Ints | None = None) -> float:
-    """Mean time from step to step, of the hosts or of the devices, whichever takes longer, mean over some ranks.
+    """Typical time from step to step, of the hosts or of the devices, whichever takes longer, mean over some ranks.
 
     Steps run one after the other, each from where the one before leaves it. The first is left out where there are
-    three: it begins as recorded, not as the changed job would have left it.
+    three: it begins as recorded, not as the changed job would have left it. Of the others the median counts: few steps
+    are recorded, and one that something else held up would move their mean.
     """
     graph = scenario.graph
     lags = scenario.lag_ns if lag_ns is None else lag_ns
@@ -50,12 +51,12 @@ def step_seconds(scenario: Scenario, ranks: tuple[int, ...], lag_ns: Ints | None
     host = step_times(graph, end, joined=True).host_ns[:, columns]
     there = np.flatnonzero((host >= 0).all(axis=1))
     kept = there[1:] if len(there) > 2 else there
-    mean = float(host[kept].mean()) if len(kept) else 0.0
-    return max(mean, _device_period(scenario, end, ranks)) * 1e-9
+    typical = float(np.median(host[kept].mean(axis=1))) if len(kept) else 0.0
+    return max(typical, _device_period(scenario, end, ranks)) * 1e-9
 
 
 def _device_period(scenario: Scenario, end: Ints, ranks: tuple[int, ...]) -> float:
-    """Mean ns from the end of the devices' work of one step to that of the next; 0 where nothing runs on devices."""
+    """Typical ns from the end of the devices' work of one step to that of the next; 0 where nothing runs on devices."""
     graph = scenario.graph
     work = np.isin(graph.kind, DEVICE_KINDS) & ~is_piece(graph) & (graph.step >= 0)
     periods = []
@@ -66,8 +67,7 @@ def _device_period(scenario: Scenario, end: Ints, ranks: tuple[int, ...]) -> flo
             continue
         latest = np.full(len(graph.steps), np.iinfo(np.int64).min, dtype=np.int64)
         np.maximum.at(latest, graph.step[mine], end[mine])
-        first, last = steps[1 if len(steps) > 2 else 0], steps[-1]
-        periods.append((latest[last] - latest[first]) / (last - first))
+        periods.append(float(np.median(np.diff(latest[steps]) / np.diff(steps))))
     return float(np.mean(periods)) if periods else 0.0
 
 
