@@ -17,6 +17,7 @@ from nodewise.plugin import (
     Reason,
     Refusal,
     SyncMode,
+    Trace,
 )
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.estimating.asked import Evidence
@@ -47,7 +48,13 @@ _NOTHING: Final = Refusal(
 
 
 class ReplayEstimator:
-    """Step times of other numbers of ranks and other links, from the traces of one or several runs."""
+    """Step times of other numbers of ranks and other links, from the traces of one or several runs.
+
+    The graphs of the last traces are kept: trials fit the same traces once for every scale that they leave out.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[Trace, ...], list[Recording]] = ((), [])
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Say whether there are traces and of how much of the job; nothing is read yet."""
@@ -84,7 +91,7 @@ class ReplayEstimator:
         NodewiseError
             EVIDENCE_MISSING if no trace has times.
         """
-        found = [recording for recording in recordings_of(context.traces()) if recording.steps]
+        found = [recording for recording in self._recordings(tuple(context.traces())) if recording.steps]
         if not found:
             raise NodewiseError(
                 Reason.EVIDENCE_MISSING,
@@ -124,8 +131,12 @@ class ReplayEstimator:
             recordings, Evidence.of(profile, recordings), profile.observations, tuple(dict.fromkeys(notices))
         )
 
-    def warm_up(self) -> None:
-        """Nothing by itself: loops are compiled, or loaded, when the first graph is built."""
+    def _recordings(self, traces: tuple[Trace, ...]) -> list[Recording]:
+        known, recordings = self._last
+        if len(known) != len(traces) or any(one is not other for one, other in zip(known, traces, strict=True)):
+            recordings = recordings_of(traces)
+            self._last = (traces, recordings)
+        return recordings
 
 
 def _warmed(scenario: Scenario) -> None:
