@@ -53,17 +53,18 @@ class _Inference:
         for call in np.flatnonzero(is_call & view.named(DEVICE_SYNC)):
             self._wait_for_lanes(int(call), self._order.lanes, found=True)
         for call in np.flatnonzero(is_call & view.named(STREAM_SYNC)):
-            lane = stated.get(int(call), -1)
+            lane, _ = stated.get(int(call), (-1, 0))
             if lane >= 0:
                 self._wait_for_lanes(int(call), (lane,), found=True)
             else:
                 self._wait_for_current(int(call))
         for call in np.flatnonzero(is_call & view.named(EVENT_SYNC)):
-            lane = stated.get(int(call), -1)
+            lane, recorded_ns = stated.get(int(call), (-1, 0))
             if lane >= 0:
-                self._wait_for_event(int(call), (lane,), found=True)
+                last = self._order.latest(lane, recorded_ns, int(view.end_ns[call]) + ROUNDING_NS)
+                self._found.extend([(int(call), last, True)] if last >= 0 else [])
             else:
-                self._wait_for_event(int(call), self._order.lanes, found=False)
+                self._wait_for_event(int(call))
         self._copies(is_call)
         return HostSyncs(
             call=np.array([sync[0] for sync in self._found], dtype=np.int64),
@@ -72,8 +73,8 @@ class _Inference:
             missing=self._missing,
         )
 
-    def _stated(self) -> dict[int, int]:
-        """The stream that a recorded synchronisation waits for, by call."""
+    def _stated(self) -> dict[int, tuple[int, int]]:
+        """The stream that a recorded synchronisation waits for, by call, and up to what was put on it by when."""
         trace, syncs = self._view.trace, self._view.trace.syncs
         rows = np.flatnonzero((syncs.kind == SyncKind.STREAM) | (syncs.kind == SyncKind.EVENT))
         if not len(rows):
@@ -81,11 +82,13 @@ class _Inference:
         calls = np.flatnonzero(trace.kind == EventKind.CALL)
         call_of = {int(trace.correlation[call]): int(call) for call in calls}
         lanes = np.where(syncs.awaited_lane[rows] >= 0, syncs.awaited_lane[rows], syncs.lane[rows])
-        return {
-            call_of[int(number)]: int(lane)
-            for number, lane in zip(syncs.correlation[rows], lanes, strict=True)
-            if int(number) in call_of
-        }
+        found = {}
+        for row, lane in zip(rows, lanes, strict=True):
+            call = call_of.get(int(syncs.correlation[row]))
+            if call is not None:
+                event = call_of.get(int(syncs.awaited_correlation[row]), call)
+                found[call] = (int(lane), int(self._view.begin_ns[event]))
+        return found
 
     def _copies(self, is_call: NDArray[np.bool_]) -> None:
         """Copies that block inside the call: from and to memory that the device cannot reach by itself."""
@@ -126,15 +129,15 @@ class _Inference:
             if self._end[last] <= end + ROUNDING_NS:
                 self._found.append((call, last, False))
                 return
-        self._wait_for_event(call, self._order.lanes, found=False)
+        self._wait_for_event(call)
 
-    def _wait_for_event(self, call: int, lanes: tuple[int, ...], *, found: bool) -> None:
-        """The last work that ended while the call blocked."""
+    def _wait_for_event(self, call: int) -> None:
+        """The last work, on any stream, that ended while the call blocked."""
         begin, end = int(self._view.begin_ns[call]), int(self._view.end_ns[call])
         best = -1
-        for lane in lanes:
+        for lane in self._order.lanes:
             last = self._order.latest(lane, begin, end)
             if last >= 0 and self._end[last] > begin and (best < 0 or self._end[last] > self._end[best]):
                 best = last
         if best >= 0:
-            self._found.append((call, best, found))
+            self._found.append((call, best, False))

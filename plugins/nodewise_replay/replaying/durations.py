@@ -103,14 +103,15 @@ class Learner:
 class _Groups:
     """Rows that are alike: the number of each row's group, and of its group in its own step."""
 
-    group: Ints
-    in_step: Ints
+    group: NDArray[np.int32]
+    in_step: NDArray[np.int32]
 
     @staticmethod
     def of(key: Ints, step: NDArray[np.int32], steps: int) -> _Groups:
         """Group rows by key."""
-        group = np.unique(key, return_inverse=True)[1].astype(np.int64)
-        return _Groups(group=group, in_step=np.unique(group * steps + step, return_inverse=True)[1].astype(np.int64))
+        group = np.unique(key, return_inverse=True)[1]
+        in_step = np.unique(group * steps + step, return_inverse=True)[1]
+        return _Groups(group=group.astype(np.int32), in_step=in_step.astype(np.int32))
 
     def means(self, learned: NDArray[np.bool_], value: Ints, *, own: bool) -> tuple[Ints, NDArray[np.bool_]]:
         """Mean over the learned rows of every row's group, unless ``own`` without its own step; and if there is any."""
@@ -122,7 +123,7 @@ class _Groups:
         return mean, count > 0
 
 
-def _sums(group: Ints, learned: NDArray[np.bool_], value: Ints) -> tuple[Ints, Floats]:
+def _sums(group: NDArray[np.int32], learned: NDArray[np.bool_], value: Ints) -> tuple[Ints, Floats]:
     """How many rows of every row's group are learned from, and the sum of their values (exact below 2^53 ns)."""
     size = int(group.max(initial=-1)) + 1
     count: Ints = np.bincount(group[learned], minlength=size)

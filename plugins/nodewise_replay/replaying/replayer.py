@@ -15,6 +15,7 @@ from nodewise.plugin import (
     NodewiseError,
     Reason,
     Replay,
+    ReplayedCollective,
     ReplayQuestion,
     Run,
     Trace,
@@ -70,13 +71,10 @@ class _Answer:
         begin, end, predicted, unmatched = self._times()
         # Changes may leave another graph than was recorded, with ranks that are copies of recorded ones.
         changed = self._changed
-        place = {rank: column for column, rank in enumerate(graph.ranks)}
-        traces, column = self._traces, list(place.values())
+        column = list(range(len(graph.ranks)))
         if changed is not None:
+            column = [graph.ranks.index(changed.recorded_rank[rank]) for rank in changed.graph.ranks]
             graph = changed.graph
-            traces = {rank: self._traces[changed.recorded_rank[rank]] for rank in graph.ranks}
-            column = [place[changed.recorded_rank[rank]] for rank in graph.ranks]
-        uncertainty_ns = self._clocks.uncertainty_ns[column]
         replayed_at = time.perf_counter()
         steps = replayed_steps(
             self._tested, recorded, predicted, measured=graph.timed and not question.changes, bounds=self._bounds
@@ -102,21 +100,28 @@ class _Answer:
             world_size=graph.world_size,
             edges=edge_counts(graph),
             clock_offset_s=_seconds(self._clocks.offset_ns[column]),
-            clock_uncertainty_s=_seconds(uncertainty_ns),
-            collectives=replayed_collectives(
-                graph,
-                traces,
-                *((graph.begin_ns, graph.end_ns) if question.in_sample and comparable else (begin, end)),
-                self._tested.tolist(),
-                uncertainty_ns,
-                None if changed is None else changed.bytes,
-            ),
+            clock_uncertainty_s=_seconds(self._clocks.uncertainty_ns[column]),
+            collectives=self._collectives(begin, end, column),
             build_s=built_at - started,
             replay_s=replayed_at - built_at,
             counts={"nodes_unmatched": unmatched, "edges": len(graph.source)},
             warnings=(*self._clocks.warnings, *graph.warnings, *_absence(graph), *_basis(changed)),
             timeline=timeline(graph, begin, end, self._tested) if question.timeline else None,
         )
+
+    def _collectives(self, begin: Ints, end: Ints, column: Sequence[int]) -> tuple[ReplayedCollective, ...]:
+        """As recorded where steps are replayed with their own durations, else as replayed.
+
+        ``column`` is the recorded rank behind every rank of the replay, as an index.
+        """
+        graph, changed = self._graph, self._changed
+        steps, uncertainty = self._tested.tolist(), self._clocks.uncertainty_ns[column]
+        if changed is not None:
+            traces = {rank: self._traces[changed.recorded_rank[rank]] for rank in changed.graph.ranks}
+            return replayed_collectives(changed.graph, traces, begin, end, steps, uncertainty, changed.bytes)
+        if self._question.in_sample and graph.timed:
+            begin, end = graph.end_ns - graph.duration_ns, graph.end_ns
+        return replayed_collectives(graph, self._traces, begin, end, steps, uncertainty)
 
     def _times(self) -> tuple[Ints, Ints, StepTimes, int]:
         """Begins and ends of all nodes, lengths of the steps, and how many nodes had no counterpart."""

@@ -19,7 +19,7 @@ from nodewise.domain.profile import Observations, Profile, TraceReference
 from nodewise.domain.trace import Trace
 from nodewise.domain.workload import Network
 from nodewise.estimation.engine import Engine
-from nodewise.estimation.question import Question
+from nodewise.estimation.question import Answer, Question
 from nodewise.estimation.registry import load_registry
 from nodewise.plugin import Catalogue, Prior, Query
 from nodewise_replay.estimator import ReplayEstimator
@@ -211,13 +211,20 @@ def test_two_jobs_in_one_profile_are_refused() -> None:
     assert caught.value.reason == Reason.CONTRADICTORY_FACTS
 
 
-def answered(estimator: str, traces: Sequence[Trace], asked: Configurations, **known: Any) -> Any:
+def chosen(traces: Sequence[Trace], asked: Configurations, **known: Any) -> Answer:
     engine = Engine(load_registry(), traces=lambda _: traces)
-    question = Question(profile=profile_of(traces, **known), configurations=asked, estimator=estimator)
-    return engine.predict(question)
+    return engine.answer(Question(profile=profile_of(traces, **known), configurations=asked))
 
 
 def test_the_choice_takes_it_where_there_are_traces_alone() -> None:
-    found = answered("auto", gloo_job(BASE), rows(1, 2, 4))
-    assert found.estimator == "replay"
+    found = chosen(gloo_job(BASE), rows(1, 2, 4))
+    assert found.basis.estimator == "replay"
     assert found.predictions.all_answered
+
+
+def test_the_choice_is_no_worse_with_measured_runs() -> None:
+    found = chosen(gloo_job(BASE), rows(4, device="CPU"), observations=observed(2, 0.1741, device="CPU"))
+    # Four ranks as measured without a profiler.
+    assert found.predictions.step_s[0] == pytest.approx(0.1999, rel=0.1)
+    other = chosen([], rows(4, device="V100"), observations=observed(2, 0.1741, device="V100"))
+    assert other.basis.estimator == "scaling"

@@ -147,6 +147,22 @@ def test_recorded_waits_are_believed() -> None:
     assert graph.origin[graph.edge_kind == EdgeKind.STREAM_WAIT].tolist() == [Origin.FOUND]
 
 
+def test_a_recorded_wait_for_an_event_is_for_what_came_before_the_event() -> None:
+    record = Recorder()
+    record.step(1, 0, 200)
+    record.call("cudaLaunchKernel", 5, 8, 1)
+    record.kernel("before the event", 12, 40, 1)
+    record.call("cudaEventRecord", 9, 10, 2)
+    record.call("cudaLaunchKernel", 11, 14, 3)
+    record.kernel("after the event", 41, 44, 3)
+    record.call("cudaEventSynchronize", 15, 46, 4)
+    record.syncs.append((SyncKind.EVENT, 4, COMPUTE, COMPUTE, 2))
+    graph = built([record.trace()])
+    assert edges_of(graph, EdgeKind.HOST_SYNC) == {("before the event", "cudaEventSynchronize")}
+    assert graph.origin[graph.edge_kind == EdgeKind.HOST_SYNC].tolist() == [Origin.FOUND]
+    assert reproduced(graph)
+
+
 def test_work_kept_from_the_device_by_another_stream() -> None:
     record = Recorder()
     record.step(1, 0, 2_000)

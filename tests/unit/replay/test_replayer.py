@@ -109,7 +109,8 @@ def alone() -> Trace:
 def test_of_some_ranks_waiting_is_told_by_the_shortest() -> None:
     found = replay([alone()], in_sample=True)
     assert any(warning.startswith("1 of 2 ranks") for warning in found.warnings)
-    assert [round(one.transfer_s * 1e6) for one in found.collectives] == [40, 140, 340]
+    assert [round(one.transfer_s * 1e6) for one in found.collectives] == [40, 40, 40]
+    assert [[round(wait * 1e6) for wait in one.wait_s] for one in found.collectives] == [[0], [100], [300]]
     assert all(one.late_ranks == () for one in found.collectives)
 
 
