@@ -335,7 +335,7 @@ def _buckets(case: Situation) -> Iterator[Option]:
         change = Change(kind=ChangeKind.BUCKET_BYTES, value=float(-(-total // parts)))
         found = changed_job(case, (change,))
         if found is None:
-            return
+            continue
         step = Stopwatch(found.graph, case.watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
         if best is None or step < best[0]:
             best, rests_on = (step, change), ", ".join(found.rests_on)
