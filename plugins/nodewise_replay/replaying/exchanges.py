@@ -22,6 +22,7 @@ def replayed_collectives(
     end_ns: Ints,
     steps: Sequence[int],
     uncertainty_ns: Floats,
+    size_bytes: Ints | None = None,
 ) -> tuple[ReplayedCollective, ...]:
     """Collectives of some steps, by begin of their transfer.
 
@@ -29,12 +30,15 @@ def replayed_collectives(
     ----------
     graph : Graph
     traces : mapping of rank to Trace
+        Of the rank, or of the one that it is a copy of.
     begin_ns, end_ns : (nodes,)
         Of a replay; of the recording with begins after all waits: ``graph.end_ns - graph.duration_ns``.
     steps : sequence of int
         Indexes into ``graph.steps``.
     uncertainty_ns : (ranks,) float
         Of every rank's clock.
+    size_bytes : (nodes,) int, optional
+        Bytes of transfers; default: as recorded.
 
     Notes
     -----
@@ -77,7 +81,7 @@ def replayed_collectives(
                     step=int(graph.step[node]) + 1,
                     name=graph.names[graph.name[node]],
                     kind=CollectiveKind(int(table.kind[row])).name.lower(),
-                    bytes=int(sizes),
+                    bytes=int(sizes if size_bytes is None else size_bytes[node]),
                     group=table.groups[group].name if group >= 0 else "",
                     transfer_s=float(end_ns[node] - began) * _NS,
                     end_spread_s=spread * _NS,

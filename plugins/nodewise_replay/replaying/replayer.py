@@ -21,11 +21,12 @@ from nodewise.plugin import (
     Trace,
     Violation,
 )
+from nodewise_replay.changes.applying import applied
+from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.clocks import Clocks, aligned
 from nodewise_replay.graph.building import built
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, Origin
 from nodewise_replay.replaying.absent import alike, has_absent_ranks
-from nodewise_replay.replaying.changes import changed
 from nodewise_replay.replaying.durations import Learner
 from nodewise_replay.replaying.exchanges import replayed_collectives
 from nodewise_replay.replaying.measures import StepTimes, replayed_steps, start_errors_s, step_times
@@ -62,11 +63,18 @@ class _Answer:
         self._stated_fit = _ordinals(question.fit_steps, present, "fit_steps") if question.fit_steps else None
         self._present = present
         self._bounds: list[StepTimes] = []
+        self._changed: Scenario | None = None
 
     def replay(self, started: float, built_at: float) -> Replay:
         graph, question = self._graph, self._question
         recorded = step_times(graph, graph.end_ns)
         begin, end, predicted, unmatched = self._times()
+        # Changes may leave another graph than was recorded, with ranks that are copies of recorded ones.
+        changed = self._changed
+        column = list(range(len(graph.ranks)))
+        if changed is not None:
+            column = [graph.ranks.index(changed.recorded_rank[rank]) for rank in changed.graph.ranks]
+            graph = changed.graph
         replayed_at = time.perf_counter()
         steps = replayed_steps(
             self._tested, recorded, predicted, measured=graph.timed and not question.changes, bounds=self._bounds
@@ -91,22 +99,28 @@ class _Answer:
             ranks=graph.ranks,
             world_size=graph.world_size,
             edges=edge_counts(graph),
-            clock_offset_s=_seconds(self._clocks.offset_ns),
-            clock_uncertainty_s=_seconds(self._clocks.uncertainty_ns),
-            collectives=self._collectives(begin, end),
+            clock_offset_s=_seconds(self._clocks.offset_ns[column]),
+            clock_uncertainty_s=_seconds(self._clocks.uncertainty_ns[column]),
+            collectives=self._collectives(begin, end, column),
             build_s=built_at - started,
             replay_s=replayed_at - built_at,
             counts={"nodes_unmatched": unmatched, "edges": len(graph.source)},
-            warnings=(*self._clocks.warnings, *graph.warnings, *_absence(graph)),
+            warnings=(*self._clocks.warnings, *graph.warnings, *_absence(graph), *_basis(changed)),
             timeline=timeline(graph, begin, end, self._tested) if question.timeline else None,
         )
 
-    def _collectives(self, begin: Ints, end: Ints) -> tuple[ReplayedCollective, ...]:
-        """As recorded where steps are replayed with their own durations, else as replayed."""
-        graph = self._graph
-        if self._question.in_sample and not self._question.changes and graph.timed:
+    def _collectives(self, begin: Ints, end: Ints, column: Sequence[int]) -> tuple[ReplayedCollective, ...]:
+        """As recorded where steps are replayed with their own durations, else as replayed.
+
+        ``column`` is the recorded rank behind every rank of the replay, as an index.
+        """
+        graph, changed = self._graph, self._changed
+        steps, uncertainty = self._tested.tolist(), self._clocks.uncertainty_ns[column]
+        if changed is not None:
+            traces = {rank: self._traces[changed.recorded_rank[rank]] for rank in changed.graph.ranks}
+            return replayed_collectives(changed.graph, traces, begin, end, steps, uncertainty, changed.bytes)
+        if self._question.in_sample and graph.timed:
             begin, end = graph.end_ns - graph.duration_ns, graph.end_ns
-        steps, uncertainty = self._tested.tolist(), self._clocks.uncertainty_ns
         return replayed_collectives(graph, self._traces, begin, end, steps, uncertainty)
 
     def _times(self) -> tuple[Ints, Ints, StepTimes, int]:
@@ -147,10 +161,12 @@ class _Answer:
             if not all(change.ranks for change in question.changes):
                 # A change of the whole job changes those without a trace as well.
                 cases.reverse()
-        swept_cases = [swept(graph, changed(graph, one, question.changes), by, joined=True) for one, by in cases]
-        times = [step_times(graph, end, joined=True) for _, end in swept_cases]
+        changed = [applied(Scenario.recorded(graph, self._traces, *case), question.changes) for case in cases]
+        swept_cases = [swept(one.graph, one.duration_ns, one.lag_ns, joined=True) for one in changed]
+        times = [step_times(one.graph, end, joined=True) for one, (_, end) in zip(changed, swept_cases, strict=True)]
         if len(times) > 1:
             self._bounds = times
+        self._changed = changed[0]
         return *swept_cases[0], times[0], unmatched
 
 
@@ -172,6 +188,11 @@ def _absence(graph: Graph) -> tuple[str, ...]:
         return ()
     present = f"{len(graph.ranks)} of {graph.world_size} ranks"
     return (f"{present}: waiting for the others is told from transfers by the shortest of each collective alone",)
+
+
+def _basis(changed: Scenario | None) -> tuple[str, ...]:
+    """Say what changes were derived from."""
+    return tuple(f"changed: {note}" for note in changed.rests_on) if changed is not None else ()
 
 
 def edge_counts(graph: Graph) -> dict[str, EdgeCounts]:
