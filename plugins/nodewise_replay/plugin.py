@@ -6,6 +6,7 @@ from typing import Final
 
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, TraceReader, TraceReaderRecord, hookimpl
 from nodewise_replay.diagnoser import Replayer
+from nodewise_replay.estimator import ReplayEstimator
 from nodewise_replay.readers.chakra import ChakraReader
 from nodewise_replay.readers.chrome import ChromeReader
 from nodewise_replay.readers.dpro import DproReader
@@ -35,7 +36,15 @@ def nodewise_trace_readers() -> list[TraceReaderRecord]:
 @hookimpl
 def nodewise_estimators() -> list[EstimatorRecord]:
     """Step times of other worlds and links, from the traces of one."""
-    return []
+    return [
+        EstimatorRecord(
+            name="replay",
+            version=VERSION,
+            description="Recorded steps replayed with other numbers of ranks and over other links.",
+            estimator=ReplayEstimator(),
+            capabilities=frozenset({"traces"}),
+        )
+    ]
 
 
 @hookimpl

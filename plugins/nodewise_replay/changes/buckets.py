@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nodewise.plugin import Change, CollectiveKind, Floats, Ints
+from nodewise.plugin import Change, CollectiveKind, Floats, Ints, NodewiseError, Reason, as_floats
 from nodewise_replay.changes.exchanges import Exchanges, exchanges_of
 from nodewise_replay.changes.gradients import Gradient, Pass, backward_passes, grouped
 from nodewise_replay.changes.network import Cost
 from nodewise_replay.changes.refusing import invalid, unsupported
 from nodewise_replay.changes.scenario import Draft, Scenario
-from nodewise_replay.graph.graph import EdgeKind, NodeKind
+from nodewise_replay.graph.graph import NO_NODE, EdgeKind, NodeKind
 
 __all__ = ["in_other_buckets"]
 
@@ -66,13 +66,24 @@ class _Regrouping:
                 "traces.collectives",
             )
         gradients = sum(len(group) for group in next(iter(self._passes.values()))[0].gradients)
-        return self._draft.scenario(
-            rests_on=(
-                f"{gradients} gradients in the order in which they got ready, each an even share of its recorded bucket",
-                f"all-reduces fitted over {self._cost[0].sizes} sizes"
-                if self._cost[0].latency_told
-                else "all-reduces of a single size, split into latency and bandwidth as links commonly are",
-            )
+        try:
+            return self._draft.scenario(rests_on=self._basis(gradients))
+        except NodewiseError as error:
+            if error.reason != Reason.CONTRADICTORY_FACTS:
+                raise
+            raise unsupported(
+                "some gradients are waited for before others are ready, so that they cannot share a bucket: smaller "
+                "buckets may do",
+                "traces.process_groups",
+            ) from None
+
+    def _basis(self, gradients: int) -> tuple[str, ...]:
+        """What the new buckets were derived from."""
+        return (
+            f"{gradients} gradients in the order in which they got ready, each an even share of its recorded bucket",
+            f"all-reduces fitted over {self._cost[0].sizes} sizes"
+            if self._cost[0].latency_told
+            else "all-reduces of a single size, split into latency and bandwidth as links commonly are",
         )
 
     def _charge(self) -> None:
@@ -83,7 +94,8 @@ class _Regrouping:
         """
         self._issue_ns: dict[int, float] = {}
         for rank in self._graph.ranks:
-            issuing, others = [], []
+            issuing: list[int] = []
+            others: list[int] = []
             for passes in self._passes.values():
                 for one in (each for each in passes if each.rank == rank):
                     for group in one.gradients:
@@ -96,16 +108,17 @@ class _Regrouping:
     def _step(self, passes: Sequence[Pass]) -> bool:
         """Regroup one step; False where its ranks do not agree on what they exchange."""
         first = passes[0]
-        kept = [tuple(bucket.exchange for bucket in one.buckets) == tuple(b.exchange for b in first.buckets) for one in passes]
-        present = np.unique(self._graph.collectives.rank[np.isin(self._graph.collectives.transfer, self._exchanges.transfer[[b.exchange for b in first.buckets]])])
-        if not all(kept) or len(passes) != len(present):
+        exchanged = [[bucket.exchange for bucket in one.buckets] for one in passes]
+        rows = self._graph.collectives
+        present = np.unique(rows.rank[np.isin(rows.transfer, self._exchanges.transfer[exchanged[0]])])
+        if any(one != exchanged[0] for one in exchanged) or len(passes) != len(present):
             return False
         sizes = [gradient.bytes for group in first.gradients for gradient in group]
         bucket_of = grouped(sizes, self._cap)
         if any(len([g for group in one.gradients for g in group]) != len(sizes) for one in passes):
             return False
         count = bucket_of[-1] + 1
-        bytes_of = np.bincount(bucket_of, weights=sizes, minlength=count)
+        bytes_of = as_floats(np.bincount(bucket_of, weights=sizes, minlength=count))
         transfers = self._transfers(first, bytes_of)
         for one in passes:
             self._rank(one, bucket_of, bytes_of, transfers)
@@ -117,7 +130,8 @@ class _Regrouping:
         wire = exchanges.wire_bytes()
         per_byte = wire[recorded[0]] / exchanges.bytes[recorded[0]]
         beyond = max(seconds - cost.s_per_byte * float(wire[list(recorded)].sum()), 0.0) / len(recorded)
-        return beyond + cost.s_per_byte * per_byte * bytes_of
+        found: Floats = beyond + cost.s_per_byte * per_byte * bytes_of
+        return found
 
     def _transfers(self, one: Pass, bytes_of: Floats) -> Ints:
         """Take the recorded transfers of a step away and put the new ones in their place."""
@@ -130,21 +144,26 @@ class _Regrouping:
         )
         # Ranks without a trace hold the first new transfer back as they held the first recorded one.
         peers = np.flatnonzero((self._target == nodes[0]) & (self._graph.kind[self._graph.source] == NodeKind.PEERS))
-        self._draft.add_edges(self._graph.source[peers], np.full(len(peers), new[0]), 0, EdgeKind.COLLECTIVE)
+        absent = self._graph.source[peers].astype(np.int64)
+        self._draft.add_edges(absent, np.full(len(peers), new[0]), 0, EdgeKind.COLLECTIVE)
         later = np.isin(self._target, nodes[1:]) & (self._graph.kind[self._graph.source] == NodeKind.PEERS)
         self._draft.drop_nodes(self._graph.source[later].astype(np.int64))
         self._draft.drop_nodes(nodes)
-        for node, bucket in zip(nodes.tolist(), self._last_new(one, bytes_of), strict=True):
-            self._draft.inherit(node, int(new[bucket]))
+        for node, (holds, done) in zip(nodes.tolist(), self._heirs(one), strict=True):
+            self._draft.inherit(node, int(new[holds]), _at(new, done))
         return new
 
-    def _last_new(self, one: Pass, bytes_of: Floats) -> list[int]:
-        """For every recorded bucket, the new one that holds its last gradient."""
+    def _heirs(self, one: Pass) -> list[tuple[int, int]]:
+        """For every recorded bucket, the new one that holds its last gradient, and the last one that is full by then.
+
+        What reads gradients waits for the former. What was exchanged after a recorded bucket comes after the latter
+        (-1 = none): others are issued later, perhaps because of it.
+        """
         sizes = [gradient.bytes for group in one.gradients for gradient in group]
+        bucket_of = np.array(grouped(sizes, self._cap))
         ends = np.cumsum([len(group) for group in one.gradients]) - 1
-        found = np.array(grouped(sizes, self._cap))[ends].tolist()
-        assert max(found) < len(bytes_of)
-        return list(found)
+        full = [int(bucket_of[end]) - (end + 1 < len(sizes) and bucket_of[end + 1] == bucket_of[end]) for end in ends]
+        return list(zip(bucket_of[ends].tolist(), full, strict=True))
 
     def _rank(self, one: Pass, bucket_of: list[int], bytes_of: Floats, transfers: Ints) -> None:
         graph, draft, rows = self._graph, self._draft, self._graph.collectives
@@ -155,31 +174,30 @@ class _Regrouping:
         recorded = [bucket.row for bucket in one.buckets]
         arrivals, departures = rows.arrival[recorded], rows.departure[recorded]
         lanes = list(dict.fromkeys(graph.lane[arrivals].tolist()))
-        template = np.array([arrivals[graph.lane[arrivals].tolist().index(lanes[j % len(lanes)])] for j in range(count)])
-        ends = np.array([departures[graph.lane[arrivals].tolist().index(lanes[j % len(lanes)])] for j in range(count)])
+        first_on = [int(np.flatnonzero(graph.lane[arrivals] == lane)[0]) for lane in lanes]
+        turn = np.array([first_on[place % len(lanes)] for place in range(count)])
+        template, ends = arrivals[turn], departures[turn]
         tail = int(np.median(self._duration[departures]))
         arrival = draft.copy_nodes(template, duration=0)
         departure = draft.copy_nodes(ends, duration=tail)
         self._launch(arrivals, arrival, ready)
         draft.add_edges(arrival, transfers, 0, EdgeKind.COLLECTIVE)
         draft.add_edges(transfers, departure, 0, EdgeKind.COLLECTIVE)
-        ordering = EdgeKind.STREAM if (graph.kind[arrivals] == NodeKind.KERNEL).any() else EdgeKind.HOST
-        for place in range(count):
-            if place >= len(lanes):
-                draft.add_edges(departure[[place - len(lanes)]], arrival[[place]], 0, ordering)
-            else:
-                self._follow(template[place], int(arrival[place]))
-        relay = self._relay(one, recorded, departure, bytes_of)
+        ordering = EdgeKind.HOST if graph.lanes[lanes[0]][1].is_host else EdgeKind.STREAM
+        for place in range(len(lanes), count):
+            draft.add_edges(departure[[place - len(lanes)]], arrival[[place]], 0, ordering)
+        relay = self._relay(one, departure, bytes_of)
         outcome = departure if relay is None else relay
-        newest = self._last_new(one, bytes_of)
-        for bucket, new in zip(one.buckets, newest, strict=True):
+        for bucket, (holds, done) in zip(one.buckets, self._heirs(one), strict=True):
             gone = self._relays.get((bucket.exchange, one.rank), np.zeros(0, dtype=np.int64))
             own = [int(rows.arrival[bucket.row]), int(rows.departure[bucket.row])]
+            # What the library did before a bucket it does before the new one that is full no earlier.
+            self._follow(own[0], int(arrival[holds]))
             draft.drop_nodes(np.concatenate((own, gone)).astype(np.int64))
-            draft.inherit(own[0], int(arrival[new]))
-            draft.inherit(own[1], int(departure[new]))
+            draft.inherit(own[0], int(arrival[holds]), _at(arrival, done))
+            draft.inherit(own[1], int(departure[holds]), _at(departure, done))
             for piece in gone.tolist():
-                draft.inherit(piece, int(outcome[new]))
+                draft.inherit(piece, int(outcome[holds]), _at(outcome, done))
         lost = np.zeros(len(rows), dtype=np.bool_)
         lost[recorded] = True
         draft.drop_rows(lost)
@@ -204,7 +222,7 @@ class _Regrouping:
             elif took > 0:
                 share = max(1.0 - cost / took, 0.0)
                 for piece in pieces.tolist():
-                    self._draft.lengthen(piece, int(round((share - 1.0) * int(self._duration[piece]))))
+                    self._draft.lengthen(piece, round((share - 1.0) * int(self._duration[piece])))
         return np.array(found, dtype=np.int64)
 
     def _launch(self, recorded: Ints, arrival: Ints, ready: Ints) -> None:
@@ -232,10 +250,13 @@ class _Regrouping:
             (self._target == recorded) & np.isin(graph.edge_kind, (int(EdgeKind.STREAM), int(EdgeKind.HOST)))
         )
         self._draft.add_edges(
-            graph.source[before], np.full(len(before), arrival), self._scenario.lag_ns[before], graph.edge_kind[before]
+            graph.source[before].astype(np.int64),
+            np.full(len(before), arrival),
+            self._scenario.lag_ns[before],
+            graph.edge_kind[before].astype(np.int64),
         )
 
-    def _relay(self, one: Pass, recorded: Sequence[int], departure: Ints, bytes_of: Floats) -> Ints | None:
+    def _relay(self, one: Pass, departure: Ints, bytes_of: Floats) -> Ints | None:
         """One piece per new bucket for what passes its outcome on, one after the other; None where nothing does."""
         pieces = [self._relays.get((bucket.exchange, one.rank)) for bucket in one.buckets]
         if any(piece is None for piece in pieces):
@@ -251,5 +272,9 @@ class _Regrouping:
         self._draft.add_edges(departure, relay, 0, EdgeKind.HOST_SYNC)
         self._draft.add_edges(relay[:-1], relay[1:], 0, EdgeKind.HOST)
         self._follow(int(own[0][0]), int(relay[0]))
-        assert len(recorded) == len(own)
         return relay
+
+
+def _at(nodes: Ints, place: int) -> int:
+    """A node by its place, NO_NODE before the first."""
+    return int(nodes[place]) if place >= 0 else NO_NODE

@@ -17,12 +17,19 @@ _ODD: Final = 0x5851F42D4C957F2D
 
 
 def copied_rank(
-    draft: Draft, scenario: Scenario, source: int, rank: int, lanes: list[tuple[int, Lane]], *, shift: int, collectives: bool = True
+    draft: Draft,
+    scenario: Scenario,
+    source: int,
+    rank: int,
+    lanes: list[tuple[int, Lane]],
+    *,
+    shift: int,
+    shared: bool = True,
 ) -> Ints:
     """Add a copy of a rank; returns the number of every node's copy, of other ranks' nodes their own.
 
     The copy's work takes what the same work of ``source`` took ``shift`` steps later (around the end to the first).
-    Exchanges are shared with it unless ``collectives`` is False.
+    Exchanges are shared with it unless ``shared`` is False.
     """
     graph = scenario.graph
     mine = np.flatnonzero(graph.rank == source)
@@ -35,12 +42,11 @@ def copied_rank(
     number = np.arange(len(graph), dtype=np.int64)
     number[mine] = copies
     is_mine = graph.rank == source
-    edges = np.flatnonzero((is_mine[graph.source] | is_mine[graph.target]))
-    shared = ~(is_mine[graph.source] & is_mine[graph.target])[edges]
-    draft.copy_edges(edges if collectives else edges[~shared], number)
+    leaves, enters = is_mine[graph.source], is_mine[graph.target]
+    draft.copy_edges(np.flatnonzero(leaves | enters if shared else leaves & enters), number)
     rows = graph.collectives
     held = rows.rank == source
-    if collectives:
+    if shared:
         draft.add_rows(
             rows.transfer[held],
             np.full(int(held.sum()), rank),

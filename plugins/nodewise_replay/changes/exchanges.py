@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from nodewise.plugin import CollectiveKind, Floats, Ints, Trace
-from nodewise_replay.changes.network import LATENCY_BYTES, Cost, bytes_factor, fitted_cost
+from nodewise.plugin import Floats, Ints, Trace, as_floats
+from nodewise_replay.changes.network import Cost, bytes_factor, fitted_cost
 from nodewise_replay.changes.scenario import Scenario, is_piece
 from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind
 from nodewise_replay.graph.messages import is_pair
@@ -48,7 +47,7 @@ class Exchanges:
         found: Floats = factor * np.maximum(self.bytes, 0)
         return found
 
-    def costs(self, scenario: Scenario, latency_bytes: float = LATENCY_BYTES[1]) -> dict[int, tuple[Cost, Cost]]:
+    def costs(self, scenario: Scenario) -> dict[int, tuple[Cost, Cost]]:
         """By kind, what the library's transfer costs and what the relay does, fitted over all sizes of the trace.
 
         Exchanges of no known size have no part. Transfers are those that all ranks were seen to share: the graph tells
@@ -56,14 +55,14 @@ class Exchanges:
         """
         found = {}
         relayed = self.relay_s(scenario)
-        transfers = scenario.duration_ns[self.transfer] * 1e-9
+        transfers = as_floats(scenario.duration_ns[self.transfer] * 1e-9)
         wire = self.wire_bytes()
         for kind in np.unique(self.kind):
             mine = np.flatnonzero((self.kind == kind) & (self.bytes > 0) & (self.ranks > 1))
             if len(mine):
                 found[int(kind)] = (
-                    fitted_cost(wire[mine], transfers[mine], latency_bytes),
-                    fitted_cost(wire[mine], relayed[mine], latency_bytes),
+                    fitted_cost(wire[mine], transfers[mine], scenario.latency_bytes),
+                    fitted_cost(wire[mine], relayed[mine], scenario.latency_bytes),
                 )
         return found
 
@@ -137,9 +136,11 @@ def _relays(graph: Graph, departure: Ints, member: Ints) -> tuple[Ints, Ints]:
     launching = graph.lane[graph.source[graph.edge_kind == EdgeKind.LAUNCH]]
     library = graph.lane[departure]
     taken = np.unique(np.concatenate((busy, launching, library)))
-    waits = np.flatnonzero((graph.edge_kind == EdgeKind.HOST_SYNC) & piece[target] & ~np.isin(graph.lane[target], taken))
+    relaying = piece[target] & ~np.isin(graph.lane[target], taken)
+    waits = np.flatnonzero((graph.edge_kind == EdgeKind.HOST_SYNC) & relaying)
     of_departure = dict(zip(departure.tolist(), member.tolist(), strict=True))
-    begins = {int(target[edge]): of_departure[int(graph.source[edge])] for edge in waits if int(graph.source[edge]) in of_departure}
+    pairs = zip(target[waits].tolist(), graph.source[waits].tolist(), strict=True)
+    begins = {node: of_departure[source] for node, source in pairs if source in of_departure}
     relay, relay_of = [], []
     for node, exchange in begins.items():
         following = node

@@ -38,5 +38,6 @@ def over_another_link(scenario: Scenario, change: Change) -> Scenario:
         if told
         else "transfers of a single size, split into latency and bandwidth as links commonly are"
     )
-    factors = {"bandwidth": change.value} if faster else {"latency": change.value}
-    return scenario.timed(exchanges.retimed(scenario, **factors), note)
+    if faster:
+        return scenario.timed(exchanges.retimed(scenario, bandwidth=change.value), note)
+    return scenario.timed(exchanges.retimed(scenario, latency=change.value), note)

@@ -14,4 +14,9 @@ def invalid(field: str, description: str) -> NodewiseError:
 
 def unsupported(message: str, *missing: str) -> NodewiseError:
     """A change that the traces do not support; ``missing`` names what would."""
-    return NodewiseError(Reason.EVIDENCE_MISSING, message, {"missing_fields": ",".join(missing)} if missing else {})
+    return NodewiseError(
+        Reason.EVIDENCE_MISSING,
+        message,
+        {"missing_fields": ",".join(missing)} if missing else {},
+        (Violation("changes.kind", message),),
+    )

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Ints, Lane, Trace
-from nodewise_replay.graph.building import ordered
+from nodewise_replay.changes.network import LATENCY_BYTES
 from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, Graph, NodeKind, Origin, StepBounds
+from nodewise_replay.graph.ordering import ordered
 
 __all__ = ["Draft", "Scenario", "is_piece"]
 
 _HELD_BY_NOTHING = np.iinfo(np.int64).min // 4
+_WAITS = (int(EdgeKind.HOST_SYNC), int(EdgeKind.STREAM_WAIT))
 _NODE_COLUMNS = ("kind", "rank", "lane", "step", "event", "name", "begin_ns", "end_ns", "release_ns", "key")
 _EDGE_COLUMNS = ("source", "lag_ns", "explained_lag_ns", "edge_kind", "origin", "binding")
 
@@ -31,6 +33,8 @@ class Scenario:
         The recorded rank behind every rank of the graph.
     bytes : (nodes,) int64
         Of transfers, bytes of the exchange on each rank; -1 = not known, or no transfer.
+    latency_bytes : float
+        What a link would carry in the latency of an exchange, where the trace does not tell.
     rests_on : tuple of str
         What the changes so far were derived from, for people.
     """
@@ -41,6 +45,7 @@ class Scenario:
     traces: Mapping[int, Trace]
     recorded_rank: Mapping[int, int]
     bytes: Ints
+    latency_bytes: float = LATENCY_BYTES[1]
     rests_on: tuple[str, ...] = ()
 
     @staticmethod
@@ -86,12 +91,12 @@ class Draft:
         self._count, self._edge_count = len(graph), len(graph.source)
         self._dropped: list[Ints] = []
         self._dropped_edges: list[Ints] = []
-        self._heirs: dict[int, int] = {}
-        self._rows: list[tuple[Ints, ...]] = []
+        self._heirs: dict[int, tuple[int, int]] = {}
+        self._rows: list[tuple[Ints, Ints, Ints, Ints, Ints]] = []
         self._dropped_rows = np.zeros(len(graph.collectives), dtype=np.bool_)
 
     def copy_nodes(self, nodes: Ints, **columns: Ints | int) -> Ints:
-        """Append copies of nodes, with some columns (``duration`` and ``bytes`` among them) replaced; returns their numbers."""
+        """Append copies of nodes, with some columns (or ``duration``, ``bytes``) replaced; returns their numbers."""
         for name, parts in self._nodes.items():
             own = columns.get(name)
             first = parts[0][nodes] if own is None else np.broadcast_to(np.asarray(own, dtype=np.int64), (len(nodes),))
@@ -143,9 +148,12 @@ class Draft:
         """Take recorded edges away."""
         self._dropped_edges.append(np.asarray(edges, dtype=np.int64))
 
-    def inherit(self, node: int, heir: int) -> None:
-        """Let whatever waits for a dropped node wait for another one."""
-        self._heirs[node] = heir
+    def inherit(self, node: int, heir: int, order_heir: int = NO_NODE) -> None:
+        """Let whatever waits for a dropped node wait for ``heir``, and what merely comes after it for ``order_heir``.
+
+        NO_NODE for ``order_heir``: nothing comes after it any more.
+        """
+        self._heirs[node] = (heir, order_heir)
 
     def add_rows(self, transfer: Ints, rank: Ints, arrival: Ints, departure: Ints, row: Ints) -> None:
         """Append rows of collectives."""
@@ -173,12 +181,14 @@ class Draft:
         for nodes in self._dropped:
             kept[nodes] = False
         heir = np.where(kept, np.arange(self._count), NO_NODE)
-        for node, other in self._heirs.items():
-            heir[node] = other
+        order_heir = heir.copy()
+        for node, (other, in_order) in self._heirs.items():
+            heir[node], order_heir[node] = other, in_order
         held = np.ones(len(edges["source"]), dtype=np.bool_)
         for lost in self._dropped_edges:
             held[lost] = False
-        edges["source"] = heir[edges["source"]]
+        waits = np.isin(edges["edge_kind"], _WAITS)
+        edges["source"] = np.where(waits, heir[edges["source"]], order_heir[edges["source"]])
         held &= (edges["source"] >= 0) & kept[edges["target"]]
         number = np.cumsum(kept) - 1
         target = number[edges["target"][held]]

@@ -104,7 +104,7 @@ class _Served:
                 heir = first - 1
                 while lost[heir]:
                     heir -= 1
-                self._draft.inherit(last, heir)
+                self._draft.inherit(last, heir, heir)
         self._draft.drop_nodes(np.flatnonzero(lost))
         self._draft.drop_rows(dropped)
         columns = [graph.ranks.index(rank) for rank in sorted(kept)]
@@ -135,7 +135,7 @@ class _Served:
             source = self._workers[index % len(self._workers)]
             rank = graph.world_size + index
             shift = 1 + index // len(self._workers)
-            number = copied_rank(self._draft, self._scenario, source, rank, lanes, shift=shift, collectives=False)
+            number = copied_rank(self._draft, self._scenario, source, rank, lanes, shift=shift, shared=False)
             self._serve(source, rank, number, added)
             column = graph.ranks.index(source)
             for name, parts in columns.items():
@@ -154,8 +154,8 @@ class _Served:
             steps=steps,
             recorded_rank=origin,
             rests_on=(
-                f"{count - len(self._workers)} workers added as copies of the recorded ones, served one after the other "
-                "as those are; the update itself as recorded",
+                f"{count - len(self._workers)} workers added as copies of the recorded ones",
+                "the server takes added workers one by one, as it takes those recorded; its update itself as recorded",
             ),
         )
 

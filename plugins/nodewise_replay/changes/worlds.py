@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -12,13 +13,13 @@ from nodewise_replay.changes.exchanges import exchanges_of
 from nodewise_replay.changes.refusing import invalid, unsupported
 from nodewise_replay.changes.scenario import Draft, Scenario
 from nodewise_replay.changes.servers import hub_of, served_by
-from nodewise_replay.graph.graph import NO_NODE
+from nodewise_replay.graph.graph import NO_NODE, NodeKind
 from nodewise_replay.graph.messages import is_pair
 
 __all__ = ["in_another_world"]
 
-LARGEST_GRAPH = 20_000_000
-"""Nodes; beyond, memory of several GB is at stake."""
+LARGEST_GRAPH: Final = 2_000_000
+"""Nodes: a second or two of replay."""
 
 
 def in_another_world(scenario: Scenario, change: Change) -> Scenario:
@@ -59,12 +60,15 @@ def in_another_world(scenario: Scenario, change: Change) -> Scenario:
     _whole_world(scenario)
     among = np.full(len(exchanges), wanted)
     scenario = scenario.timed(exchanges.retimed(scenario, among), "exchanges re-timed by the bytes per link")
+    if len(graph.ranks) < graph.world_size and wanted == 1:
+        # Nobody is left to wait for.
+        alone = np.where(graph.kind == NodeKind.PEERS, 0, scenario.duration_ns)
+        scenario = scenario.timed(alone, "ranks without a trace taken out")
+        return replace(scenario, graph=replace(graph, world_size=1))
     if len(graph.ranks) < graph.world_size:
         missing = graph.world_size - len(graph.ranks)
         note = f"{missing} of {graph.world_size} ranks left no trace: ranks added are taken to come when those came"
-        return replace(
-            scenario, graph=replace(scenario.graph, world_size=wanted), rests_on=(*scenario.rests_on, note)
-        )
+        return replace(scenario, graph=replace(scenario.graph, world_size=wanted), rests_on=(*scenario.rests_on, note))
     return _fewer(scenario, wanted) if wanted < graph.world_size else _more(scenario, wanted)
 
 
@@ -76,8 +80,8 @@ def _whole_world(scenario: Scenario) -> None:
             size = group.size or len(group.ranks)
             if size and size not in (1, world):
                 raise unsupported(
-                    f"rank {rank} exchanges in groups of {size} of {world}: which group an added rank would join is not "
-                    "known; only data parallelism over all ranks can be scaled",
+                    f"rank {rank} exchanges in groups of {size} of {world}: which one an added rank would join is "
+                    "not known; only data parallelism over all ranks can be scaled",
                     "traces.process_groups",
                 )
 
@@ -85,9 +89,8 @@ def _whole_world(scenario: Scenario) -> None:
 def _fewer(scenario: Scenario, wanted: int) -> Scenario:
     """Keep some ranks, evenly from the one that arrives first on average to the one that arrives last."""
     graph, rows = scenario.graph, scenario.graph.collectives
-    begins = np.full(len(graph), 0, dtype=np.int64)
-    begins[rows.transfer] = graph.begin_ns[rows.transfer]
-    early = [float(np.mean((begins[rows.transfer] - graph.end_ns[rows.arrival])[rows.rank == rank])) for rank in graph.ranks]
+    ahead = graph.begin_ns[rows.transfer] - graph.end_ns[rows.arrival]
+    early = [float(np.mean(ahead[rows.rank == rank])) for rank in graph.ranks]
     by_lateness = [graph.ranks[place] for place in np.argsort(-np.array(early), kind="stable")]
     places = np.linspace(len(by_lateness) - 1, 0, wanted).round().astype(int)
     kept = sorted(by_lateness[place] for place in places)
@@ -110,11 +113,10 @@ def _fewer(scenario: Scenario, wanted: int) -> Scenario:
 
 def _more(scenario: Scenario, wanted: int) -> Scenario:
     graph = scenario.graph
-    added = wanted - graph.world_size
-    if len(graph) / len(graph.ranks) * wanted > LARGEST_GRAPH:
-        raise invalid(
-            "value", f"must be at most {int(LARGEST_GRAPH / len(graph) * len(graph.ranks))} ranks of this size, not {wanted}"
-        )
+    # Ranks beyond one copy per recorded step would repeat each other, and the last of them comes no later.
+    steps_seen = max(int((graph.steps.last_node >= 0).any(axis=1).sum()), 1)
+    room = max(int(LARGEST_GRAPH / len(graph) * len(graph.ranks)) - len(graph.ranks), 0)
+    added = min(wanted - graph.world_size, len(graph.ranks) * steps_seen, room)
     draft = Draft(scenario)
     lanes = list(graph.lanes)
     bounds = graph.steps
@@ -127,14 +129,19 @@ def _more(scenario: Scenario, wanted: int) -> Scenario:
         column = graph.ranks.index(source)
         for name, parts in columns.items():
             own = getattr(bounds, name)[:, column]
-            parts.append((np.where(own >= 0, number[np.maximum(own, 0)], NO_NODE) if name == "last_node" else own)[:, None])
+            if name == "last_node":
+                own = np.where(own >= 0, number[np.maximum(own, 0)], NO_NODE)
+            parts.append(own[:, None])
         origin[rank] = scenario.recorded_rank[source]
     steps = replace(bounds, **{name: np.concatenate(parts, axis=1) for name, parts in columns.items()})
     return draft.scenario(
-        ranks=(*graph.ranks, *range(graph.world_size, wanted)),
+        ranks=(*graph.ranks, *range(graph.world_size, graph.world_size + added)),
         world_size=wanted,
         lanes=tuple(lanes),
         steps=steps,
         recorded_rank=origin,
-        rests_on=(f"{added} ranks added as copies of the recorded ones in other steps",),
+        rests_on=(
+            f"{added} ranks added as copies of the recorded ones in other steps"
+            + (f" for the {wanted - graph.world_size} that there are" if added < wanted - graph.world_size else ""),
+        ),
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from nodewise.plugin import Bottleneck, Run
 from nodewise_replay.diagnosis.candidates import Candidate, Tier
-from nodewise_replay.diagnosis.stopwatch import NS, Stopwatch, persistence_ns
+from nodewise_replay.diagnosis.stopwatch import NS, Edit, Stopwatch, persistence_ns
 
 __all__ = ["UNKNOWN_PERSISTENCE", "Ranked", "ranked"]
 
@@ -59,6 +59,9 @@ def ranked(watch: Stopwatch, found: Iterable[Candidate], base_ns: float, run: Ru
         worth = gain
         if candidate.reduced is not candidate.removed and gain > _ROUNDING_S:
             worth = (base_ns - watch.step_ns(candidate.reduced)) * NS
+        if candidate.tier != Tier.FAULT or gain <= _ROUNDING_S:
+            # Columns of all nodes: only faults are mended later on.
+            candidate = replace(candidate, removed=Edit(), reduced=Edit())  # noqa: PLW2901  # the same one, lighter
         tried.append(_Tried(candidate, gain, worth, own_noise))
     # What makes single steps late hides no other fault.
     calm = min([one.noise_s for one in tried if one.gain_s > max(one.noise_s, _ROUNDING_S)], default=noise)
@@ -82,7 +85,7 @@ def _bottleneck(tried: _Tried, noise_s: float, step_s: float) -> Bottleneck:
     threshold = max(noise_s, _ROUNDING_S)
     matters = gain > threshold
     parts = [candidate.why] if candidate.why else []
-    if candidate.reduced is not candidate.removed:
+    if candidate.reduced_share < 1:
         parts.append(f"{candidate.reduced_share:.0%} less of it saves {tried.worth_s * 1e3:.3f} ms of the step")
     if not matters:
         parts.append(

@@ -16,7 +16,7 @@ from nodewise_replay.diagnosis.roles import Role, Roles
 from nodewise_replay.diagnosis.stopwatch import NS, Edit, Stopwatch
 from nodewise_replay.graph.graph import NodeKind
 
-__all__ = ["Candidate", "Tier", "candidates"]
+__all__ = ["AVOIDABLE", "Candidate", "Tier", "candidates"]
 
 _MOST_OUTLIERS: Final = 20
 _MOST_NAMES: Final = 40
@@ -30,6 +30,9 @@ _EXPLAINED_WITHIN: Final = 1.25
 """Exchanges of one kind lie that close to what their sizes explain, without anything being wrong with them."""
 
 
+AVOIDABLE: Final = 0.1
+"""What should not be there at all is a fault, and bounds the job, from this share of the step on."""
+
 _NEARLY_ALL: Final = 0.9
 """What is on one rank with at least this share of its time is told as that rank's."""
 
@@ -38,7 +41,7 @@ class Tier(IntEnum):
     """How a bottleneck is told, the more certain that it can go the earlier."""
 
     FAULT = 0
-    """Takes longer than its like: another rank, another step, another exchange of its size."""
+    """Takes longer than its like (another rank, another step, another exchange of its size), or is loading alone."""
     OVERHEAD = 1
     """Takes part of the step without computing anything."""
     WORK = 2
@@ -181,14 +184,15 @@ class _Maker:
     # --- overheads and work
 
     def loading(self) -> Iterator[Candidate]:
-        """Getting batches, on all ranks."""
+        """Getting batches, on all ranks: a fault where most ranks do it for a good part of the step."""
         nodes = np.flatnonzero(self._loading)
-        if len(nodes):
-            what = f"getting batches: {self._main_name(nodes, self._duration[nodes])}"
-            yield self._whole(
-                "loader", what, nodes, Tier.OVERHEAD, 1.0,
-                "workers that load ahead take it off the step",
-            )  # fmt: skip
+        if not len(nodes):
+            return
+        per_rank = np.bincount(self._column[nodes], weights=self._duration[nodes], minlength=len(self._graph.ranks))
+        usual = float(np.sort(per_rank)[(len(per_rank) - 1) // 2]) / len(self._watch.steps)
+        tier = Tier.FAULT if usual >= AVOIDABLE * self._watch.step_ns() else Tier.OVERHEAD
+        what = f"getting batches: {self._main_name(nodes, self._duration[nodes])}"
+        yield self._whole("loader", what, nodes, tier, 1.0, "workers that load ahead take it off the step")
 
     def exchanges(self) -> Iterator[Candidate]:
         """Whole collectives; half of one is within reach: half the bytes, or twice the link."""

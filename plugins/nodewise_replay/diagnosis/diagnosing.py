@@ -104,6 +104,8 @@ def _by_node(
 
 def _warnings(graph: Graph, clocks: Clocks, steps: int, noise_s: float) -> tuple[str, ...]:
     found = [*clocks.warnings, *graph.warnings]
+    if not graph.timed:
+        found.append("the traces have no times of their own: those of a replay from their durations are diagnosed")
     if steps == 1:
         found.append(
             f"one step: nobody knows what steps differ by; {UNKNOWN_PERSISTENCE:.0%} of it ({noise_s * 1e3:.3f} ms) is "
@@ -111,8 +113,8 @@ def _warnings(graph: Graph, clocks: Clocks, steps: int, noise_s: float) -> tuple
         )
     if len(graph.ranks) < graph.world_size:
         found.append(
-            f"{len(graph.ranks)} of {graph.world_size} ranks: what these waited for the others cannot be told from "
-            "transfer"
+            f"{len(graph.ranks)} of {graph.world_size} ranks: what these waited for the others is told from transfers "
+            "by the shortest of each exchange"
         )
     begins = graph.steps.begin_ns[0]
     spread = float(begins.max() - begins.min()) * NS

@@ -243,6 +243,7 @@ def _kernels(case: Situation) -> Iterator[Option]:
     )
     if (full & matrix).any():
         devices = [name for trace in case.traces.values() for name in trace.devices]
+        devices = devices or [name for name in case.profile.observations.configurations.devices if name]
         peak = _tensor_peak(devices)
         left = (1 / peak, 0.5, 0.8)
 
@@ -334,7 +335,7 @@ def _buckets(case: Situation) -> Iterator[Option]:
         change = Change(kind=ChangeKind.BUCKET_BYTES, value=float(-(-total // parts)))
         found = changed_job(case, (change,))
         if found is None:
-            return
+            continue
         step = Stopwatch(found.graph, case.watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
         if best is None or step < best[0]:
             best, rests_on = (step, change), ", ".join(found.rests_on)

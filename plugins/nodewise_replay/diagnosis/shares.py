@@ -109,6 +109,10 @@ def _shares(watch: Stopwatch, roles: Roles, column: int, trace: Trace, clocks: C
 def _windows(watch: Stopwatch, column: int) -> Intervals:
     """The steps of interest on a rank's host, each until the next one begins or it ends."""
     bounds, graph = watch.graph.steps, watch.graph
+    if not graph.timed:
+        return Intervals(
+            np.zeros(1, dtype=np.int64), graph.end_ns[graph.rank == graph.ranks[column]].max(keepdims=True)
+        )
     last = bounds.last_node[watch.steps, column]
     held = last != NO_NODE
     begin = bounds.begin_ns[watch.steps[held], column]

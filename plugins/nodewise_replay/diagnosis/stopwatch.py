@@ -45,7 +45,9 @@ def wanted_steps(graph: Graph, ordinals: tuple[int, ...]) -> Ints:
         INVALID_FIELD for a step that the traces do not have.
     """
     present = np.flatnonzero((graph.steps.last_node != NO_NODE).all(axis=1))
-    if not len(present):
+    if not graph.timed:
+        present = np.zeros(1, dtype=np.int64)
+    elif not len(present):
         present = np.flatnonzero((graph.steps.last_node != NO_NODE).any(axis=1))
     if not ordinals:
         return present[1:-1] if len(present) > 3 else present
@@ -71,7 +73,8 @@ class Stopwatch:
     def __init__(self, graph: Graph, steps: Ints) -> None:
         self.graph, self.steps = graph, steps
         self._cuts = np.flatnonzero(np.diff(steps) > 1) + 1
-        self._on_device = np.flatnonzero(np.isin(graph.kind, DEVICE_KINDS))
+        # Without times there are no ends of steps on the host: all nodes count.
+        self._on_device = np.flatnonzero(np.isin(graph.kind, DEVICE_KINDS) if graph.timed else graph.rank >= 0)
         columns = np.full(max(graph.ranks) + 2, 0, dtype=np.int64)
         columns[list(graph.ranks)] = np.arange(len(graph.ranks))
         self._column = columns[graph.rank[self._on_device]]

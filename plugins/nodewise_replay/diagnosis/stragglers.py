@@ -114,4 +114,5 @@ def _cause(watch: Stopwatch, likeness: Likeness, transfer: int, rank: int, begin
     by_name = np.bincount(graph.name[segment], weights=excess)
     worst = int(by_name.argmax())
     name = "host time between events" if graph.names[worst] == "(gap)" else graph.names[worst][:80]
-    return f"{by_name[worst] * NS * 1e3:.3f} ms more than elsewhere in {name}"
+    total = f"{float(excess.sum()) * NS * 1e3:.3f} ms more than elsewhere since the exchange before"
+    return f"{total}, most of it in {name} ({by_name[worst] * NS * 1e3:.3f} ms)"

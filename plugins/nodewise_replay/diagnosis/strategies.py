@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import sqrt
 from typing import Final
 
@@ -51,10 +52,14 @@ def searched(case: Situation, run: Run) -> tuple[tuple[Strategy, ...], bool]:
     search = _Search(case, list(options(case)), run)
     tried = search.all_tried()
     tried.sort(key=lambda one: (one.per_sample_ns, len(one.parts)))
-    # Single strategies are what people begin with: they have half of the places.
-    single = [one for one in tried if len(one.parts) == 1][: max(wanted - wanted // 2, wanted - len(tried))]
-    combined = [one for one in tried if len(one.parts) > 1][: wanted - len(single)]
-    best = sorted(single + combined, key=lambda one: (one.per_sample_ns, len(one.parts)))
+    # Single strategies are what people begin with: they have half of the places at least. Of combinations the best of
+    # each size come first, as those of one size are much alike.
+    single = [one for one in tried if len(one.parts) == 1]
+    of_size = [[one for one in tried if len(one.parts) == size] for size in range(2, _LARGEST + 1)]
+    combined = [one for places in zip_longest(*of_size) for one in places if one is not None]
+    single = single[: max(wanted - len(combined), wanted - wanted // 2)]
+    best = single + combined[: wanted - len(single)]
+    best.sort(key=lambda one: (one.per_sample_ns, len(one.parts)))
     return tuple(search.strategy(one) for one in best), search.complete
 
 

@@ -9,15 +9,13 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Bottleneck, Floats, RankShares
+from nodewise_replay.diagnosis.candidates import AVOIDABLE
 from nodewise_replay.diagnosis.likeness import Likeness
 from nodewise_replay.diagnosis.roles import Role, Roles
 from nodewise_replay.diagnosis.stopwatch import NS, Edit, Stopwatch
 from nodewise_replay.diagnosis.stragglers import LateRank
 
 __all__ = ["Gains", "bound_by", "gains", "verdict"]
-
-_AVOIDABLE: Final = 0.1
-"""What should not be there at all bounds the job from this share of the step on, whatever else takes long."""
 
 _LOADING_IN_SKEW: Final = 0.8
 """Where most of what ranks wait for each other is loading, the job is bound by loading."""
@@ -79,7 +77,7 @@ def _gain(watch: Stopwatch, edited: Floats, base_ns: float) -> float:
 
 def bound_by(found: Gains, noise_s: float) -> str:
     """What the job is bound by: ``host``, ``device``, ``network``, ``skew`` or ``loading``."""
-    least = max(_AVOIDABLE * found.step, noise_s)
+    least = max(AVOIDABLE * found.step, noise_s)
     if found.loading >= least and found.loading >= _LOADING_IN_SKEW * found.skew:
         return "loading"
     if found.skew >= least:

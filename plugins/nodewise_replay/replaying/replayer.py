@@ -71,13 +71,10 @@ class _Answer:
         begin, end, predicted, unmatched = self._times()
         # Changes may leave another graph than was recorded, with ranks that are copies of recorded ones.
         changed = self._changed
-        place = {rank: column for column, rank in enumerate(graph.ranks)}
-        traces, column = self._traces, list(place.values())
+        column = list(range(len(graph.ranks)))
         if changed is not None:
+            column = [graph.ranks.index(changed.recorded_rank[rank]) for rank in changed.graph.ranks]
             graph = changed.graph
-            traces = {rank: self._traces[changed.recorded_rank[rank]] for rank in graph.ranks}
-            column = [place[changed.recorded_rank[rank]] for rank in graph.ranks]
-        uncertainty_ns = self._clocks.uncertainty_ns[column]
         replayed_at = time.perf_counter()
         steps = replayed_steps(
             self._tested, recorded, predicted, measured=graph.timed and not question.changes, bounds=self._bounds
@@ -103,15 +100,8 @@ class _Answer:
             world_size=graph.world_size,
             edges=edge_counts(graph),
             clock_offset_s=_seconds(self._clocks.offset_ns[column]),
-            clock_uncertainty_s=_seconds(uncertainty_ns),
-            collectives=replayed_collectives(
-                graph,
-                traces,
-                *self._shown(begin, end),
-                self._tested.tolist(),
-                uncertainty_ns,
-                None if changed is None else changed.bytes,
-            ),
+            clock_uncertainty_s=_seconds(self._clocks.uncertainty_ns[column]),
+            collectives=self._collectives(begin, end, column),
             build_s=built_at - started,
             replay_s=replayed_at - built_at,
             counts={"nodes_unmatched": unmatched, "edges": len(graph.source)},
@@ -119,12 +109,19 @@ class _Answer:
             timeline=timeline(graph, begin, end, self._tested) if question.timeline else None,
         )
 
-    def _shown(self, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-        """Times of collectives: as recorded where steps are replayed with their own durations, else as replayed."""
-        graph = self._graph
-        if self._question.in_sample and not self._question.changes and graph.timed:
-            return graph.end_ns - graph.duration_ns, graph.end_ns
-        return begin, end
+    def _collectives(self, begin: Ints, end: Ints, column: Sequence[int]) -> tuple[ReplayedCollective, ...]:
+        """As recorded where steps are replayed with their own durations, else as replayed.
+
+        ``column`` is the recorded rank behind every rank of the replay, as an index.
+        """
+        graph, changed = self._graph, self._changed
+        steps, uncertainty = self._tested.tolist(), self._clocks.uncertainty_ns[column]
+        if changed is not None:
+            traces = {rank: self._traces[changed.recorded_rank[rank]] for rank in changed.graph.ranks}
+            return replayed_collectives(changed.graph, traces, begin, end, steps, uncertainty, changed.bytes)
+        if self._question.in_sample and graph.timed:
+            begin, end = graph.end_ns - graph.duration_ns, graph.end_ns
+        return replayed_collectives(graph, self._traces, begin, end, steps, uncertainty)
 
     def _times(self) -> tuple[Ints, Ints, StepTimes, int]:
         """Begins and ends of all nodes, lengths of the steps, and how many nodes had no counterpart."""
