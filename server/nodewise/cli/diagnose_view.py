@@ -7,12 +7,14 @@ from typing import Any, Final
 
 from nodewise.cli.console import print_table, say, shown
 from nodewise.cli.replay_view import milliseconds, read_traces, warn
-from nodewise_client import DiagnosisResult
+from nodewise_client import DiagnosisResult, Strategy
 
 __all__ = ["document", "show"]
 
 SHOWN: Final = 10
 """Entries of each list that a reader is shown; all of them are in the JSON."""
+COMBINED: Final = 3
+"""Combinations of strategies that a reader is shown: they are much alike."""
 
 
 def document(result: DiagnosisResult) -> dict[str, Any]:
@@ -82,23 +84,27 @@ def _bottlenecks(result: DiagnosisResult) -> None:
 
 
 def _strategies(result: DiagnosisResult) -> None:
-    if not result.strategies:
-        return
-    print_table(
-        [("strategy", False), ("step ms", True), ("from", True), ("to", True), ("speed-up", True), ("effort", False)],
-        [
-            [
-                found.name,
-                milliseconds(found.predicted_step_s),
-                milliseconds(found.lower_step_s),
-                milliseconds(found.upper_step_s),
-                f"{found.speedup:.3f}",
-                found.effort or "-",
-            ]
-            for found in result.strategies[:SHOWN]
-        ],
-        title=f"Strategies ({_counted(len(result.strategies))})",
-    )
+    """Single strategies first, as people begin with one; then the best of those that are combined."""
+    single = [found for found in result.strategies if len(found.parts) < 2]
+    combined = [found for found in result.strategies if len(found.parts) >= 2]
+    numbers = [("step ms", True), ("from", True), ("to", True), ("speed-up", True)]
+    if single:
+        print_table(
+            [("strategy", False), *numbers, ("effort", False)],
+            [[found.name, *_predicted(found), found.effort or "-"] for found in single[:SHOWN]],
+            title=f"Strategies ({_counted(len(single))})",
+        )
+    if combined:
+        print_table(
+            [("together", False), *numbers],
+            [[found.name, *_predicted(found)] for found in combined[:COMBINED]],
+            title=f"Strategies together (the best {min(COMBINED, len(combined))} of {len(combined)})",
+        )
+
+
+def _predicted(found: Strategy) -> list[str]:
+    times = (found.predicted_step_s, found.lower_step_s, found.upper_step_s)
+    return [*(milliseconds(each) for each in times), f"{found.speedup:.3f}"]
 
 
 def _stragglers(result: DiagnosisResult) -> None:
