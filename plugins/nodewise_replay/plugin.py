@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, TraceReader, TraceReaderRecord, hookimpl
+from nodewise_replay.diagnoser import Replayer
 from nodewise_replay.estimator import ReplayEstimator
 from nodewise_replay.readers.chakra import ChakraReader
 from nodewise_replay.readers.chrome import ChromeReader
@@ -49,4 +50,11 @@ def nodewise_estimators() -> list[EstimatorRecord]:
 @hookimpl
 def nodewise_diagnosers() -> list[DiagnoserRecord]:
     """Where the time of recorded steps goes."""
-    return []
+    return [
+        DiagnoserRecord(
+            name="replay",
+            version=VERSION,
+            description="Executes recorded steps again, as they were and without what costs time.",
+            diagnoser=Replayer(),
+        )
+    ]

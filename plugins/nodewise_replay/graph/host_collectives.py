@@ -72,13 +72,12 @@ def _waits(view: View, step: Ints, events: Ints, calls: Ints) -> tuple[Ints, Int
     none = np.zeros(0, dtype=np.int64)
     if not len(events):
         return none, none
-    by_end = np.argsort(view.end_ns[events], kind="stable")
-    events, calls = events[by_end], calls[by_end]
+    events = events[np.argsort(view.end_ns[events], kind="stable")]
     waiting, awaited = [], []
     last = nesting.rest[events]
     for lane in _relaying_lanes(view, events):
         spans = nesting.order[(view.lane[nesting.order] == lane) & (nesting.parent[nesting.order] < 0)]
-        relay = _relayed(view, step, events, view.begin_ns[calls], spans)
+        relay = _relayed(view, step, events, spans)
         found = relay >= 0
         waiting.append(nesting.before[spans[found]])
         awaited.append(nesting.rest[events[relay[found]]])
@@ -124,29 +123,25 @@ def _relaying_lanes(view: View, events: Ints) -> Ints:
     return np.flatnonzero(free)
 
 
-def _relayed(view: View, step: Ints, events: Ints, issued_ns: Ints, spans: Ints) -> Ints:
+def _relayed(view: View, step: Ints, events: Ints, spans: Ints) -> Ints:
     """For every span of a thread, the collective whose end lets it begin, as an index into ``events``; -1 = none.
 
     In every step in which the thread has as many spans as there were collectives, and none begins before its
-    collective ended, it takes them one by one, in the order of their issue or else of their ends. Otherwise a span
-    follows the collective that ended while the thread had nothing to do.
+    collective ended, it takes them one by one: in the order in which they were issued, else in that of their ends.
+    Otherwise a span follows the collective that ended while the thread had nothing to do.
     """
     relay = np.full(len(spans), -1, dtype=np.int64)
     for number in np.unique(step[spans]):
         mine, theirs = np.flatnonzero(step[spans] == number), np.flatnonzero(step[events] == number)
         begins = view.begin_ns[spans[mine]]
-        by_issue = theirs[np.argsort(issued_ns[theirs], kind="stable")]
-        taken = [one for one in (by_issue, theirs) if len(mine) == len(one) and _ended(view, events[one], begins)]
-        if taken:
-            relay[mine] = taken[0]
-            continue
+        if len(mine) == len(theirs):
+            issued = theirs[np.argsort(view.begin_ns[events[theirs]], kind="stable")]
+            in_turn = next((turn for turn in (issued, theirs) if (begins >= view.end_ns[events[turn]]).all()), None)
+            if in_turn is not None:
+                relay[mine] = in_turn
+                continue
         at = np.searchsorted(view.end_ns[events], begins, "right") - 1
         idle_since = view.nesting.begin_ns[view.nesting.before[spans[mine]]]
         fits = (at >= 0) & (view.end_ns[events[np.maximum(at, 0)]] > idle_since)
         relay[mine[fits]] = at[fits]
     return relay
-
-
-def _ended(view: View, events: Ints, by_ns: Ints) -> bool:
-    """Whether each of some collectives had ended by its time."""
-    return bool((view.end_ns[events] <= by_ns).all())
