@@ -271,7 +271,8 @@ class _Regrouping:
         )
         self._draft.add_edges(departure, relay, 0, EdgeKind.HOST_SYNC)
         self._draft.add_edges(relay[:-1], relay[1:], 0, EdgeKind.HOST)
-        self._follow(int(own[0][0]), int(relay[0]))
+        # The thread may have taken the recorded ones in another order than that of their issue.
+        self._follow(min(int(piece[0]) for piece in own), int(relay[0]))
         return relay
 
 

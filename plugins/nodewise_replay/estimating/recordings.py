@@ -30,7 +30,8 @@ class Recording:
     hub : int
         Rank of the parameter server; -1 = none.
     persistence : float
-        Standard deviation of ln(step time) over the recorded steps; of a single step 0, as nothing tells.
+        Standard deviation of ln(step time) over the recorded steps; of a single step over its ranks, which is all that
+        tells how much times vary.
     """
 
     scenario: Scenario
@@ -90,8 +91,10 @@ def _recording(group: Sequence[Trace]) -> Recording:
     exchanges = exchanges_of(scenario)
     bounds = graph.steps
     there = (bounds.last_node >= 0).all(axis=1)
-    lengths = (bounds.end_ns - bounds.begin_ns)[there].mean(axis=1)
-    spread = float(np.std(np.log(np.maximum(lengths, 1.0)), ddof=1)) if len(lengths) > 1 else 0.0
+    of_ranks = np.maximum(bounds.end_ns - bounds.begin_ns, 1)[there].astype(np.float64)
+    lengths = of_ranks.mean(axis=1)
+    varied = lengths if len(lengths) > 1 else of_ranks.reshape(-1)
+    spread = float(np.std(np.log(varied), ddof=1)) if len(varied) > 1 else 0.0
     return Recording(
         scenario=scenario,
         exchanges=exchanges,

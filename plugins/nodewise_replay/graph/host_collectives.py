@@ -105,7 +105,8 @@ def _blocked(view: View, reading: Ints, came_ns: Ints, issued: Ints) -> Ints:
     waits = (owner < 0) | (view.trace.kind[np.maximum(owner, 0)] == EventKind.ANNOTATION)
     for place, (piece, came) in enumerate(zip(reading.tolist(), came_ns.tolist(), strict=True)):
         first = piece
-        while first > 0 and nesting.end_ns[first - 1] >= came and nesting.end_ns[first - 1] <= nesting.end_ns[first]:
+        # Pieces of a thread follow on each other.
+        while first > 0 and nesting.end_ns[first - 1] >= came and nesting.end_ns[first - 1] == nesting.begin_ns[first]:
             first -= 1
         before = issued[issued <= piece]
         if waits[first] and (not len(before) or first > before.max()):
