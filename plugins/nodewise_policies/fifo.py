@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Ints, Shares
+from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Ints, JobState, Requests, Shares
 from nodewise_policies.over_committed import over_committed
 from nodewise_policies.sharing import NEVER, Candidates, Ledger, in_turn, out_of_time
 
@@ -60,20 +60,32 @@ def serve_rigid(
     """
     at = curves.at_requests(state)
     needs = np.where(at.devices > 0, at.devices, NEVER).min(axis=1, initial=NEVER)
-    held_back: set[str] = set()
-    for turn, job in enumerate(in_turn(order, needs, ledger) if backfill else map(int, order)):
+    order = order[(needs[order] < NEVER) & ~np.isin(order, list(ledger.kept))]
+    if not len(order):
+        return True
+    ahead = order[: sum(ledger.free)]
+    pools = _wished(state, at)[ahead]
+    fit = ledger.fitting_together(pools, at.devices[ahead, pools])
+    demands = zip(ahead[:fit].tolist(), pools.tolist(), at.workers[ahead, pools].tolist())
+    for turn, (job, pool, count) in enumerate(demands):
         if out_of_time(budget, turn):
             return False
+        ledger.take(job, pool, count, _why(state.jobs[job]))
+    held_back: set[str] = set()
+    rest = order[fit:]
+    for turn, job in enumerate(in_turn(rest, needs, ledger) if backfill else map(int, rest), start=fit):
+        if out_of_time(budget, turn):
+            return False
+        asker = state.jobs[job]
+        if asker.queue in held_back:
+            continue
         workers = at.workers[job].tolist()
         wanted = [pool for pool, count in enumerate(workers) if count]
-        asker = state.jobs[job]
-        if job in ledger.kept or not wanted or asker.queue in held_back:
-            continue
         fitting = [pool for pool in wanted if workers[pool] <= ledger.room(job, pool)]
         if fitting:
             here = [pool for pool in fitting if asker.current is not None and pool == asker.current.pool]
             pool = here[0] if here else max(fitting, key=at.samples_per_s[job].__getitem__)
-            ledger.take(job, pool, workers[pool], f"requested {asker.requested_devices}")
+            ledger.take(job, pool, workers[pool], _why(asker))
         elif backfill:
             continue
         elif any(at.devices[job, pool] <= ledger.free[pool] for pool in wanted):
@@ -81,3 +93,15 @@ def serve_rigid(
         else:
             break
     return True
+
+
+def _wished(state: ClusterState, at: Requests) -> Ints:
+    """Per job the pool that it runs in, else the one where it is fastest."""
+    fastest = np.where(at.workers > 0, at.samples_per_s, -1.0).argmax(axis=1)
+    pool = state.columns.pool
+    stays = (pool >= 0) & (at.workers[np.arange(len(pool)), pool] > 0)
+    return np.where(stays, pool, fastest)
+
+
+def _why(job: JobState) -> str:
+    return f"requested {job.requested_devices}"

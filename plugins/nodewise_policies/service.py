@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heapreplace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,17 @@ from nodewise_policies.sharing import Candidates, Held, Ledger, out_of_time
 
 __all__ = ["Service"]
 
-_FIRST_LOOK: Final = 64
+_FIRST_LOOK: Final = 256
 """Jobs that are taken out of the queue at first, then twice as many: most of a long queue is never sorted."""
+
+
+class _Choice(NamedTuple):
+    """A job's best row; the heap serves the least tuple."""
+
+    score: float
+    rank: int
+    job: int
+    row: int
 
 
 class Service:
@@ -53,15 +62,21 @@ class Service:
         entry surfaces gives what a scan of all rows would.
         """
         jobs, rows = self._first_choices()
-        heap: list[tuple[float, int, int, int]] = []
+        heap: list[_Choice] = []
         last, looks = -np.inf, _FIRST_LOOK
         ledger, devices, pools = self._ledger, self._curves.devices, self._curves.pool
         while ledger.has_free():
-            if len(jobs) and (not heap or heap[0][0] > last):
+            if len(jobs) and (not heap or heap[0].score > last):
                 fits = self._needs[jobs] <= ledger.most_free()
-                jobs, rows = jobs[fits], rows[fits]
-                last, jobs, rows = self._moved(heap, jobs, rows, looks)
+                last, best, jobs, rows = self._split(jobs[fits], rows[fits], looks)
                 looks *= 2
+                if not heap:
+                    done = self._serve_together(best, budget, why)
+                    if done is None:
+                        return False
+                    best = best[done:]
+                heap += best
+                heapify(heap)
                 continue
             if not heap:
                 break
@@ -74,7 +89,7 @@ class Service:
                 if again is None:
                     heappop(heap)
                 else:
-                    heapreplace(heap, (float(self._scores[again]), rank, job, again))
+                    heapreplace(heap, _Choice(float(self._scores[again]), rank, job, again))
                 continue
             heappop(heap)
             ledger.take(job, pool, count, why(score))
@@ -82,17 +97,30 @@ class Service:
             self.held[job] = Held(row, stop)
         return True
 
-    def _moved(
-        self, heap: list[tuple[float, int, int, int]], jobs: Ints, rows: Ints, looks: int
-    ) -> tuple[float, Ints, Ints]:
-        """Move about so many of the best choices into the heap; the last score that is there, and those that wait."""
+    def _split(self, jobs: Ints, rows: Ints, looks: int) -> tuple[float, list[_Choice], Ints, Ints]:
+        """About so many of the best choices, in order, the last score among them, and jobs and rows that wait on."""
         scores = self._scores[rows]
         last = np.inf if len(rows) <= looks else float(np.partition(scores, looks - 1)[looks - 1])
-        best = scores <= last
+        best = np.flatnonzero(scores <= last)
+        best = best[np.lexsort((self._ranks[jobs[best]], scores[best]))]
         found = jobs[best]
-        heap += zip(scores[best].tolist(), self._ranks[found].tolist(), found.tolist(), rows[best].tolist())
-        heapify(heap)
-        return last, jobs[~best], rows[~best]
+        columns = (scores[best].tolist(), self._ranks[found].tolist(), found.tolist(), rows[best].tolist())
+        waits = scores > last
+        return last, list(map(_Choice, *columns)), jobs[waits], rows[waits]
+
+    def _serve_together(self, best: list[_Choice], budget: Budget, why: Callable[[float], str]) -> int | None:
+        """Serve the first of these, as many as fit without another look; how many, or None when the time ran out."""
+        rows = np.array([choice.row for choice in best], dtype=np.int64)
+        jobs = np.array([choice.job for choice in best], dtype=np.int64)
+        pools, devices = self._curves.pool[rows], self._curves.devices[rows]
+        fit = self._ledger.fitting_together(pools, devices + self._ledger.servers[jobs])
+        columns = (pools[:fit].tolist(), devices[:fit].tolist(), self._candidates.stops(rows[:fit]).tolist())
+        for (score, _, job, row), pool, count, stop in zip(best, *columns):
+            if out_of_time(budget, len(self.held)):
+                return None
+            self._ledger.take(job, pool, count, why(score))
+            self.held[job] = Held(row, stop)
+        return fit
 
     def _first_choices(self) -> tuple[Ints, Ints]:
         """Jobs that may be served, and each one's best row in the empty cluster."""

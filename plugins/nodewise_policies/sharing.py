@@ -153,6 +153,10 @@ class Candidates:
         edges = self._edges[first : last + 1].tolist()
         return [Segment(*each) for each in zip(self._pools[first:last].tolist(), edges, edges[1:])]
 
+    def stops(self, rows: Ints) -> Ints:
+        """Where the segments of some rows end."""
+        return self._edges[np.searchsorted(self._edges, rows, side="right")]
+
     def has(self, job: int) -> bool:
         """Whether the job has a curve."""
         return bool(self._first[job] < self._first[job + 1])
@@ -241,6 +245,18 @@ class Ledger:
         queue = self._jobs[job].queue
         if queue in self._quota:
             self._quota[queue] -= devices
+
+    def fitting_together(self, pools: Ints, devices: Ints) -> int:
+        """How many of these demands (devices with servers), from the first on, fit all together; 0 under quotas.
+
+        They could be granted one after the other without looking at each.
+        """
+        if self._quota:
+            return 0
+        fit = np.ones(len(pools), dtype=bool)
+        for pool, free in enumerate(self.free):
+            fit &= np.cumsum(np.where(pools == pool, devices, 0)) <= free
+        return len(fit) if fit.all() else int(fit.argmin())
 
     def has_free(self) -> bool:
         """Whether any pool has a free device."""

@@ -58,6 +58,7 @@ from nodewise.domain.schedule import (
     JobState,
     NodePool,
     PolicyParameter,
+    Requests,
     Shares,
 )
 from nodewise.domain.trace import (
@@ -156,6 +157,7 @@ __all__ = [
     "RowRefusal",
     "RowStatus",
     "Run",
+    "Requests",
     "Shares",
     "Straggler",
     "Strategy",

@@ -23,6 +23,7 @@ __all__ = [
     "PolicyParameter",
     "Requests",
     "Shares",
+    "submission_order",
 ]
 
 
@@ -128,9 +129,8 @@ class JobColumns:
     @classmethod
     def of(cls, jobs: Sequence[JobState]) -> JobColumns:
         """The columns of some jobs."""
-        submitted = as_floats([job.submit_time_s for job in jobs])
         return cls(
-            submit_time_s=submitted,
+            submit_time_s=as_floats([job.submit_time_s for job in jobs]),
             remaining_samples=as_floats([job.remaining_samples for job in jobs]),
             weight=as_floats([job.weight for job in jobs]),
             restart_cost_s=as_floats([job.restart_cost_s for job in jobs]),
@@ -141,15 +141,16 @@ class JobColumns:
             has_run=freeze(
                 np.array([job.current is not None or job.attained_service_device_s > 0 for job in jobs], dtype=bool)
             ),
-            order=_submission_order(submitted, jobs),
+            order=submission_order(jobs),
         )
 
 
-def _submission_order(submitted: Floats, jobs: Sequence[JobState]) -> Ints:
+def submission_order(jobs: Sequence[JobState]) -> Ints:
+    """Indexes of jobs by submit time, then by id."""
+    submitted = [job.submit_time_s for job in jobs]
     order = np.argsort(submitted, kind="stable")
-    times = submitted[order]
-    if (times[1:] == times[:-1]).any():
-        order = np.array(sorted(range(len(jobs)), key=lambda job: (jobs[job].submit_time_s, jobs[job].job_id)))
+    if len(set(submitted)) < len(jobs):
+        order = np.array(sorted(range(len(jobs)), key=lambda job: (submitted[job], jobs[job].job_id)))
     return as_ints(order)
 
 
