@@ -162,11 +162,13 @@ class _Plan:
 
 def _per_second(state: ClusterState, curves: Curves) -> Floats:
     """Of every row the price of its nodes, where all pools that the job may run in have one, else its devices."""
-    lengths = np.diff(curves.offsets)
+    devices = (curves.devices + per_row(curves, state.columns.server_devices)).astype(float)
     prices = np.array([pool.price_per_node_hour for pool in state.pools])
-    priced = np.array([bool((prices[list(job.allowed_pools)] > 0).all()) for job in state.jobs], dtype=bool)
-    devices = curves.devices + per_row(curves, state.columns.server_devices)
-    return np.where(np.repeat(priced, lengths), prices[curves.pool] / 3600 * curves.nodes, devices)
+    unknown = frozenset(np.flatnonzero(prices <= 0).tolist())
+    priced = [unknown.isdisjoint(job.allowed_pools) for job in state.jobs]
+    if not any(priced):
+        return devices
+    return np.where(per_row(curves, np.array(priced)), prices[curves.pool] / 3600 * curves.nodes, devices)
 
 
 def _key(job: JobState) -> bytes:
