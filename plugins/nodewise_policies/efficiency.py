@@ -96,9 +96,7 @@ class EfficiencySrpt:
 class _Fill:
     """Step 2 over the ledger and the grants of step 1."""
 
-    def __init__(
-        self, state: ClusterState, curves: Curves, ledger: Ledger, ranks: Ints, held: dict[int, Held]
-    ) -> None:
+    def __init__(self, state: ClusterState, curves: Curves, ledger: Ledger, ranks: Ints, held: dict[int, Held]) -> None:
         self._state = state
         self._curves = curves
         self._ledger = ledger

@@ -79,9 +79,7 @@ def _can_rise(candidates: Candidates, ledger: Ledger, job: int, row: int, segmen
 def _first_pool(state: ClusterState, candidates: Candidates, ledger: Ledger, job: int) -> Segment | None:
     """Where the job starts: its own pool, else the emptiest in which its smallest count fits."""
     fitting = [
-        segment
-        for segment in candidates.of(job)
-        if candidates.devices(segment.start) <= ledger.room(job, segment.pool)
+        segment for segment in candidates.of(job) if candidates.devices(segment.start) <= ledger.room(job, segment.pool)
     ]
     current = state.jobs[job].current
     here = [segment for segment in fitting if current is not None and segment.pool == current.pool]

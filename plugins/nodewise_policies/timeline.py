@@ -43,20 +43,21 @@ class Timeline:
         devices, seconds, cost : (choices,)
             By ascending devices. Ties in cost: the first choice.
         """
-        level = self._free[resources].min(axis=0)
+        latest_s = min(latest_s, np.finfo(float).max)
+        level = self._free[resources[0]] if len(resources) == 1 else self._free[resources].min(axis=0)
         # The least seconds that what is free in each interval allows.
         shortest = np.concatenate(([np.inf], np.minimum.accumulate(seconds)))[devices.searchsorted(level, side="right")]
         in_time = np.flatnonzero(self._starts + shortest <= latest_s).tolist()
         found = _first_fit([*self._starts.tolist(), np.inf], shortest.tolist(), in_time, latest_s)
         if found is None:
             return None
-        start = float(self._starts[found])
-        ends = start + seconds
+        start, most = float(self._starts[found]), int(devices.searchsorted(level[found], side="right"))
+        devices, ends = devices[:most], start + seconds[:most]
         # Last interval that each choice runs in; what is free throughout is the least since the start.
         last = self._starts.searchsorted(ends, side="left") - 1
         lowest = np.minimum.accumulate(level[found:])
         fits = (devices <= lowest[np.maximum(last - found, 0)]) & (ends <= latest_s)
-        return Slot(int(np.where(fits, cost, np.inf).argmin()), start)
+        return Slot(int(np.where(fits, cost[:most], np.inf).argmin()), start)
 
     def reserve(self, resources: list[int], devices: int, start_s: float, seconds: float) -> None:
         """Take devices of every resource for that long."""
@@ -78,14 +79,18 @@ def _first_fit(starts: list[float], shortest: list[float], intervals: list[int],
     """The first of some intervals with whose start some choice fits throughout and ends by ``latest_s``.
 
     What fits until the end of a later interval is what the scarcest one on the way allows: the longest of the least
-    seconds.
+    seconds. Where that is too long for one start it is for all later ones: they have to end before the scarce interval.
     """
+    scarce = -1
     for interval in intervals:
-        start, longest = starts[interval], 0.0
+        start, longest = starts[interval], shortest[interval]
+        if interval <= scarce and start + longest > starts[scarce]:
+            continue
         for place in range(interval, len(shortest)):
             if shortest[place] > longest:
                 longest = shortest[place]
                 if start + longest > latest_s:
+                    scarce = place
                     break
             if start + longest <= starts[place + 1]:
                 return interval

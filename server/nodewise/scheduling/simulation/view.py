@@ -26,8 +26,9 @@ _STATED: Final = tuple(each.name for each in fields(JobColumns) if each.name != 
 class View:
     """Active jobs by submission, what they state, and the columns of their curves.
 
-    A job that waits costs nothing but its place in the columns. Those of curves are copied only when jobs came or went since the last decision: what stays is kept by one mask, what is
-    new is appended (jobs arrive in order). Between such changes the policy gets the same ``Curves`` object.
+    A job that waits costs nothing but its place in the columns. They are copied only when jobs came or went since the
+    last decision: what stays is kept by one mask, what is new is appended (jobs arrive in order). Between such changes
+    the policy gets the same ``Curves`` object.
     """
 
     def __init__(self, pools: Sequence[NodePool], settings: SimulationSettings, parameters: dict[str, float]) -> None:
@@ -150,9 +151,7 @@ class View:
         ]
         states = [job.state for job in new]
         stated = JobColumns.of(states)
-        self._stated = {
-            name: np.concatenate((column, getattr(stated, name))) for name, column in self._stated.items()
-        }
+        self._stated = {name: np.concatenate((column, getattr(stated, name))) for name, column in self._stated.items()}
         self._lengths = np.concatenate((self._lengths, [len(curve) for curve in curves]))
         self._entries = np.concatenate((self._entries, self._entered + np.arange(len(new))))
         for entry, job in enumerate(new, start=self._entered):
