@@ -13,6 +13,7 @@ import partitioning
 import planning
 import policies
 import recorder
+import replay
 import rpc
 import scaling
 import simulate
@@ -30,6 +31,7 @@ MODULES = {
     "policies": policies,
     "simulator": simulator,
     "traces": traces,
+    "replay": replay,
     "simulate": simulate,
     "start": start,
     "recorder": recorder,

@@ -1,4 +1,4 @@
-"""The main job, end to end: real measurements in; predictions beside what was held out, recommendations, a schedule."""
+"""The main job, end to end: measurements in; predictions beside what was held out, a schedule, a simulation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ from nodewise_client import (
     LeastTime,
     NodePool,
     NodeRange,
+    PredictedCurve,
     ScheduleJob,
+    SimulationJobs,
+    SimulationSettings,
 )
 
 EXAMPLES = Path(__file__).resolve().parent.parent
@@ -44,6 +47,9 @@ CLUSTER = [
     NodePool(name="p100", device="P100", available_devices=[1] * 8),
 ]
 POLICIES = ("efficiency-srpt-fill", "equal-share")
+ARRIVALS_EVERY_S = 240.0
+TRAININGS = 60
+SIMULATED_POLICIES = ("fifo", "equal-share", "efficiency-capped")
 START_S = 60.0
 STOP_S = 20.0
 WIDTH = 100
@@ -64,6 +70,7 @@ def main() -> None:
             predict(client, tables)
             recommend(client, tables)
             schedule(client, tables)
+            simulate(client, tables)
             plot(client, tables)
     console.print("The server was stopped by SIGTERM and exited 0.")
 
@@ -209,6 +216,37 @@ def schedule(client: Client, tables: Sequence[Table]) -> None:
         console.print(shown)
         first = next(found for found in result if found.devices)
         console.print(f"{first.job_id} {first.why}.\n")
+
+
+def simulate(client: Client, tables: Sequence[Table]) -> None:
+    """Let the same trainings arrive over time, and tell what three policies would make of them."""
+    kinds = [(table, job) for table in tables[1:] for job in table.jobs]
+    curves = [
+        PredictedCurve(profile=job, allowed_pools=[table.columns["device"][table.rows_by_job[job][0]].lower()])
+        for table, job in kinds
+    ]
+    jobs = SimulationJobs(
+        arrival_s=[ARRIVALS_EVERY_S * number for number in range(TRAININGS)],
+        work_samples=TRAINING_MINI_BATCHES,
+        curve=[number % len(kinds) for number in range(TRAININGS)],
+        requested_devices=4,
+    )
+    shown = _table(
+        f"{TRAININGS} such trainings, one every {ARRIVALS_EVERY_S:.0f} s, simulated",
+        ("policy", "mean response h", "slowest 1 % h", "makespan h", "in use", "restarts per job"),
+    )
+    for policy in SIMULATED_POLICIES:
+        told = client.simulate(
+            cluster=CLUSTER,
+            jobs=jobs,
+            curves=curves,
+            policy=policy,
+            settings=SimulationSettings(clock="fixed-rounds", round_s=60.0, restart_cost_s=30.0),
+        )
+        means = [told.figures[name].mean for name in ("average_jct_s", "p99_jct_s", "makespan_s")]
+        share, restarts = told.figures["utilisation"].mean, told.figures["restarts_per_job"].mean
+        shown.add_row(policy, *(f"{seconds / 3600:.1f}" for seconds in means), f"{share:.0%}", f"{restarts:.1f}")
+    console.print(shown)
 
 
 def _allocated(found: JobAllocation) -> list[str]:

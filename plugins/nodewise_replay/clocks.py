@@ -1,4 +1,4 @@
-"""Clocks of ranks brought to one: from collectives, which end on all ranks at once, and from what must come before what.
+"""Clocks of ranks brought to one: by collectives, which end on all ranks at once, and by what must come before what.
 
 With t a time on rank r's clock, ``t + offset + drift * (t - origin)`` is the same time on the first rank's.
 """
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import CollectiveKind, Floats, Ints, Trace
-from nodewise_replay.graph.messages import completions
 from nodewise_replay.graph.matching import Matched, matched_collectives
+from nodewise_replay.graph.messages import completions
 
 __all__ = ["Clock", "Clocks", "aligned", "closest_bounds", "robust_line"]
 
@@ -44,10 +44,10 @@ class Clock:
 
     def common(self, time_ns: Ints) -> Ints:
         """Times on the first rank's clock."""
-        times = np.asarray(time_ns, dtype=np.int64)
+        common: Ints = np.asarray(time_ns, dtype=np.int64) + self.offset_ns
         if self.drift:
-            return times + self.offset_ns + np.rint(self.drift * (times - self.origin_ns)).astype(np.int64)
-        return times + self.offset_ns
+            common += np.rint(self.drift * (time_ns - self.origin_ns)).astype(np.int64)
+        return common
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -115,7 +115,7 @@ class _Alignment:
             if not shared[which]:
                 break
             common = np.flatnonzero(known & self._there[:, which])
-            reference = np.array([self._reference(one, found, corrected) for one in common])
+            reference = np.array([self._reference(int(one), found, corrected) for one in common])
             clock, doubt[which] = _clock(self._end[common, which], reference)
             found[which] = clock
             corrected[:, which] = clock.common(self._end[:, which])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, TraceReader, TraceReaderRecord, hookimpl
+from nodewise_replay.diagnoser import Replayer
+from nodewise_replay.estimator import ReplayEstimator
 from nodewise_replay.readers.chakra import ChakraReader
 from nodewise_replay.readers.chrome import ChromeReader
 from nodewise_replay.readers.dpro import DproReader
@@ -34,10 +36,25 @@ def nodewise_trace_readers() -> list[TraceReaderRecord]:
 @hookimpl
 def nodewise_estimators() -> list[EstimatorRecord]:
     """Step times of other worlds and links, from the traces of one."""
-    return []
+    return [
+        EstimatorRecord(
+            name="replay",
+            version=VERSION,
+            description="Recorded steps replayed with other numbers of ranks and over other links.",
+            estimator=ReplayEstimator(),
+            capabilities=frozenset({"traces"}),
+        )
+    ]
 
 
 @hookimpl
 def nodewise_diagnosers() -> list[DiagnoserRecord]:
     """Where the time of recorded steps goes."""
-    return []
+    return [
+        DiagnoserRecord(
+            name="replay",
+            version=VERSION,
+            description="Executes recorded steps again, as they were and without what costs time.",
+            diagnoser=Replayer(),
+        )
+    ]

@@ -266,7 +266,7 @@ def test_schedule() -> None:
     assert ran.status == 0
     found = ran.document
     assert {"allocations", "policy", "decision_s", "complete"} <= found.keys()
-    assert found["policy"] == "efficiency-srpt-fill"
+    assert found["policy"] == "efficiency-capped"  # the default: the example names none
     assert len(found["allocations"]) == 5
     used = 0
     for allocation in found["allocations"]:
@@ -277,6 +277,15 @@ def test_schedule() -> None:
     assert 0 < used <= 16
     people = Ran("schedule", EXAMPLES / "schedule.json", "--policy", "equal-share", "--estimator", "queueing")
     assert "Decided by equal-share" in people.out
+
+
+def test_schedule_by_deadlines_weights_and_quotas() -> None:
+    found = Ran("schedule", EXAMPLES / "schedule_deadlines.json", "--json").document
+    assert found["policy"] == "deadline-aware"
+    allocations = {allocation["job"]: allocation for allocation in found["allocations"]}
+    assert 0 < allocations["resnet-15-k80"]["finish_s"] <= 3600
+    assert 0 < allocations["resnet-15-p100"]["finish_s"] <= 1800
+    assert 0 < sum(each["devices"] for each in allocations.values() if each["pool"] == "k80") <= 6
 
 
 def test_schedule_without_an_answer_is_refused(tmp_path: Path) -> None:

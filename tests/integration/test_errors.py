@@ -11,12 +11,14 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from misbehaving import Constant, answered, nothing, policy, record
 from serving import Failure, Stubs, failure_of, inline, observed, one_worker_phases, registry_with, stored, workers
+from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, reader, tiny
 
 from nodewise.domain.errors import CATALOGUE, Reason
 from nodewise.plugin import Allocation, Grant
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import LimitSettings, Settings
 from nodewise_protos.v1 import configuration_pb2 as configurations
+from nodewise_protos.v1 import diagnosis_service_pb2 as diagnoses
 from nodewise_protos.v1 import evaluation_service_pb2 as evaluation
 from nodewise_protos.v1 import objective_pb2 as objectives
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
@@ -41,6 +43,12 @@ def stubs() -> Iterator[Stubs]:
             record("nan", Constant(predict=lambda rows: answered(rows, np.full(len(rows), np.nan)))),
         ),
         (policy("raises", _raise), policy("greedy", _too_much), policy("idle", nothing)),
+        readers=(
+            reader(TinyReader()),
+            reader(TinyReader(_raise), "raising"),
+            reader(TinyReader(lambda trace: trace), "alone"),
+        ),
+        diagnosers=(diagnoser(TinyDiagnoser(raises=ValueError(SECRET)), "fails"), diagnoser(TinyDiagnoser(steps=()))),
     )
     settings = Settings(store="memory:", limits=LimitSettings(rows_per_call=64, jobs_per_call=4, rows_per_batch=8))
     with EmbeddedServer(settings, registry) as server, Stubs(server.target) as found:
@@ -77,6 +85,14 @@ def schedule(stubs: Stubs, policy_name: str = "fifo", **fields: object) -> Failu
     job = schedule_pb2.ScheduleJob(job_id="one", profile=inline(), remaining_samples=10, max_devices=2)
     request = {"now": Timestamp(seconds=1), "cluster": cluster_of(1, 1), "jobs": [job], "policy": policy_name, **fields}
     return failure_of(stubs.schedule.Schedule, schedules.ScheduleRequest(**request))  # type: ignore[arg-type]
+
+
+def replay(stubs: Stubs, diagnoser_name: str = "tiny", trace_format: str = "tiny") -> Failure:
+    name = f"{diagnoser_name} {trace_format}"
+    chunk = profile_pb2.TraceChunk(trace_id="t", format=trace_format, rank=-1, data=tiny(), last=True)
+    sent = profiles.ProfileBatch(sequence_number=1, trace_chunks=[chunk], commit=True)
+    list(stubs.profile.IngestProfile(iter([opened(name), profiles.IngestProfileRequest(batch=sent)])))
+    return failure_of(stubs.diagnosis.Replay, diagnoses.ReplayRequest(profile=stored(name), diagnoser=diagnoser_name))
 
 
 def append(stubs: Stubs, profile_id: str, request_id: str = "first") -> None:
@@ -136,6 +152,16 @@ def reach(stubs: Stubs, reason: Reason) -> Failure:  # noqa: C901, PLR0912  # on
             return predict(stubs, options=predictions.PredictOptions(estimator="fails"))
         case Reason.ESTIMATOR_INVALID_RESULT:
             return predict(stubs, options=predictions.PredictOptions(estimator="nan"))
+        case Reason.DIAGNOSER_NOT_FOUND:
+            return replay(stubs, "nobody")
+        case Reason.DIAGNOSER_FAILED:
+            return replay(stubs, "fails")
+        case Reason.DIAGNOSER_INVALID_RESULT:
+            return replay(stubs)
+        case Reason.READER_FAILED:
+            return replay(stubs, trace_format="raising")
+        case Reason.READER_INVALID_RESULT:
+            return replay(stubs, trace_format="alone")
         case Reason.POLICY_FAILED:
             return schedule(stubs, "raises")
         case Reason.POLICY_INVALID_RESULT:

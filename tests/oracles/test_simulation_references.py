@@ -39,9 +39,7 @@ def gavel(trace: str, policy: str) -> SimulationResult:
         table = read_gavel_table(stream)
     with (DATA / "gavel" / "physical_cluster" / trace).open() as stream:
         jobs = read_gavel_trace(stream, table, list(CLUSTER))
-    return simulated(
-        jobs, gavel_pools(CLUSTER), POLICIES[policy], gavel_settings(parameters=gavel_parameters(POLICIES[policy]))
-    )
+    return simulated(jobs, gavel_pools(CLUSTER), POLICIES[policy], gavel_settings(parameters=gavel_parameters(policy)))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from nodewise.domain.trace import (
     TraceSteps,
 )
 from nodewise_replay.graph.graph import CollectiveNodes, Graph, StepBounds
-from nodewise_replay.graph.building import ordered
+from nodewise_replay.graph.ordering import ordered
 
 US = 1_000
 MAIN, OTHER, COMPUTE, COMMUNICATION = 0, 1, 2, 3

@@ -15,9 +15,10 @@ import grpc
 from google.rpc import error_details_pb2, status_pb2
 
 from nodewise.estimation.registry import Loaded, PluginProblem, Registry, load_registry
-from nodewise.plugin import EstimatorRecord, PolicyRecord
+from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, TraceReaderRecord
 from nodewise_protos.v1 import (
     configuration_pb2,
+    diagnosis_service_pb2_grpc,
     evaluation_service_pb2_grpc,
     plan_service_pb2_grpc,
     prediction_service_pb2_grpc,
@@ -33,20 +34,24 @@ def registry_with(
     estimators: tuple[EstimatorRecord, ...] = (),
     policies: tuple[PolicyRecord, ...] = (),
     *,
+    readers: tuple[TraceReaderRecord, ...] = (),
+    diagnosers: tuple[DiagnoserRecord, ...] = (),
     mode: str = "inline",
     problems: tuple[PluginProblem, ...] = (),
 ) -> Registry:
     """The shipped plugins and some more."""
     shipped = load_registry(safe_mode=True)
-    more_estimators = {record.name: Loaded(record, "tests 1.0", mode) for record in estimators}
-    more_policies = {record.name: Loaded(record, "tests 1.0", mode) for record in policies}
     return Registry(
-        estimators=MappingProxyType({**shipped.estimators, **more_estimators}),
-        policies=MappingProxyType({**shipped.policies, **more_policies}),
-        trace_readers=shipped.trace_readers,
-        diagnosers=shipped.diagnosers,
+        estimators=MappingProxyType({**shipped.estimators, **_loaded(estimators, mode)}),
+        policies=MappingProxyType({**shipped.policies, **_loaded(policies, mode)}),
+        trace_readers=MappingProxyType({**shipped.trace_readers, **_loaded(readers, mode)}),
+        diagnosers=MappingProxyType({**shipped.diagnosers, **_loaded(diagnosers, mode)}),
         problems=problems,
     )
+
+
+def _loaded(records: tuple[Any, ...], mode: str) -> dict[str, Any]:
+    return {record.name: Loaded(record, "tests 1.0", mode) for record in records}
 
 
 class Stubs:
@@ -58,6 +63,7 @@ class Stubs:
         self.profile = profile_service_pb2_grpc.ProfileServiceStub(self.channel)
         self.schedule = schedule_service_pb2_grpc.ScheduleServiceStub(self.channel)
         self.plan = plan_service_pb2_grpc.PlanServiceStub(self.channel)
+        self.diagnosis = diagnosis_service_pb2_grpc.DiagnosisServiceStub(self.channel)
         self.evaluation = evaluation_service_pb2_grpc.EvaluationServiceStub(self.channel)
 
     def __enter__(self) -> Stubs:

@@ -18,6 +18,20 @@ from nodewise_client._configurations import (
     WorkerRange,
     configurations_from_wire,
 )
+from nodewise_client._diagnoses import (
+    Bottleneck,
+    DiagnosisBasis,
+    DiagnosisProgress,
+    DiagnosisResult,
+    EdgeCounts,
+    RankShares,
+    ReadTrace,
+    ReplayChange,
+    ReplayedStep,
+    ReplayResult,
+    Straggler,
+    Strategy,
+)
 from nodewise_client._enums import (
     Fidelity,
     Freshness,
@@ -28,6 +42,7 @@ from nodewise_client._enums import (
     Recomputation,
     RowStatus,
     ScheduleAction,
+    SimulationClock,
     SyncMode,
 )
 from nodewise_client._errors import (
@@ -63,6 +78,8 @@ from nodewise_client._ingest import IngestWriter
 from nodewise_client._ingest_core import CommitResult
 from nodewise_client._layer_tables import layers_from_csv
 from nodewise_client._listings import (
+    DiagnoserInfo,
+    DiagnoserList,
     EstimatorInfo,
     EstimatorList,
     PluginProblem,
@@ -70,6 +87,7 @@ from nodewise_client._listings import (
     PolicyList,
     PolicyParameter,
     RunningScore,
+    TraceReaderInfo,
 )
 from nodewise_client._objectives import (
     FewestDevices,
@@ -120,7 +138,28 @@ from nodewise_client._schedules import (
     ScheduleJob,
     ScheduleResult,
 )
+from nodewise_client._simulation_questions import (
+    Checkpoints,
+    EarlyStops,
+    NodeFailures,
+    PredictedCurve,
+    PredictionError,
+    SimulationJobs,
+    SimulationSettings,
+    ThroughputCurve,
+    simulate_request,
+)
+from nodewise_client._simulations import (
+    HeldDevices,
+    SimulatedJob,
+    SimulationFigure,
+    SimulationProgress,
+    SimulationResult,
+    SimulationRun,
+    simulation_result,
+)
 from nodewise_client._suggestions import MeasurementSuggestion, SuggestResult
+from nodewise_client._timelines import ReplayedCollective, Timeline
 from nodewise_client._traces import prepared_trace
 from nodewise_client._version import version
 from nodewise_client._workload import Layer, Network, Transformer, Workload
@@ -134,7 +173,9 @@ __all__ = [
     "BatchJob",
     "BatchPredictResult",
     "BatchQuestion",
+    "Bottleneck",
     "CallCancelledError",
+    "Checkpoints",
     "Client",
     "Cluster",
     "Code",
@@ -143,6 +184,13 @@ __all__ = [
     "ConflictError",
     "CurrentAllocation",
     "DeadlineExceededError",
+    "DiagnoserInfo",
+    "DiagnoserList",
+    "DiagnosisBasis",
+    "DiagnosisProgress",
+    "DiagnosisResult",
+    "EarlyStops",
+    "EdgeCounts",
     "EstimatorEvaluation",
     "EstimatorInfo",
     "EstimatorList",
@@ -153,6 +201,7 @@ __all__ = [
     "FieldViolation",
     "Freshness",
     "HealthStatus",
+    "HeldDevices",
     "HighestThroughput",
     "ImportedModel",
     "ImportedModelError",
@@ -172,6 +221,7 @@ __all__ = [
     "Metrics",
     "Network",
     "NodeDevices",
+    "NodeFailures",
     "NodePool",
     "NodeRange",
     "NodewiseError",
@@ -198,17 +248,25 @@ __all__ = [
     "PolicyParameter",
     "PredictOptions",
     "PredictResult",
+    "PredictedCurve",
     "Prediction",
     "PredictionColumn",
+    "PredictionError",
     "Price",
     "Profile",
     "ProfileContent",
     "Question",
     "QueueQuota",
+    "RankShares",
+    "ReadTrace",
     "Recommendation",
     "Recomputation",
     "Refusal",
     "RefusedError",
+    "ReplayChange",
+    "ReplayResult",
+    "ReplayedCollective",
+    "ReplayedStep",
     "ResourceExhaustedError",
     "ResumePolicy",
     "RowPrediction",
@@ -217,10 +275,23 @@ __all__ = [
     "ScheduleAction",
     "ScheduleJob",
     "ScheduleResult",
+    "SimulatedJob",
+    "SimulationClock",
+    "SimulationFigure",
+    "SimulationJobs",
+    "SimulationProgress",
+    "SimulationResult",
+    "SimulationRun",
+    "SimulationSettings",
     "Staleness",
+    "Straggler",
+    "Strategy",
     "StreamAnswer",
     "SuggestResult",
     "SyncMode",
+    "ThroughputCurve",
+    "Timeline",
+    "TraceReaderInfo",
     "TraceReference",
     "Transformer",
     "UnauthenticatedError",
@@ -238,5 +309,7 @@ __all__ = [
     "objective_from_wire",
     "prepared_trace",
     "redacted",
+    "simulate_request",
+    "simulation_result",
     "version",
 ]

@@ -19,12 +19,30 @@ from nodewise_client._connection import (
     decode_health_response,
     encode_health_request,
 )
+from nodewise_client._diagnoses import (
+    Answer,
+    DiagnosisProgress,
+    DiagnosisResult,
+    ReplayChange,
+    ReplayResult,
+    diagnose_request,
+    diagnosis_result,
+    replay_request,
+    replay_result,
+)
 from nodewise_client._enums import HealthStatus
 from nodewise_client._errors import Code, FailedCall, InternalError, NodewiseError, from_call
 from nodewise_client._evidence import ProfileContent
 from nodewise_client._ingest import IngestWriter
 from nodewise_client._ingest_core import BATCH_ROWS, LINGER_S, MAX_UNACKNOWLEDGED, IngestCore
-from nodewise_client._listings import EstimatorList, PolicyList, estimator_list, policy_list
+from nodewise_client._listings import (
+    DiagnoserList,
+    EstimatorList,
+    PolicyList,
+    diagnoser_list,
+    estimator_list,
+    policy_list,
+)
 from nodewise_client._objectives import Objective, Rule
 from nodewise_client._plans import (
     PlanConstraints,
@@ -55,8 +73,18 @@ from nodewise_client._questions import (
 from nodewise_client._requests import append_request, backtest_request, new_id, retract_request, schedule_request
 from nodewise_client._resume import ResumePolicy
 from nodewise_client._schedules import Cluster, NodePool, QueueQuota, ScheduleJob, ScheduleResult, schedule_result
+from nodewise_client._simulation_questions import (
+    PredictedCurve,
+    SimulationJobs,
+    SimulationSettings,
+    ThroughputCurve,
+    simulate_request,
+)
+from nodewise_client._simulations import SimulationParts, SimulationProgress, SimulationResult
 from nodewise_client._suggestions import SuggestResult, suggest_request, suggest_result
 from nodewise_protos.v1 import (
+    diagnosis_service_pb2,
+    diagnosis_service_pb2_grpc,
     evaluation_service_pb2_grpc,
     plan_service_pb2,
     plan_service_pb2_grpc,
@@ -109,6 +137,7 @@ class Client:
         self._profiles: Final = profile_service_pb2_grpc.ProfileServiceStub(self._channel)
         self._schedules: Final = schedule_service_pb2_grpc.ScheduleServiceStub(self._channel)
         self._plans: Final = plan_service_pb2_grpc.PlanServiceStub(self._channel)
+        self._diagnoses: Final = diagnosis_service_pb2_grpc.DiagnosisServiceStub(self._channel)
         self._evaluations: Final = evaluation_service_pb2_grpc.EvaluationServiceStub(self._channel)
         self._health: Final = self._channel.unary_unary(
             HEALTH_CHECK, request_serializer=encode_health_request, response_deserializer=decode_health_response
@@ -355,6 +384,56 @@ class Client:
         )
         return schedule_result(self._unary("Schedule", self._schedules.Schedule, request, timeout_s))
 
+    def simulate(
+        self,
+        *,
+        cluster: Cluster | Iterable[NodePool],
+        jobs: SimulationJobs,
+        curves: Iterable[ThroughputCurve | PredictedCurve],
+        policy: str = "",
+        policy_parameters: Mapping[str, float] | None = None,
+        quotas: Iterable[QueueQuota] = (),
+        settings: SimulationSettings | None = None,
+        repetitions: int = 1,
+        keep_jobs: bool = False,
+        keep_timeline: bool = False,
+        options: PredictOptions | None = None,
+        on_progress: Callable[[SimulationProgress], None] | None = None,
+        timeout_s: float = STREAM_TIMEOUT_S,
+    ) -> SimulationResult:
+        """Tell what a policy would have done to jobs that arrive over time; `on_progress` hears how far it is.
+
+        The result holds every finished job where `keep_jobs` is set, and who held what when where `keep_timeline` is.
+        """
+        self._check()
+        request = simulate_request(
+            cluster=cluster,
+            jobs=jobs,
+            curves=curves,
+            policy=policy,
+            policy_parameters=policy_parameters,
+            quotas=quotas,
+            settings=settings,
+            repetitions=repetitions,
+            keep_jobs=keep_jobs,
+            keep_timeline=keep_timeline,
+            options=options,
+        )
+        call = self._schedules.Simulate(request, timeout=timeout_s, metadata=self._connection.metadata)
+        parts = SimulationParts()
+        try:
+            for message in call:
+                progress = parts.take(message)
+                if progress is not None and on_progress is not None:
+                    on_progress(progress)
+        except grpc.RpcError as failure:
+            raise self._explained(failure, "Simulate") from failure
+        finally:
+            call.cancel()
+        if parts.result is None:
+            raise InternalError("the server ended the simulation without a result", code=Code.INTERNAL)
+        return parts.result
+
     def list_policies(self, *, timeout_s: float | None = None) -> PolicyList:
         """The policies that can be asked, and the plugins that could not be loaded."""
         pages: list[schedule_service_pb2.ListPoliciesResponse] = []
@@ -440,6 +519,111 @@ class Client:
         if result is None:
             raise InternalError("the server ended the plan without a result", code=Code.INTERNAL)
         return result
+
+    # --- traces ----------------------------------------------------------------------------------------------------
+
+    def replay(
+        self,
+        profile: str | ProfileContent,
+        *,
+        fit_steps: Iterable[int] = (),
+        test_steps: Iterable[int] = (),
+        in_sample: bool = False,
+        changes: Iterable[ReplayChange] = (),
+        timeline: bool = False,
+        traces: Iterable[str] = (),
+        trace_mapping: Mapping[str, str] | None = None,
+        diagnoser: str = "",
+        budget_s: float = 0.0,
+        minimum_revision: int = 0,
+        on_progress: Callable[[DiagnosisProgress], None] | None = None,
+        timeout_s: float = STREAM_TIMEOUT_S,
+    ) -> ReplayResult:
+        """Predict steps of a recorded job from its other steps, as they were or changed.
+
+        Steps are ordinals in the traces, from 1; none fitted = all but the one tested, none tested = all. `traces` are
+        hashes of those to use, none = all of the profile's. `timeline` asks for the executed events too.
+        `trace_mapping` is for formats that do not say what is what.
+        """
+        self._check()
+        request = replay_request(
+            profile,
+            fit_steps=fit_steps,
+            test_steps=test_steps,
+            in_sample=in_sample,
+            changes=changes,
+            timeline=timeline,
+            traces=traces,
+            trace_mapping=trace_mapping,
+            diagnoser=diagnoser,
+            budget_s=budget_s,
+            minimum_revision=minimum_revision,
+        )
+        answer = Answer(replay_result, on_progress)
+        call = self._diagnoses.Replay(request, timeout=timeout_s, metadata=self._connection.metadata)
+        try:
+            for message in call:
+                answer.add(message)
+        except grpc.RpcError as failure:
+            raise self._explained(failure, "Replay") from failure
+        finally:
+            call.cancel()
+        return answer.result
+
+    def diagnose(
+        self,
+        profile: str | ProfileContent,
+        *,
+        steps: Iterable[int] = (),
+        bottlenecks: int = 20,
+        strategies: int = 20,
+        largest_batch_factor: float = 1.0,
+        timeline: bool = False,
+        traces: Iterable[str] = (),
+        trace_mapping: Mapping[str, str] | None = None,
+        diagnoser: str = "",
+        budget_s: float = 0.0,
+        minimum_revision: int = 0,
+        on_progress: Callable[[DiagnosisProgress], None] | None = None,
+        timeout_s: float = STREAM_TIMEOUT_S,
+    ) -> DiagnosisResult:
+        """Find what bounds a recorded job's steps, who is waited for, and what would shorten them most.
+
+        Without `steps` all but the first and the last, where there are more than three. After `budget_s` seconds (0 =
+        as long as the call has) what was found so far is the answer. `strategies` 0 leaves them out.
+        """
+        self._check()
+        request = diagnose_request(
+            profile,
+            steps=steps,
+            bottlenecks=bottlenecks,
+            strategies=strategies,
+            largest_batch_factor=largest_batch_factor,
+            timeline=timeline,
+            traces=traces,
+            trace_mapping=trace_mapping,
+            diagnoser=diagnoser,
+            budget_s=budget_s,
+            minimum_revision=minimum_revision,
+        )
+        answer = Answer(diagnosis_result, on_progress)
+        call = self._diagnoses.Diagnose(request, timeout=timeout_s, metadata=self._connection.metadata)
+        try:
+            for message in call:
+                answer.add(message)
+        except grpc.RpcError as failure:
+            raise self._explained(failure, "Diagnose") from failure
+        finally:
+            call.cancel()
+        return answer.result
+
+    def list_diagnosers(self, *, timeout_s: float | None = None) -> DiagnoserList:
+        """The diagnosers that can be asked, the formats that can be read, and the plugins that could not be loaded."""
+        pages: list[diagnosis_service_pb2.ListDiagnosersResponse] = []
+        while not pages or pages[-1].next_page_token:
+            request = diagnosis_service_pb2.ListDiagnosersRequest(page_token=pages[-1].next_page_token if pages else "")
+            pages.append(self._unary("ListDiagnosers", self._diagnoses.ListDiagnosers, request, timeout_s))
+        return diagnoser_list(pages)
 
     # --- the server ------------------------------------------------------------------------------------------------
 

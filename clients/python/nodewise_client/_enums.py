@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from nodewise_protos.v1 import configuration_pb2, prediction_pb2, prediction_service_pb2, schedule_pb2
+from nodewise_protos.v1 import configuration_pb2, prediction_pb2, prediction_service_pb2, schedule_pb2, simulation_pb2
 
 
 class SyncMode(StrEnum):
@@ -87,6 +87,17 @@ class ScheduleAction(StrEnum):
     NO_ANSWER = "no_answer"
 
 
+class SimulationClock(StrEnum):
+    """When a simulation asks the policy."""
+
+    EVENTS = "events"
+    """At every arrival, completion, failure and repair."""
+    FIXED_ROUNDS = "fixed-rounds"
+    """At the multiples of a round's length."""
+    DRAINED_ROUNDS = "drained-rounds"
+    """When every running job is through with its round's whole steps."""
+
+
 class HealthStatus(StrEnum):
     """What a server says of itself, or of one of its services."""
 
@@ -101,6 +112,7 @@ PlacementRuleWord: TypeAlias = Literal["packed", "spread"]
 RecomputationWord: TypeAlias = Literal["none", "selective", "full"]
 FreshnessWord: TypeAlias = Literal["cached_only", "allow_stale", "wait"]
 FidelityWord: TypeAlias = Literal["model", "simulate"]
+SimulationClockWord: TypeAlias = Literal["events", "fixed-rounds", "drained-rounds"]
 PredictionColumnWord: TypeAlias = Literal[
     "interval", "breakdown", "utilisation", "staleness", "memory", "work", "extra", "none"
 ]
@@ -119,6 +131,11 @@ RECOMPUTATIONS: Final = {
     Recomputation.NONE: configuration_pb2.RECOMPUTATION_NONE,
     Recomputation.SELECTIVE: configuration_pb2.RECOMPUTATION_SELECTIVE,
     Recomputation.FULL: configuration_pb2.RECOMPUTATION_FULL,
+}
+SIMULATION_CLOCKS: Final = {
+    SimulationClock.EVENTS: simulation_pb2.SIMULATION_CLOCK_EVENTS,
+    SimulationClock.FIXED_ROUNDS: simulation_pb2.SIMULATION_CLOCK_FIXED_ROUNDS,
+    SimulationClock.DRAINED_ROUNDS: simulation_pb2.SIMULATION_CLOCK_DRAINED_ROUNDS,
 }
 FRESHNESS: Final = {
     Freshness.CACHED_ONLY: prediction_service_pb2.FRESHNESS_CACHED_ONLY,

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from nodewise_client._predictions import Rows
 from nodewise_client._time import from_timestamp
-from nodewise_protos.v1 import prediction_service_pb2, schedule_service_pb2
+from nodewise_protos.v1 import diagnosis_service_pb2, prediction_service_pb2, schedule_service_pb2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +104,62 @@ class PolicyList(Rows[PolicyInfo]):
 
     def _items(self) -> tuple[PolicyInfo, ...]:
         return self.policies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnoserInfo:
+    """A diagnoser that can be asked."""
+
+    name: str
+    version: str
+    description: str
+    distribution: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceReaderInfo:
+    """A format of traces that can be read."""
+
+    name: str
+    version: str
+    description: str
+    distribution: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnoserList(Rows[DiagnoserInfo]):
+    """The diagnosers by name, the readers of traces, and the plugins that were left out."""
+
+    diagnosers: tuple[DiagnoserInfo, ...]
+    trace_readers: tuple[TraceReaderInfo, ...]
+    problems: tuple[PluginProblem, ...]
+
+    def _items(self) -> tuple[DiagnoserInfo, ...]:
+        return self.diagnosers
+
+
+def diagnoser_list(pages: Iterable[diagnosis_service_pb2.ListDiagnosersResponse]) -> DiagnoserList:
+    """The diagnosers of all pages."""
+    diagnosers: list[DiagnoserInfo] = []
+    readers: list[TraceReaderInfo] = []
+    problems: dict[PluginProblem, None] = {}
+    for page in pages:
+        diagnosers += [DiagnoserInfo(**_described(found)) for found in page.diagnosers]
+        readers += [TraceReaderInfo(**_described(found)) for found in page.trace_readers]
+        problems.update(dict.fromkeys(map(_problem, page.problems)))
+    return DiagnoserList(diagnosers=tuple(diagnosers), trace_readers=tuple(readers), problems=tuple(problems))
+
+
+def _described(message: diagnosis_service_pb2.Diagnoser | diagnosis_service_pb2.TraceReader) -> dict[str, str]:
+    return {
+        "name": message.name,
+        "version": message.version,
+        "description": message.description,
+        "distribution": message.distribution,
+        "mode": message.mode,
+    }
 
 
 def estimator_list(pages: Iterable[prediction_service_pb2.ListEstimatorsResponse]) -> EstimatorList:

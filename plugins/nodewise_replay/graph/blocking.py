@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, SyncKind
+from nodewise_replay.graph.view import View, numbers_in
 from nodewise_replay.graph.vocabulary import BLOCKING_COPY, DEVICE_SYNC, EVENT_SYNC, PAGEABLE_TO_HOST, STREAM_SYNC
-from nodewise_replay.graph.view import View
 from nodewise_replay.graph.waits import ROUNDING_NS, DeviceOrder
 
 __all__ = ["HostSyncs", "host_syncs"]
@@ -40,10 +40,9 @@ class _Inference:
         self._end = view.end_ns[view.device]
         self._stream = view.lane[view.device]
         linked = np.flatnonzero(view.launch >= 0)
-        self._work_of = {int(call): int(place) for call, place in zip(view.launch[linked], linked, strict=True)}
         linked = linked[np.argsort(view.launched_ns[linked], kind="stable")]
         thread = view.lane[view.launch[linked]]
-        self._of_thread = {int(lane): linked[thread == lane] for lane in np.unique(thread)}
+        self._of_thread = {int(lane): linked[thread == lane] for lane in numbers_in(thread, len(view.trace.lanes))}
         self._found: list[tuple[int, int, bool]] = []
         self._missing = 0
 
@@ -54,17 +53,18 @@ class _Inference:
         for call in np.flatnonzero(is_call & view.named(DEVICE_SYNC)):
             self._wait_for_lanes(int(call), self._order.lanes, found=True)
         for call in np.flatnonzero(is_call & view.named(STREAM_SYNC)):
-            lane = stated.get(int(call), -1)
+            lane, _ = stated.get(int(call), (-1, 0))
             if lane >= 0:
                 self._wait_for_lanes(int(call), (lane,), found=True)
             else:
                 self._wait_for_current(int(call))
         for call in np.flatnonzero(is_call & view.named(EVENT_SYNC)):
-            lane = stated.get(int(call), -1)
+            lane, recorded_ns = stated.get(int(call), (-1, 0))
             if lane >= 0:
-                self._wait_for_event(int(call), (lane,), found=True)
+                last = self._order.latest(lane, recorded_ns, int(view.end_ns[call]) + ROUNDING_NS)
+                self._found.extend([(int(call), last, True)] if last >= 0 else [])
             else:
-                self._wait_for_event(int(call), self._order.lanes, found=False)
+                self._wait_for_event(int(call))
         self._copies(is_call)
         return HostSyncs(
             call=np.array([sync[0] for sync in self._found], dtype=np.int64),
@@ -73,8 +73,8 @@ class _Inference:
             missing=self._missing,
         )
 
-    def _stated(self) -> dict[int, int]:
-        """The stream that a recorded synchronisation waits for, by call."""
+    def _stated(self) -> dict[int, tuple[int, int]]:
+        """The stream that a recorded synchronisation waits for, by call, and up to what was put on it by when."""
         trace, syncs = self._view.trace, self._view.trace.syncs
         rows = np.flatnonzero((syncs.kind == SyncKind.STREAM) | (syncs.kind == SyncKind.EVENT))
         if not len(rows):
@@ -82,28 +82,32 @@ class _Inference:
         calls = np.flatnonzero(trace.kind == EventKind.CALL)
         call_of = {int(trace.correlation[call]): int(call) for call in calls}
         lanes = np.where(syncs.awaited_lane[rows] >= 0, syncs.awaited_lane[rows], syncs.lane[rows])
-        return {
-            call_of[int(number)]: int(lane)
-            for number, lane in zip(syncs.correlation[rows], lanes, strict=True)
-            if int(number) in call_of
-        }
+        found = {}
+        for row, lane in zip(rows, lanes, strict=True):
+            call = call_of.get(int(syncs.correlation[row]))
+            if call is not None:
+                event = call_of.get(int(syncs.awaited_correlation[row]), call)
+                found[call] = (int(lane), int(self._view.begin_ns[event]))
+        return found
 
     def _copies(self, is_call: NDArray[np.bool_]) -> None:
         """Copies that block inside the call: from and to memory that the device cannot reach by itself."""
         view = self._view
-        blocking, pageable = view.named(BLOCKING_COPY), view.named(PAGEABLE_TO_HOST)
-        for call, place in self._work_of.items():
-            work = int(view.device[place])
-            if is_call[call] and (blocking[call] or (pageable[work] and view.trace.kind[work] == EventKind.COPY)):
-                if self._end[place] <= view.end_ns[call] + ROUNDING_NS:
-                    self._found.append((call, place, True))
+        linked = np.flatnonzero(view.launch >= 0)
+        call, work = view.launch[linked], view.device[linked]
+        pageable = view.named(PAGEABLE_TO_HOST) & (view.trace.kind == EventKind.COPY)
+        blocks = is_call[call] & (view.named(BLOCKING_COPY)[call] | pageable[work])
+        blocks &= self._end[linked] <= view.end_ns[call] + ROUNDING_NS
+        self._found.extend(
+            (int(one), int(place), True) for one, place in zip(call[blocks], linked[blocks], strict=True)
+        )
 
     def _wait_for_lanes(self, call: int, lanes: tuple[int, ...], *, found: bool) -> None:
         """Everything launched onto the streams before the call."""
         begin, end = int(self._view.begin_ns[call]), int(self._view.end_ns[call])
         contradicted = False
         for lane in lanes:
-            count = self._order.last_before(lane, begin)
+            count = self._order.launched_before(lane, begin)
             if not count:
                 continue
             last = int(self._order.positions[lane][count - 1])
@@ -121,23 +125,19 @@ class _Inference:
         place = int(np.searchsorted(view.launched_ns[launches], begin, "left"))
         if place:
             lane = int(self._stream[launches[place - 1]])
-            last = int(self._order.positions[lane][self._order.last_before(lane, begin) - 1])
+            last = int(self._order.positions[lane][self._order.launched_before(lane, begin) - 1])
             if self._end[last] <= end + ROUNDING_NS:
                 self._found.append((call, last, False))
                 return
-        self._wait_for_event(call, self._order.lanes, found=False)
+        self._wait_for_event(call)
 
-    def _wait_for_event(self, call: int, lanes: tuple[int, ...], *, found: bool) -> None:
-        """The last work that ended while the call blocked."""
+    def _wait_for_event(self, call: int) -> None:
+        """The last work, on any stream, that ended while the call blocked."""
         begin, end = int(self._view.begin_ns[call]), int(self._view.end_ns[call])
         best = -1
-        for lane in lanes:
-            count = self._order.last_before(lane, begin)
-            candidates = self._order.positions[lane][:count]
-            ended = np.flatnonzero((self._end[candidates] <= end)[::-1])
-            if len(ended):
-                last = int(candidates[count - 1 - ended[0]])
-                if self._end[last] > begin and (best < 0 or self._end[last] > self._end[best]):
-                    best = last
+        for lane in self._order.lanes:
+            last = self._order.latest(lane, begin, end)
+            if last >= 0 and self._end[last] > begin and (best < 0 or self._end[last] > self._end[best]):
+                best = last
         if best >= 0:
-            self._found.append((call, best, found))
+            self._found.append((call, best, False))

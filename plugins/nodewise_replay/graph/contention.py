@@ -23,7 +23,13 @@ _SLACK_NS: Final = 10_000
 
 
 def occupied_by(
-    waiting: Ints, ready_ns: Ints, begin_ns: Ints, end_ns: Ints, device_lane: Ints, kind: NDArray[np.int8], work: Ints
+    waiting: Ints,
+    ready_ns: Ints,
+    begin_ns: Ints,
+    end_ns: Ints,
+    device_lane: NDArray[np.int32],
+    kind: NDArray[np.int8],
+    work: Ints,
 ) -> Ints:
     """For work that begins later than anything known lets it: the kernel on another stream that ran all the time.
 

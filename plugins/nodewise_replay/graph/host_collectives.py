@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodewise.plugin import Ints
+from nodewise.plugin import EventKind, Ints
 from nodewise_replay.graph.messages import is_receipt
 from nodewise_replay.graph.threads import backward_lanes
 from nodewise_replay.graph.view import View
@@ -54,7 +54,7 @@ def host_collectives(view: View, step: Ints) -> HostCollectives:
     # A receipt on which nothing follows on its thread leaves with its own span.
     lone = receipt & (departure >= len(nesting.owner))
     arrival, departure = np.where(lone, nesting.before[event], arrival), np.where(lone, nesting.rest[event], departure)
-    waiting, awaited = _waits(view, step, event[elsewhere])
+    waiting, awaited = _waits(view, step, event[elsewhere], call[elsewhere])
     return HostCollectives(
         row=rows,
         arrival=arrival,
@@ -66,7 +66,7 @@ def host_collectives(view: View, step: Ints) -> HostCollectives:
     )
 
 
-def _waits(view: View, step: Ints, events: Ints) -> tuple[Ints, Ints]:
+def _waits(view: View, step: Ints, events: Ints, calls: Ints) -> tuple[Ints, Ints]:
     """Which pieces wait for collectives that other threads ran, or for those who pass their outcome on."""
     nesting = view.nesting
     none = np.zeros(0, dtype=np.int64)
@@ -89,31 +89,56 @@ def _waits(view: View, step: Ints, events: Ints) -> tuple[Ints, Ints]:
     at = np.searchsorted(nesting.end_ns[gaps], nesting.end_ns[last], "left")
     held = at < len(gaps)
     if held.any():
-        waiting.append(gaps[at[held]])
+        waiting.append(_blocked(view, gaps[at[held]], nesting.end_ns[last[held]], nesting.rest[calls]))
         awaited.append(last[held])
     return np.concatenate([none, *waiting]), np.concatenate([none, *awaited])
 
 
+def _blocked(view: View, reading: Ints, came_ns: Ints, issued: Ints) -> Ints:
+    """The piece in which a thread was blocked until something came, at the latest the one before it is read.
+
+    What is done between (views of the buffer are made) comes after the wait, so the piece during which it came is the
+    one that waited: if it is no operator's, and everything had been issued by then.
+    """
+    nesting, found = view.nesting, reading.copy()
+    owner = nesting.owner
+    waits = (owner < 0) | (view.trace.kind[np.maximum(owner, 0)] == EventKind.ANNOTATION)
+    for place, (piece, came) in enumerate(zip(reading.tolist(), came_ns.tolist(), strict=True)):
+        first = piece
+        while first > 0 and nesting.end_ns[first - 1] >= came and nesting.end_ns[first - 1] <= nesting.end_ns[first]:
+            first -= 1
+        before = issued[issued <= piece]
+        if waits[first] and (not len(before) or first > before.max()):
+            found[place] = first
+    return found
+
+
 def _relaying_lanes(view: View, events: Ints) -> Ints:
     """Threads that are neither the main one, nor autograd's, nor the library's."""
-    taken = np.concatenate(([view.main_lane], backward_lanes(view), view.lane[events]))
-    return np.setdiff1d(view.lane[view.nesting.order], taken)
+    free = np.bincount(view.lane[view.nesting.order], minlength=len(view.trace.lanes)) > 0
+    free[view.lane[events]] = False
+    free[backward_lanes(view)] = False
+    free[view.main_lane] = False
+    return np.flatnonzero(free)
 
 
 def _relayed(view: View, step: Ints, events: Ints, spans: Ints) -> Ints:
     """For every span of a thread, the collective whose end lets it begin, as an index into ``events``; -1 = none.
 
     In every step in which the thread has as many spans as there were collectives, and none begins before its
-    collective ended, it takes them one by one. Otherwise a span follows the collective that ended while the thread had
-    nothing to do.
+    collective ended, it takes them one by one: in the order in which they were issued, else in that of their ends.
+    Otherwise a span follows the collective that ended while the thread had nothing to do.
     """
     relay = np.full(len(spans), -1, dtype=np.int64)
     for number in np.unique(step[spans]):
         mine, theirs = np.flatnonzero(step[spans] == number), np.flatnonzero(step[events] == number)
         begins = view.begin_ns[spans[mine]]
-        if len(mine) == len(theirs) and (begins >= view.end_ns[events[theirs]]).all():
-            relay[mine] = theirs
-            continue
+        if len(mine) == len(theirs):
+            issued = theirs[np.argsort(view.begin_ns[events[theirs]], kind="stable")]
+            in_turn = next((turn for turn in (issued, theirs) if (begins >= view.end_ns[events[turn]]).all()), None)
+            if in_turn is not None:
+                relay[mine] = in_turn
+                continue
         at = np.searchsorted(view.end_ns[events], begins, "right") - 1
         idle_since = view.nesting.begin_ns[view.nesting.before[spans[mine]]]
         fits = (at >= 0) & (view.end_ns[events[np.maximum(at, 0)]] > idle_since)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodewise.plugin import Ints
 from nodewise_laws.compiled import compiled
@@ -48,9 +49,7 @@ def host_keys(view: View, step: Ints) -> Ints:
     occurrence = np.zeros(len(name), dtype=np.int64)
     _count(host, within * len(numbers) + name, slots, counts, occurrence)
     own = mixed(digest_of[name], occurrence) if len(name) else np.zeros(0, dtype=np.int64)
-    keys = np.zeros(len(name), dtype=np.int64)
-    _chain(host, view.nesting.parent, own, main, keys)
-    return keys
+    return _chained(host, view.nesting.parent, own, main)
 
 
 def device_keys(view: View, host_key: Ints, step: Ints) -> Ints:
@@ -72,12 +71,23 @@ def device_keys(view: View, host_key: Ints, step: Ints) -> Ints:
     return mixed(base, which + 3)
 
 
+def _chained(events: Ints, parent: Ints, own: Ints, main: Ints) -> Ints:
+    """Digest of every event's own and of those around it, level by level."""
+    keys, depth = np.zeros(len(own), dtype=np.int64), np.zeros(len(own), dtype=np.int64)
+    _depths(events, np.ascontiguousarray(parent), depth)
+    by_depth = events[np.argsort(depth[events], kind="stable")]
+    levels = np.searchsorted(depth[by_depth], np.arange(int(depth.max(initial=0)) + 2))
+    for first, last in pairwise(levels.tolist()):
+        rows = by_depth[first:last]
+        outer = np.where(parent[rows] >= 0, keys[parent[rows]], main[rows] + 1)
+        keys[rows] = mixed(outer, own[rows])
+    return keys
+
+
 def _text_digest(text: str) -> int:
-    """FNV-1a, 64 bits, as a signed number: the same in every process."""
-    state = 0xCBF29CE484222325
-    for byte in text.encode("utf-8", "replace"):
-        state = ((state ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return state - (1 << 64) if state >> 63 else state
+    """64 bits of a text: the same in every process."""
+    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 @compiled
@@ -87,7 +97,7 @@ def _count(events: Ints, token: Ints, slots: Ints, counts: Ints, occurrence: Int
     for position in range(len(events)):
         event = events[position]
         wanted = token[event]
-        place = ((wanted ^ (wanted >> 17)) * 0x2545F4914F6CDD1D >> 20) & mask
+        place = (wanted ^ (wanted >> 15) ^ (wanted >> 31)) & mask
         while slots[place] >= 0 and slots[place] != wanted:
             place = (place + 1) & mask
         slots[place] = wanted
@@ -96,10 +106,8 @@ def _count(events: Ints, token: Ints, slots: Ints, counts: Ints, occurrence: Int
 
 
 @compiled
-def _chain(events: Ints, parent: Ints, own: Ints, main: NDArray[np.int64], keys: Ints) -> None:
-    """Digest of a digest: parents come before their children."""
+def _depths(events: Ints, parent: Ints, depth: Ints) -> None:
+    """How many events are around each; parents come before their children."""
     for position in range(len(events)):
         event = events[position]
-        outer = keys[parent[event]] if parent[event] >= 0 else main[event] + 1
-        state = outer * 0x5851F42D4C957F2D + own[event]
-        keys[event] = state ^ (state >> 29)
+        depth[event] = depth[parent[event]] + 1 if parent[event] >= 0 else 0

@@ -54,7 +54,7 @@ def device_lags(
     busy = np.full(size, np.iinfo(np.int64).min // 4, dtype=np.int64)
     np.maximum.at(busy, target[~launch], end_ns[source[~launch]])
     typical = np.zeros(len(target), dtype=np.int64)
-    for node_kind in np.unique(kind[target]):
+    for node_kind in np.flatnonzero(np.bincount(kind[target])):
         of_kind = launch & (kind[target] == node_kind)
         free = of_kind & (busy[target] <= launched[target])
         if not free.any():

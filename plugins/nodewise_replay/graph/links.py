@@ -30,9 +30,8 @@ class EdgeList:
         lag_ns: Ints | int,
         kind: EdgeKind,
         origin: Origin = Origin.FOUND,
-        binding: NDArray[np.bool_] | bool = True,
     ) -> None:
-        """Append edges of one kind and origin."""
+        """Append edges of one kind and origin, with lags that are exact."""
         count = len(source)
         self._source.append(np.asarray(source, dtype=np.int64))
         self._target.append(np.asarray(target, dtype=np.int64))
@@ -40,7 +39,7 @@ class EdgeList:
         self._explained.append(self._lag[-1])
         self._kind.append(np.full(count, int(kind), dtype=np.int8))
         self._origin.append(np.full(count, int(origin), dtype=np.int8))
-        self._binding.append(np.broadcast_to(np.asarray(binding, dtype=np.bool_), (count,)))
+        self._binding.append(np.ones(count, dtype=np.bool_))
 
     def add_columns(
         self,
@@ -63,8 +62,8 @@ class EdgeList:
 
     def extend(self, other: EdgeList, shift: int = 0) -> None:
         """Append another list's edges, their nodes' numbers raised by ``shift``."""
-        source, target, *rest = other.columns()
-        self.add_columns(source + shift, target + shift, *rest)
+        source, target, lag, explained, kind, origin, binding = other.columns()
+        self.add_columns(source + shift, target + shift, lag, explained, kind, origin, binding)
 
     def columns(
         self,

@@ -78,7 +78,7 @@ def matched_collectives(traces: Sequence[Trace]) -> Matched:
     offsets = _rough_offsets(traces, [r for i, r in sequences.items() if i not in set(doubtful)], ends)
     found: list[list[tuple[int, int]]] = []
     misfits = 0
-    for identity, ranks in sequences.items():
+    for ranks in sequences.values():
         if _agree(ranks, tokens):
             found.extend([list(zip(ranks, rows, strict=True)) for rows in zip(*ranks.values(), strict=True)])
         else:
@@ -136,7 +136,8 @@ def _tokens(trace: Trace) -> Ints:
     sized = np.isin(kind, [int(one) for one in _SAME_SIZE])
     paired = np.isin(kind, [int(one) for one in _POINT_TO_POINT])
     size = np.where(sized, table.in_bytes, np.where(paired, np.maximum(table.in_bytes, table.out_bytes), 0))
-    return np.where(paired, -1, kind) + 64 * (size + 1)
+    tokens: Ints = np.where(paired, -1, kind) + 64 * (size + 1)
+    return tokens
 
 
 def _agree(ranks: dict[int, list[int]], tokens: Sequence[Ints]) -> bool:

@@ -35,16 +35,18 @@ def is_pair(kind: int) -> bool:
 def completions(trace: Trace) -> Ints:
     """When each of a trace's collectives was over for this rank, on its own clock.
 
-    A span ends with its collective, except for receipts on a thread of the host: there it only posts the buffer, and the
-    thread blocks until its next event begins, or the one around it ends.
+    A span ends with its collective, except for receipts on a thread of the host: there it only posts the buffer, and
+    the thread blocks until its next event begins, or the one around it ends.
     """
     table = trace.collectives
     event = np.maximum(table.event, 0).astype(np.int64)
-    ends = trace.end_ns[event].copy() if len(table) else np.zeros(0, dtype=np.int64)
+    ends: Ints = trace.end_ns[event].copy() if len(table) else np.zeros(0, dtype=np.int64)
     on_host = np.array([lane.is_host for lane in trace.lanes], dtype=np.bool_)
-    posted = np.flatnonzero(is_receipt(trace) & on_host[trace.lane[event]]) if len(table) else []
+    if not len(table):
+        return ends
+    posted = np.flatnonzero(is_receipt(trace) & on_host[trace.lane[event]])
     call = np.asarray(table.call)
-    for lane in np.unique(trace.lane[event[posted]]) if len(posted) else []:
+    for lane in np.unique(trace.lane[event[posted]]):
         of_lane = trace.lane == lane
         boundaries = np.sort(np.concatenate((trace.begin_ns[of_lane], trace.end_ns[of_lane])))
         for row in posted:
@@ -83,11 +85,11 @@ def known_peers(traces: Sequence[Trace]) -> list[Ints]:
             else:
                 sent.append((int(begins[row]), which, int(row), int(size[row])))
     free = sorted(sent)
-    for ended, which, row, size in sorted(taken):
-        fitting = [one for one in free if one[0] <= ended and one[1] != which and one[3] == size]
+    for ended, to, receipt_row, bytes_taken in sorted(taken):
+        fitting = [one for one in free if one[0] <= ended and one[1] != to and one[3] == bytes_taken]
         if fitting:
             message = fitting[-1]
             free.remove(message)
-            peers[which][row] = traces[message[1]].rank
-            peers[message[1]][message[2]] = traces[which].rank
+            peers[to][receipt_row] = traces[message[1]].rank
+            peers[message[1]][message[2]] = traces[to].rank
     return peers

@@ -12,9 +12,6 @@ from nodewise_laws.compiled import compiled
 
 __all__ = ["Nesting", "nested"]
 
-_KEY_MULTIPLIER = 0x5851F42D4C957F2D
-"""Of Knuth's 64-bit linear congruential generator: spreads the bits of a digest."""
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Nesting:

@@ -84,7 +84,9 @@ class _Builder:
         release = np.full(len(self.kind), np.iinfo(np.int64).min // 4, dtype=np.int64)
         # The recording of a thread may begin with a wait that is known.
         _, target, *_ = self._edges.columns()
-        unheld = np.setdiff1d(np.flatnonzero(first_of_lane), target)
+        held = np.zeros(len(self.kind), dtype=np.bool_)
+        held[target] = True
+        unheld = np.flatnonzero(first_of_lane & ~held[: self._pieces])
         release[unheld] = nesting.begin_ns[unheld]
         unanchored = self._pieces + np.flatnonzero(view.launch < 0)
         release[unanchored] = self.begin[unanchored]
@@ -124,7 +126,7 @@ class _Builder:
         work_kind = np.full(self._work, int(NodeKind.KERNEL), dtype=np.int8)
         for recorded, node in _DEVICE_NODE.items():
             work_kind[trace.kind[device] == recorded] = node
-        rank_digest = np.int64(trace.rank + 11)
+        rank_digest = trace.rank + 11
         self._event_step = event_step
         self.kind = np.concatenate((host_kind, work_kind))
         self.lane = np.concatenate((trace.lane[anchor], trace.lane[device])).astype(np.int32)
@@ -235,7 +237,7 @@ class _Builder:
 
     def _queues(self) -> None:
         """Collectives on threads of the host: queued by the call that issued them, waited for by other threads."""
-        nesting, found = self._view.nesting, self._host
+        found = self._host
         arrival = found.queued
         if len(arrival):
             lists = EdgeList()

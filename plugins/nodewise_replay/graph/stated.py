@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, Trace
 from nodewise_laws.compiled import compiled
@@ -33,9 +34,9 @@ _NODE: Final = np.array(
 def stated_part(trace: Trace) -> RankPart:
     """Build the part of a rank whose trace has durations and dependencies but no times.
 
-    Every event is a node and every dependency an edge. Work of a device on which nothing depends is followed by the next
-    on its stream, in the order of the trace: an inferred edge. Edges against that order that close a circle are left
-    out and counted as missing.
+    Every event is a node and every dependency an edge. Work of a device on which nothing depends is followed by the
+    next on its stream, in the order of the trace: an inferred edge. Edges against that order that close a circle are
+    left out and counted as missing.
     """
     count = len(trace)
     rows = np.flatnonzero(np.asarray(trace.collectives.event) >= 0)
@@ -94,7 +95,7 @@ def _chained(trace: Trace, source: Ints) -> tuple[Ints, Ints]:
     return before[loose], after[loose]
 
 
-def _in_circles(count: int, source: Ints, target: Ints) -> Ints:
+def _in_circles(count: int, source: Ints, target: Ints) -> NDArray[np.bool_]:
     """Which edges lie between nodes that no order from the sources reaches."""
     after = np.argsort(source, kind="stable")
     first = np.zeros(count + 1, dtype=np.int64)
@@ -102,7 +103,7 @@ def _in_circles(count: int, source: Ints, target: Ints) -> Ints:
     waiting = np.bincount(target, minlength=count).astype(np.int64)
     _peel(waiting, first, target[after], np.empty(count, dtype=np.int64))
     stuck = waiting > 0
-    circles: Ints = stuck[source] & stuck[target]
+    circles: NDArray[np.bool_] = stuck[source] & stuck[target]
     return circles
 
 

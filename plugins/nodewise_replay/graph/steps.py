@@ -15,7 +15,7 @@ __all__ = ["StepClock", "step_clocks"]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StepClock:
-    """Steps of one rank on the common clock; columns by index of the job's steps, begin 0 and end -1 where it has none."""
+    """Steps of one rank on the common clock, by index of the job's steps; begin 0 and end -1 where it has none."""
 
     begin_ns: Ints
     end_ns: Ints

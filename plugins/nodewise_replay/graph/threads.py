@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import EventKind, Ints
-from nodewise_replay.graph.view import View
+from nodewise_replay.graph.view import View, numbers_in
 from nodewise_replay.graph.vocabulary import BACKWARD
 
 __all__ = ["Handovers", "backward_lanes", "handovers"]
@@ -64,8 +64,9 @@ def backward_lanes(view: View) -> Ints:
     """Host threads other than the main one that run backward operators."""
     trace = view.trace
     backward = (trace.kind == EventKind.OPERATOR) & ((trace.forward_lane >= 0) | view.named(BACKWARD))
-    lanes = np.unique(view.lane[backward & (view.nesting.rest >= 0)])
-    return lanes[lanes != view.main_lane].astype(np.int64)
+    lanes = numbers_in(view.lane[backward & (view.nesting.rest >= 0)], len(trace.lanes))
+    others: Ints = lanes[lanes != view.main_lane]
+    return others
 
 
 def _of_worker(view: View, main: Ints, theirs: Ints) -> tuple[Ints, Ints]:

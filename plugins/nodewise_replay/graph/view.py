@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,17 +13,9 @@ from nodewise_replay.clocks import Clock
 from nodewise_replay.graph.nesting import Nesting, nested
 from nodewise_replay.graph.vocabulary import POLLING, matching
 
-__all__ = ["Edges", "View", "viewed"]
+__all__ = ["View", "numbers_in", "viewed"]
 
 _DEVICE_KINDS = (EventKind.KERNEL, EventKind.COPY, EventKind.FILL)
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Edges:
-    """Edges as columns. Lags and whether they bind are not known yet."""
-
-    source: Ints
-    target: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -56,9 +49,9 @@ class View:
     place: Ints
     main_lane: int
 
-    def named(self, pattern: object) -> NDArray[np.bool_]:
+    def named(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
         """Events whose name matches."""
-        return matching(self.trace.names, pattern)[self.trace.name]  # type: ignore[arg-type] # a compiled pattern
+        return matching(self.trace.names, pattern)[self.trace.name]
 
     @property
     def lane(self) -> NDArray[np.int32]:
@@ -79,7 +72,7 @@ def viewed(trace: Trace, clock: Clock) -> View:
     device = np.flatnonzero(on_device)
     device = device[np.lexsort((begin[device], trace.lane[device]))]
     launch = _launches(trace, begin, host, device)
-    host = host[~np.isin(trace.lane[host], _idle_lanes(trace, host, launch))]
+    host = host[_busy_lanes(trace, host, launch)[trace.lane[host]]]
     nesting = nested(host, trace.lane, begin, duration)
     place = np.full(len(trace), -1, dtype=np.int64)
     place[device] = np.arange(len(device))
@@ -117,11 +110,17 @@ def _launches(trace: Trace, begin: Ints, host: Ints, device: Ints) -> Ints:
     return launch
 
 
-def _idle_lanes(trace: Trace, host: Ints, launch: Ints) -> Ints:
-    """Host threads on which nothing but calls that launch nothing was recorded: watchdogs, event polling."""
-    works = trace.kind[host] != EventKind.CALL
-    busy = np.union1d(trace.lane[host[works]], trace.lane[launch[launch >= 0]])
-    return np.setdiff1d(trace.lane[host], busy)
+def numbers_in(values: NDArray[np.integer], count: int) -> Ints:
+    """Which of the numbers 0 to count - 1 occur, ascending."""
+    return np.flatnonzero(np.bincount(values, minlength=count))
+
+
+def _busy_lanes(trace: Trace, host: Ints, launch: Ints) -> NDArray[np.bool_]:
+    """Lanes but for host threads with nothing but calls that launch nothing: watchdogs, event polling."""
+    busy = np.zeros(len(trace.lanes), dtype=np.bool_)
+    busy[trace.lane[host[trace.kind[host] != EventKind.CALL]]] = True
+    busy[trace.lane[launch[launch >= 0]]] = True
+    return busy
 
 
 def _main_lane(trace: Trace, host: Ints) -> int:

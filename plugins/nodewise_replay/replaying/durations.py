@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Ints
-from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind
+from nodewise.plugin import Floats, Ints
+from nodewise_replay.graph.graph import Graph, NodeKind
 
 __all__ = ["Fitted", "Learner"]
 
@@ -33,13 +33,15 @@ class Learner:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         target = graph.target
-        self._target_step = graph.step[target]
-        self._alike = _groups(graph.key)
-        self._named = _groups(graph.name.astype(np.int64) * 64 + graph.kind)
-        self._edges_alike = _groups(graph.key[target] * 31 + graph.edge_kind)
-        self._edges_typed = _groups(graph.edge_kind.astype(np.int64) * 64 + graph.kind[target])
+        steps = len(graph.steps)
+        self._alike = _Groups.of(graph.key, graph.step, steps)
+        self._named = _Groups.of(graph.name.astype(np.int64) * 64 + graph.kind, graph.step, steps)
+        self._kinds = _Groups.of(graph.kind.astype(np.int64), graph.step, steps)
+        self._edges_alike = _Groups.of(graph.key[target] * 31 + graph.edge_kind, graph.step[target], steps)
+        typed = graph.edge_kind.astype(np.int64) * 64 + graph.kind[target]
+        self._edges_typed = _Groups.of(typed, graph.step[target], steps)
 
-    def fitted(self, fit_steps: Sequence[int]) -> Fitted:
+    def fitted(self, fit_steps: Sequence[int], *, own: bool = True) -> Fitted:
         """Learn durations and lags from some steps.
 
         Means, not medians: times of a chain add up, and the sum of the medians of skewed times lies below the median
@@ -49,55 +51,81 @@ class Learner:
         ----------
         fit_steps : sequence of int
             Indexes into the graph's steps.
+        own : bool
+            Whether nodes of these steps learn from their own step too; if not, each learns from the others alone.
         """
         graph = self._graph
-        steps = np.asarray(fit_steps, dtype=np.int64)
-        learned = np.isin(graph.step, steps)
-        taken = self._without_waits(learned)
-        duration, known = _means(self._alike, learned, taken)
-        fallback, named = _means(self._named, learned, taken)
-        of_kind, _ = _means(graph.kind.astype(np.int64), learned, taken)
+        chosen = np.zeros(len(graph.steps), dtype=np.bool_)
+        chosen[np.asarray(fit_steps, dtype=np.int64)] = True
+        learned = chosen[graph.step]
+        taken = graph.duration_ns.copy()
+        leads = np.flatnonzero(graph.kind[graph.source] == NodeKind.PEERS)
+        peers, transfers = graph.source[leads].astype(np.int64), graph.target[leads]
+        taken[peers] = graph.end_ns[transfers] - graph.begin_ns[peers]
+        duration, known = self._alike.means(learned, taken, own=own)
+        fallback, named = self._named.means(learned, graph.duration_ns, own=own)
+        of_kind, _ = self._kinds.means(learned, graph.duration_ns, own=own)
         duration = np.where(known, duration, np.where(named, fallback, of_kind))
-        from_learned = np.isin(self._target_step, steps)
-        lag, lag_known = _means(self._edges_alike, from_learned & graph.binding, graph.lag_ns)
-        typical, typical_known = _means(self._edges_typed, from_learned, graph.explained_lag_ns)
+        # What ranks without a trace make of a collective is told from its transfer by the steps learned from alone.
+        shortest, found = self._shortest(transfers, learned[transfers], own=own)
+        duration[transfers[found]] = shortest[found]
+        duration[peers[found]] = np.maximum(duration[peers[found]] - shortest[found], 0)
+        from_learned = chosen[graph.step[graph.target]]
+        lag, lag_known = self._edges_alike.means(from_learned & graph.binding, graph.lag_ns, own=own)
+        typical, typical_known = self._edges_typed.means(from_learned, graph.explained_lag_ns, own=own)
         return Fitted(
             duration_ns=duration,
             lag_ns=np.where(lag_known, lag, np.where(typical_known, typical, 0)),
             known=known,
         )
 
-    def _without_waits(self, learned: NDArray[np.bool_]) -> Ints:
-        """Durations as recorded; those of transfers to ranks without a trace split by the steps learned from alone."""
-        graph = self._graph
-        peers = np.flatnonzero(graph.kind == NodeKind.PEERS)
-        if not len(peers):
-            return graph.duration_ns
-        duration = graph.duration_ns.copy()
-        leads = np.flatnonzero((graph.edge_kind == EdgeKind.COLLECTIVE) & (graph.kind[graph.source] == NodeKind.PEERS))
-        peers, transfer = graph.source[leads].astype(np.int64), graph.target[leads]
-        span = graph.end_ns[transfer] - graph.begin_ns[transfer]
-        groups = self._alike[transfer]
-        shortest = np.full(int(groups.max()) + 1, np.iinfo(np.int64).max, dtype=np.int64)
-        of_learned = learned[transfer]
-        np.minimum.at(shortest, groups[of_learned], span[of_learned])
-        split = of_learned
-        duration[transfer[split]] = shortest[groups[split]]
-        duration[peers[split]] = np.maximum(
-            graph.end_ns[transfer[split]] - shortest[groups[split]] - graph.begin_ns[peers[split]], 0
-        )
-        return duration
+    def _shortest(self, transfers: Ints, learned: NDArray[np.bool_], *, own: bool) -> tuple[Ints, NDArray[np.bool_]]:
+        """Shortest span, waiting included, of the transfers learned from in the same place; and where there is one."""
+        none = np.iinfo(np.int64).max
+        span = self._graph.end_ns[transfers] - self._graph.begin_ns[transfers]
+        _, group = np.unique(self._alike.group[transfers], return_inverse=True)
+        rows = np.flatnonzero(learned)
+        rows = rows[np.lexsort((span[rows], group[rows]))]
+        fresh = np.ones(len(rows), dtype=np.bool_)
+        fresh[1:] = group[rows[1:]] != group[rows[:-1]]
+        first, second = (np.full(int(group.max(initial=-1)) + 1, none, dtype=np.int64) for _ in range(2))
+        first[group[rows[fresh]]] = span[rows[fresh]]
+        runners = np.flatnonzero(fresh[:-1] & ~fresh[1:]) + 1
+        second[group[rows[runners]]] = span[rows[runners]]
+        shortest = first[group]
+        if not own:
+            holders = rows[fresh]
+            shortest[holders] = second[group[holders]]
+        return shortest, shortest < none
 
 
-def _groups(key: Ints) -> Ints:
-    """Number of every row's key."""
-    groups: Ints = np.unique(key, return_inverse=True)[1].astype(np.int64)
-    return groups
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Groups:
+    """Rows that are alike: the number of each row's group, and of its group in its own step."""
+
+    group: NDArray[np.int32]
+    in_step: NDArray[np.int32]
+
+    @staticmethod
+    def of(key: Ints, step: NDArray[np.int32], steps: int) -> _Groups:
+        """Group rows by key."""
+        group = np.unique(key, return_inverse=True)[1]
+        in_step = np.unique(group * steps + step, return_inverse=True)[1]
+        return _Groups(group=group.astype(np.int32), in_step=in_step.astype(np.int32))
+
+    def means(self, learned: NDArray[np.bool_], value: Ints, *, own: bool) -> tuple[Ints, NDArray[np.bool_]]:
+        """Mean over the learned rows of every row's group, unless ``own`` without its own step; and if there is any."""
+        count, total = _sums(self.group, learned, value)
+        if not own:
+            own_count, own_total = _sums(self.in_step, learned, value)
+            count, total = count - own_count, total - own_total
+        mean: Ints = np.rint(total / np.maximum(count, 1)).astype(np.int64)
+        return mean, count > 0
 
 
-def _means(group: Ints, learned: NDArray[np.bool_], value: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Mean over the learned rows of the same group, for every row; and whether there is any."""
-    count = np.bincount(group[learned], minlength=int(group.max(initial=-1)) + 1)
-    total = np.bincount(group[learned], weights=value[learned], minlength=len(count))
-    mean = np.rint(total / np.maximum(count, 1)).astype(np.int64)
-    return mean[group], count[group] > 0
+def _sums(group: NDArray[np.int32], learned: NDArray[np.bool_], value: Ints) -> tuple[Ints, Floats]:
+    """How many rows of every row's group are learned from, and the sum of their values (exact below 2^53 ns)."""
+    size = int(group.max(initial=-1)) + 1
+    count: Ints = np.bincount(group[learned], minlength=size)
+    total = np.bincount(group[learned], weights=value[learned], minlength=size).astype(np.float64)
+    return count[group], total[group]

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from nodewise.plugin import CollectiveKind, Floats, Ints, ReplayedCollective, Trace
-from nodewise_replay.graph.graph import EdgeKind, Graph, Origin
+from nodewise_replay.graph.graph import Graph
 
-__all__ = ["launch_jitter_ns", "replayed_collectives"]
+__all__ = ["replayed_collectives"]
 
 _NS = 1e-9
-
-
-def launch_jitter_ns(graph: Graph) -> float:
-    """How much the time from a launch to the begin of its work varies by itself: from the 5th to the 95th percentile."""
-    seen = (graph.edge_kind == EdgeKind.LAUNCH) & graph.binding & (graph.origin == Origin.FOUND)
-    if not seen.any():
-        return 0.0
-    low, high = np.percentile(graph.explained_lag_ns[seen], [5, 95])
-    return float(high - low)
 
 
 def replayed_collectives(
@@ -30,6 +22,7 @@ def replayed_collectives(
     end_ns: Ints,
     steps: Sequence[int],
     uncertainty_ns: Floats,
+    size_bytes: Ints | None = None,
 ) -> tuple[ReplayedCollective, ...]:
     """Collectives of some steps, by begin of their transfer.
 
@@ -37,37 +30,44 @@ def replayed_collectives(
     ----------
     graph : Graph
     traces : mapping of rank to Trace
+        Of the rank, or of the one that it is a copy of.
     begin_ns, end_ns : (nodes,)
-        Of the recording or of a replay.
+        Of a replay; of the recording with begins after all waits: ``graph.end_ns - graph.duration_ns``.
     steps : sequence of int
         Indexes into ``graph.steps``.
     uncertainty_ns : (ranks,) float
         Of every rank's clock.
+    size_bytes : (nodes,) int, optional
+        Bytes of transfers; default: as recorded.
 
     Notes
     -----
-    Nobody can tell which of two ranks was last where they arrived closer together than the uncertainty of both clocks,
-    the spread of this collective's own ends and the jitter of launches in sum: these are a tie.
+    The spread of a collective's ends, which are one instant, shows how far off the recorded times of a rank may be. Who
+    was last is open where two arrivals are closer than twice that and the uncertainty of both clocks: a tie. A spread
+    below the median of all collectives is luck; the median counts then.
     """
-    jitter = launch_jitter_ns(graph)
     rows = graph.collectives
     column = {rank: index for index, rank in enumerate(graph.ranks)}
     found = []
-    nodes, first = np.unique(rows.transfer, return_index=True)
-    bounds = np.append(np.sort(first), len(rows))
-    wanted = set(int(step) for step in steps)
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    _, first = np.unique(rows.transfer, return_index=True)
+    wanted = set(steps)
+    starts = np.sort(first)
+    usual = _median_spread(end_ns[rows.departure], starts)
+    for start, stop in pairwise([*starts.tolist(), len(rows)]):
         node = int(rows.transfer[start])
         if int(graph.step[node]) not in wanted:
             continue
         ranks = rows.rank[start:stop]
         arrival = end_ns[rows.arrival[start:stop]]
         departure = end_ns[rows.departure[start:stop]]
-        last = int(arrival.max())
+        last, began = int(arrival.max()), int(begin_ns[node])
         spread = int(departure.max() - departure.min())
         doubt = np.array([uncertainty_ns[column[int(rank)]] for rank in ranks])
         latest = int(arrival.argmax())
-        late = last - arrival <= doubt + doubt[latest] + spread + jitter
+        unsure = doubt + doubt[latest] + 2 * max(spread, usual)
+        late = last - arrival <= unsure
+        # Where ranks without a trace came later than all these, none of these was last.
+        known = len(ranks) > 1 and began - last <= unsure[latest]
         by_lateness = np.argsort(-arrival, kind="stable")
         others = arrival[~late]
         trace, row = traces[int(ranks[latest])], int(rows.row[start + latest])
@@ -76,22 +76,30 @@ def replayed_collectives(
         sizes = np.maximum(table.in_bytes[row], table.out_bytes[row])
         found.append(
             (
-                int(begin_ns[node]),
+                began,
                 ReplayedCollective(
                     step=int(graph.step[node]) + 1,
                     name=graph.names[graph.name[node]],
                     kind=CollectiveKind(int(table.kind[row])).name.lower(),
-                    bytes=int(sizes),
+                    bytes=int(sizes if size_bytes is None else size_bytes[node]),
                     group=table.groups[group].name if group >= 0 else "",
-                    transfer_s=float(end_ns[node] - begin_ns[node]) * _NS,
+                    transfer_s=float(end_ns[node] - began) * _NS,
                     end_spread_s=spread * _NS,
                     ranks=tuple(int(rank) for rank in ranks),
                     arrival_s=tuple(((arrival - arrival.min()) * _NS).tolist()),
-                    wait_s=tuple(((last - arrival) * _NS).tolist()),
-                    late_ranks=tuple(ranks[by_lateness[late[by_lateness]]].tolist()) if len(ranks) > 1 else (),
-                    margin_s=float(last - others.max()) * _NS if len(others) else 0.0,
+                    wait_s=tuple(((began - arrival) * _NS).tolist()),
+                    late_ranks=tuple(ranks[by_lateness[late[by_lateness]]].tolist()) if known else (),
+                    margin_s=float(last - others.max()) * _NS if known and len(others) else 0.0,
                 ),
             )
         )
     found.sort(key=lambda one: one[0])
     return tuple(collective for _, collective in found)
+
+
+def _median_spread(departure_ns: Ints, starts: Ints) -> float:
+    """Of the ends of collectives that begin at ``starts`` of a column."""
+    if not len(starts):
+        return 0.0
+    spread = np.maximum.reduceat(departure_ns, starts) - np.minimum.reduceat(departure_ns, starts)
+    return float(np.median(spread))

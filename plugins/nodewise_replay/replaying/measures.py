@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,10 +60,19 @@ def step_times(graph: Graph, end_ns: Ints, *, joined: bool = False) -> StepTimes
 
 
 def replayed_steps(
-    tested: Ints, recorded: StepTimes, predicted: StepTimes, *, measured: bool
+    tested: Ints,
+    recorded: StepTimes,
+    predicted: StepTimes,
+    *,
+    measured: bool,
+    bounds: Sequence[StepTimes] = (),
 ) -> tuple[ReplayedStep, ...]:
-    """Steps by ordinal, the slowest rank of each; ``measured`` says whether what was recorded compares, else it is 0."""
+    """Steps by ordinal, the slowest rank of each.
+
+    ``measured`` says whether what was recorded compares, else it is 0; ``bounds`` are other cases that may be.
+    """
     found = []
+    cases = [case.host_ns.max(axis=1) * _NS for case in bounds]
     for step in tested:
         present = np.flatnonzero(predicted.host_ns[step] >= 0)
         found.append(
@@ -72,6 +82,8 @@ def replayed_steps(
                 predicted_host_s=float(predicted.host_ns[step].max()) * _NS,
                 measured_device_s=float(recorded.device_ns[step].max()) * _NS if measured else 0.0,
                 predicted_device_s=float(predicted.device_ns[step].max()) * _NS,
+                lower_host_s=float(min((case[step] for case in cases), default=0.0)),
+                upper_host_s=float(max((case[step] for case in cases), default=0.0)),
                 rank_measured_host_s=tuple((recorded.host_ns[step, present] * _NS).tolist()) if measured else (),
                 rank_predicted_host_s=tuple((predicted.host_ns[step, present] * _NS).tolist()),
             )

@@ -13,16 +13,20 @@ from nodewise.plugin import (
     Floats,
     Ints,
     NodewiseError,
+    Reason,
     Replay,
+    ReplayedCollective,
     ReplayQuestion,
     Run,
     Trace,
     Violation,
 )
+from nodewise_replay.changes.applying import applied
+from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.clocks import Clocks, aligned
 from nodewise_replay.graph.building import built
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, Origin
-from nodewise_replay.replaying.changes import changed
+from nodewise_replay.replaying.absent import alike, has_absent_ranks
 from nodewise_replay.replaying.durations import Learner
 from nodewise_replay.replaying.exchanges import replayed_collectives
 from nodewise_replay.replaying.measures import StepTimes, replayed_steps, start_errors_s, step_times
@@ -51,16 +55,30 @@ class _Answer:
     def __init__(self, graph: Graph, clocks: Clocks, traces: dict[int, Trace], question: ReplayQuestion) -> None:
         self._graph, self._clocks, self._traces, self._question = graph, clocks, traces, question
         present = np.flatnonzero((graph.steps.last_node != NO_NODE).any(axis=1)) if graph.timed else np.zeros(1, "i8")
+        if not len(present):
+            raise NodewiseError(
+                Reason.EVIDENCE_MISSING, "traces: no host thread was recorded; record the host's events"
+            )
         self._tested = _ordinals(question.test_steps, present, "test_steps")
         self._stated_fit = _ordinals(question.fit_steps, present, "fit_steps") if question.fit_steps else None
         self._present = present
+        self._bounds: list[StepTimes] = []
+        self._changed: Scenario | None = None
 
     def replay(self, started: float, built_at: float) -> Replay:
         graph, question = self._graph, self._question
         recorded = step_times(graph, graph.end_ns)
         begin, end, predicted, unmatched = self._times()
+        # Changes may leave another graph than was recorded, with ranks that are copies of recorded ones.
+        changed = self._changed
+        column = list(range(len(graph.ranks)))
+        if changed is not None:
+            column = [graph.ranks.index(changed.recorded_rank[rank]) for rank in changed.graph.ranks]
+            graph = changed.graph
         replayed_at = time.perf_counter()
-        steps = replayed_steps(self._tested, recorded, predicted, measured=graph.timed and not question.changes)
+        steps = replayed_steps(
+            self._tested, recorded, predicted, measured=graph.timed and not question.changes, bounds=self._bounds
+        )
         of_tested = np.isin(graph.step, self._tested)
         comparable = not question.changes and graph.timed
         errors = start_errors_s(graph, begin, of_tested) if comparable else np.zeros(0)
@@ -81,21 +99,29 @@ class _Answer:
             ranks=graph.ranks,
             world_size=graph.world_size,
             edges=edge_counts(graph),
-            clock_offset_s=_seconds(self._clocks.offset_ns),
-            clock_uncertainty_s=_seconds(self._clocks.uncertainty_ns),
-            collectives=replayed_collectives(
-                graph,
-                self._traces,
-                *((graph.begin_ns, graph.end_ns) if question.in_sample and comparable else (begin, end)),
-                self._tested.tolist(),
-                self._clocks.uncertainty_ns,
-            ),
+            clock_offset_s=_seconds(self._clocks.offset_ns[column]),
+            clock_uncertainty_s=_seconds(self._clocks.uncertainty_ns[column]),
+            collectives=self._collectives(begin, end, column),
             build_s=built_at - started,
             replay_s=replayed_at - built_at,
             counts={"nodes_unmatched": unmatched, "edges": len(graph.source)},
-            warnings=(*self._clocks.warnings, *graph.warnings),
+            warnings=(*self._clocks.warnings, *graph.warnings, *_absence(graph), *_basis(changed)),
             timeline=timeline(graph, begin, end, self._tested) if question.timeline else None,
         )
+
+    def _collectives(self, begin: Ints, end: Ints, column: Sequence[int]) -> tuple[ReplayedCollective, ...]:
+        """As recorded where steps are replayed with their own durations, else as replayed.
+
+        ``column`` is the recorded rank behind every rank of the replay, as an index.
+        """
+        graph, changed = self._graph, self._changed
+        steps, uncertainty = self._tested.tolist(), self._clocks.uncertainty_ns[column]
+        if changed is not None:
+            traces = {rank: self._traces[changed.recorded_rank[rank]] for rank in changed.graph.ranks}
+            return replayed_collectives(changed.graph, traces, begin, end, steps, uncertainty, changed.bytes)
+        if self._question.in_sample and graph.timed:
+            begin, end = graph.end_ns - graph.duration_ns, graph.end_ns
+        return replayed_collectives(graph, self._traces, begin, end, steps, uncertainty)
 
     def _times(self) -> tuple[Ints, Ints, StepTimes, int]:
         """Begins and ends of all nodes, lengths of the steps, and how many nodes had no counterpart."""
@@ -109,20 +135,16 @@ class _Answer:
             raise NodewiseError.invalid(
                 [Violation("in_sample", "must be true: there is no other step than the one tested to learn from")]
             )
-        begin, end = graph.begin_ns.copy(), graph.end_ns.copy()
-        learner, unmatched = Learner(graph), 0
+        learned = self._present if self._stated_fit is None else self._stated_fit
         for step in self._tested:
-            learned = self._present if self._stated_fit is None else self._stated_fit
-            learned = learned[learned != step]
-            if not len(learned):
+            if not (learned != step).any():
                 raise NodewiseError.invalid(
                     [Violation("fit_steps", f"must hold another step than {step + 1}, which is tested")]
                 )
-            fit = learner.fitted(learned.tolist())
-            of_step = graph.step == step
-            step_begin, step_end = swept(graph, fit.duration_ns, fit.lag_ns)
-            begin[of_step], end[of_step] = step_begin[of_step], step_end[of_step]
-            unmatched += int((of_step & ~fit.known).sum())
+        # Steps are apart from each other, so one sweep replays all, each with what the others teach.
+        fit = Learner(graph).fitted(learned.tolist(), own=False)
+        begin, end = swept(graph, fit.duration_ns, fit.lag_ns)
+        unmatched = int((np.isin(graph.step, self._tested) & ~fit.known).sum())
         return begin, end, step_times(graph, end), unmatched
 
     def _changed_times(self) -> tuple[Ints, Ints, StepTimes, int]:
@@ -133,9 +155,19 @@ class _Answer:
             fit = Learner(graph).fitted(self._stated_fit.tolist())
             duration, lag = fit.duration_ns, fit.lag_ns
             unmatched = int((~fit.known).sum())
-        duration = changed(graph, duration, question.changes)
-        begin, end = swept(graph, duration, lag, joined=True)
-        return begin, end, step_times(graph, end, joined=True), unmatched
+        cases = [(duration, lag)]
+        if has_absent_ranks(graph):
+            cases.append(alike(graph, duration, lag))
+            if not all(change.ranks for change in question.changes):
+                # A change of the whole job changes those without a trace as well.
+                cases.reverse()
+        changed = [applied(Scenario.recorded(graph, self._traces, *case), question.changes) for case in cases]
+        swept_cases = [swept(one.graph, one.duration_ns, one.lag_ns, joined=True) for one in changed]
+        times = [step_times(one.graph, end, joined=True) for one, (_, end) in zip(changed, swept_cases, strict=True)]
+        if len(times) > 1:
+            self._bounds = times
+        self._changed = changed[0]
+        return *swept_cases[0], times[0], unmatched
 
 
 def persistence_error(recorded: StepTimes, tested: Ints, fit_steps: Ints | None, present: Ints) -> float | None:
@@ -148,6 +180,19 @@ def persistence_error(recorded: StepTimes, tested: Ints, fit_steps: Ints | None,
         if len(others) and lengths[step] > 0:
             errors.append(abs(float(lengths[others].mean()) / float(lengths[step]) - 1))
     return float(np.mean(errors)) if errors else None
+
+
+def _absence(graph: Graph) -> tuple[str, ...]:
+    """Say which part of the job the traces are of."""
+    if graph.world_size <= len(graph.ranks):
+        return ()
+    present = f"{len(graph.ranks)} of {graph.world_size} ranks"
+    return (f"{present}: waiting for the others is told from transfers by the shortest of each collective alone",)
+
+
+def _basis(changed: Scenario | None) -> tuple[str, ...]:
+    """Say what changes were derived from."""
+    return tuple(f"changed: {note}" for note in changed.rests_on) if changed is not None else ()
 
 
 def edge_counts(graph: Graph) -> dict[str, EdgeCounts]:

@@ -42,7 +42,7 @@ def swept(
         graph.release_ns,
         graph.step,
         graph.end_ns,
-        joined,
+        int(joined),
         begin,
         end,
     )
@@ -68,7 +68,7 @@ def critical_path(
         graph.source,
         _column(graph.lag_ns if lag_ns is None else lag_ns),
         graph.step,
-        joined,
+        int(joined),
         begin_ns,
         end_ns,
         last,
@@ -92,11 +92,11 @@ def _sweep(
     release_ns: Ints,
     step: NDArray[np.int32],
     recorded_end_ns: Ints,
-    joined: bool,
+    joined: int,
     begin_ns: Ints,
     end_ns: Ints,
 ) -> None:
-    """Fill in ``begin_ns`` and ``end_ns``."""
+    """Fill in ``begin_ns`` and ``end_ns``; ``joined`` is 0 or 1."""
     for position in range(len(order)):
         node = order[position]
         begin = release_ns[node]
@@ -116,7 +116,7 @@ def _trace_back(
     source: NDArray[np.int32],
     lag_ns: Ints,
     step: NDArray[np.int32],
-    joined: bool,
+    joined: int,
     begin_ns: Ints,
     end_ns: Ints,
     last: int,

@@ -23,6 +23,9 @@ def timeline(graph: Graph, begin_ns: Ints, end_ns: Ints, steps: Ints) -> Timelin
     known = calls[before[calls] >= 0]
     known = known[graph.step[before[known]] == graph.step[known]]
     begin[known] = np.minimum(begin[known], end_ns[before[known]])
+    # Of a collective on a thread of the host only the departure is a piece of the event, which began with the arrival.
+    rows = graph.collectives
+    begin[rows.departure] = np.minimum(begin[rows.departure], begin_ns[rows.arrival])
     identity = graph.rank[chosen].astype(np.int64) << 40 | graph.event[chosen]
     order = np.argsort(identity, kind="stable")
     chosen, identity = chosen[order], identity[order]
@@ -30,6 +33,7 @@ def timeline(graph: Graph, begin_ns: Ints, end_ns: Ints, steps: Ints) -> Timelin
     begins = np.minimum.reduceat(begin[chosen], first) if len(first) else np.zeros(0, dtype=np.int64)
     ends = np.maximum.reduceat(end_ns[chosen], first) if len(first) else np.zeros(0, dtype=np.int64)
     one = chosen[first]
+    waiting = _waiting_ns(graph, begin_ns, end_ns, identity[first], ends - begins)
     origin = int(begins.min()) if len(begins) else 0
     by_time = np.lexsort((-(ends - begins), begins))
     return Timeline(
@@ -43,4 +47,17 @@ def timeline(graph: Graph, begin_ns: Ints, end_ns: Ints, steps: Ints) -> Timelin
             for _, lane in graph.lanes
         ),
         names=graph.names,
+        waiting_ns=waiting[by_time],
     )
+
+
+def _waiting_ns(graph: Graph, begin_ns: Ints, end_ns: Ints, identity: Ints, duration_ns: Ints) -> Ints:
+    """How long each event, by rank and number, waits for other ranks at its begin; 0 for all but collectives."""
+    waiting = np.zeros(len(identity), dtype=np.int64)
+    rows = graph.collectives
+    own = graph.rank[rows.departure].astype(np.int64) << 40 | graph.event[rows.departure]
+    place = np.searchsorted(identity, own)
+    shown = np.flatnonzero(np.isin(own, identity))
+    waits = begin_ns[rows.transfer[shown]] - end_ns[rows.arrival[shown]]
+    waiting[place[shown]] = np.clip(waits, 0, duration_ns[place[shown]])
+    return waiting

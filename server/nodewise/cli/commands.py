@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from nodewise.cli.backtest import backtest
 from nodewise.cli.console import complain
+from nodewise.cli.diagnose import diagnose
 from nodewise.cli.errors import explained, status_of
 from nodewise.cli.estimators import estimators
 from nodewise.cli.failures import CommandError
@@ -17,9 +18,12 @@ from nodewise.cli.ingest import ingest
 from nodewise.cli.plan import plan
 from nodewise.cli.plugins import plugins
 from nodewise.cli.predict import predict
+from nodewise.cli.replay import replay
 from nodewise.cli.schedule import schedule
 from nodewise.cli.serve import serve
+from nodewise.cli.simulate import simulate
 from nodewise.cli.suggest import suggest
+from nodewise.cli.sweep import sweep
 from nodewise_client import NodewiseError, version
 
 __all__ = ["app"]
@@ -64,5 +68,20 @@ def nodewise(
     """How many nodes is a training job worth? Serve, ingest profiles, predict, schedule, score."""
 
 
-for _command in (serve, ingest, predict, suggest, plan, schedule, backtest, estimators, plugins, health):
+for _command in (
+    serve,
+    ingest,
+    predict,
+    suggest,
+    plan,
+    schedule,
+    simulate,
+    sweep,
+    backtest,
+    replay,
+    diagnose,
+    estimators,
+    plugins,
+    health,
+):
     app.command()(_command)

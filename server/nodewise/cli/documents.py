@@ -17,7 +17,7 @@ from nodewise.cli.tables import Table, read_table
 from nodewise_client import ProfileContent, content_from_wire, content_to_wire
 from nodewise_protos.v1 import plan_service_pb2, profile_pb2, schedule_service_pb2
 
-__all__ = ["read_plan_request", "read_profile", "read_schedule_request"]
+__all__ = ["profile_source", "read_document", "read_plan_request", "read_profile", "read_schedule_request"]
 
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -33,7 +33,7 @@ def read_profile(path: Path, sequence_length: int | None = None) -> ProfileConte
     InputError
         Naming the file, the place and what would be right.
     """
-    document = _document(path)
+    document = read_document(path)
     if is_model(document):
         return ProfileContent(workload=workload_of_model(path, document, sequence_length))
     if sequence_length is not None:
@@ -57,7 +57,7 @@ def read_schedule_request(path: Path) -> schedule_service_pb2.ScheduleRequest:
     InputError
         Naming the file, the place and what would be right.
     """
-    document = _document(path)
+    document = read_document(path)
     jobs = document.get("jobs", [])
     tables: dict[Path, Table] = {}
     for index, job in enumerate(jobs if isinstance(jobs, list) else []):
@@ -72,6 +72,37 @@ def read_schedule_request(path: Path) -> schedule_service_pb2.ScheduleRequest:
     return request
 
 
+def profile_source(path: Path, field: str, given: dict[str, Any], tables: dict[Path, Table]) -> str | ProfileContent:
+    """A profile as documents give it: a stored one's name, the profile itself, or a job of a measurements table.
+
+    Parameters
+    ----------
+    path, field : Path, str
+        The document and the place in it; a table's path is relative to the document's.
+    tables : dict
+        Tables that were read already.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the place and what would be right.
+    """
+    if "table" in given:
+        given = {"inline": _from_table(path, field, given, tables)}
+    elif isinstance(given.get("inline"), dict):
+        given = {"inline": _with_files(path, given["inline"])}
+    source = profile_pb2.ProfileSource()
+    try:
+        json_format.ParseDict(given, source)
+    except json_format.ParseError as error:
+        found = " ".join(str(error).split())
+        raise InputError(f"{path}: {field}: is no profile: {found}") from None
+    if source.WhichOneof("source") is None:
+        right = '{"profileId": NAME}, {"inline": {...}} or {"table": FILE, "job": NAME}'
+        raise InputError(f"{path}: {field}: must be {right}, found {json.dumps(given)}")
+    return content_from_wire(source.inline) if source.HasField("inline") else source.profile_id
+
+
 def read_plan_request(path: Path) -> plan_service_pb2.PlanRequest:
     """A request: protobuf's JSON of `nodewise.v1.PlanRequest`.
 
@@ -83,7 +114,7 @@ def read_plan_request(path: Path) -> plan_service_pb2.PlanRequest:
     InputError
         Naming the file, the place and what would be right.
     """
-    document = _document(path)
+    document = read_document(path)
     profile = document.get("profile")
     if isinstance(profile, dict) and "table" in profile:
         document["profile"] = {"inline": _from_table(path, "profile", profile, {})}
@@ -126,7 +157,14 @@ def _from_table(path: Path, field: str, given: dict[str, Any], tables: dict[Path
     return json_format.MessageToDict(content_to_wire(profile_content(table, job)))
 
 
-def _document(path: Path) -> dict[str, Any]:
+def read_document(path: Path) -> dict[str, Any]:
+    """A JSON object from a file; no key of it is there twice.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the line and what would be right.
+    """
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`nodewise ingest`: the train rows of tables become stored profiles, once however often it is repeated."""
+"""`nodewise ingest`: the train rows of tables, and traces, become stored profiles, once however often repeated."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from nodewise.cli.options import AsJson, TimeoutS, Wait
 from nodewise.cli.service import connected
 from nodewise.cli.table_content import observations_of, profile_content, timed_rows, timings_of, train_rows
 from nodewise.cli.tables import Table, read_table
+from nodewise.cli.trace_files import profile_name, send_traces, trace_files
 from nodewise.cli.waiting import waiting
 from nodewise_client import Client, NodewiseError, ProfileContent
 
@@ -27,24 +28,38 @@ _NEVER_S: Final = 86_400.0
 
 
 def ingest(
-    files: Annotated[list[Path], typer.Argument(metavar="TABLE.csv...", help="Measurements tables.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLE.csv|TRACE...",
+            help="Measurements tables, or traces of one job: files or directories of .json, .json.gz, .et, one a rank.",
+        ),
+    ],
     server: Annotated[
         str | None,
         typer.Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="The server that stores them."),
     ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", metavar="ID", help="Profile of the traces. Default: as their directory or file."),
+    ] = None,
+    keep_names: Annotated[
+        bool, typer.Option("--keep-names", help="Leave paths, host and user names in the traces that are stored.")
+    ] = False,
     as_json: AsJson = False,
     timeout_s: TimeoutS = Wait,
 ) -> None:
-    """Store each job of the tables as a profile of its name: its facts and its train rows.
+    """Store each job of the tables as a profile of its name: its facts and its train rows; or the traces of a job.
 
-    Repeating an ingest changes nothing; one that was cut goes on where it stopped. Test rows are never sent.
+    Repeating an ingest changes nothing; one of tables that was cut goes on where it stopped. Test rows are never sent.
     """
     if server is None:
         raise InputError("--server: must name the server that stores the profiles, such as 127.0.0.1:50551")
-    for path in files:
-        if path.suffix.lower() != ".csv" and not path.is_dir():
-            raise InputError(f"{path}: must be a measurements table (.csv); this release ingests no traces")
-    tables = [read_table(path) for path in files]
+    paths = [path for path in files if path.suffix.lower() != ".csv"]
+    tables = [read_table(path) for path in files if path.suffix.lower() == ".csv"]
+    if profile is not None and not paths:
+        raise InputError("--profile: names the profile of traces; jobs of a table have their own names")
+    traces = trace_files(paths) if paths else []
     work = [(table, job) for table in tables for job in table.jobs]
     profiles: dict[str, Any] = {}
     with connected(server, timeout_s) as client, waiting("ingesting") as progress:
@@ -53,6 +68,10 @@ def ingest(
         for number, (table, job) in enumerate(work):
             progress.tell(number, len(work))
             profiles[job] = ingest_job(client, table, job)
+        if traces:
+            name = profile or profile_name(paths)
+            send_traces(client, name, traces, keep_names=keep_names, progress=progress)
+            profiles[name] = _held(client, name)
     if as_json:
         print_json({"profiles": profiles})
         return
@@ -79,7 +98,12 @@ def ingest_job(client: Client, table: Table, job: str) -> dict[str, int]:
         if located is None or len(timed) + len(train) >= BATCH_ROWS:
             raise
         raise located from None
-    stored = client.get_profile(job)
+    return _held(client, job)
+
+
+def _held(client: Client, profile_id: str) -> dict[str, int]:
+    """What a profile holds."""
+    stored = client.get_profile(profile_id)
     traces = 0 if stored.content is None else len(tuple(stored.content.traces))
     return {"revision": stored.revision, "observations": stored.observations_count, "traces": traces}
 

@@ -7,15 +7,23 @@ from typing import Any
 from nodewise.cli.console import print_json, print_table
 from nodewise.cli.options import AsJson, Server, TimeoutS, Wait
 from nodewise.cli.service import connected
-from nodewise_client import EstimatorInfo, EstimatorList, PolicyInfo, PolicyList
+from nodewise_client import (
+    DiagnoserInfo,
+    DiagnoserList,
+    EstimatorInfo,
+    EstimatorList,
+    PolicyInfo,
+    PolicyList,
+    TraceReaderInfo,
+)
 
 __all__ = ["plugins"]
 
 
 def plugins(server: Server = None, as_json: AsJson = False, timeout_s: TimeoutS = Wait) -> None:
-    """List estimators and policies, with the distributions that brought them, and plugins that were left out."""
+    """List all that plugins bring, with the distributions that brought it, and plugins that were left out."""
     with connected(server, timeout_s) as client:
-        entries = _entries(client.list_estimators(), client.list_policies())
+        entries = _entries(client.list_estimators(), client.list_policies(), client.list_diagnosers())
     if as_json:
         print_json({"plugins": entries})
         return
@@ -26,10 +34,12 @@ def plugins(server: Server = None, as_json: AsJson = False, timeout_s: TimeoutS 
     )
 
 
-def _entries(estimators: EstimatorList, policies: PolicyList) -> list[dict[str, Any]]:
+def _entries(estimators: EstimatorList, policies: PolicyList, diagnosers: DiagnoserList) -> list[dict[str, Any]]:
     entries = [_loaded(found, "estimator") for found in estimators]
     entries += [_loaded(found, "policy") for found in policies]
-    for problem in dict.fromkeys((*estimators.problems, *policies.problems)):
+    entries += [_loaded(found, "trace_reader") for found in diagnosers.trace_readers]
+    entries += [_loaded(found, "diagnoser") for found in diagnosers]
+    for problem in dict.fromkeys((*estimators.problems, *policies.problems, *diagnosers.problems)):
         entries.append(
             {
                 "name": problem.name,
@@ -44,7 +54,7 @@ def _entries(estimators: EstimatorList, policies: PolicyList) -> list[dict[str, 
     return entries
 
 
-def _loaded(found: EstimatorInfo | PolicyInfo, kind: str) -> dict[str, Any]:
+def _loaded(found: EstimatorInfo | PolicyInfo | DiagnoserInfo | TraceReaderInfo, kind: str) -> dict[str, Any]:
     return {
         "name": found.name,
         "version": found.version,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
@@ -37,7 +38,7 @@ def checked_address(server: str) -> str:
 
 @contextmanager
 def connected(server: str | None, timeout_s: float) -> Iterator[Client]:
-    """A client of the named server, or of one that serves from a memory store in this process while the block runs.
+    """A client of the named server, or of one that serves from this process and keeps nothing after the block.
 
     Raises
     ------
@@ -59,7 +60,11 @@ def connected(server: str | None, timeout_s: float) -> Iterator[Client]:
     configure_logging("error")
     with ExitStack() as stack:
         try:
-            settings = load_settings(store="memory:", workers=1, grace_s=1.0, drain_delay_s=0.0, scoring=False)
+            # Traces may be larger than memory: they lie in a directory for as long as the block runs.
+            traces = stack.enter_context(tempfile.TemporaryDirectory(prefix="nodewise-", ignore_cleanup_errors=True))
+            settings = load_settings(
+                store="memory:", traces=traces, workers=1, grace_s=1.0, drain_delay_s=0.0, scoring=False
+            )
             embedded = stack.enter_context(EmbeddedServer(settings))
         except SettingsError as error:
             raise InputError(str(error)) from None

@@ -39,6 +39,7 @@ class Reason(StrEnum):
     OBSERVATION_NOT_FOUND = "OBSERVATION_NOT_FOUND"
     ESTIMATOR_NOT_FOUND = "ESTIMATOR_NOT_FOUND"
     POLICY_NOT_FOUND = "POLICY_NOT_FOUND"
+    DIAGNOSER_NOT_FOUND = "DIAGNOSER_NOT_FOUND"
     REVISION_NOT_REACHED = "REVISION_NOT_REACHED"
     MODEL_NOT_CACHED = "MODEL_NOT_CACHED"
     ETAG_MISMATCH = "ETAG_MISMATCH"
@@ -52,6 +53,10 @@ class Reason(StrEnum):
     ESTIMATOR_INVALID_RESULT = "ESTIMATOR_INVALID_RESULT"
     POLICY_FAILED = "POLICY_FAILED"
     POLICY_INVALID_RESULT = "POLICY_INVALID_RESULT"
+    READER_FAILED = "READER_FAILED"
+    READER_INVALID_RESULT = "READER_INVALID_RESULT"
+    DIAGNOSER_FAILED = "DIAGNOSER_FAILED"
+    DIAGNOSER_INVALID_RESULT = "DIAGNOSER_INVALID_RESULT"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
     NOT_IMPLEMENTED = "NOT_IMPLEMENTED"
     DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
@@ -82,6 +87,7 @@ CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
         Reason.OBSERVATION_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "The profile has no observation of that number."),
         Reason.ESTIMATOR_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No estimator of that name is loaded."),
         Reason.POLICY_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No policy of that name is loaded."),
+        Reason.DIAGNOSER_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No diagnoser of that name is loaded."),
         Reason.REVISION_NOT_REACHED: ReasonEntry(
             Kind.PRECONDITION, "The profile has not reached the revision that was asked for; retry later."
         ),
@@ -111,6 +117,16 @@ CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
         ),
         Reason.POLICY_FAILED: ReasonEntry(Kind.INTERNAL, "The policy raised; the server's log has the details."),
         Reason.POLICY_INVALID_RESULT: ReasonEntry(Kind.INTERNAL, "The policy allocated what it must not; discarded."),
+        Reason.READER_FAILED: ReasonEntry(
+            Kind.INTERNAL, "The reader of a trace's format raised; the server's log has the details."
+        ),
+        Reason.READER_INVALID_RESULT: ReasonEntry(
+            Kind.INTERNAL, "The reader of a trace's format returned columns that do not fit together; discarded."
+        ),
+        Reason.DIAGNOSER_FAILED: ReasonEntry(Kind.INTERNAL, "The diagnoser raised; the server's log has the details."),
+        Reason.DIAGNOSER_INVALID_RESULT: ReasonEntry(
+            Kind.INTERNAL, "The diagnoser answered with something that cannot be true; the answer was discarded."
+        ),
         Reason.STORE_UNAVAILABLE: ReasonEntry(Kind.UNAVAILABLE, "The store cannot be read or written now; retry."),
         Reason.NOT_IMPLEMENTED: ReasonEntry(Kind.UNIMPLEMENTED, "This release does not offer the method yet."),
         Reason.DEADLINE_EXCEEDED: ReasonEntry(Kind.DEADLINE, "The call's time was over before the answer was ready."),

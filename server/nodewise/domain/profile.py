@@ -159,7 +159,11 @@ def _concatenated(parts: Sequence[RunsT]) -> RunsT:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceReference:
-    """A trace that the trace store holds under the hash of its bytes."""
+    """A trace that the trace store holds under the hash of its bytes.
+
+    ``format`` is a reader's name, or ``auto`` for that of the reader which recognises it; ``rank`` -1 and
+    ``world_size`` 0 are as the trace says.
+    """
 
     content_sha256: str
     format: str

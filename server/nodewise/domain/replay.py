@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.columns import Floats, Ints, constant_ints
 
 __all__ = [
     "Change",
@@ -90,7 +90,10 @@ class ReplayQuestion:
 class ReplayedStep:
     """One step: from its begin to its end on the hosts, and to the end of the devices' work, seconds.
 
-    The slowest rank counts. ``rank_predicted_host_s`` has one entry per rank in ascending order.
+    The slowest rank counts. A time of 0 is left out: not comparable, or nothing runs on a device.
+    ``rank_predicted_host_s`` has one entry per rank in ascending order. ``lower_host_s`` and ``upper_host_s`` hold the
+    changed step where traces of some ranks are missing: these go on as recorded, or change as the others do; 0 where
+    nothing is open.
     """
 
     step: int
@@ -100,15 +103,17 @@ class ReplayedStep:
     predicted_device_s: float
     rank_measured_host_s: tuple[float, ...] = ()
     rank_predicted_host_s: tuple[float, ...] = ()
+    lower_host_s: float = 0.0
+    upper_host_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedCollective:
     """One exchange of a step: transfer told from waiting, seconds.
 
-    ``ranks``, ``arrival_s`` (since the first arrival) and ``wait_s`` go together. ``late_ranks`` lists all ranks that
-    arrived within the clock's uncertainty of the last; ``margin_s`` is the last one's lead over the next that is not
-    among them.
+    ``ranks``, ``arrival_s`` (since the first arrival) and ``wait_s`` go together. ``late_ranks`` lists the last rank,
+    then all that arrived so little before it that clocks and jitter leave open who was last; ``margin_s`` is how much
+    earlier the next one came that is not among them.
     """
 
     step: int
@@ -136,7 +141,11 @@ class EdgeCounts:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Timeline:
-    """Executed events as columns; times in ns since the first step began. ``lanes`` and ``names`` are dictionaries."""
+    """Executed events as columns; times in ns since the first step began. ``lanes`` and ``names`` are dictionaries.
+
+    ``kind`` indexes ``kinds`` (``operator``, ``kernel``, ``collective`` ...), empty = not known; ``waiting_ns`` is what
+    an exchange waits for others at its begin, empty = not known.
+    """
 
     rank: Ints
     lane: Ints
@@ -145,6 +154,12 @@ class Timeline:
     duration_ns: Ints
     lanes: tuple[str, ...]
     names: tuple[str, ...]
+    kind: Ints = field(default_factory=lambda: constant_ints(0, 0))
+    kinds: tuple[str, ...] = ()
+    waiting_ns: Ints = field(default_factory=lambda: constant_ints(0, 0))
+
+    def __len__(self) -> int:
+        return len(self.begin_ns)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -159,7 +174,7 @@ class Replay:
         Of the devices' work, against its recorded begin within its step.
     edges : mapping of str to EdgeCounts
         By kind: ``host``, ``launch``, ``stream``, ``stream_wait``, ``host_sync``, ``collective``, ``forward_backward``,
-        ``stated``.
+        ``stated``, ``contention`` (work that waits for another stream's to leave the device; always inferred).
     clock_offset_s, clock_uncertainty_s : (ranks,) float
         Of every rank to the first, as found; uncertainty 0 for a single rank.
     events, nodes : int

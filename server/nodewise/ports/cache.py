@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 __all__ = ["LruCache"]
@@ -50,6 +51,12 @@ class LruCache(Generic[KeyT, ValueT]):
             while self._weight > self._capacity:
                 _, (_, dropped) = self._entries.popitem(last=False)
                 self._weight -= dropped
+
+    def drop(self, unwanted: Callable[[KeyT], bool]) -> None:
+        """Forget some entries."""
+        with self._lock:
+            for key in [key for key in self._entries if unwanted(key)]:
+                self._weight -= self._entries.pop(key)[1]
 
     def clear(self) -> None:
         """Forget everything."""

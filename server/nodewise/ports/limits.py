@@ -26,6 +26,15 @@ class Limits:
         Largest configuration that is taken for a question and not for a slip; exact models are linear in it.
     simulated_steps_per_call : int
         Steps that a call's simulations count, of all rows together: minutes of computing.
+    trace_unpacked_bytes : int
+        Largest trace once it is unpacked: about 20 million events of a rank.
+    simulated_jobs_per_call : int
+        Jobs of a Simulate (a few times the 82,247 of the Philly trace); of all its repetitions together where columns
+        of jobs or of the timeline are answered.
+    simulation_rows_per_call : int
+        Rows of all curves that are given to a Simulate, or predicted for it, together: 8 bytes a number, four of them.
+    simulation_repetitions_per_call : int
+        Repetitions of a Simulate.
     reply_bytes : int
         Largest reply: gRPC's default for what a client takes.
     """
@@ -37,4 +46,8 @@ class Limits:
     max_nodes: int = 16_384
     max_workers: int = 131_072
     simulated_steps_per_call: int = 10_000_000
+    trace_unpacked_bytes: int = 8 * 1024 * 1024 * 1024
+    simulated_jobs_per_call: int = 250_000
+    simulation_rows_per_call: int = 1_000_000
+    simulation_repetitions_per_call: int = 1_000
     reply_bytes: int = 4 * 1024 * 1024

@@ -151,10 +151,12 @@ def _chunk_step(trace: TraceState | None, chunk: TraceChunk, sequence_number: in
             raise invalid_field(f"{path}.trace_id", "must not be empty")
         if not chunk.format:
             raise invalid_field(f"{path}.format", "must be stated in the first chunk of a trace")
-        if chunk.world_size < 1:
-            raise invalid_field(f"{path}.world_size", "must be 1 or more in the first chunk of a trace")
-        if not 0 <= chunk.rank < chunk.world_size:
-            raise invalid_field(f"{path}.rank", f"must be 0 or more and below world_size, {chunk.world_size}")
+        if chunk.world_size < 0:
+            raise invalid_field(f"{path}.world_size", "must be 1 or more, or 0 for as the trace says")
+        if chunk.rank < -1:
+            raise invalid_field(f"{path}.rank", "must be 0 or more, or -1 for as the trace says")
+        if chunk.world_size and chunk.rank >= chunk.world_size:
+            raise invalid_field(f"{path}.rank", f"must be below world_size, {chunk.world_size}")
         trace = TraceState(format=chunk.format, rank=chunk.rank, world_size=chunk.world_size)
     if trace.finished_sequence_number:
         raise invalid_field(f"{path}.trace_id", "names a trace that has ended; a new trace needs a name of its own")

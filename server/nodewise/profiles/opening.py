@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from nodewise.domain.errors import invalid_field
+from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.sqlite_schema import Durability
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.profiles.store import ProfileStore
@@ -19,7 +20,12 @@ _KNOWN: Final = "memory:, sqlite:PATH or a path"
 
 
 def open_store(
-    url: str, durability: Durability = "process", traces: TraceStore | None = None, *, scored: bool = True
+    url: str,
+    durability: Durability = "process",
+    traces: TraceStore | None = None,
+    *,
+    scored: bool = True,
+    artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
 ) -> ProfileStore:
     """The store that a URL names: ``memory:``, ``sqlite:PATH`` (also ``sqlite:///absolute/path``) or a plain path.
 
@@ -31,6 +37,8 @@ def open_store(
         Where traces go; None = beside the rows.
     scored : bool
         Whether commits are put down to be scored.
+    artefact_bytes : int
+        Most that is kept of what was read of traces, where ``traces`` is None.
 
     Raises
     ------
@@ -47,7 +55,7 @@ def open_store(
     else:
         scheme, path = match[1].lower(), match[2]
     if scheme == "memory" and not path:
-        return SqliteProfileStore(None, durability, traces, scored=scored)
+        return SqliteProfileStore(None, durability, traces, scored=scored, artefact_bytes=artefact_bytes)
     if scheme in {"postgresql", "postgres"}:
         raise invalid_field("store", f"must be {_KNOWN}; PostgreSQL comes with a later release")
     if scheme != "sqlite":
@@ -58,4 +66,4 @@ def open_store(
             raise invalid_field("store", "must not name a host: write sqlite:PATH or sqlite:///absolute/path")
     if not path or path == ":memory:":
         raise invalid_field("store", f"must be {_KNOWN}; for a store in memory write memory:")
-    return SqliteProfileStore(Path(path), durability, traces, scored=scored)
+    return SqliteProfileStore(Path(path), durability, traces, scored=scored, artefact_bytes=artefact_bytes)

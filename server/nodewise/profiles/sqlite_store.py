@@ -13,6 +13,7 @@ from typing import Final
 
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.profile import Profile
+from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, MOST_MEMORY_BYTES
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.sqlite_reads import memorised, profile_row, profile_rows, replayed, row_at
 from nodewise.profiles.sqlite_schema import Durability, connect, create, translated
@@ -53,6 +54,8 @@ class SqliteProfileStore:
         Whether commits are put down to be scored.
     traces : TraceStore or None
         Where traces go; None = a directory beside the file (its name and ``-traces``), or memory.
+    artefact_bytes : int
+        Most that is kept of what was read of traces, where ``traces`` is None; in memory at most 1 GiB.
     now : callable
         Seconds since 1970.
 
@@ -72,14 +75,17 @@ class SqliteProfileStore:
         now: Callable[[], float] = time.time,
         *,
         scored: bool = True,
+        artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
     ) -> None:
         if traces is not None:
             self._traces = traces
         elif path is None:
-            self._traces = MemoryTraceStore()
+            self._traces = MemoryTraceStore(artefact_bytes=min(artefact_bytes, MOST_MEMORY_BYTES))
         else:
             traces_path = path.with_name(f"{path.name}-traces")
-            self._traces = DirectoryTraceStore(traces_path, sync_chunks=durability == "power")
+            self._traces = DirectoryTraceStore(
+                traces_path, sync_chunks=durability == "power", artefact_bytes=artefact_bytes
+            )
         self._now = now
         self._scored = scored
         self._durability = durability

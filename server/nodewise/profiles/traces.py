@@ -14,6 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.profiles.artefacts import (
+    DEFAULT_ARTEFACT_BYTES,
+    MOST_MEMORY_BYTES,
+    DirectoryTraceArtefacts,
+    MemoryTraceArtefacts,
+    TraceArtefacts,
+)
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -39,6 +46,11 @@ class TraceStore(Protocol):
     acknowledged and is replaced. Every method can be repeated after a failure. Methods raise OSError where the disk
     does.
     """
+
+    @property
+    def artefacts(self) -> TraceArtefacts:
+        """What was read of finished traces."""
+        ...
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
         """Write a chunk; returns the size of the stage, ``max(settled_bytes, offset_bytes + len(data))``.
@@ -74,7 +86,7 @@ class TraceStore(Protocol):
         ...
 
     def remove(self, content_sha256: str) -> None:
-        """Delete a finished trace. Nothing happens if there is none."""
+        """Delete a finished trace and what was read of it. Nothing happens if there is none."""
         ...
 
 
@@ -100,10 +112,16 @@ def _not_stored() -> NodewiseError:
 class MemoryTraceStore:
     """Traces of a store that lives in memory."""
 
-    def __init__(self, max_bytes: int = DEFAULT_MAX_TRACE_BYTES) -> None:
+    def __init__(self, max_bytes: int = DEFAULT_MAX_TRACE_BYTES, artefact_bytes: int = MOST_MEMORY_BYTES) -> None:
         self._max_bytes = max_bytes
+        self._artefacts = MemoryTraceArtefacts(artefact_bytes)
         self._stages: dict[str, bytearray] = {}
         self._blobs: dict[str, bytes] = {}
+
+    @property
+    def artefacts(self) -> TraceArtefacts:
+        """As the protocol says."""
+        return self._artefacts
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
         """As the protocol says."""
@@ -140,10 +158,13 @@ class MemoryTraceStore:
     def remove(self, content_sha256: str) -> None:
         """As the protocol says."""
         self._blobs.pop(content_sha256, None)
+        self._artefacts.remove(content_sha256)
 
 
 class DirectoryTraceStore:
     """Traces as files: ``staged/<stage>`` while they arrive, ``blobs/<first two digits>/<sha256>`` afterwards.
+
+    What was read of them lies beside, in ``artefacts``.
 
     Parameters
     ----------
@@ -154,15 +175,30 @@ class DirectoryTraceStore:
     sync_chunks : bool
         Whether every chunk is forced to the disk before ``write`` returns (against loss of power), not only whole
         traces.
+    artefact_bytes : int
+        Most that is kept of what was read of traces.
     """
 
-    def __init__(self, root: Path, max_bytes: int = DEFAULT_MAX_TRACE_BYTES, *, sync_chunks: bool = False) -> None:
+    def __init__(
+        self,
+        root: Path,
+        max_bytes: int = DEFAULT_MAX_TRACE_BYTES,
+        *,
+        sync_chunks: bool = False,
+        artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
+    ) -> None:
         self._root = root
+        self._artefacts = DirectoryTraceArtefacts(root / "artefacts", artefact_bytes)
         self._max_bytes = max_bytes
         self._sync_chunks = sync_chunks
         self._hashes: OrderedDict[str, tuple[int, _Hash]] = OrderedDict()
         """Running hash of stages that this process has seen from the start: bytes hashed, and the state."""
         self._lock = threading.Lock()
+
+    @property
+    def artefacts(self) -> TraceArtefacts:
+        """As the protocol says."""
+        return self._artefacts
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
         """As the protocol says."""
@@ -233,6 +269,7 @@ class DirectoryTraceStore:
         """As the protocol says."""
         if _HEX.fullmatch(content_sha256):
             self._blob(content_sha256).unlink(missing_ok=True)
+            self._artefacts.remove(content_sha256)
 
     def _staged(self, stage: str) -> Path:
         if not _HEX.fullmatch(stage):

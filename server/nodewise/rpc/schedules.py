@@ -11,11 +11,10 @@ from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import Answer, Question
-from nodewise.estimation.registry import Loaded
-from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.paging import page
+from nodewise.rpc.policies import policy_named
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_plugins import write_problem
 from nodewise.rpc.wire_predictions import read_options, too_long
@@ -53,7 +52,7 @@ class Schedules:
     async def schedule(self, request: pb.ScheduleRequest, call: Call) -> pb.ScheduleResponse:
         """Who gets what. Deciding happens in a thread: it may take as long as the call has."""
         started = time.perf_counter()
-        loaded = self._policy(request.policy or self._default_policy)
+        loaded = policy_named(self._engine.registry, request.policy or self._default_policy)
         options = read_options(request.options)
         if options.estimator != "auto":
             self._engine.estimator(options.estimator)
@@ -107,17 +106,6 @@ class Schedules:
         if refused is not None:
             raise refused
         return self._engine.answer(question)
-
-    def _policy(self, name: str) -> Loaded[PolicyRecord]:
-        loaded = self._engine.registry.policies.get(name)
-        if loaded is None:
-            available = ", ".join(self._engine.registry.policies)
-            raise NodewiseError(
-                Reason.POLICY_NOT_FOUND,
-                f"no policy is named {name!r}; loaded are: {available}",
-                {"policy": name, "available": available},
-            )
-        return loaded
 
     async def list_policies(self, request: pb.ListPoliciesRequest, call: Call) -> pb.ListPoliciesResponse:
         """What can be asked."""

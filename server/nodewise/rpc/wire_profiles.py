@@ -84,7 +84,7 @@ def _reference(message: pb.TraceReference, path: str, reader: Reader) -> TraceRe
     return TraceReference(
         content_sha256=message.content_sha256,
         format=reader.text(message.format, f"{path}.format", 64),
-        rank=reader.whole(message.rank, f"{path}.rank"),
+        rank=reader.whole(message.rank, f"{path}.rank", least=-1),
         world_size=reader.whole(message.world_size, f"{path}.world_size"),
         size_bytes=reader.whole(message.size_bytes, f"{path}.size_bytes"),
     )
@@ -336,7 +336,7 @@ def _chunk(message: pb.TraceChunk, path: str, reader: Reader) -> TraceChunk:
     return TraceChunk(
         trace_id=reader.identifier(message.trace_id, f"{path}.trace_id"),
         format=reader.text(message.format, f"{path}.format", 64),
-        rank=reader.whole(message.rank, f"{path}.rank"),
+        rank=reader.whole(message.rank, f"{path}.rank", least=-1),
         world_size=reader.whole(message.world_size, f"{path}.world_size"),
         offset_bytes=reader.whole(message.offset_bytes, f"{path}.offset_bytes"),
         data=message.data,

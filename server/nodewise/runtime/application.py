@@ -23,19 +23,23 @@ from nodewise.estimation.registry import Registry
 from nodewise.estimation.warming import warm_up
 from nodewise.plugin import Catalogue
 from nodewise.profiles.reader import ProfileReader
+from nodewise.profiles.reading import TraceLoader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Method, generic_handler, run_in
+from nodewise.rpc.diagnoses import Diagnoses
 from nodewise.rpc.evaluations import Evaluations
 from nodewise.rpc.plans import Plans
 from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
 from nodewise.rpc.schedules import Schedules
+from nodewise.rpc.simulations import SIMULATIONS_AT_ONCE, Simulations
 from nodewise.rpc.sources import ProfileSources
 from nodewise.runtime.learning import Learning
 from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import (
+    diagnosis_service_pb2,
     evaluation_service_pb2,
     plan_service_pb2,
     prediction_service_pb2,
@@ -57,6 +61,7 @@ _SERVICES: Final = (
     "nodewise.v1.ProfileService",
     "nodewise.v1.ScheduleService",
     "nodewise.v1.PlanService",
+    "nodewise.v1.DiagnosisService",
     "nodewise.v1.EvaluationService",
 )
 
@@ -83,23 +88,27 @@ class Application:
     def __init__(self, settings: Settings, registry: Registry, store: ProfileStore, catalogue: Catalogue) -> None:
         self._settings = settings
         self._store = store
-        # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, and a
-        # simulation no model's.
+        # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, a
+        # simulation of a job no model's, and one of a policy none of these.
         self._reads = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-reads")
         self._work = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-work")
         self._simulations = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-simulations")
+        self._policies = ThreadPoolExecutor(SIMULATIONS_AT_ONCE, thread_name_prefix="nodewise-policies")
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="nodewise-ahead")
         self._lessons = ThreadPoolExecutor(1, thread_name_prefix="nodewise-lessons")
         self._waiting_ahead: set[str] = set()
         self._writer = StoreWriter(store)
         self._reader = ProfileReader(store)
         self._limits = settings.limits.limits()
+        readers = {name: loaded.record for name, loaded in registry.trace_readers.items()}
+        self._traces = TraceLoader(store.traces, readers, self._limits.trace_unpacked_bytes)
         self._engine = Engine(
             registry,
             catalogue=catalogue,
             # What shipped estimators bring with them; what the store teaches is learned beside the way of requests.
             priors=learned_from(_inline(registry), ()).priors,
             max_workers=self._limits.max_workers,
+            traces=self._traces.traces_of,
         )
         self._learning = Learning(self._engine, store, self._lessons, settings.learn_interval_s)
         self._learner: asyncio.Task[None] | None = None
@@ -181,7 +190,7 @@ class Application:
         """Wait a moment for the threads."""
 
         def end() -> None:
-            for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads):
+            for pool in (self._lessons, self._ahead, self._policies, self._simulations, self._work, self._reads):
                 pool.shutdown(wait=True, cancel_futures=True)
             if self.scoring is not None:
                 self.scoring.join()
@@ -203,7 +212,9 @@ class Application:
         predictions = Predictions(self._engine, sources, self._limits, self._work, scores, self._simulations)
         profiles = Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._committed)
         schedules = Schedules(self._engine, sources, self._limits, self._work, self._settings.default_policy)
+        simulations = Simulations(self._engine, sources, self._limits, self._simulations, self._settings.default_policy)
         plans = Plans(self._engine, sources, self._limits, self._simulations)
+        diagnoses = Diagnoses(self._engine.registry, self._traces, sources, self._simulations)
         evaluations = Evaluations(self._engine, self._limits, self._work)
         method = partial(
             Method, default_deadline_s=self._settings.default_deadline_s, reply_bytes=self._limits.reply_bytes
@@ -247,10 +258,26 @@ class Application:
             },
             "nodewise.v1.ScheduleService": {
                 "Schedule": method(behaviour=schedules.schedule, request=schedule.ScheduleRequest),
+                "Simulate": method(behaviour=simulations.simulate, request=schedule.SimulateRequest, streams_out=True),
                 "ListPolicies": method(behaviour=schedules.list_policies, request=schedule.ListPoliciesRequest),
             },
             "nodewise.v1.PlanService": {
                 "Plan": method(behaviour=plans.plan, request=plan_service_pb2.PlanRequest, streams_out=True),
+            },
+            "nodewise.v1.DiagnosisService": {
+                "Replay": method(
+                    behaviour=diagnoses.replay,
+                    request=diagnosis_service_pb2.ReplayRequest,
+                    streams_out=True,
+                ),
+                "Diagnose": method(
+                    behaviour=diagnoses.diagnose,
+                    request=diagnosis_service_pb2.DiagnoseRequest,
+                    streams_out=True,
+                ),
+                "ListDiagnosers": method(
+                    behaviour=diagnoses.list_diagnosers, request=diagnosis_service_pb2.ListDiagnosersRequest
+                ),
             },
             "nodewise.v1.EvaluationService": {
                 "Backtest": method(

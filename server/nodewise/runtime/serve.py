@@ -65,9 +65,10 @@ def application_of(settings: Settings, registry: Registry | None = None) -> Appl
         catalogue = load_catalogue(Path(settings.catalogue) if settings.catalogue else None)
     except CatalogueError as error:
         raise SettingsError(f"setting catalogue: {error}") from None
-    traces = DirectoryTraceStore(Path(settings.traces)) if settings.traces else None
+    kept = settings.trace_artefact_bytes
+    traces = DirectoryTraceStore(Path(settings.traces), artefact_bytes=kept) if settings.traces else None
     try:
-        store = open_store(settings.store, settings.durability, traces, scored=settings.scoring)
+        store = open_store(settings.store, settings.durability, traces, scored=settings.scoring, artefact_bytes=kept)
     except NodewiseError as error:
         raise SettingsError(f"setting {error.message}") from None
     return Application(settings, registry, store, catalogue)

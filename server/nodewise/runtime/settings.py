@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from nodewise.ports.limits import Limits
+from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 
 __all__ = ["LimitSettings", "Settings", "SettingsError", "load_settings", "redacted"]
 
@@ -37,6 +38,10 @@ class LimitSettings(BaseModel):
     max_nodes: int = Field(Limits().max_nodes, ge=1, le=1 << 20)
     max_workers: int = Field(Limits().max_workers, ge=1, le=1 << 20)
     simulated_steps_per_call: int = Field(Limits().simulated_steps_per_call, ge=1)
+    trace_unpacked_bytes: int = Field(Limits().trace_unpacked_bytes, ge=1)
+    simulated_jobs_per_call: int = Field(Limits().simulated_jobs_per_call, ge=1)
+    simulation_rows_per_call: int = Field(Limits().simulation_rows_per_call, ge=1)
+    simulation_repetitions_per_call: int = Field(Limits().simulation_repetitions_per_call, ge=1)
     reply_bytes: int = Field(Limits().reply_bytes, ge=1024)
 
     def limits(self) -> Limits:
@@ -58,6 +63,11 @@ class Settings(BaseSettings):
         "process", description="what an acknowledged batch survives: death of the process, or loss of power"
     )
     traces: str = Field("", description="directory of traces; empty = beside the store")
+    trace_artefact_bytes: int = Field(
+        DEFAULT_ARTEFACT_BYTES,
+        ge=0,
+        description="most that is kept of what was read of traces, beside them; what was used least goes first",
+    )
     catalogue: str = Field("", description="TOML file of devices and links that join the shipped ones; empty = none")
     plugins: Annotated[tuple[str, ...] | None, NoDecode] = Field(
         None,

@@ -13,7 +13,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant, Shares
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.memory import Memory
-from nodewise.scheduling.rounding import Rounds, accounted, carries, holds, offered, renewed, rounded_round
+from nodewise.scheduling.rounding import Rounds, accounted, carries, held_round, offered, renewed, rounded_round
 
 __all__ = ["Verdict", "asked"]
 
@@ -85,9 +85,10 @@ class _Check:
         if self._rounds is None:
             return None
         offer = offered(self.state, self._curves)
-        if not holds(self._rounds, offer, self.state, self._asked):
+        held = held_round(self._rounds, offer, self.state, self._asked)
+        if held is None:
             return None
-        grants, after = rounded_round(accounted(self._rounds, offer, self.state), offer, self.state)
+        grants, after = held
         return self._verdict(grants, Memory(after, self.state.memory), complete=True)
 
     def verdict(self, result: object) -> Verdict:

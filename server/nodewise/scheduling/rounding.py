@@ -8,12 +8,12 @@ pool jobs are served by
 
 then by what they are behind from earlier shares (their deficit), then by X_ij, then by submission and id. A job that no
 longer fits is skipped, and nothing stays free that a job could use: jobs without a share are served last, unless the
-shares say that they get nothing. A job runs on
-its requested worker devices, or on the next larger count of its curve. Placement keeps jobs where they are if it can.
+shares say that they get nothing. A job runs on its requested worker devices, or on the next larger count of its curve.
+Placement keeps jobs where they are if it can.
 
 Shares hold for a while: they are made anew when a job has come, gone or changed, but not within ``hold_s`` of the last
-time, and at once when the cluster, its quotas or the policy change. When they are made anew, what a job was due and did
-not receive is added to its deficit. All that this needs to remember is in ``Rounds``.
+time, and at once when the cluster, its quotas or the policy change or when nobody would run. When they are made anew,
+what a job was due and did not receive is added to its deficit. All that this needs to remember is in ``Rounds``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy as np
 from nodewise.domain.columns import Floats, Ints, as_floats
 from nodewise.domain.schedule import ClusterState, Curves, Grant, Requests, Shares
 
-__all__ = ["Offer", "Rounds", "accounted", "carries", "holds", "job_key", "offered", "renewed", "rounded_round"]
+__all__ = ["Offer", "Rounds", "accounted", "carries", "held_round", "job_key", "offered", "renewed", "rounded_round"]
 
 KEY_BYTES: Final = 8
 """Of a job's name: among 4,096 jobs two share a key once in 10^12."""
@@ -121,11 +121,16 @@ def carries(rounds: Rounds, offer: Offer, state: ClusterState, asked: str) -> bo
     return (rounds.asked, rounds.pools) == (asked, offer.pools) and rounds.decided_s <= state.now_s
 
 
-def holds(rounds: Rounds, offer: Offer, state: ClusterState, asked: str) -> bool:
-    """Whether the shares that are remembered still hold, so that the policy need not be asked."""
+def held_round(
+    rounds: Rounds, offer: Offer, state: ClusterState, asked: str
+) -> tuple[tuple[Grant, ...], Rounds] | None:
+    """The next round of the shares that are remembered; None where they hold no longer: then the policy is asked."""
     if not carries(rounds, offer, state, asked) or rounds.cluster != offer.cluster:
-        return False
-    return rounds.work == offer.work or state.now_s - rounds.made_s < rounds.hold_s
+        return None
+    if rounds.work != offer.work and state.now_s - rounds.made_s >= rounds.hold_s:
+        return None
+    grants, after = rounded_round(accounted(rounds, offer, state), offer, state)
+    return (grants, after) if any(grant.devices for grant in grants) else None
 
 
 def accounted(rounds: Rounds, offer: Offer, state: ClusterState) -> Rounds:

@@ -6,11 +6,13 @@ import io
 import json
 from typing import Any
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nodewise_client import redacted
 from nodewise_client._redaction import READ_BYTES
+
+QUICK = settings(deadline=None)
 
 USER, HOST = "mallory7", "trainer-17"
 
@@ -56,6 +58,7 @@ def windows_paths(draw):
     return "\\".join([root, *draw(folders), draw(st.sampled_from(["train.py", ""]))])
 
 
+@QUICK
 @given(
     pieces=st.lists(st.tuples(between, posix_paths() | windows_paths(), st.sampled_from(["", "\n", ";", "(12): f"]))),
     ascii_only=st.booleans(),
@@ -73,6 +76,7 @@ def test_no_folder_survives(pieces, ascii_only, indent):
     json.loads(after)
 
 
+@QUICK
 @given(st.lists(st.tuples(between, st.sampled_from([USER, HOST, USER.upper(), HOST.title()]), between)), st.booleans())
 def test_no_name_survives_as_a_word(pieces, ascii_only):
     value = {USER: "".join(part for piece in pieces for part in piece)}
@@ -82,6 +86,7 @@ def test_no_name_survives_as_a_word(pieces, ascii_only):
     assert HOST not in after[USER].lower()
 
 
+@QUICK
 @given(
     st.sampled_from(["host_name", "hostname", "hostName", "Host Name", "user", "user_name", "username", "login"]),
     st.text(),
@@ -90,6 +95,7 @@ def test_named_fields_say_nothing(key, value):
     assert json.loads(clean({key: value}))[key] == "redacted"
 
 
+@QUICK
 @given(
     st.recursive(
         plain_words | st.integers() | st.floats(allow_nan=False) | st.booleans() | st.none(),
@@ -102,6 +108,7 @@ def test_what_is_not_private_stays(value, indent):
     assert clean(value, indent=indent) == json.dumps(value, indent=indent)
 
 
+@QUICK
 @given(st.integers(0, 400), st.integers(1, 3))
 def test_where_the_reading_is_cut_makes_no_difference(shift, events):
     """Paths across the border between two reads are found as well."""
@@ -111,6 +118,7 @@ def test_where_the_reading_is_cut_makes_no_difference(shift, events):
     assert json.loads(after) == [filler, *[{"args": {"file": "train.py(3): f"}, "host_name": "redacted"}] * events]
 
 
+@QUICK
 @given(st.binary(max_size=300))
 def test_any_bytes_go_through(content):
     """Profilers write files that are no JSON; nothing is raised, and cleaning twice is cleaning once."""

@@ -14,6 +14,7 @@ from nodewise_replay.graph.building import built
 from nodewise_replay.replaying.executor import executed
 from nodewise_replay.replaying.sweep import critical_path, swept
 
+
 @pytest.fixture(autouse=True, scope="module")
 def _compiled_before() -> None:
     """Compile outside of the tests, whose tracing would make that many times slower."""
@@ -147,7 +148,7 @@ def test_clocks_are_recovered_and_the_graph_does_not_change(off: list[int], come
 
 
 @QUICK
-@given(st.floats(-200e-6, 200e-6), st.integers(-10**9, 10**9), st.integers(0, 2**32 - 1))
+@given(st.floats(-200e-6, 200e-6), st.integers(-(10**9), 10**9), st.integers(0, 2**32 - 1))
 def test_a_drift_is_told_from_jitter(drift: float, level: int, seed: int) -> None:
     draws = np.random.default_rng(seed)
     times = np.sort(draws.integers(0, 10**9, 60))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nodewise_client import _connection
 from nodewise_protos.v1 import (
+    diagnosis_service_pb2,
     evaluation_service_pb2,
     prediction_service_pb2,
     profile_service_pb2,
@@ -23,7 +24,13 @@ def test_the_client_ships_the_shared_file():
 
 
 def test_every_unary_idempotent_call_is_retried_and_nothing_else():
-    modules = (prediction_service_pb2, profile_service_pb2, schedule_service_pb2, evaluation_service_pb2)
+    modules = (
+        prediction_service_pb2,
+        profile_service_pb2,
+        schedule_service_pb2,
+        evaluation_service_pb2,
+        diagnosis_service_pb2,
+    )
     methods = {
         f"{service.full_name}/{method.name}": method.client_streaming or method.server_streaming
         for module in modules

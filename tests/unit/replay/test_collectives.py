@@ -110,7 +110,7 @@ def test_sizes_and_kinds_tell_collectives_apart() -> None:
 
     matched = matched_collectives([rank(0, [8, 16, 8, 32]), rank(1, [16, 8, 32])])
     together = [matched.row[matched.member == one].tolist() for one in np.unique(matched.member)]
-    assert [[1, 0], [2, 1], [3, 2]] == [rows for rows in together if len(rows) == 2]
+    assert [rows for rows in together if len(rows) == 2] == [[1, 0], [2, 1], [3, 2]]
 
 
 def test_a_receipt_ends_with_its_message() -> None:

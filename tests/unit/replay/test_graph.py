@@ -71,7 +71,7 @@ def test_a_blocking_call_ends_with_what_it_waits_for() -> None:
     assert reproduced(graph)
     assert edges_of(graph, EdgeKind.HOST_SYNC) == {("second", "cudaDeviceSynchronize")}
     assert ends_with(graph, "first", NodeKind.KERNEL, 2.0) == 270
-    # Now the second begins a launch's 10 us after its call, at 26, and ends at 35; the call takes 4 us more, the rest 96.
+    # Now the second begins a launch's 10 us after its call, at 26, and ends at 35; 4 us of the call and 96 are left.
     assert ends_with(graph, "first", NodeKind.KERNEL, 0.0) == 35 + 4 + 96
     # The host comes to its wait last once the device takes next to nothing.
     shorter = swept(graph, np.where(graph.kind == NodeKind.KERNEL, 0, graph.duration_ns))[1]
@@ -145,6 +145,22 @@ def test_recorded_waits_are_believed() -> None:
     graph = built([record.trace()])
     assert edges_of(graph, EdgeKind.STREAM_WAIT) == {("before the event", "waiter")}
     assert graph.origin[graph.edge_kind == EdgeKind.STREAM_WAIT].tolist() == [Origin.FOUND]
+
+
+def test_a_recorded_wait_for_an_event_is_for_what_came_before_the_event() -> None:
+    record = Recorder()
+    record.step(1, 0, 200)
+    record.call("cudaLaunchKernel", 5, 8, 1)
+    record.kernel("before the event", 12, 40, 1)
+    record.call("cudaEventRecord", 9, 10, 2)
+    record.call("cudaLaunchKernel", 11, 14, 3)
+    record.kernel("after the event", 41, 44, 3)
+    record.call("cudaEventSynchronize", 15, 46, 4)
+    record.syncs.append((SyncKind.EVENT, 4, COMPUTE, COMPUTE, 2))
+    graph = built([record.trace()])
+    assert edges_of(graph, EdgeKind.HOST_SYNC) == {("before the event", "cudaEventSynchronize")}
+    assert graph.origin[graph.edge_kind == EdgeKind.HOST_SYNC].tolist() == [Origin.FOUND]
+    assert reproduced(graph)
 
 
 def test_work_kept_from_the_device_by_another_stream() -> None:

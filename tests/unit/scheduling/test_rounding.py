@@ -12,7 +12,7 @@ from schedules import Rates, curves_of, job, state_of
 from nodewise.domain.schedule import ClusterState, CurrentAllocation, Curves, Shares
 from nodewise.plugin import Floats
 from nodewise.scheduling.memory import Memory
-from nodewise.scheduling.rounding import Rounds, accounted, holds, offered, renewed, rounded_round
+from nodewise.scheduling.rounding import Rounds, accounted, held_round, offered, renewed, rounded_round
 
 ROUND_S = 360.0
 
@@ -28,12 +28,11 @@ class Cluster:
 
     def round(self) -> list[tuple[int, int]]:
         offer = offered(self.state, self.curves)
-        if self.rounds is not None and holds(self.rounds, offer, self.state, "p 1"):
-            rounds = accounted(self.rounds, offer, self.state)
-        else:
+        held = None if self.rounds is None else held_round(self.rounds, offer, self.state, "p 1")
+        if held is None:
             before = None if self.rounds is None else accounted(self.rounds, offer, self.state)
-            rounds = renewed(self.shares, before, offer, self.state, "p 1")
-        grants, after = rounded_round(rounds, offer, self.state)
+            held = rounded_round(renewed(self.shares, before, offer, self.state, "p 1"), offer, self.state)
+        grants, after = held
         back = Memory.from_bytes(Memory(after, b"policy").to_bytes())
         assert back.policy == b"policy"
         self.rounds = back.rounds
@@ -106,8 +105,8 @@ def test_shares_hold_while_jobs_come_and_go_and_no_longer() -> None:
     running.round()
     assert running.rounds.made_s > made
     state = replace(running.state, quotas={"x": 1})
-    assert not holds(running.rounds, offered(state, running.curves), state, "p 1")
-    assert not holds(running.rounds, offered(running.state, running.curves), running.state, "p 2")
+    assert held_round(running.rounds, offered(state, running.curves), state, "p 1") is None
+    assert held_round(running.rounds, offered(running.state, running.curves), running.state, "p 2") is None
 
 
 def test_a_new_job_is_served_last_until_it_has_a_share() -> None:

@@ -38,6 +38,13 @@ class ScheduleServiceStub:
     Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, ESTIMATOR_NOT_FOUND, POLICY_FAILED,
     POLICY_INVALID_RESULT.
     """
+    Simulate: _grpc.UnaryStreamMultiCallable[_schedule_service_pb2.SimulateRequest, _schedule_service_pb2.SimulateResponse]
+    """Tells what a policy would have done to jobs that arrive over time. Pure, and the same for the same request but for wall
+    times. Progress comes first, then columns of jobs and of the timeline if they were asked for, in chunks, the result
+    last. When the call's time is over, what was simulated so far is the result, and says that it is not complete.
+    Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+    EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, POLICY_FAILED, POLICY_INVALID_RESULT.
+    """
     ListPolicies: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.ListPoliciesRequest, _schedule_service_pb2.ListPoliciesResponse]
     """The policies that can be asked, and those that could not be loaded."""
 
@@ -50,6 +57,13 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     """Computes allocations. Pure: all it depends on is in the request and the profiles that the request names.
     Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, ESTIMATOR_NOT_FOUND, POLICY_FAILED,
     POLICY_INVALID_RESULT.
+    """
+    Simulate: _aio.UnaryStreamMultiCallable[_schedule_service_pb2.SimulateRequest, _schedule_service_pb2.SimulateResponse]  # type: ignore[assignment]
+    """Tells what a policy would have done to jobs that arrive over time. Pure, and the same for the same request but for wall
+    times. Progress comes first, then columns of jobs and of the timeline if they were asked for, in chunks, the result
+    last. When the call's time is over, what was simulated so far is the result, and says that it is not complete.
+    Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+    EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, POLICY_FAILED, POLICY_INVALID_RESULT.
     """
     ListPolicies: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.ListPoliciesRequest, _schedule_service_pb2.ListPoliciesResponse]  # type: ignore[assignment]
     """The policies that can be asked, and those that could not be loaded."""
@@ -66,6 +80,19 @@ class ScheduleServiceServicer(metaclass=_abc_1.ABCMeta):
         """Computes allocations. Pure: all it depends on is in the request and the profiles that the request names.
         Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, ESTIMATOR_NOT_FOUND, POLICY_FAILED,
         POLICY_INVALID_RESULT.
+        """
+
+    @_abc_1.abstractmethod
+    def Simulate(
+        self,
+        request: _schedule_service_pb2.SimulateRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_schedule_service_pb2.SimulateResponse], _abc.AsyncIterator[_schedule_service_pb2.SimulateResponse]]:
+        """Tells what a policy would have done to jobs that arrive over time. Pure, and the same for the same request but for wall
+        times. Progress comes first, then columns of jobs and of the timeline if they were asked for, in chunks, the result
+        last. When the call's time is over, what was simulated so far is the result, and says that it is not complete.
+        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+        EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, POLICY_FAILED, POLICY_INVALID_RESULT.
         """
 
     @_abc_1.abstractmethod

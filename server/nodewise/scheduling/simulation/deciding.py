@@ -15,7 +15,7 @@ import structlog
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant, Shares
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.rounding import Rounds, accounted, carries, holds, offered, renewed, rounded_round
+from nodewise.scheduling.rounding import Rounds, accounted, carries, held_round, offered, renewed, rounded_round
 from nodewise.scheduling.simulation.active import ActiveJob
 from nodewise.scheduling.simulation.nodes import PoolNodes
 from nodewise.scheduling.simulation.recording import Recorder
@@ -178,8 +178,9 @@ class Decider:
         started = time.perf_counter()
         if self._rounds is not None:
             offer = offered(state, curves)
-            if holds(self._rounds, offer, state, self._name):
-                grants, self._rounds = rounded_round(accounted(self._rounds, offer, state), offer, state)
+            held = held_round(self._rounds, offer, state, self._name)
+            if held is not None:
+                grants, self._rounds = held
                 self.decision_s += time.perf_counter() - started
                 self.undecided = False
                 return grants

@@ -18,7 +18,6 @@ from typing import Final, TextIO
 from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.schedule import NodePool
-from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.simulation.inputs.faults import Row, wrong
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
@@ -35,15 +34,15 @@ _LONG: Final = (
     *("total_steps", "scale_factor", "priority", "slo", "arrival_s"),
 )
 
-_AS_PUBLISHED: Final = ("over_commit",)
+_AS_PUBLISHED: Final[Mapping[str, Mapping[str, float]]] = {"fifo": {"over_commit": 1.0}}
 
 GavelTable = Mapping[str, Mapping[tuple[str, int], float]]
 """Iterations/s by worker type, then by (job type, scale factor)."""
 
 
-def gavel_parameters(policy: PolicyRecord) -> dict[str, float]:
-    """Parameters with which a policy does what Gavel's program of its name does, where that is not the default."""
-    return {each.name: 1.0 for each in policy.parameters if each.name in _AS_PUBLISHED}
+def gavel_parameters(policy: str) -> Mapping[str, float]:
+    """Parameters with which a policy does what Gavel's program of that name does, where that is not the default."""
+    return _AS_PUBLISHED.get(policy, {})
 
 
 def gavel_settings(

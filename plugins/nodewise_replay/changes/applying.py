@@ -1,0 +1,49 @@
+"""Changes of every kind, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Change, ChangeKind
+from nodewise_replay.changes.buckets import in_other_buckets
+from nodewise_replay.changes.links import over_another_link
+from nodewise_replay.changes.refusing import invalid
+from nodewise_replay.changes.scenario import Scenario
+from nodewise_replay.changes.worlds import in_another_world
+from nodewise_replay.replaying.changes import changed
+
+__all__ = ["APPLIERS", "applied"]
+
+
+def _of_durations(scenario: Scenario, change: Change) -> Scenario:
+    return scenario.timed(changed(scenario.graph, scenario.duration_ns, (change,)))
+
+
+APPLIERS: Final[Mapping[ChangeKind, Callable[[Scenario, Change], Scenario]]] = {
+    ChangeKind.SCALE: _of_durations,
+    ChangeKind.DELAY: _of_durations,
+    ChangeKind.LINK_BANDWIDTH: over_another_link,
+    ChangeKind.LINK_LATENCY: over_another_link,
+    ChangeKind.WORLD_SIZE: in_another_world,
+    ChangeKind.BUCKET_BYTES: in_other_buckets,
+}
+"""What applies each kind of change."""
+
+
+def applied(scenario: Scenario, changes: Sequence[Change]) -> Scenario:
+    """Apply changes in the order given.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for values out of range, EVIDENCE_MISSING for a change that the traces do not support, with what
+        is missing.
+    """
+    for change in changes:
+        if not np.isfinite(change.value):
+            raise invalid("value", "must be a finite number")
+        scenario = APPLIERS[ChangeKind(change.kind)](scenario, change)
+    return scenario

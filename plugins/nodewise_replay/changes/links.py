@@ -1,0 +1,43 @@
+"""Faster and slower links: what exchanges take per byte, and what each takes whatever its size."""
+
+from __future__ import annotations
+
+from nodewise.plugin import Change, ChangeKind
+from nodewise_replay.changes.exchanges import exchanges_of
+from nodewise_replay.changes.refusing import invalid, unsupported
+from nodewise_replay.changes.scenario import Scenario
+
+__all__ = ["over_another_link"]
+
+
+def over_another_link(scenario: Scenario, change: Change) -> Scenario:
+    """Apply LINK_BANDWIDTH or LINK_LATENCY.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for values out of range, EVIDENCE_MISSING where no exchange of known size was recorded, or where
+        nothing tells what of an exchange is fixed.
+    """
+    faster = change.kind == ChangeKind.LINK_BANDWIDTH
+    if change.value < 0 or (faster and change.value == 0):
+        raise invalid("value", f"must be {'above 0' if faster else '0 or more'}, not {change.value:g}")
+    exchanges = exchanges_of(scenario)
+    costs = exchanges.costs(scenario)
+    if not costs:
+        raise unsupported("the traces hold no exchange of known size", "traces.collectives.bytes")
+    # Of a message the span around it has the cost, of an all-reduce the library or the relay.
+    told = all(any(cost.latency_told for cost in pair) for pair in costs.values())
+    if not faster and not told:
+        raise unsupported(
+            "every exchange of a kind has the same size, so nothing tells what of it is latency: record several sizes",
+            "traces.collectives.bytes",
+        )
+    note = (
+        "transfers split into latency and bandwidth by their sizes"
+        if told
+        else "transfers of a single size, split into latency and bandwidth as links commonly are"
+    )
+    if faster:
+        return scenario.timed(exchanges.retimed(scenario, bandwidth=change.value), note)
+    return scenario.timed(exchanges.retimed(scenario, latency=change.value), note)

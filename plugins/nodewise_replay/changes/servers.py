@@ -1,0 +1,210 @@
+"""More and fewer workers of a parameter server: it serves them one after the other, as it serves those recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from nodewise.plugin import Ints, Lane
+from nodewise_replay.changes.copies import copied_rank
+from nodewise_replay.changes.exchanges import Exchanges, segment
+from nodewise_replay.changes.refusing import invalid, unsupported
+from nodewise_replay.changes.scenario import Draft, Scenario, is_piece
+from nodewise_replay.graph.graph import NO_NODE, EdgeKind
+from nodewise_replay.graph.messages import is_receipt
+
+__all__ = ["hub_of", "served_by"]
+
+
+def hub_of(scenario: Scenario, exchanges: Exchanges) -> int:
+    """The one rank that takes part in every exchange, each of which is between two; -1 = none, or nobody can tell."""
+    graph, rows = scenario.graph, scenario.graph.collectives
+    if len(graph.ranks) < 2 or (exchanges.ranks != 2).any():
+        return -1
+    # The recording may end between the two ends of a message.
+    whole = np.bincount(rows.transfer, minlength=len(graph))[rows.transfer] == 2
+    counts = [int((whole & (rows.rank == rank)).sum()) for rank in graph.ranks]
+    messages = int(whole.sum()) // 2
+    hubs = [rank for rank, count in zip(graph.ranks, counts, strict=True) if count == messages]
+    if len(hubs) == 1:
+        return hubs[0]
+    if len(graph.ranks) != 2 or len(hubs) != 2:
+        return -1
+    # Of two ranks the server is the one that waits for gradients before it has anything to send.
+    first = []
+    for rank in graph.ranks:
+        mine = np.flatnonzero(rows.rank == rank)
+        receipt = is_receipt(scenario.traces[scenario.recorded_rank[rank]])[rows.row[mine]]
+        step = graph.step[rows.transfer[mine]]
+        opening = [int(mine[step == one][0]) for one in np.unique(step)]
+        by_row = dict(zip(mine.tolist(), receipt.tolist(), strict=True))
+        first.append(np.mean([by_row[one] for one in opening]))
+    return graph.ranks[int(np.argmax(first))] if first[0] != first[1] else -1
+
+
+def served_by(scenario: Scenario, hub: int, wanted: int) -> Scenario:
+    """The job with a server and ``wanted - 1`` workers.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for a world without a worker, EVIDENCE_MISSING where workers left no trace.
+    """
+    graph = scenario.graph
+    if wanted < 2:
+        raise invalid("value", "must be at least 2: a parameter server and a worker")
+    if len(graph.ranks) < graph.world_size:
+        raise unsupported("some ranks left no trace: what the server does for them is not known", "traces")
+    if not is_piece(graph)[graph.collectives.arrival].all():
+        raise unsupported("messages on streams of a device: what a server does for each is not known", "traces")
+    workers = [rank for rank in graph.ranks if rank != hub]
+    served = _Served(scenario, hub, workers)
+    return served.fewer(wanted - 1) if wanted - 1 < len(workers) else served.more(wanted - 1)
+
+
+class _Served:
+    def __init__(self, scenario: Scenario, hub: int, workers: list[int]) -> None:
+        self._scenario, self._hub, self._workers = scenario, hub, workers
+        self._draft = Draft(scenario)
+        graph, rows = scenario.graph, scenario.graph.collectives
+        partner = {int(node): int(rank) for node, rank in zip(rows.transfer, rows.rank, strict=True) if rank != hub}
+        served: dict[tuple[int, bool], list[int]] = {}
+        trace = scenario.traces[scenario.recorded_rank[hub]]
+        receipts = is_receipt(trace)
+        self._segments = []
+        of_hub = np.flatnonzero(rows.rank == hub)
+        for row in of_hub[np.argsort(rows.arrival[of_hub], kind="stable")]:
+            arrival, departure = int(rows.arrival[row]), int(rows.departure[row])
+            event = int(trace.collectives.event[rows.row[row]])
+            first, last = segment(graph, trace, event, arrival, departure)
+            node = int(rows.transfer[row])
+            kind = (int(graph.step[node]), bool(receipts[rows.row[row]]))
+            # Of a message whose other end was not recorded: the worker whose turn it was in the step before.
+            turn = len(served.setdefault(kind, []))
+            before = served.get((kind[0] - 1, kind[1]), [])
+            worker = partner.get(node, before[turn] if turn < len(before) else NO_NODE)
+            served[kind].append(worker)
+            self._segments.append((first, last, int(row), worker, kind))
+        self._segments.sort()
+
+    def fewer(self, count: int) -> Scenario:
+        """Keep the first workers."""
+        graph, rows = self._scenario.graph, self._scenario.graph.collectives
+        kept = [self._hub, *self._workers[:count]]
+        lost = ~np.isin(graph.rank, kept) & (graph.rank >= 0)
+        gone = [rows.transfer[row] for _, _, row, worker, _ in self._segments if worker not in kept]
+        lost[gone] = True
+        lost[rows.transfer[~np.isin(rows.rank, kept)]] = True
+        dropped = lost[rows.transfer]
+        for first, last, _, worker, _ in self._segments:
+            if worker not in kept:
+                lost[first : last + 1] = True
+                heir = first - 1
+                while lost[heir]:
+                    heir -= 1
+                self._draft.inherit(last, heir, heir)
+        self._draft.drop_nodes(np.flatnonzero(lost))
+        self._draft.drop_rows(dropped)
+        columns = [graph.ranks.index(rank) for rank in sorted(kept)]
+        bounds = graph.steps
+        steps = replace(
+            bounds,
+            begin_ns=bounds.begin_ns[:, columns],
+            end_ns=bounds.end_ns[:, columns],
+            last_node=bounds.last_node[:, columns],
+        )
+        return self._draft.scenario(
+            ranks=tuple(sorted(kept)),
+            world_size=len(kept),
+            steps=steps,
+            rests_on=(f"the server's time for {len(self._workers) - count} workers taken out",),
+        )
+
+    def more(self, count: int) -> Scenario:
+        """Add copies of workers, and of what the server does for each after what it does for the last."""
+        graph = self._scenario.graph
+        lanes: list[tuple[int, Lane]] = list(graph.lanes)
+        bounds = graph.steps
+        columns = {name: [getattr(bounds, name)] for name in ("begin_ns", "end_ns", "last_node")}
+        origin = dict(self._scenario.recorded_rank)
+        added: dict[tuple[int, bool], list[tuple[int, int]]] = {}
+        ranks = list(graph.ranks)
+        for index in range(count - len(self._workers)):
+            source = self._workers[index % len(self._workers)]
+            rank = graph.world_size + index
+            shift = 1 + index // len(self._workers)
+            number = copied_rank(self._draft, self._scenario, source, rank, lanes, shift=shift, shared=False)
+            self._serve(source, rank, number, added)
+            column = graph.ranks.index(source)
+            for name, parts in columns.items():
+                own = getattr(bounds, name)[:, column]
+                if name == "last_node":
+                    own = np.where(own >= 0, number[np.maximum(own, 0)], NO_NODE)
+                parts.append(own[:, None])
+            origin[rank] = self._scenario.recorded_rank[source]
+            ranks.append(rank)
+        self._link(added)
+        steps = replace(bounds, **{name: np.concatenate(parts, axis=1) for name, parts in columns.items()})
+        return self._draft.scenario(
+            ranks=tuple(ranks),
+            world_size=len(ranks),
+            lanes=tuple(lanes),
+            steps=steps,
+            recorded_rank=origin,
+            rests_on=(
+                f"{count - len(self._workers)} workers added as copies of the recorded ones",
+                "the server takes added workers one by one, as it takes those recorded; its update itself as recorded",
+            ),
+        )
+
+    def _serve(
+        self, source: int, rank: int, number: Ints, added: dict[tuple[int, bool], list[tuple[int, int]]]
+    ) -> None:
+        """Copy what the server does for one worker, and the messages between the two."""
+        graph, rows, draft = self._scenario.graph, self._scenario.graph.collectives, self._draft
+        for first, last, row, worker, kind in self._segments:
+            if worker != source:
+                continue
+            own = np.arange(first, last + 1)
+            renumbered = number.copy()
+            renumbered[own] = draft.copy_nodes(own)
+            transfer = np.array([rows.transfer[row]])
+            renumbered[transfer] = draft.copy_nodes(transfer)
+            inside = np.zeros(len(graph), dtype=np.bool_)
+            inside[own] = True
+            touched = graph.rank == source
+            shared = np.zeros(len(graph), dtype=np.bool_)
+            shared[transfer] = True
+            within = (inside[graph.source] & inside[graph.target]) | (
+                (shared[graph.source] | shared[graph.target])
+                & (inside | touched | shared)[graph.source]
+                & (inside | touched | shared)[graph.target]
+            )
+            draft.copy_edges(np.flatnonzero(within), renumbered)
+            partner = np.flatnonzero((rows.transfer == transfer[0]) & (rows.rank == source))
+            for of, owner in ((np.array([row]), self._hub), (partner, rank)):
+                draft.add_rows(
+                    renumbered[rows.transfer[of]],
+                    np.full(len(of), owner),
+                    renumbered[rows.arrival[of]],
+                    renumbered[rows.departure[of]],
+                    rows.row[of],
+                )
+            added.setdefault(kind, []).append((int(renumbered[first]), int(renumbered[last])))
+
+    def _link(self, added: Mapping[tuple[int, bool], list[tuple[int, int]]]) -> None:
+        """Put the copies into the server's order: after the last message of the same direction in the step."""
+        graph = self._scenario.graph
+        target = graph.target
+        for kind, copies in added.items():
+            last = max(segment_end for _, segment_end, _, _, of in self._segments if of == kind)
+            onward = np.flatnonzero((graph.source == last) & (graph.edge_kind == EdgeKind.HOST) & (target == last + 1))
+            before = last
+            for begin, end in copies:
+                self._draft.add_edges(np.array([before]), np.array([begin]), 0, EdgeKind.HOST)
+                before = end
+            if len(onward):
+                self._draft.drop_edges(onward)
+                self._draft.add_edges(np.array([before]), target[onward], graph.lag_ns[onward], EdgeKind.HOST)

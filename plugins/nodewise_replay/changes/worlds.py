@@ -1,0 +1,147 @@
+"""More and fewer ranks: copies of the recorded ones, and exchanges that take as long as among so many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Change
+from nodewise_replay.changes.copies import copied_rank
+from nodewise_replay.changes.exchanges import exchanges_of
+from nodewise_replay.changes.refusing import invalid, unsupported
+from nodewise_replay.changes.scenario import Draft, Scenario
+from nodewise_replay.changes.servers import hub_of, served_by
+from nodewise_replay.graph.graph import NO_NODE, NodeKind
+from nodewise_replay.graph.messages import is_pair
+
+__all__ = ["in_another_world"]
+
+LARGEST_GRAPH: Final = 2_000_000
+"""Nodes: a second or two of replay."""
+
+
+def in_another_world(scenario: Scenario, change: Change) -> Scenario:
+    """Apply WORLD_SIZE.
+
+    Ranks that are added are copies of the recorded ones whose work takes what it took in another step, so that ranks
+    differ from each other as they were seen to: the more there are, the later the last one comes. Of fewer ranks, those
+    stay that stand for all, from the quickest to the slowest.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for no whole number of at least 1, EVIDENCE_MISSING where the traces do not tell.
+    """
+    wanted = int(change.value)
+    if wanted != change.value or wanted < 1:
+        raise invalid("value", f"must be a whole number of ranks, at least 1, not {change.value:g}")
+    graph = scenario.graph
+    if wanted == graph.world_size:
+        return scenario
+    if not len(graph.collectives):
+        raise unsupported(
+            f"no exchange was recorded in a world of {graph.world_size}: what other ranks would wait for is not known; "
+            "record a run on two ranks or more",
+            "traces.collectives",
+        )
+    exchanges = exchanges_of(scenario)
+    messages = np.array([is_pair(int(kind)) for kind in exchanges.kind], dtype=np.bool_)
+    if messages.any():
+        hub = hub_of(scenario, exchanges)
+        if hub < 0:
+            raise unsupported(
+                "ranks send to each other in pairs and none of them serves all others: who would send to an added rank "
+                "is not known",
+                "traces.process_groups",
+            )
+        return served_by(scenario, hub, wanted)
+    _whole_world(scenario)
+    among = np.full(len(exchanges), wanted)
+    scenario = scenario.timed(exchanges.retimed(scenario, among), "exchanges re-timed by the bytes per link")
+    if len(graph.ranks) < graph.world_size and wanted == 1:
+        # Nobody is left to wait for.
+        alone = np.where(graph.kind == NodeKind.PEERS, 0, scenario.duration_ns)
+        scenario = scenario.timed(alone, "ranks without a trace taken out")
+        return replace(scenario, graph=replace(graph, world_size=1))
+    if len(graph.ranks) < graph.world_size:
+        missing = graph.world_size - len(graph.ranks)
+        note = f"{missing} of {graph.world_size} ranks left no trace: ranks added are taken to come when those came"
+        return replace(scenario, graph=replace(scenario.graph, world_size=wanted), rests_on=(*scenario.rests_on, note))
+    return _fewer(scenario, wanted) if wanted < graph.world_size else _more(scenario, wanted)
+
+
+def _whole_world(scenario: Scenario) -> None:
+    """Refuse groups smaller than the world: which ranks an added one would join is not known."""
+    world = scenario.graph.world_size
+    for rank, trace in scenario.traces.items():
+        for group in trace.collectives.groups:
+            size = group.size or len(group.ranks)
+            if size and size not in (1, world):
+                raise unsupported(
+                    f"rank {rank} exchanges in groups of {size} of {world}: which one an added rank would join is "
+                    "not known; only data parallelism over all ranks can be scaled",
+                    "traces.process_groups",
+                )
+
+
+def _fewer(scenario: Scenario, wanted: int) -> Scenario:
+    """Keep some ranks, evenly from the one that arrives first on average to the one that arrives last."""
+    graph, rows = scenario.graph, scenario.graph.collectives
+    ahead = graph.begin_ns[rows.transfer] - graph.end_ns[rows.arrival]
+    early = [float(np.mean(ahead[rows.rank == rank])) for rank in graph.ranks]
+    by_lateness = [graph.ranks[place] for place in np.argsort(-np.array(early), kind="stable")]
+    places = np.linspace(len(by_lateness) - 1, 0, wanted).round().astype(int)
+    kept = sorted(by_lateness[place] for place in places)
+    draft = Draft(scenario)
+    lost = ~np.isin(graph.rank, kept) & (graph.rank >= 0)
+    draft.drop_nodes(np.flatnonzero(lost))
+    draft.drop_rows(~np.isin(rows.rank, kept))
+    columns = [graph.ranks.index(rank) for rank in kept]
+    bounds = graph.steps
+    steps = replace(
+        bounds,
+        begin_ns=bounds.begin_ns[:, columns],
+        end_ns=bounds.end_ns[:, columns],
+        last_node=bounds.last_node[:, columns],
+    )
+    return draft.scenario(
+        ranks=kept, world_size=wanted, steps=steps, rests_on=(f"ranks {', '.join(map(str, kept))} kept",)
+    )
+
+
+def _more(scenario: Scenario, wanted: int) -> Scenario:
+    graph = scenario.graph
+    # Ranks beyond one copy per recorded step would repeat each other, and the last of them comes no later.
+    steps_seen = max(int((graph.steps.last_node >= 0).any(axis=1).sum()), 1)
+    room = max(int(LARGEST_GRAPH / len(graph) * len(graph.ranks)) - len(graph.ranks), 0)
+    added = min(wanted - graph.world_size, len(graph.ranks) * steps_seen, room)
+    draft = Draft(scenario)
+    lanes = list(graph.lanes)
+    bounds = graph.steps
+    columns = {name: [getattr(bounds, name)] for name in ("begin_ns", "end_ns", "last_node")}
+    origin = dict(scenario.recorded_rank)
+    for index in range(added):
+        source = graph.ranks[index % len(graph.ranks)]
+        rank = graph.world_size + index
+        number = copied_rank(draft, scenario, source, rank, lanes, shift=1 + index // len(graph.ranks))
+        column = graph.ranks.index(source)
+        for name, parts in columns.items():
+            own = getattr(bounds, name)[:, column]
+            if name == "last_node":
+                own = np.where(own >= 0, number[np.maximum(own, 0)], NO_NODE)
+            parts.append(own[:, None])
+        origin[rank] = scenario.recorded_rank[source]
+    steps = replace(bounds, **{name: np.concatenate(parts, axis=1) for name, parts in columns.items()})
+    return draft.scenario(
+        ranks=(*graph.ranks, *range(graph.world_size, graph.world_size + added)),
+        world_size=wanted,
+        lanes=tuple(lanes),
+        steps=steps,
+        recorded_rank=origin,
+        rests_on=(
+            f"{added} ranks added as copies of the recorded ones in other steps"
+            + (f" for the {wanted - graph.world_size} that there are" if added < wanted - graph.world_size else ""),
+        ),
+    )

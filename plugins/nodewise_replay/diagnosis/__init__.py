@@ -1,0 +1,1 @@
+"""Where the time of recorded steps goes, and what would buy it back."""

@@ -1,0 +1,1 @@
+"""What a replay says of configurations that were not recorded."""

@@ -1,0 +1,136 @@
+"""Whether a configuration is the recorded job at all, and over which link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodewise.plugin import Configurations, Floats, Profile, Reason, Refusal, SyncMode, catalogue_key
+from nodewise_replay.estimating.recordings import Recording
+
+__all__ = ["Evidence"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a profile says of its recorded job besides the traces.
+
+    Attributes
+    ----------
+    batches, accumulations : frozenset of int
+        Of measured and timed runs; empty = not known.
+    devices : frozenset of str
+        Keys of the devices that runs were on, else of those that the traces name; empty = not known.
+    link_bytes_per_s : float
+        0 = not known.
+    """
+
+    batches: frozenset[int]
+    accumulations: frozenset[int]
+    devices: frozenset[str]
+    link_bytes_per_s: float
+
+    @staticmethod
+    def of(profile: Profile, recordings: Sequence[Recording]) -> Evidence:
+        """Read it off a profile."""
+        runs = (profile.observations.configurations, profile.phase_timings.configurations)
+        batches = {batch for run in runs for batch in run.batch_per_worker.tolist() if batch > 0}
+        devices = {
+            catalogue_key(run.devices[place])
+            for run in runs
+            for place in run.device_index.tolist()
+            if run.devices[place]
+        }
+        traces = [trace for recording in recordings for trace in recording.scenario.traces.values()]
+        named = {catalogue_key(name) for trace in traces for name in trace.devices if name}
+        return Evidence(
+            batches=frozenset(batches),
+            accumulations=frozenset(count for run in runs for count in run.accumulation.tolist()),
+            devices=frozenset(devices or named),
+            link_bytes_per_s=profile.network.link_bytes_per_s or 0.0,
+        )
+
+    def judged(
+        self, configurations: Configurations, recordings: Sequence[Recording]
+    ) -> tuple[Floats, list[Refusal | None]]:
+        """By row: how many times the recorded link's bandwidth, and why the row is not the recorded job, if so."""
+        rows = len(configurations)
+        served = {recording.hub >= 0 for recording in recordings}
+        exchanging = any(len(recording.exchanges) for recording in recordings)
+        ratios = np.ones(rows)
+        refusals: list[Refusal | None] = []
+        for row in range(rows):
+            workers = int(configurations.workers[row])
+            link = float(configurations.link_bytes_per_s[row])
+            refusal = (
+                self._mode(configurations, row, served, exchanging=exchanging)
+                or self._batch(configurations, row)
+                or self._device(configurations.devices[int(configurations.device_index[row])])
+                or (_WORKERS if workers < 1 else None)
+            )
+            if refusal is None and link and link != self.link_bytes_per_s and workers > 1:
+                if self.link_bytes_per_s:
+                    ratios[row] = link / self.link_bytes_per_s
+                else:
+                    refusal = _LINK
+            refusals.append(refusal)
+        return ratios, refusals
+
+    @staticmethod
+    def _mode(configurations: Configurations, row: int, served: set[bool], *, exchanging: bool) -> Refusal | None:
+        mode, servers = int(configurations.sync_mode[row]), int(configurations.parameter_servers[row])
+        if True in served and len(served) == 1:
+            recorded = mode == SyncMode.SYNC and servers in (-1, 1)
+            told = "synchronous training with one parameter server"
+        else:
+            recorded = mode == SyncMode.ALLREDUCE or (not exchanging and int(configurations.workers[row]) == 1)
+            told = "synchronous training by all-reduce"
+        if recorded:
+            return None
+        return Refusal(
+            Reason.UNSUPPORTED_CONFIGURATION, f"the traces are of {told}; another exchange needs traces of its own"
+        )
+
+    def _batch(self, configurations: Configurations, row: int) -> Refusal | None:
+        batch, accumulation = int(configurations.batch_per_worker[row]), int(configurations.accumulation[row])
+        if (self.accumulations and accumulation not in self.accumulations) or (
+            not self.accumulations and accumulation > 1
+        ):
+            return Refusal(
+                Reason.UNSUPPORTED_CONFIGURATION,
+                f"the recorded steps are not of {accumulation} micro-steps; record such",
+                ("traces",),
+            )
+        if batch == 0 or batch in self.batches:
+            return None
+        if not self.batches:
+            return Refusal(
+                Reason.EVIDENCE_MISSING,
+                "the batch that was recorded is not known, so nothing tells whether this is it: leave the batch open, "
+                "or ingest an observation of the recorded run with its batch per worker",
+                ("observations.configurations.batch_per_worker",),
+            )
+        known = ", ".join(map(str, sorted(self.batches)))
+        return Refusal(
+            Reason.UNSUPPORTED_CONFIGURATION,
+            f"a batch of {batch} per worker was not recorded (known: {known}); how compute grows needs traces of it",
+            ("traces",),
+        )
+
+    def _device(self, name: str) -> Refusal | None:
+        key = catalogue_key(name)
+        if not key or not self.devices or any(key in known or known in key for known in self.devices):
+            return None
+        return Refusal(
+            Reason.UNSUPPORTED_CONFIGURATION, f"the traces are not of {name}; record a run on it", ("traces",)
+        )
+
+
+_WORKERS = Refusal(Reason.UNSUPPORTED_CONFIGURATION, "needs at least one worker")
+_LINK = Refusal(
+    Reason.EVIDENCE_MISSING,
+    "the link that was recorded is not known, so nothing tells how many times as fast this one is",
+    ("network.link_bytes_per_s",),
+)

@@ -1,0 +1,144 @@
+"""The estimator: replays of recorded steps in other worlds and over other links."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import (
+    Assessment,
+    Context,
+    Model,
+    NodewiseError,
+    Notice,
+    Profile,
+    Query,
+    Reason,
+    Refusal,
+    SyncMode,
+    Trace,
+)
+from nodewise_replay.changes.scenario import Scenario
+from nodewise_replay.estimating.asked import Evidence
+from nodewise_replay.estimating.model import ReplayModel
+from nodewise_replay.estimating.recordings import Recording, recordings_of
+from nodewise_replay.estimating.steps import step_seconds
+
+__all__ = ["ReplayEstimator"]
+
+SEVERAL_WORLDS: Final = 0.8
+ALL_RANKS: Final = 0.7
+SOME_RANKS: Final = 0.4
+"""Strength of evidence: recordings of several numbers of ranks; of all ranks of one; with ranks missing."""
+
+RECORDED_LOG_ERROR: Final = 0.04
+PER_DOUBLING: Final = 0.04
+"""Expected |ln(predicted / measured)|: of a run like the recorded one, and more for each doubling or halving of it
+(docs/estimators/replay.md, "What-ifs")."""
+
+MISSING_RANKS: Final = 0.15
+"""The same, more, where ranks left no trace: what the others wait for is told by guesswork."""
+
+_NOTHING: Final = Refusal(
+    Reason.EVIDENCE_MISSING,
+    "no traces are known: record some steps on every rank and ingest them",
+    ("traces",),
+)
+
+
+class ReplayEstimator:
+    """Step times of other numbers of ranks and other links, from the traces of one or several runs.
+
+    The graphs of the last traces are kept: trials fit the same traces once for every scale that they leave out.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[Trace, ...], list[Recording]] = ((), [])
+
+    def assess(self, profile: Profile, query: Query) -> Assessment:
+        """Say whether there are traces and of how much of the job; nothing is read yet."""
+        if not profile.traces:
+            return Assessment(refusal=_NOTHING)
+        asked = query.configurations
+        modes = (int(SyncMode.ALLREDUCE), int(SyncMode.SYNC), int(SyncMode.UNSPECIFIED))
+        if len(asked) and not np.isin(asked.sync_mode, modes).any():
+            return Assessment(
+                refusal=Refusal(
+                    Reason.UNSUPPORTED_CONFIGURATION,
+                    "a replay answers synchronous training alone: asynchronous workers do not wait for each other",
+                )
+            )
+        ranks: dict[int, set[int]] = {}
+        for trace in profile.traces:
+            ranks.setdefault(max(trace.world_size, 1), set()).add(trace.rank)
+        complete = [world for world, seen in ranks.items() if len(seen) >= world]
+        strength = SOME_RANKS if not complete else SEVERAL_WORLDS if len(complete) > 1 else ALL_RANKS
+        worlds = np.array(complete or list(ranks), dtype=np.float64)
+        workers = np.maximum(asked.workers, 1).astype(np.float64)
+        doublings = np.abs(np.log2(workers[:, None] / worlds)).min(axis=1) if len(workers) else np.zeros(1)
+        error = RECORDED_LOG_ERROR + PER_DOUBLING * float(doublings.mean()) + (0.0 if complete else MISSING_RANKS)
+        evidence = tuple(
+            f"traces of {len(seen)} of {world} rank{'s' if world > 1 else ''}" for world, seen in sorted(ranks.items())
+        )
+        return Assessment(evidence=evidence, strength=strength, expected_log_error=error)
+
+    def fit(self, profile: Profile, context: Context) -> Model:
+        """Read the traces and build their graphs; replays happen when rows are asked for.
+
+        Raises
+        ------
+        NodewiseError
+            EVIDENCE_MISSING if no trace has times.
+        """
+        found = [recording for recording in self._recordings(tuple(context.traces())) if recording.steps]
+        if not found:
+            raise NodewiseError(
+                Reason.EVIDENCE_MISSING,
+                "the traces hold no step with times: record with a profiler schedule that marks steps",
+                {"missing_fields": "traces.steps"},
+            )
+        kept: dict[tuple[int, bool], Recording] = {}
+        notices = []
+        for recording in found:
+            key = (recording.workers, recording.hub >= 0)
+            other = kept.get(key)
+            if other is not None:
+                message = (
+                    f"several recordings of {recording.workers} workers: that of most ranks, else the last, answers; "
+                    "what differs is not known"
+                )
+                notices.append(Notice("SEVERAL_RECORDINGS", message))
+            if other is None or len(recording.scenario.graph.ranks) >= len(other.scenario.graph.ranks):
+                kept[key] = recording
+        served = {recording.hub >= 0 for recording in kept.values() if len(recording.exchanges)}
+        if len(served) > 1:
+            raise NodewiseError(
+                Reason.CONTRADICTORY_FACTS,
+                "traces of all-reduces and traces of a parameter server are of two jobs: ingest them as two profiles",
+            )
+        missing = [recording for recording in kept.values() if not recording.is_complete]
+        for recording in missing:
+            graph = recording.scenario.graph
+            message = (
+                f"{len(graph.ranks)} of {graph.world_size} ranks left a trace: waiting for the others is told from "
+                "transfers by the shortest of each exchange alone"
+            )
+            notices.append(Notice("RANKS_MISSING", message))
+        recordings = list(kept.values())
+        _warmed(recordings[0].scenario)
+        return ReplayModel(
+            recordings, Evidence.of(profile, recordings), profile.observations, tuple(dict.fromkeys(notices))
+        )
+
+    def _recordings(self, traces: tuple[Trace, ...]) -> list[Recording]:
+        known, recordings = self._last
+        if len(known) != len(traces) or any(one is not other for one, other in zip(known, traces, strict=True)):
+            recordings = recordings_of(traces)
+            self._last = (traces, recordings)
+        return recordings
+
+
+def _warmed(scenario: Scenario) -> None:
+    """Compile the sweep while fitting, so that the first answer does not wait for it."""
+    step_seconds(scenario, scenario.graph.ranks)

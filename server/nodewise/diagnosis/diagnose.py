@@ -1,0 +1,132 @@
+"""Replay and diagnose: read the traces, ask the diagnoser, check what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from nodewise.diagnosis.asking import asked, diagnoser_of
+from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay
+from nodewise.diagnosis.evidence import evidence_of
+from nodewise.diagnosis.recorded import recorded_timeline, with_kinds
+from nodewise.diagnosis.results import Asked, Diagnosed, Replayed
+from nodewise.domain.diagnosis import DiagnosisQuestion
+from nodewise.domain.errors import invalid_field
+from nodewise.domain.replay import Replay, ReplayQuestion
+from nodewise.estimation.registry import Loaded
+from nodewise.plugin import DiagnoserRecord, Run
+from nodewise.profiles.reading import TraceLoader
+
+__all__ = ["diagnosed", "replayed"]
+
+Diagnosers = Mapping[str, Loaded[DiagnoserRecord]]
+
+
+def replayed(
+    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: ReplayQuestion, run: Run
+) -> Replayed:
+    """Replay steps of a job. Takes up to minutes: for a thread.
+
+    Raises
+    ------
+    NodewiseError
+        What stands in the way of an answer.
+    """
+    loaded = diagnoser_of(diagnosers, question.diagnoser)
+    evidence = evidence_of(loader, question, run)
+    wanted = _steps_wanted(wanted, evidence.steps)
+    call = partial(loaded.record.diagnoser.replay, evidence.traces, wanted, run)
+    replay = asked(loaded, "replay", call, wrong_replay)
+    if wanted.changes:
+        replay = _without_measured(replay)
+    if replay.timeline is not None:
+        replay = replace(replay, timeline=with_kinds(replay.timeline, evidence.traces))
+    recorded = None
+    if wanted.timeline and len(replay.clock_offset_s) == len(evidence.loaded):
+        recorded = recorded_timeline(evidence.traces, replay.clock_offset_s, [step.step for step in replay.steps])
+    return Replayed(
+        profile=question.profile,
+        replay=replay,
+        evidence=evidence,
+        diagnoser=loaded.record.name,
+        diagnoser_version=loaded.record.version,
+        recorded=recorded,
+    )
+
+
+def diagnosed(
+    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: DiagnosisQuestion, run: Run
+) -> Diagnosed:
+    """Diagnose a job. Takes up to minutes: for a thread.
+
+    Raises
+    ------
+    NodewiseError
+        What stands in the way of an answer.
+    """
+    loaded = diagnoser_of(diagnosers, question.diagnoser)
+    evidence = evidence_of(loader, question, run)
+    _require_steps(wanted.steps, "steps", evidence.steps)
+    call = partial(loaded.record.diagnoser.diagnose, evidence.traces, question.profile, wanted, run)
+    diagnosis = asked(loaded, "diagnose", call, wrong_diagnosis)
+    if diagnosis.timeline is not None:
+        diagnosis = replace(diagnosis, timeline=with_kinds(diagnosis.timeline, evidence.traces))
+    recorded = None
+    if wanted.timeline and diagnosis.timeline is None:
+        # The diagnoser draws nothing: what was recorded can be drawn, each rank on its own clock.
+        recorded = recorded_timeline(evidence.traces, np.zeros(len(evidence.loaded)), wanted.steps)
+    return Diagnosed(
+        profile=question.profile,
+        diagnosis=replace(
+            diagnosis,
+            bottlenecks=diagnosis.bottlenecks[: wanted.bottlenecks],
+            strategies=diagnosis.strategies[: wanted.strategies],
+        ),
+        evidence=evidence,
+        diagnoser=loaded.record.name,
+        diagnoser_version=loaded.record.version,
+        recorded=recorded,
+    )
+
+
+def _without_measured(replay: Replay) -> Replay:
+    """The replay of a changed job, which nobody measured: nothing can be compared."""
+    steps = tuple(
+        replace(step, measured_host_s=0.0, measured_device_s=0.0, rank_measured_host_s=()) for step in replay.steps
+    )
+    return replace(
+        replay,
+        steps=steps,
+        host_error=None,
+        device_error=None,
+        persistence_error=None,
+        kernel_start_p50_error_s=None,
+        kernel_start_p95_error_s=None,
+    )
+
+
+def _steps_wanted(wanted: ReplayQuestion, steps: int) -> ReplayQuestion:
+    """The question, with the steps to test spelt out where some are fitted: none of these, unless in-sample."""
+    _require_steps(wanted.fit_steps, "fit_steps", steps)
+    _require_steps(wanted.test_steps, "test_steps", steps)
+    if wanted.in_sample or not wanted.fit_steps:
+        return wanted
+    if wanted.test_steps:
+        for place, step in enumerate(wanted.test_steps):
+            if step in wanted.fit_steps:
+                raise invalid_field(f"test_steps[{place}]", "must not be among fit_steps unless in_sample is true")
+        return wanted
+    left = tuple(step for step in range(1, steps + 1) if step not in wanted.fit_steps)
+    if not left:
+        raise invalid_field("fit_steps", f"must leave one of the {steps} steps to test, or in_sample must be true")
+    return replace(wanted, test_steps=left)
+
+
+def _require_steps(wanted: Sequence[int], path: str, steps: int) -> None:
+    for place, step in enumerate(wanted):
+        if not 1 <= step <= steps:
+            found = f"must be 1 to {steps}, ordinals of the steps in the traces" if steps else "must be empty"
+            raise invalid_field(f"{path}[{place}]", f"{found}; found {step}")

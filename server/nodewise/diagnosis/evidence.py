@@ -1,0 +1,83 @@
+"""The traces that an answer rests on: chosen, read, and of one job."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from nodewise.diagnosis.results import Asked, Evidence
+from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation, invalid_field
+from nodewise.domain.profile import TraceReference
+from nodewise.plugin import Run
+from nodewise.profiles.reading import LoadedTrace, TraceLoader
+
+__all__ = ["READING", "evidence_of"]
+
+READING = "reading"
+"""Stage of progress while traces are read."""
+
+
+def evidence_of(loader: TraceLoader, asked: Asked, run: Run) -> Evidence:
+    """Read the traces asked for, by rank.
+
+    Raises
+    ------
+    NodewiseError
+        EVIDENCE_MISSING if the profile names none; INVALID_FIELD for a hash that it does not name and for a trace that
+        cannot be read; CONTRADICTORY_FACTS if they are not of one job or a rank was recorded twice.
+    """
+    references = _chosen(asked)
+    started = time.perf_counter()
+    loaded = loader.load(
+        references, lambda done, total: run.advanced(READING, done, total), run.remaining_s, asked.mapping
+    )
+    load_s = time.perf_counter() - started
+    by_rank = tuple(sorted(loaded, key=lambda found: found.trace.rank))
+    _require_one_job(by_rank)
+    if not any(len(found.trace) for found in by_rank):
+        raise _missing("the traces hold no events")
+    return Evidence(loaded=by_rank, load_s=load_s)
+
+
+def _chosen(asked: Asked) -> Sequence[TraceReference]:
+    """The references to use, each file once."""
+    known = dict.fromkeys(asked.profile.traces)
+    if not known:
+        raise _missing("the profile names no traces; ingest those of one or more ranks of the job")
+    if not asked.traces:
+        return tuple(known)
+    hashes = {reference.content_sha256 for reference in known}
+    for place, wanted in enumerate(asked.traces):
+        if wanted not in hashes:
+            raise invalid_field(f"trace_sha256s[{place}]", "must name a trace of the profile")
+    return tuple(reference for reference in known if reference.content_sha256 in asked.traces)
+
+
+def _missing(message: str) -> NodewiseError:
+    return NodewiseError.refused(Refusal(Reason.EVIDENCE_MISSING, message, ("traces",)))
+
+
+def _require_one_job(loaded: Sequence[LoadedTrace]) -> None:
+    sizes = {found.trace.world_size: found for found in loaded if found.trace.world_size}
+    if len(sizes) > 1:
+        (first, one), (second, other) = list(sizes.items())[:2]
+        raise _contradiction(
+            f"rank {one.trace.rank} is of a job of {first} ranks and rank {other.trace.rank} of one of {second}; give "
+            "traces of one run"
+        )
+    world_size = next(iter(sizes), 0)
+    by_rank: dict[int, LoadedTrace] = {}
+    for found in loaded:
+        rank = found.trace.rank
+        if world_size and rank >= world_size:
+            raise _contradiction(f"rank {rank} is none of a job of {world_size} ranks; give traces of one run")
+        before = by_rank.setdefault(rank, found)
+        if before is not found:
+            raise _contradiction(
+                f"rank {rank} was recorded twice ({before.content_sha256[:12]} and {found.content_sha256[:12]}): name "
+                "the traces of one run in trace_sha256s, or state the ranks of traces that do not say theirs"
+            )
+
+
+def _contradiction(description: str) -> NodewiseError:
+    return NodewiseError.invalid([Violation("profile.traces", description)], Reason.CONTRADICTORY_FACTS)

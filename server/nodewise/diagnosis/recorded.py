@@ -1,0 +1,117 @@
+"""What was recorded as a timeline, on one clock, to lie beside what was executed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Floats, Ints, freeze
+from nodewise.domain.replay import Timeline
+from nodewise.plugin import EventKind, Lane, Trace
+
+__all__ = ["lane_name", "recorded_timeline"]
+
+COLLECTIVE: Final = "collective"
+KINDS: Final = (*(kind.name.lower() for kind in EventKind), COLLECTIVE)
+
+
+def recorded_timeline(traces: Sequence[Trace], clock_offset_s: Floats, steps: Sequence[int]) -> Timeline | None:
+    """Events of some steps of each trace; None where the traces hold no times or none of these steps.
+
+    Parameters
+    ----------
+    clock_offset_s : (ranks,) float
+        Clock of each trace's rank minus that of the first.
+    steps : sequence of int
+        Ordinals, from 1; empty = all.
+    """
+    windows = [_window(trace, steps) for trace in traces]
+    offsets = np.rint(np.asarray(clock_offset_s) * 1e9).astype(np.int64)
+    found = [
+        (trace, window, int(offset))
+        for trace, window, offset in zip(traces, windows, offsets)
+        if window is not None and trace.timed
+    ]
+    if not found:
+        return None
+    origin = min(window[0] - offset for _, window, offset in found)
+    lanes: dict[str, int] = {}
+    names: dict[str, int] = {}
+    parts: list[tuple[Ints, ...]] = []
+    for trace, (begin, end), offset in found:
+        rows = np.flatnonzero((trace.begin_ns < end) & (trace.end_ns > begin))
+        own_lanes = _recoded(lanes, [lane_name(lane) for lane in trace.lanes], trace.lane[rows])
+        own_names = _recoded(names, trace.names, trace.name[rows])
+        parts.append(
+            (
+                np.full(len(rows), trace.rank, dtype=np.int64),
+                own_lanes,
+                own_names,
+                trace.begin_ns[rows] - offset - origin,
+                trace.duration_ns[rows],
+                _kinds_of(trace)[rows],
+            )
+        )
+    rank, lane, name, begin_ns, duration_ns, kind = (freeze(np.concatenate(column)) for column in zip(*parts))
+    return Timeline(
+        rank=rank,
+        lane=lane,
+        name=name,
+        begin_ns=begin_ns,
+        duration_ns=duration_ns,
+        lanes=tuple(lanes),
+        names=tuple(names),
+        kind=kind,
+        kinds=KINDS,
+    )
+
+
+def with_kinds(timeline: Timeline, traces: Sequence[Trace]) -> Timeline:
+    """A timeline whose events have kinds: where the diagnoser states none, those that the names have in the traces."""
+    if len(timeline.kind):
+        return timeline
+    known: dict[str, int] = {}
+    for trace in traces:
+        kinds = _kinds_of(trace)
+        # The last event of a name decides, and exchanges come after all others.
+        order = np.argsort(kinds, kind="stable")
+        last = np.full(len(trace.names), -1, dtype=np.int64)
+        last[trace.name[order]] = kinds[order]
+        known.update((name, kind) for name, kind in zip(trace.names, last.tolist()) if kind >= 0)
+    by_name = np.array([known.get(name, EventKind.OTHER) for name in timeline.names], dtype=np.int64)
+    return replace(timeline, kind=freeze(by_name[timeline.name] if len(timeline) else by_name[:0]), kinds=KINDS)
+
+
+def _kinds_of(trace: Trace) -> Ints:
+    """Indexes into KINDS, by event."""
+    kinds = trace.kind.astype(np.int64)
+    kinds[trace.collectives.event] = len(KINDS) - 1
+    return kinds
+
+
+def lane_name(lane: Lane) -> str:
+    """A lane for people: a stream of a device, or a host thread."""
+    named = f" {lane.name}" if lane.name else ""
+    if lane.is_host:
+        return f"thread {lane.number}{named}"
+    return f"device {lane.device} stream {lane.number}{named}"
+
+
+def _window(trace: Trace, steps: Sequence[int]) -> tuple[int, int] | None:
+    """From the first to the last of some steps, ns on the trace's clock."""
+    places = [step - 1 for step in steps if 0 < step <= len(trace.steps)] if steps else range(len(trace.steps))
+    if not places:
+        return None
+    rows = np.array(places)
+    return int(trace.steps.begin_ns[rows].min()), int(trace.steps.end_ns[rows].max())
+
+
+def _recoded(dictionary: dict[str, int], words: Sequence[str], index: NDArray[np.integer]) -> Ints:
+    """Indexes into ``words`` as indexes into a dictionary that many traces share, to which what is used is added."""
+    used, inverse = np.unique(index, return_inverse=True)
+    places = np.array([dictionary.setdefault(words[word], len(dictionary)) for word in used.tolist()], dtype=np.int64)
+    return places[inverse] if len(places) else np.zeros(0, dtype=np.int64)

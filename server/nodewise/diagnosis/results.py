@@ -1,0 +1,91 @@
+"""What is asked of a diagnosis, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nodewise.domain.diagnosis import Diagnosis
+from nodewise.domain.profile import Profile
+from nodewise.domain.replay import Replay, Timeline
+from nodewise.plugin import Trace
+from nodewise.profiles.reading import LoadedTrace
+
+__all__ = ["Asked", "Diagnosed", "Evidence", "Replayed"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Asked:
+    """Of which job, from which of its traces, and by whom.
+
+    Attributes
+    ----------
+    traces : tuple of str
+        Hashes of the traces to use; empty = all.
+    diagnoser : str
+        Its name; empty = the only one, or the shipped one.
+    mapping : pairs of str
+        For readers of formats that do not say what is what.
+    """
+
+    profile: Profile
+    traces: tuple[str, ...] = ()
+    diagnoser: str = ""
+    mapping: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Evidence:
+    """Traces of one job, at most one a rank, by rank; ``load_s`` is how long it took to have them."""
+
+    loaded: tuple[LoadedTrace, ...]
+    load_s: float
+
+    @property
+    def traces(self) -> Sequence[Trace]:
+        """The traces."""
+        return tuple(found.trace for found in self.loaded)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Ranks that were recorded, ascending."""
+        return tuple(found.trace.rank for found in self.loaded)
+
+    @property
+    def world_size(self) -> int:
+        """Ranks of the job; 0 = not known."""
+        return max(found.trace.world_size for found in self.loaded)
+
+    @property
+    def events(self) -> int:
+        """Events of all traces."""
+        return sum(len(found.trace) for found in self.loaded)
+
+    @property
+    def steps(self) -> int:
+        """Steps that some rank recorded."""
+        return max(len(found.trace.steps) for found in self.loaded)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Replayed:
+    """A replay, who made it from what, and beside its timeline the recorded one."""
+
+    profile: Profile
+    replay: Replay
+    evidence: Evidence
+    diagnoser: str
+    diagnoser_version: str
+    recorded: Timeline | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Diagnosed:
+    """A diagnosis, who made it from what, and beside its timeline the recorded one."""
+
+    profile: Profile
+    diagnosis: Diagnosis
+    evidence: Evidence
+    diagnoser: str
+    diagnoser_version: str
+    recorded: Timeline | None = None

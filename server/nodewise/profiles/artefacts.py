@@ -1,0 +1,348 @@
+"""Artefacts of traces: their columns, kept so that a trace is read once and then mapped into memory.
+
+A directory keeps one file for each trace as one reader read it: a head, then every column at a multiple of 64 bytes.
+One file and not one ``.npy`` for each of thirty columns: it is opened and mapped once, and it appears as a whole, under
+its name only when all of it is on the disk. Workers that map the same file share its pages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import shutil
+import struct
+import tempfile
+import time
+import zlib
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+import orjson
+import structlog
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import freeze
+from nodewise.domain.trace import (
+    Collectives,
+    Lane,
+    MemorySamples,
+    ProcessGroup,
+    SyncRecords,
+    Trace,
+    TraceReport,
+    TraceSteps,
+)
+from nodewise.ports.cache import LruCache
+
+__all__ = [
+    "DEFAULT_ARTEFACT_BYTES",
+    "MOST_MEMORY_BYTES",
+    "ArtefactKey",
+    "DirectoryTraceArtefacts",
+    "MemoryTraceArtefacts",
+    "TraceArtefacts",
+    "columns_of",
+]
+
+_log = structlog.get_logger(__name__)
+
+DEFAULT_ARTEFACT_BYTES: Final = 32 << 30
+MOST_MEMORY_BYTES: Final = 1 << 30
+"""Most that a store in memory keeps of what it read."""
+MAPPED_NAMES_BYTES: Final = 256 << 20
+"""Dictionaries of mapped traces that a process keeps, which alone take its memory; at least LEAST_WEIGHT each."""
+LEAST_WEIGHT: Final = 1 << 20
+
+ABANDONED_S: Final = 86_400.0
+"""Age at which a file that was never finished is nobody's any more."""
+_UNFINISHED: Final = "reading-"
+
+FORMAT: Final = 1
+"""Of the files; part of every key, so that files of another release are not looked at."""
+_MAGIC: Final = b"nodewise trace\0\0"
+_HEAD: Final = struct.Struct("<16sQQI4x")
+"""Magic, bytes of the description, bytes of the file, CRC-32 of the description."""
+_ALIGNMENT: Final = 64
+
+_COLUMNS: Final = (
+    "name",
+    "lane",
+    "kind",
+    "begin_ns",
+    "duration_ns",
+    "correlation",
+    "sequence",
+    "forward_lane",
+    "bytes",
+    "dependencies",
+)
+_TABLES: Final = {
+    "steps": TraceSteps,
+    "collectives": Collectives,
+    "syncs": SyncRecords,
+    "memory": MemorySamples,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtefactKey:
+    """What the columns of a trace depend on: its bytes, who read them, and what the sender said of it."""
+
+    content_sha256: str
+    reader: str
+    reader_version: str
+    rank: int
+    world_size: int
+    mapping: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """A file name of its own, whatever a reader's version holds."""
+        stated = (FORMAT, self.reader, self.reader_version, self.rank, self.world_size, self.mapping)
+        return hashlib.sha256(repr(stated).encode()).hexdigest()[:40]
+
+
+class TraceArtefacts(Protocol):
+    """Keeps traces as they were read. Safe from many threads and processes; bounded, what is used least goes first."""
+
+    def get(self, key: ArtefactKey) -> tuple[Trace, ...] | None:
+        """The traces of a file, or None if they are not kept, or cannot be used any more."""
+        ...
+
+    def put(self, key: ArtefactKey, traces: Sequence[Trace]) -> tuple[Trace, ...]:
+        """Keep the traces of a file; returns them as ``get`` would. A disk that does not take them is no failure."""
+        ...
+
+    def remove(self, content_sha256: str) -> None:
+        """Forget what was read of a file. Nothing happens if nothing was."""
+        ...
+
+
+class MemoryTraceArtefacts:
+    """Artefacts of a store that lives in memory."""
+
+    def __init__(self, max_bytes: int = MOST_MEMORY_BYTES) -> None:
+        self._kept: LruCache[ArtefactKey, tuple[Trace, ...]] = LruCache(max_bytes)
+
+    def get(self, key: ArtefactKey) -> tuple[Trace, ...] | None:
+        """As the protocol says."""
+        return self._kept.get(key)
+
+    def put(self, key: ArtefactKey, traces: Sequence[Trace]) -> tuple[Trace, ...]:
+        """As the protocol says."""
+        kept = tuple(traces)
+        for trace in kept:
+            for column in columns_of(trace).values():
+                freeze(column)
+        self._kept.put(key, kept, sum(_column_bytes(trace) + _name_bytes(trace) for trace in kept) or 1)
+        return kept
+
+    def remove(self, content_sha256: str) -> None:
+        """As the protocol says."""
+        self._kept.drop(lambda key: key.content_sha256 == content_sha256)
+
+
+class DirectoryTraceArtefacts:
+    """Artefacts as files: ``<first two digits>/<sha256 of the trace>/<name of the key>.columns``.
+
+    Parameters
+    ----------
+    root : path
+        Directory; made when the first trace was read.
+    max_bytes : int
+        Of all files together. The newest is kept whatever its size.
+    """
+
+    def __init__(self, root: Path, max_bytes: int = DEFAULT_ARTEFACT_BYTES) -> None:
+        self._root = root
+        self._max_bytes = max_bytes
+        self._mapped: LruCache[ArtefactKey, tuple[Trace, ...]] = LruCache(MAPPED_NAMES_BYTES)
+
+    def get(self, key: ArtefactKey) -> tuple[Trace, ...] | None:
+        """As the protocol says."""
+        known = self._mapped.get(key)
+        if known is not None:
+            return known
+        path = self._path(key)
+        try:
+            traces = _mapped(path)
+            os.utime(path)  # files are dropped in order of their last use
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError):
+            # Torn by a loss of power, or by another hand: it is read anew.
+            _log.warning("trace_artefact_unusable", trace=key.content_sha256, reader=key.reader, exc_info=True)
+            with suppress(OSError):
+                path.unlink()
+            return None
+        self._mapped.put(key, traces, max(LEAST_WEIGHT, sum(map(_name_bytes, traces))))
+        return traces
+
+    def put(self, key: ArtefactKey, traces: Sequence[Trace]) -> tuple[Trace, ...]:
+        """As the protocol says: the file is on the disk when this returns."""
+        path = self._path(key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._write(path, traces)
+            self._make_room(path)
+        except OSError:
+            _log.warning("trace_artefact_not_kept", trace=key.content_sha256, exc_info=True)
+            return tuple(traces)
+        return self.get(key) or tuple(traces)
+
+    def remove(self, content_sha256: str) -> None:
+        """As the protocol says. Who has a file mapped keeps it until done."""
+        self._mapped.drop(lambda key: key.content_sha256 == content_sha256)
+        shutil.rmtree(self._folder(content_sha256), ignore_errors=True)
+
+    def _folder(self, content_sha256: str) -> Path:
+        return self._root / content_sha256[:2] / content_sha256
+
+    def _path(self, key: ArtefactKey) -> Path:
+        return self._folder(key.content_sha256) / f"{key.name}.columns"
+
+    def _write(self, path: Path, traces: Sequence[Trace]) -> None:
+        described, columns, size = _described(traces)
+        with tempfile.NamedTemporaryFile(dir=self._root, prefix=_UNFINISHED, delete=False) as file:
+            try:
+                file.write(_HEAD.pack(_MAGIC, len(described), size, zlib.crc32(described)))
+                file.write(described)
+                for column in columns:
+                    file.write(b"\0" * (-file.tell() % _ALIGNMENT))
+                    file.write(np.ascontiguousarray(column).tobytes())
+                file.flush()
+                os.fsync(file.fileno())
+                Path(file.name).replace(path)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+
+    def _make_room(self, newest: Path) -> None:
+        """Drop files until those that are left fit, the longest unused first; and what a process left that died."""
+        for path in self._root.glob(f"{_UNFINISHED}*"):
+            with suppress(OSError):
+                if path.stat().st_mtime < time.time() - ABANDONED_S:
+                    path.unlink()
+        found = []
+        for path in self._root.glob("*/*/*.columns"):
+            try:
+                state = path.stat()
+            except OSError:
+                continue  # gone meanwhile
+            found.append((state.st_mtime_ns, state.st_size, path))
+        left = sum(size for _, size, _ in found)
+        for _, size, path in sorted(found):
+            if left <= self._max_bytes:
+                return
+            if path != newest:
+                path.unlink(missing_ok=True)
+                left -= size
+
+
+def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:
+    """Every array of a trace by its path, e.g. ``steps.begin_ns``."""
+    columns = {name: getattr(trace, name) for name in _COLUMNS}
+    for name, table in _TABLES.items():
+        part = getattr(trace, name)
+        columns |= {f"{name}.{f.name}": getattr(part, f.name) for f in fields(table) if f.name != "groups"}
+    return columns
+
+
+def _described(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[Any]], int]:
+    """The description of a file, its columns, and the bytes of all of it."""
+    stated: list[dict[str, Any]] = []
+    columns: list[NDArray[Any]] = []
+    for trace in traces:
+        own = columns_of(trace)
+        stated.append(
+            {
+                "rank": trace.rank,
+                "world_size": trace.world_size,
+                "format": trace.format,
+                "names": trace.names,
+                "lanes": [(lane.device, lane.number, lane.name) for lane in trace.lanes],
+                "timed": trace.timed,
+                "devices": trace.devices,
+                "groups": [(group.name, group.size, group.ranks) for group in trace.collectives.groups],
+                "counts": dict(trace.report.counts),
+                "warnings": trace.report.warnings,
+                "columns": [(name, column.dtype.str, column.shape) for name, column in own.items()],
+            }
+        )
+        columns += own.values()
+    described = orjson.dumps(stated, option=orjson.OPT_SERIALIZE_NUMPY)
+    end = _HEAD.size + len(described)
+    for column in columns:
+        end += -end % _ALIGNMENT + column.nbytes
+    return described, columns, end
+
+
+def _mapped(path: Path) -> tuple[Trace, ...]:
+    """The traces of a file, mapped.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If the file is not as it was written.
+    """
+    with path.open("rb") as file:
+        whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if len(whole) < _HEAD.size:
+        raise ValueError("shorter than its head")
+    magic, length, size, check = _HEAD.unpack_from(whole)
+    end = _HEAD.size + length
+    described = whole[_HEAD.size : end]
+    if magic != _MAGIC or size != len(whole) or zlib.crc32(described) != check:
+        raise ValueError("not as it was written")
+    traces = []
+    for stated in orjson.loads(described):
+        columns: dict[str, NDArray[Any]] = {}
+        for name, kind, shape in stated["columns"]:
+            end += -end % _ALIGNMENT
+            dtype, count = np.dtype(kind), int(np.prod(shape))
+            columns[name] = np.frombuffer(whole, dtype, count, end).reshape(shape) if count else np.zeros(shape, dtype)
+            end += columns[name].nbytes
+        traces.append(_trace(stated, columns))
+    return tuple(traces)
+
+
+def _trace(stated: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Trace:
+    groups = tuple(ProcessGroup(name=name, size=size, ranks=tuple(ranks)) for name, size, ranks in stated["groups"])
+    more: dict[str, Any] = {"collectives": {"groups": groups}}
+    tables: dict[str, Any] = {
+        name: table(
+            **{f.name: columns[f"{name}.{f.name}"] for f in fields(table) if f.name != "groups"} | more.get(name, {})
+        )
+        for name, table in _TABLES.items()
+    }
+    own: dict[str, Any] = {name: columns[name] for name in _COLUMNS}
+    return Trace(
+        rank=stated["rank"],
+        world_size=stated["world_size"],
+        format=stated["format"],
+        names=tuple(stated["names"]),
+        lanes=tuple(Lane(device=device, number=number, name=name) for device, number, name in stated["lanes"]),
+        timed=stated["timed"],
+        devices=tuple(stated["devices"]),
+        report=TraceReport(counts=stated["counts"], warnings=tuple(stated["warnings"])),
+        **own,
+        **tables,
+    )
+
+
+def _column_bytes(trace: Trace) -> int:
+    return sum(column.nbytes for column in columns_of(trace).values())
+
+
+def _name_bytes(trace: Trace) -> int:
+    """Roughly what the dictionaries take: a string's head is 50 bytes."""
+    return _text_bytes(trace.names) + _text_bytes(lane.name for lane in trace.lanes)
+
+
+def _text_bytes(texts: Iterable[str]) -> int:
+    return sum(len(text) + 58 for text in texts)

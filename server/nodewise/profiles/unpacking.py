@@ -1,0 +1,142 @@
+"""The bytes of a stored trace as a reader meets them: unpacked as they are read, bounded, ended when time is over."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from nodewise.domain.errors import NodewiseError, Reason
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+__all__ = ["TraceStream"]
+
+GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+"""zlib's way to say that a gzip head and tail are there."""
+_PACKED_BYTES: Final = 256 << 10
+"""Read from the store at a time."""
+_RESCUED_BYTES: Final = 64
+"""Of a damaged piece, tried at a time."""
+
+
+class TraceStream(io.RawIOBase):
+    """A trace unpacked: gzip of one or several members, or plain.
+
+    A packed file that is damaged or ends early ends where it does, which :attr:`problem` then says: what came before is
+    a trace that was cut. What must end the reading instead is raised at every further read, and is :attr:`failure`, for
+    a reader that takes no error for final.
+
+    Parameters
+    ----------
+    source : file
+        The bytes as stored; closed with this.
+    max_bytes : int
+        Most that is unpacked.
+    check : callable
+        Called with the bytes read from the store so far; what it raises ends the reading.
+    """
+
+    def __init__(self, source: BinaryIO, max_bytes: int, check: Callable[[int], None]) -> None:
+        self._source = source
+        self._max_bytes = max_bytes
+        self._check = check
+        self._taken = 0
+        self._given = 0
+        self._ended = False
+        self.problem = ""
+        self.failure: NodewiseError | None = None
+        self._begun = False
+        self._packed = b""
+        self._unpacker: zlib._Decompress | None = None
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """The next bytes; 0 at the end."""
+        if self.failure is not None:
+            raise self.failure
+        view = memoryview(buffer).cast("B")
+        try:
+            data = self._next(len(view))
+        except NodewiseError as error:
+            self.failure = error
+            raise
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close the stored file too."""
+        self._source.close()
+        super().close()
+
+    def _more(self) -> bytes:
+        self._check(self._taken)
+        data = self._source.read(_PACKED_BYTES)
+        self._taken += len(data)
+        return data
+
+    def _next(self, most: int) -> bytes:
+        if not self._begun:
+            self._begun, self._packed = True, self._more()
+            if self._packed.startswith(GZIP_MAGIC):
+                self._unpacker = zlib.decompressobj(_GZIP_WINDOW)
+        data = self._plain(most) if self._unpacker is None else self._unpacked(most)
+        self._given += len(data)
+        if self._given > self._max_bytes:
+            raise NodewiseError(
+                Reason.LIMIT_EXCEEDED,
+                f"a trace may unpack to {self._max_bytes} bytes; record fewer steps at a time",
+                {"limit_bytes": str(self._max_bytes)},
+            )
+        return data
+
+    def _plain(self, most: int) -> bytes:
+        data = self._packed or self._more()
+        self._packed = data[most:]
+        return data[:most]
+
+    def _unpacked(self, most: int) -> bytes:
+        while not self._ended:
+            assert self._unpacker is not None
+            if self._unpacker.eof:
+                self._packed = self._unpacker.unused_data.lstrip(b"\0") or self._more().lstrip(b"\0")
+                if not self._packed:
+                    self._ended = True
+                    break
+                self._unpacker = zlib.decompressobj(_GZIP_WINDOW)
+            # What is left over of the last piece may fill this call without another piece.
+            piece = self._unpacker.unconsumed_tail or self._packed or self._more()
+            self._packed = b""
+            if not piece:
+                self._end(f"the packed file ends early, after {self._taken} bytes")
+                break
+            before = self._unpacker.copy()
+            try:
+                data = self._unpacker.decompress(piece, most)
+            except zlib.error:
+                self._end(f"the packed file is damaged before byte {self._taken}")
+                return _rescued(before, piece, most)
+            if data:
+                return data
+        return b""
+
+    def _end(self, problem: str) -> None:
+        self._ended = True
+        self.problem = problem
+
+
+def _rescued(unpacker: zlib._Decompress, piece: bytes, most: int) -> bytes:
+    """What comes out of a piece before the place at which it is damaged."""
+    found = b""
+    for begin in range(0, len(piece), _RESCUED_BYTES):
+        try:
+            found += unpacker.decompress(piece[begin : begin + _RESCUED_BYTES])
+        except zlib.error:
+            break
+    return found[:most]

@@ -1,0 +1,291 @@
+"""Jobs of a simulation and their curves on the wire: columns in, jobs by arrival out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.profile import Profile
+from nodewise.domain.schedule import NodePool
+from nodewise.ports.limits import Limits
+from nodewise.rpc.reading import Reader
+from nodewise.rpc.wire_configurations import read_template
+from nodewise.scheduling.findings import LARGEST_NUMBER, LONGEST_NAME
+from nodewise.scheduling.request import JobQuestion
+from nodewise.scheduling.simulated_curves import curve_question
+from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
+from nodewise_protos.v1 import simulation_pb2
+
+__all__ = ["check_sizes", "read_curve", "read_jobs", "read_profile_curve"]
+
+MOST_DEVICES: Final = 1 << 20
+
+
+def check_sizes(
+    jobs: simulation_pb2.SimulationJobs, curves: Sequence[simulation_pb2.SimulationCurve], limits: Limits
+) -> None:
+    """Refuse what is larger than a call may be, before anything is read.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED.
+    """
+    rows = sum(len(curve.devices_counts) for curve in curves)
+    for what, name, found, most in (
+        ("jobs", "simulated_jobs_per_call", jobs.count, limits.simulated_jobs_per_call),
+        ("curves", "simulated_jobs_per_call", len(curves), limits.simulated_jobs_per_call),
+        ("rows of curves", "simulation_rows_per_call", rows, limits.simulation_rows_per_call),
+    ):
+        if found > most:
+            raise NodewiseError(
+                Reason.LIMIT_EXCEEDED,
+                f"{found} {what}, a call takes {name} = {most}",
+                {"limit": name, "value": str(most), "found": str(found)},
+            )
+
+
+def read_profile_curve(
+    message: simulation_pb2.SimulationCurve, number: int, profile: Profile | NodewiseError, limits: Limits
+) -> JobQuestion:
+    """A curve to be predicted, as the job that stands for it.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD.
+    """
+    path, reader = f"curves[{number}]", Reader()
+    for name in ("pool_indexes", "devices_counts", "samples_per_second"):
+        if getattr(message, name):
+            reader.wrong(f"{path}.{name}", "must be empty with a profile, whose curve is predicted")
+    template = None
+    if message.HasField("template"):
+        template = read_template(message.template, f"{path}.template", reader, limits)
+    reader.finish()
+    question = JobQuestion(
+        job_id="",
+        profile=profile,
+        remaining_samples=1.0,
+        allowed_devices=tuple(message.allowed_devices),
+        allowed_pools=tuple(message.allowed_pools),
+        template=template,
+    )
+    return curve_question(number, question)
+
+
+def read_curve(
+    message: simulation_pb2.SimulationCurve, number: int, pools: Sequence[NodePool], reader: Reader
+) -> JobCurve:
+    """A curve that is given, without the rows that do not fit the empty cluster."""
+    path, count = f"curves[{number}]", len(message.devices_counts)
+    for name in ("template", "allowed_devices", "allowed_pools"):
+        stated = message.HasField("template") if name == "template" else bool(getattr(message, name))
+        if stated:
+            reader.wrong(f"{path}.{name}", "must be empty without a profile")
+    if not count:
+        reader.wrong(f"{path}.devices_counts", "must hold a row, or the curve a profile")
+        return NO_CURVE
+    pool = reader.ints(message.pool_indexes, f"{path}.pool_indexes", count, default=0, most=max(len(pools) - 1, 0))
+    devices = reader.ints(
+        message.devices_counts, f"{path}.devices_counts", count, default=None, least=1, most=MOST_DEVICES
+    )
+    rates = reader.floats(
+        message.samples_per_second,
+        f"{path}.samples_per_second",
+        count,
+        default=None,
+        above=0.0,
+        most=LARGEST_NUMBER,
+    )
+    if not reader.clean:
+        return NO_CURVE
+    order = np.lexsort((devices, pool))
+    pool, devices, rates = pool[order], devices[order], rates[order]
+    twice = np.flatnonzero((np.diff(pool) == 0) & (np.diff(devices) == 0))
+    if len(twice):
+        row = int(order[twice[0] + 1])
+        text = f"holds {devices[twice[0]]} devices of pool {pool[twice[0]]} twice"
+        reader.wrong(f"{path}.devices_counts[{row}]", text)
+        return NO_CURVE
+    held = [np.cumsum(np.sort(each.available_devices)[::-1]) for each in pools]
+    totals = np.array([each.total_devices for each in pools])
+    fits = devices <= totals[pool]
+    pool, devices, rates = pool[fits], devices[fits], rates[fits]
+    nodes = np.ones(len(pool), dtype=np.int64)
+    for index, sizes in enumerate(held):
+        here = pool == index
+        nodes[here] = np.searchsorted(sizes, devices[here], side="left") + 1
+    return JobCurve(as_ints(pool), as_ints(devices), as_ints(nodes), as_floats(rates))
+
+
+NO_CURVE: Final = JobCurve(as_ints([]), as_ints([]), as_ints([]), as_floats([]))
+_OPTIONAL_FLOATS: Final = (
+    ("stop_samples", 0.0, 0.0),
+    ("step_samples", 0.0, 0.0),
+    ("restart_cost_seconds", -1.0, -1.0),
+    ("deadline_seconds", 0.0, 0.0),
+    ("minimum_run_seconds", 0.0, 0.0),
+)
+"""Columns of numbers: name, default, least."""
+
+
+def read_jobs(
+    message: simulation_pb2.SimulationJobs,
+    curves: Sequence[JobCurve],
+    pools: Sequence[NodePool],
+    quotas: Mapping[str, int],
+) -> list[SimulatedJob]:
+    """The jobs by arrival.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD, CONTRADICTORY_FACTS.
+    """
+    reader, count = Reader(), message.count
+    if count < 1:
+        reader.wrong("jobs.count", f"must be 1 or more, found {count}")
+        reader.finish()
+    floats: dict[str, Floats] = {
+        name: reader.floats(
+            getattr(message, name), f"jobs.{name}", count, default=default, least=least, most=LARGEST_NUMBER
+        )
+        for name, default, least in _OPTIONAL_FLOATS
+    }
+    floats["weights"] = _positive(message.weights, "weights", count, 1.0, reader)
+    floats["work_samples"] = _positive(message.work_samples, "work_samples", count, None, reader)
+    arrivals = reader.floats(message.arrival_seconds, "jobs.arrival_seconds", count, default=None, most=LARGEST_NUMBER)
+    early = np.flatnonzero(np.diff(arrivals) < 0)
+    if len(early):
+        row = int(early[0]) + 1
+        text = f"must not be before the job ahead of it, {arrivals[row - 1]:g}; found {arrivals[row]:g}"
+        reader.wrong(f"jobs.arrival_seconds[{row}]", f"{text}: sort jobs by arrival")
+    ints: dict[str, Ints] = {
+        name: reader.ints(getattr(message, name), f"jobs.{name}", count, default=0, most=MOST_DEVICES)
+        for name in ("requested_devices", "min_devices", "max_devices", "server_devices")
+    }
+    last = len(curves) - 1
+    curve = reader.ints(message.curve_indexes, "jobs.curve_indexes", count, default=None, least=-1, most=last)
+    predicted = reader.ints(
+        message.predicted_curve_indexes, "jobs.predicted_curve_indexes", count, default=-1, least=-1, most=last
+    )
+    queues = _queues(message, reader)
+    ids = _ids(message, reader)
+    rigid = list(message.rigid)
+    if len(rigid) not in (0, 1, count):
+        reader.wrong("jobs.rigid", f"must be empty, have one entry or one for each of {count} jobs")
+    crossed = np.flatnonzero((ints["max_devices"] > 0) & (ints["min_devices"] > ints["max_devices"]))
+    if len(crossed):
+        row = int(crossed[0])
+        text = f"is {ints['min_devices'][row]}, more than max_devices, {ints['max_devices'][row]}"
+        reader.contradicts(f"jobs.min_devices[{row}]", text)
+    reader.finish()
+    allowed = _Allowed(curves, pools, quotas)
+    rigid = rigid * count if len(rigid) == 1 else rigid or [False] * count
+    columns = {name: values.tolist() for name, values in (*floats.items(), *ints.items())}
+    jobs = []
+    for row, (job_id, arrival_s, true, seen, queue) in enumerate(
+        zip(ids, arrivals.tolist(), curve.tolist(), predicted.tolist(), queues)
+    ):
+        bounds = (columns["min_devices"][row], columns["max_devices"][row], columns["server_devices"][row], queue)
+        real = allowed.curve(true, *bounds)
+        jobs.append(
+            SimulatedJob(
+                job_id=job_id,
+                arrival_s=arrival_s,
+                samples=columns["work_samples"][row],
+                curve=real,
+                predicted=None if seen < 0 else allowed.curve(seen, *bounds),
+                stop_samples=columns["stop_samples"][row] or None,
+                requested_devices=columns["requested_devices"][row] or (real.counts[0] if len(real) else 1),
+                rigid=rigid[row],
+                samples_per_step=columns["step_samples"][row],
+                restart_cost_s=None
+                if columns["restart_cost_seconds"][row] < 0
+                else columns["restart_cost_seconds"][row],
+                weight=columns["weights"][row],
+                queue=queue,
+                deadline_s=columns["deadline_seconds"][row] or None,
+                minimum_run_s=columns["minimum_run_seconds"][row],
+                server_devices=columns["server_devices"][row],
+            )
+        )
+    return jobs
+
+
+def _positive(values: Sequence[float], name: str, count: int, default: float | None, reader: Reader) -> Floats:
+    if not values and default is not None:
+        return constant_floats(count, default)
+    return reader.floats(values, f"jobs.{name}", count, default=None, above=0.0, most=LARGEST_NUMBER)
+
+
+def _ids(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]:
+    count = message.count
+    if not message.job_ids:
+        width = len(str(count - 1))
+        return [f"{number:0{width}d}" for number in range(count)]
+    ids = list(message.job_ids)
+    if len(ids) != count:
+        reader.wrong("jobs.job_ids", f"must be empty or name each of {count} jobs, found {len(ids)}")
+        return ids
+    seen: dict[str, int] = {}
+    for row, job_id in enumerate(ids):
+        if not job_id or len(job_id) > LONGEST_NAME:
+            reader.wrong(f"jobs.job_ids[{row}]", f"must have 1 to {LONGEST_NAME} characters, found {len(job_id)}")
+        elif seen.setdefault(job_id, row) != row:
+            reader.wrong(f"jobs.job_ids[{row}]", f"must be unique, {job_id!r} is also job {seen[job_id]}")
+    return ids
+
+
+def _queues(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]:
+    names = list(message.queue_names)
+    for number, name in enumerate(names):
+        if not name or len(name) > LONGEST_NAME:
+            reader.wrong(f"jobs.queue_names[{number}]", f"must have 1 to {LONGEST_NAME} characters")
+    indexes = reader.ints(
+        message.queue_indexes, "jobs.queue_indexes", message.count, default=-1, least=-1, most=len(names) - 1
+    )
+    return [names[index] if 0 <= index < len(names) else "" for index in indexes.tolist()]
+
+
+class _Allowed:
+    """Curves within the bounds of jobs; jobs of the same bounds share one."""
+
+    def __init__(self, curves: Sequence[JobCurve], pools: Sequence[NodePool], quotas: Mapping[str, int]) -> None:
+        self._curves = curves
+        self._totals = np.array([pool.total_devices for pool in pools])
+        self._quotas = quotas
+        self._known: dict[tuple[int, int, int, int, int | None], JobCurve] = {}
+
+    def curve(self, number: int, least: int, most: int, servers: int, queue: str) -> JobCurve:
+        """Rows from least to most (0 = no bound) worker devices that fit pool and quota with the servers."""
+        quota = self._quotas.get(queue)
+        if number < 0:
+            return NO_CURVE
+        key = (number, least, most, servers, quota)
+        if key not in self._known:
+            self._known[key] = self._bounded(*key)
+        return self._known[key]
+
+    def _bounded(self, number: int, least: int, most: int, servers: int, quota: int | None) -> JobCurve:
+        whole = self._curves[number]
+        room = self._totals[whole.pool] if quota is None else np.minimum(self._totals[whole.pool], quota)
+        keep = (whole.devices >= least) & (whole.devices + servers <= room)
+        if most:
+            keep &= whole.devices <= most
+        if keep.all():
+            return whole
+        rows = np.flatnonzero(keep)
+        return replace(
+            whole,
+            pool=as_ints(whole.pool[rows]),
+            devices=as_ints(whole.devices[rows]),
+            nodes=as_ints(whole.nodes[rows]),
+            samples_per_s=as_floats(whole.samples_per_s[rows]),
+        )

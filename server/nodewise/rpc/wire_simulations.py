@@ -1,0 +1,258 @@
+"""Simulations on the wire: jobs in columns, curves and settings in; runs, columns in chunks and figures out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+from nodewise.estimation.question import Basis
+from nodewise.plugin import PolicyRecord
+from nodewise.ports.limits import Limits
+from nodewise.rpc.reading import Reader
+from nodewise.rpc.wire_predictions import write_basis
+from nodewise.scheduling.simulating import Repetition, figures_of
+from nodewise.scheduling.simulation.core import Progress
+from nodewise.scheduling.simulation.results import SimulationResult
+from nodewise.scheduling.simulation.settings import (
+    Checkpoints,
+    Clock,
+    EarlyStops,
+    NodeFailures,
+    PredictionError,
+    SimulationSettings,
+)
+from nodewise_protos.v1 import schedule_service_pb2 as pb
+from nodewise_protos.v1 import simulation_pb2
+
+__all__ = ["read_repetitions", "read_settings", "write_progress", "write_result", "write_rows"]
+
+ROWS_PER_MESSAGE: Final = 8_192
+"""Of columns in one message: names of 256 bytes and seven numbers come to 2.6 MB, below the 4 MiB that clients take."""
+USUAL_ROUND_S: Final = 60.0
+LONGEST_S: Final = 1e12
+LARGEST_SIGMA: Final = 5.0
+"""Of prediction errors: a factor of 150 either way is no prediction any more."""
+MOST_QUANTILES: Final = 10_000
+
+_CLOCKS: Final = {
+    simulation_pb2.SIMULATION_CLOCK_UNSPECIFIED: Clock.EVENTS,
+    simulation_pb2.SIMULATION_CLOCK_EVENTS: Clock.EVENTS,
+    simulation_pb2.SIMULATION_CLOCK_FIXED_ROUNDS: Clock.FIXED_ROUNDS,
+    simulation_pb2.SIMULATION_CLOCK_DRAINED_ROUNDS: Clock.DRAINED_ROUNDS,
+}
+
+FIGURES: Final[Mapping[str, str]] = {
+    "average_jct_seconds": "average_jct_s",
+    "median_jct_seconds": "p50_jct_s",
+    "p99_jct_seconds": "p99_jct_s",
+    "average_waiting_seconds": "average_waiting_s",
+    "average_slowdown_ratio": "average_slowdown",
+    "p99_slowdown_ratio": "p99_slowdown",
+    "average_finish_time_fairness_ratio": "average_finish_time_fairness",
+    "worst_finish_time_fairness_ratio": "worst_finish_time_fairness",
+    "makespan_seconds": "makespan_s",
+    "utilisation_ratio": "utilisation",
+    "restarts_per_job_ratio": "restarts_per_job",
+}
+"""Fields of SimulationRun that may be absent, and their names in a result's summary."""
+
+
+def read_settings(
+    message: simulation_pb2.SimulationSettings, quotas: Mapping[str, int], parameters: Mapping[str, float]
+) -> SimulationSettings:
+    """Time, costs and chance, without a timeline.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD.
+    """
+    reader = Reader()
+
+    def seconds(name: str, above: float | None = None) -> float:
+        return reader.number(getattr(message, name), f"settings.{name}", above=above, most=LONGEST_S)
+
+    clock = _CLOCKS.get(message.clock)
+    if clock is None:
+        words = ", ".join(sorted(simulation_pb2.SimulationClock.keys())[:3])
+        reader.wrong("settings.clock", f"must be one of {words}, found {message.clock}")
+    settings = SimulationSettings(
+        clock=clock or Clock.EVENTS,
+        round_s=seconds("round_seconds") or USUAL_ROUND_S,
+        on_changes_only=message.on_changes_only,
+        minimum_decision_interval_s=seconds("minimum_decision_interval_seconds"),
+        restart_cost_s=seconds("restart_cost_seconds"),
+        first_start_cost_s=seconds("first_start_cost_seconds"),
+        checkpoints=_checkpoints(message, reader),
+        failures=_failures(message, reader),
+        early_stops=_early_stops(message, reader),
+        prediction_error=_prediction_error(message, reader),
+        load=reader.number(message.load_factor, "settings.load_factor", most=1e9) or 1.0,
+        quotas=quotas,
+        parameters=parameters,
+        seed=reader.whole(message.seed, "settings.seed"),
+    )
+    reader.finish()
+    return settings
+
+
+def read_repetitions(message: pb.SimulateRequest, limits: Limits) -> int:
+    """How many repetitions; at least one."""
+    reader = Reader()
+    most = limits.simulation_repetitions_per_call
+    count = max(reader.whole(message.repetitions_count, "repetitions_count", most=most), 1)
+    told, most = count * message.jobs.count, limits.simulated_jobs_per_call
+    if (message.include_jobs or message.include_timeline) and told > most:
+        text = f"must come to at most {most} jobs where columns are included, found {count} of {message.jobs.count}"
+        reader.wrong("repetitions_count", text)
+    reader.finish()
+    return count
+
+
+def _checkpoints(message: simulation_pb2.SimulationSettings, reader: Reader) -> Checkpoints | None:
+    if not message.HasField("checkpoints"):
+        return None
+    given, path = message.checkpoints, "settings.checkpoints"
+    return Checkpoints(
+        interval_s=reader.number(given.interval_seconds, f"{path}.interval_seconds", above=0.0, most=LONGEST_S),
+        cost_s=reader.number(given.cost_seconds, f"{path}.cost_seconds", most=LONGEST_S),
+    )
+
+
+def _failures(message: simulation_pb2.SimulationSettings, reader: Reader) -> NodeFailures | None:
+    if not message.HasField("failures"):
+        return None
+    given, path = message.failures, "settings.failures"
+    between = f"{path}.mean_time_between_failures_seconds"
+    return NodeFailures(
+        mean_time_between_failures_s=reader.number(
+            given.mean_time_between_failures_seconds, between, above=0.0, most=LONGEST_S
+        ),
+        mean_repair_s=reader.number(
+            given.mean_repair_seconds, f"{path}.mean_repair_seconds", above=0.0, most=LONGEST_S
+        ),
+    )
+
+
+def _early_stops(message: simulation_pb2.SimulationSettings, reader: Reader) -> EarlyStops | None:
+    if not message.HasField("early_stops"):
+        return None
+    given, path = message.early_stops, "settings.early_stops"
+    probability = reader.number(given.probability, f"{path}.probability", most=1.0)
+    shares = tuple(given.progress_shares)
+    if not shares:
+        return EarlyStops(probability=probability)
+    rising = all(a <= b for a, b in pairwise(shares))
+    if not 2 <= len(shares) <= MOST_QUANTILES or not rising or not 0 <= shares[0] <= shares[-1] <= 1:
+        reader.wrong(f"{path}.progress_shares", "must be two or more ascending quantiles within 0 to 1, or empty")
+    return EarlyStops(probability=probability, progress=shares)
+
+
+def _prediction_error(message: simulation_pb2.SimulationSettings, reader: Reader) -> PredictionError | None:
+    if not message.HasField("prediction_error"):
+        return None
+    given, path = message.prediction_error, "settings.prediction_error"
+    return PredictionError(
+        job_sigma=reader.number(given.job_sigma, f"{path}.job_sigma", most=LARGEST_SIGMA),
+        row_sigma=reader.number(given.row_sigma, f"{path}.row_sigma", most=LARGEST_SIGMA),
+    )
+
+
+def write_progress(done: int, repetitions: int, jobs: int, found: Progress) -> pb.SimulateResponse:
+    """How far a simulation is."""
+    return pb.SimulateResponse(
+        progress=simulation_pb2.SimulationProgress(
+            repetitions_done_count=done,
+            repetitions_count=repetitions,
+            jobs_count=jobs,
+            arrived_count=found.arrived,
+            finished_count=found.finished,
+            now_seconds=found.now_s,
+            decisions_count=found.decisions,
+        )
+    )
+
+
+def write_rows(found: Sequence[Repetition], *, jobs: bool) -> Iterator[pb.SimulateResponse]:
+    """Columns of every repetition, in messages that every client takes; timelines where they were kept."""
+    for each in found:
+        result, seed = each.result, each.seed
+        for first in range(0, result.finished if jobs else 0, ROWS_PER_MESSAGE):
+            yield pb.SimulateResponse(jobs=_job_rows(result, seed, slice(first, first + ROWS_PER_MESSAGE)))
+        held = result.timeline
+        for first in range(0, 0 if held is None else len(held.job_id), ROWS_PER_MESSAGE):
+            yield pb.SimulateResponse(timeline=_timeline_rows(result, seed, slice(first, first + ROWS_PER_MESSAGE)))
+
+
+def _job_rows(result: SimulationResult, seed: int, rows: slice) -> simulation_pb2.SimulationJobRows:
+    found = result.per_job
+    return simulation_pb2.SimulationJobRows(
+        seed=seed,
+        job_ids=found.job_id[rows],
+        arrival_seconds=found.arrival_s[rows].tolist(),
+        start_seconds=found.start_s[rows].tolist(),
+        completion_seconds=found.completion_s[rows].tolist(),
+        slowdown_ratios=found.slowdown[rows].tolist(),
+        finish_time_fairness_ratios=found.finish_time_fairness[rows].tolist(),
+        done_samples=found.samples[rows].tolist(),
+        restarts_counts=found.restarts[rows].tolist(),
+    )
+
+
+def _timeline_rows(result: SimulationResult, seed: int, rows: slice) -> simulation_pb2.SimulationTimelineRows:
+    found = result.timeline
+    assert found is not None
+    return simulation_pb2.SimulationTimelineRows(
+        seed=seed,
+        job_ids=found.job_id[rows],
+        pool_indexes=found.pool[rows].tolist(),
+        devices_counts=found.devices[rows].tolist(),
+        begin_seconds=found.begin_s[rows].tolist(),
+        end_seconds=found.end_s[rows].tolist(),
+    )
+
+
+def write_result(
+    found: Sequence[Repetition], repetitions: int, policy: PolicyRecord, bases: Sequence[Basis]
+) -> simulation_pb2.SimulationResult:
+    """The answer."""
+    figures = figures_of([{name: each.summary[key] for name, key in FIGURES.items()} for each in found])
+    complete = len(found) == repetitions and all(each.result.complete for each in found)
+    return simulation_pb2.SimulationResult(
+        runs=[_run(each.seed, each.result, each.summary) for each in found],
+        figures=[
+            simulation_pb2.SimulationFigure(name=name, mean=figure.mean, lower=figure.lower, upper=figure.upper)
+            for name, figure in figures.items()
+        ],
+        policy=policy.name,
+        policy_version=policy.version,
+        complete=complete,
+        bases=[write_basis(basis) for basis in bases],
+    )
+
+
+def _run(
+    seed: int, result: SimulationResult, summary: Mapping[str, float | int | None]
+) -> simulation_pb2.SimulationRun:
+    message = simulation_pb2.SimulationRun(
+        seed=seed,
+        jobs_count=result.jobs,
+        finished_count=result.finished,
+        complete=result.complete,
+        busy_device_seconds=result.busy_device_s,
+        restart_device_seconds=result.restart_device_s,
+        lost_device_seconds=result.lost_device_s,
+        deadlines_count=result.deadlines,
+        deadlines_missed_count=result.deadlines_missed,
+        decisions_count=result.decisions,
+        decision_seconds=result.decision_s,
+        longest_decision_seconds=result.longest_decision_s,
+        wall_seconds=result.wall_s,
+    )
+    for name, key in FIGURES.items():
+        value = summary[key]
+        if value is not None and math.isfinite(value):
+            setattr(message, name, value)
+    return message

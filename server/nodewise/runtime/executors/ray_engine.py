@@ -1,0 +1,90 @@
+"""Ray: the same work in the processes of a cluster, or of a local one that is started and stopped with the run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from nodewise.ports.executor import Outcome, ResultT, SharedT, UnitT, Work, failed, worked
+
+__all__ = ["RayExecutor", "RayMissingError"]
+
+
+class RayMissingError(RuntimeError):
+    """Ray is not installed, or its cluster cannot be reached; the text is for the user."""
+
+
+class RayExecutor:
+    """Tasks of a Ray cluster.
+
+    Parameters
+    ----------
+    processes : int
+        Of a local cluster, and tasks at a time of any.
+    address : str or None
+        Of a cluster that runs, or "auto" for the one of this machine; None = a local one for this run.
+    """
+
+    def __init__(self, processes: int, address: str | None = None) -> None:
+        self._count = processes
+        self._address = address
+
+    def run(
+        self, work: Work[SharedT, UnitT, ResultT], shared: SharedT, units: Sequence[UnitT]
+    ) -> Iterator[Outcome[ResultT]]:
+        """One outcome per unit, as they come.
+
+        Raises
+        ------
+        RayMissingError
+            Before the first outcome.
+        """
+        ray = _imported()
+        self._join(ray)
+        try:
+            yield from _outcomes(ray, work, shared, units, self._count)
+        finally:
+            ray.shutdown()
+
+    def _join(self, ray: Any) -> None:
+        quiet = {"configure_logging": False, "log_to_driver": False, "ignore_reinit_error": False}
+        if self._address is None:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a local run tells nobody of itself
+            ray.init(address="local", num_cpus=self._count, include_dashboard=False, **quiet)
+            return
+        try:
+            ray.init(address=self._address, **quiet)
+        except ConnectionError as error:
+            raise RayMissingError(f"no Ray cluster answers at {self._address!r}: {error}") from None
+
+
+def _imported() -> Any:
+    try:
+        import ray  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise RayMissingError("the engine ray needs Ray: pip install 'nodewise[ray]'") from None
+    return ray
+
+
+def _outcomes(ray: Any, work: Any, shared: Any, units: Sequence[Any], at_once: int) -> Iterator[Outcome[Any]]:
+    # No retries: a unit whose process dies is reported, as with local processes.
+    task = ray.remote(num_cpus=1, max_retries=0)(worked)
+    kept = ray.put(shared)
+    running: dict[Any, int] = {}
+    waiting = list(enumerate(units))[::-1]
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                index, unit = waiting.pop()
+                running[task.remote(work, kept, index, unit)] = index
+            done, _ = ray.wait(list(running), num_returns=1)
+            for reference in done:
+                index = running.pop(reference)
+                try:
+                    yield ray.get(reference)
+                except ray.exceptions.RayError as error:
+                    yield failed(index, f"{type(error).__name__}: {str(error).splitlines()[0]}")
+    finally:
+        for reference in running:
+            ray.cancel(reference, force=True)

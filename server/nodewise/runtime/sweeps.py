@@ -1,0 +1,149 @@
+"""Sweeps: policies x loads x prediction errors x seeds, every combination a simulation of its own.
+
+A sweep travels as the request of one simulation (bytes, its curves predicted before) and small units that say what
+differs, so that every engine does the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from nodewise.catalogue.loading import load_catalogue
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.estimation.engine import Engine
+from nodewise.estimation.priors import learned_from
+from nodewise.estimation.question import Answer, Question
+from nodewise.estimation.registry import Registry, load_registry
+from nodewise.plugin import PolicyRecord
+from nodewise.ports.executor import Outcome, WorkExecutor
+from nodewise.ports.limits import Limits
+from nodewise.rpc.policies import policy_named
+from nodewise.rpc.simulation_requests import ReadSimulation, read_simulation
+from nodewise.rpc.wire_predictions import read_options
+from nodewise.rpc.wire_profiles import read_content
+from nodewise.rpc.wire_simulations import write_result
+from nodewise.scheduling.budget import Unlimited
+from nodewise.scheduling.simulating import simulated_repeatedly
+from nodewise_protos.v1 import schedule_service_pb2 as pb
+from nodewise_protos.v1 import simulation_pb2
+
+__all__ = ["SweepUnit", "simulated_unit", "swept", "with_given_curves"]
+
+LIMITS: Final = Limits(simulated_jobs_per_call=1 << 24, simulation_rows_per_call=1 << 26)
+"""Caps of a sweep: those of one call protect a server from its callers; here the caller's own memory is the cap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepUnit:
+    """One simulation of a sweep; ``request`` is the place of what it changes among the requests that all share."""
+
+    policy: str
+    parameters: Mapping[str, float]
+    label: str
+    load: float
+    seed: int
+    job_sigma: float = 0.0
+    row_sigma: float = 0.0
+    request: int = 0
+
+
+def swept(
+    executor: WorkExecutor,
+    requests: Sequence[bytes],
+    units: Sequence[SweepUnit],
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Outcome[bytes]]:
+    """Every unit's outcome, in the order of units, whatever engine did it: a SimulationResult's bytes, or its fault.
+
+    Parameters
+    ----------
+    progress : callable
+        Told how many of how many are done.
+    """
+    found: dict[int, Outcome[bytes]] = {}
+    outcomes: Iterator[Outcome[bytes]] = executor.run(simulated_unit, tuple(requests), units)
+    for outcome in outcomes:
+        found[outcome.index] = outcome
+        if progress is not None:
+            progress(len(found), len(units))
+    return [found[index] for index in range(len(units))]
+
+
+def simulated_unit(requests: tuple[bytes, ...], unit: SweepUnit) -> bytes:
+    """One simulation; runs in the processes of an engine.
+
+    Raises
+    ------
+    NodewiseError
+        What Simulate raises.
+    """
+    request = pb.SimulateRequest.FromString(requests[unit.request])
+    request.policy = unit.policy
+    request.policy_parameters.clear()
+    request.policy_parameters.update(unit.parameters)
+    request.repetitions_count = 1
+    settings = request.settings
+    settings.load_factor, settings.seed = unit.load, unit.seed
+    settings.ClearField("prediction_error")
+    if unit.job_sigma or unit.row_sigma:
+        settings.prediction_error.job_sigma, settings.prediction_error.row_sigma = unit.job_sigma, unit.row_sigma
+    policy = policy_named(_registry(), unit.policy).record
+    read = _read(request, policy, _unanswered)
+    found = simulated_repeatedly(read.question, policy, Unlimited())
+    return write_result(found, 1, policy, ()).SerializeToString()
+
+
+def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:
+    """The request with the curves of inline profiles predicted, by the installed estimators and what they ship.
+
+    Raises
+    ------
+    NodewiseError
+        What Simulate raises; INVALID_FIELD for a stored profile, since a sweep has no store.
+    """
+    if not any(curve.HasField("profile") for curve in request.curves):
+        return request
+    registry = _registry()
+    catalogue = load_catalogue(None)
+    priors = learned_from(registry, ()).priors
+    engine = Engine(registry, catalogue=catalogue, priors=priors, max_workers=LIMITS.max_workers)
+    policy = next(iter(registry.policies.values())).record
+    asked = pb.SimulateRequest()
+    asked.CopyFrom(request)
+    asked.policy_parameters.clear()
+    read = _read(asked, policy, engine.answer)
+    for message, curve in zip(asked.curves, read.curves):
+        if message.HasField("profile"):
+            message.CopyFrom(
+                simulation_pb2.SimulationCurve(
+                    pool_indexes=curve.pool.tolist(),
+                    devices_counts=curve.devices.tolist(),
+                    samples_per_second=curve.samples_per_s.tolist(),
+                )
+            )
+    return asked
+
+
+def _read(request: pb.SimulateRequest, policy: PolicyRecord, predict: Callable[[Question], Answer]) -> ReadSimulation:
+    profiles: dict[int, Any] = {}
+    for number, curve in enumerate(request.curves):
+        if curve.HasField("profile"):
+            if not curve.profile.HasField("inline"):
+                raise NodewiseError(
+                    Reason.PROFILE_NOT_FOUND, f"curves[{number}].profile: must be inline, a sweep has no store"
+                )
+            profiles[number] = read_content(curve.profile.inline, f"curves[{number}].profile.inline", LIMITS)
+    return read_simulation(request, policy, read_options(request.options), profiles, predict, Unlimited(), LIMITS)
+
+
+def _unanswered(_: Question) -> Answer:
+    raise NodewiseError(Reason.EVIDENCE_MISSING, "curves of a sweep are predicted before it begins")
+
+
+@lru_cache(maxsize=1)
+def _registry() -> Registry:
+    """Loaded once per process."""
+    return load_registry()

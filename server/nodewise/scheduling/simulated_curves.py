@@ -1,0 +1,95 @@
+"""Curves of simulated jobs out of profiles, by the predictions that a schedule of the same cluster rests on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from nodewise.domain.columns import as_floats, as_ints
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.schedule import ClusterState
+from nodewise.estimation.question import Basis
+from nodewise.plugin import Budget, PolicyRecord
+from nodewise.scheduling.checks import checked
+from nodewise.scheduling.curves import Predict, gathered
+from nodewise.scheduling.request import JobQuestion, ScheduleLimits, ScheduleQuestion
+from nodewise.scheduling.simulation.jobs import JobCurve
+
+__all__ = ["PredictedCurves", "curve_question", "predicted_curves"]
+
+_JOB: Final = re.compile(r"^jobs\[(\d+)\]")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class PredictedCurves:
+    """The cluster after its checks, and a curve per question, in order, with what they rest on."""
+
+    state: ClusterState
+    curves: tuple[JobCurve, ...]
+    bases: tuple[Basis, ...]
+
+
+def curve_question(number: int, question: JobQuestion) -> JobQuestion:
+    """A job that stands for its curve: of all that a job may state only what changes predictions is looked at."""
+    return replace(question, job_id=f"curve {number}", remaining_samples=1.0, submit_time_s=float(number))
+
+
+def predicted_curves(
+    question: ScheduleQuestion,
+    places: Sequence[int],
+    policy: PolicyRecord,
+    predict: Predict,
+    budget: Budget,
+    limits: ScheduleLimits,
+) -> PredictedCurves:
+    """Check cluster, quotas and parameters, and predict a curve for every job of the question.
+
+    Parameters
+    ----------
+    question : ScheduleQuestion
+        Its jobs are those of ``curve_question``.
+    places : sequence of int
+        The curve in the request that each of them stands for; errors name it.
+
+    Raises
+    ------
+    NodewiseError
+        What ``checked`` raises; the reason why a curve cannot be predicted: a simulation without some of its jobs would
+        be one of other jobs. DEADLINE_EXCEEDED.
+    """
+    try:
+        known = checked(question, policy.parameters, limits)
+        found = gathered(question, known, predict, budget, limits)
+    except NodewiseError as error:
+        raise _of_curves(error, places) from None
+    if not found.complete:
+        raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before all curves were predicted")
+    curves = []
+    for row, (place, refusal) in enumerate(zip(places, found.refusals)):
+        if refusal is not None:
+            raise NodewiseError.refused(replace(refusal, message=f"curves[{place}]: {refusal.message}"))
+        rows = found.curves.rows(row)
+        curves.append(
+            JobCurve(
+                pool=as_ints(found.curves.pool[rows]),
+                devices=as_ints(found.curves.devices[rows]),
+                nodes=as_ints(found.curves.nodes[rows]),
+                samples_per_s=as_floats(found.curves.samples_per_s[rows]),
+            )
+        )
+    bases = {id(basis): basis for basis in found.bases if basis is not None}
+    return PredictedCurves(state=known.state, curves=tuple(curves), bases=tuple(bases.values()))
+
+
+def _of_curves(error: NodewiseError, places: Sequence[int]) -> NodewiseError:
+    """The error with the curves' places in the request instead of those of the jobs that stand for them."""
+    if not error.violations:
+        return error
+
+    def named(field: str) -> str:
+        return _JOB.sub(lambda match: f"curves[{places[int(match[1])]}]", field)
+
+    violations = tuple(replace(each, field=named(each.field)) for each in error.violations)
+    return replace(NodewiseError.invalid(violations, error.reason), metadata=dict(error.metadata))
