@@ -11,7 +11,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heapreplace
 from typing import Final, NamedTuple
 
-from nodewise.plugin import Budget, Curves, Floats
+from nodewise.plugin import Budget, Curves, Floats, Ints
 from nodewise_policies.sharing import Held, Ledger, out_of_time
 
 __all__ = ["ascended"]
@@ -36,7 +36,7 @@ def ascended(
     curves: Curves,
     values: Floats,
     held: dict[int, Held],
-    ranks: list[int],
+    ranks: Ints,
     budget: Budget,
     *,
     look_ahead: bool = True,
@@ -49,7 +49,7 @@ def ascended(
         What a job is worth at each row of the curves.
     held : dict
         Per job with a grant what it holds; kept up to date.
-    ranks : list of int
+    ranks : (jobs,) int
         Per job its place in the order of submission, which breaks ties.
 
     Notes
@@ -75,7 +75,7 @@ def ascended(
         if not steepest > 0:
             return None
         first = int((rise >= steepest * (1 - _EQUAL)).argmax())
-        return _Step(-float(f"{steepest:.{_DIGITS}g}"), ranks[job], job, row + 1 + first)
+        return _Step(-float(f"{steepest:.{_DIGITS}g}"), int(ranks[job]), job, row + 1 + first)
 
     heap = [step for step in map(best, held) if step is not None]
     heapify(heap)

@@ -10,9 +10,11 @@ A job that has waited ``promotion_ratio`` times as long as it has run counts as 
 
 from __future__ import annotations
 
+import numpy as np
+
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, JobState
 from nodewise_policies.fifo import serve_rigid
-from nodewise_policies.sharing import Candidates, Ledger, submission_ranks
+from nodewise_policies.sharing import Candidates, Ledger
 
 __all__ = ["LeastAttainedService"]
 
@@ -27,9 +29,9 @@ class LeastAttainedService:
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
         """Serve queue after queue; what was granted when the time is over stands."""
         ledger = Ledger(state, Candidates(curves))
-        ranks = submission_ranks(state.jobs)
-        queues = [_queue(state, job) for job in state.jobs]
-        order = sorted(range(len(queues)), key=lambda job: (queues[job], ranks[job]))
+        queues = np.array([_queue(state, job) for job in state.jobs], dtype=np.int64)
+        ordered = state.columns.order
+        order = ordered[np.argsort(queues[ordered], kind="stable")]
         complete = serve_rigid(state, curves, ledger, order, budget, backfill=True)
         return ledger.allocation(state.memory, complete=complete)
 

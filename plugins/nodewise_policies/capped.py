@@ -26,9 +26,9 @@ from nodewise_policies.sharing import (
     Candidates,
     Ledger,
     per_job_least,
+    per_row,
     remaining_s,
     submission_ranks,
-    weights,
 )
 
 __all__ = ["CappedEfficiency", "capped_scores"]
@@ -44,13 +44,13 @@ class CappedEfficiency:
         """Schedule, then fill; what was granted when the time is over stands."""
         candidates = Candidates(curves)
         ledger = Ledger(state, candidates)
-        ranks = submission_ranks(state.jobs)
+        ranks = submission_ranks(state)
         seconds = remaining_s(state, curves, restarts=state.parameters["count_restarts"] >= 0.5)
         scores = capped_scores(state, curves, candidates, seconds)
         service = Service(curves, candidates, ledger, ranks, scores)
         complete = service.serve(budget, "aged remaining time over efficiency {:.6g} s".format)
         if complete and ledger.has_free():
-            rates = -np.log(seconds) * np.repeat(weights(state), np.diff(curves.offsets))
+            rates = -np.log(seconds) * per_row(curves, state.columns.weight)
             complete = ascended(ledger, curves, rates, service.held, ranks, budget)
         return ledger.allocation(state.memory, complete=complete)
 
@@ -64,10 +64,10 @@ def capped_scores(state: ClusterState, curves: Curves, candidates: Candidates, s
         Remaining time at every row, restarts included where they count.
     """
     lengths = np.diff(curves.offsets)
-    waited_s = np.array([max(state.now_s - job.submit_time_s, 0.0) for job in state.jobs])
+    waited_s = np.maximum(state.now_s - state.columns.submit_time_s, 0.0)
     ages = waited_s / per_job_least(curves, seconds)
-    aged = weights(state) * (1 + state.parameters["age_weight"] * ages)
-    claims = np.where(lengths > 0, weights(state), 0.0)
+    aged = state.columns.weight * (1 + state.parameters["age_weight"] * ages)
+    claims = np.where(lengths > 0, state.columns.weight, 0.0)
     fair = sum(pool.total_devices for pool in state.pools) * claims / max(claims.sum(), np.finfo(float).tiny)
     caps = np.maximum(np.round(state.parameters["cap_factor"] * fair), 1)
     within = curves.devices <= np.repeat(caps, lengths)

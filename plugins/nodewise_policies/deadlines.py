@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, JobState
+from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Ints, JobState
 from nodewise_policies.ascent import ascended
 from nodewise_policies.capped import capped_scores
 from nodewise_policies.service import Service
@@ -33,9 +33,9 @@ from nodewise_policies.sharing import (
     Ledger,
     comparable,
     out_of_time,
+    per_row,
     remaining_s,
     submission_ranks,
-    weights,
 )
 from nodewise_policies.timeline import Timeline
 
@@ -56,7 +56,7 @@ class DeadlineAware:
         """Plan, start, share, raise; what was granted when the time is over stands."""
         candidates = Candidates(curves)
         ledger = Ledger(state, candidates)
-        ranks = submission_ranks(state.jobs)
+        ranks = submission_ranks(state)
         seconds = remaining_s(state, curves, restarts=True)
         plan = _Plan(state, curves, candidates, ledger, seconds)
         complete = plan.make(budget, ranks)
@@ -72,7 +72,7 @@ class DeadlineAware:
                 if job in plan.late:
                     ledger.reword(job, "cannot meet its deadline any more: best effort")
         if complete and ledger.has_free():
-            values = -np.log(seconds) * np.repeat(weights(state), np.diff(curves.offsets))
+            values = -np.log(seconds) * per_row(curves, state.columns.weight)
             complete = ascended(ledger, curves, values, held, ranks, budget)
         return ledger.allocation(plan.memory(), complete=complete)
 
@@ -109,14 +109,14 @@ class _Plan:
         self.planned: set[int] = set()
         self.late: set[int] = set()
 
-    def make(self, budget: Budget, ranks: list[int]) -> bool:
+    def make(self, budget: Budget, ranks: Ints) -> bool:
         """Reserve, admitted jobs first, then by earliest deadline; False when the time ran out."""
         admitted = _admitted(self._state.memory)
         jobs = self._state.jobs
         asking = [
-            (_key(job) not in admitted, job.deadline_s, ranks[index], index)
+            (_key(job) not in admitted, job.deadline_s, int(ranks[index]), index)
             for index, job in enumerate(jobs)
-            if job.deadline_s is not None and self._candidates.segments[index] and index not in self._ledger.kept
+            if job.deadline_s is not None and self._candidates.has(index) and index not in self._ledger.kept
         ]
         if asking:
             self._costs = comparable(_per_second(self._state, self._curves) * self._seconds)
@@ -129,7 +129,7 @@ class _Plan:
     def _reserve(self, job: int, latest_s: float) -> None:
         asker = self._state.jobs[job]
         found = []
-        for segment in self._candidates.segments[job]:
+        for segment in self._candidates.of(job):
             rows = slice(segment.start, segment.stop)
             devices = self._curves.devices[rows] + asker.server_devices
             resources = self._resources(job, segment.pool)
@@ -162,12 +162,13 @@ class _Plan:
 
 def _per_second(state: ClusterState, curves: Curves) -> Floats:
     """Of every row the price of its nodes, where all pools that the job may run in have one, else its devices."""
-    lengths = np.diff(curves.offsets)
+    devices = (curves.devices + per_row(curves, state.columns.server_devices)).astype(float)
     prices = np.array([pool.price_per_node_hour for pool in state.pools])
-    priced = np.array([bool((prices[list(job.allowed_pools)] > 0).all()) for job in state.jobs], dtype=bool)
-    servers = np.array([job.server_devices for job in state.jobs], dtype=np.int64)
-    devices = curves.devices + np.repeat(servers, lengths)
-    return np.where(np.repeat(priced, lengths), prices[curves.pool] / 3600 * curves.nodes, devices)
+    unknown = frozenset(np.flatnonzero(prices <= 0).tolist())
+    priced = [unknown.isdisjoint(job.allowed_pools) for job in state.jobs]
+    if not any(priced):
+        return devices
+    return np.where(per_row(curves, np.array(priced)), prices[curves.pool] / 3600 * curves.nodes, devices)
 
 
 def _key(job: JobState) -> bytes:

@@ -30,9 +30,9 @@ from nodewise_policies.sharing import (
     Ledger,
     comparable,
     out_of_time,
+    per_row,
     remaining_s,
     submission_ranks,
-    weights,
 )
 
 __all__ = ["EfficiencySrpt", "ratios", "ratios_at"]
@@ -48,7 +48,7 @@ def ratios(state: ClusterState, curves: Curves, candidates: Candidates, seconds:
     per_device = curves.samples_per_s[candidates.starts] / curves.devices[candidates.starts]
     lengths = np.diff(np.concatenate((candidates.starts, [len(curves.devices)])))
     straight = np.asarray(curves.devices * np.repeat(per_device, lengths), dtype=float)
-    claims = np.repeat(weights(state), np.diff(curves.offsets))
+    claims = per_row(curves, state.columns.weight)
     return _ratios(seconds, straight, curves.samples_per_s, claims)
 
 
@@ -84,11 +84,11 @@ class EfficiencySrpt:
         """Schedule, then fill; what was granted when the time is over stands."""
         candidates = Candidates(curves)
         ledger = Ledger(state, candidates)
-        ranks = submission_ranks(state.jobs)
+        ranks = submission_ranks(state)
         seconds = remaining_s(state, curves, restarts=state.parameters.get("count_restarts", 0.0) >= 0.5)
         service = Service(curves, candidates, ledger, ranks, ratios(state, curves, candidates, seconds))
         complete = service.serve(budget, "remaining time over efficiency {:.6g} s".format)
-        if complete and self._fill:
+        if complete and self._fill and ledger.has_free():
             complete = _Fill(state, curves, ledger, ranks, service.held).fill(budget)
         return ledger.allocation(state.memory, complete=complete)
 
@@ -96,9 +96,7 @@ class EfficiencySrpt:
 class _Fill:
     """Step 2 over the ledger and the grants of step 1."""
 
-    def __init__(
-        self, state: ClusterState, curves: Curves, ledger: Ledger, ranks: list[int], held: dict[int, Held]
-    ) -> None:
+    def __init__(self, state: ClusterState, curves: Curves, ledger: Ledger, ranks: Ints, held: dict[int, Held]) -> None:
         self._state = state
         self._curves = curves
         self._ledger = ledger
@@ -114,7 +112,7 @@ class _Fill:
         """
         stairs = self._stairs()
         queues = {job: self._state.jobs[job].queue for job in stairs}
-        fewest = [(steps[-1], self._ranks[job], job) for job, steps in stairs.items()]
+        fewest = [(steps[-1], int(self._ranks[job]), job) for job, steps in stairs.items()]
         heapify(fewest)
         most: dict[tuple[int, str], list[tuple[int, int]]] = {}
         for job, steps in stairs.items():
@@ -169,7 +167,7 @@ class _Fill:
                 steps.pop()
             if steps:
                 heapreplace(entries, (-steps[-1], job))
-                heappush(fewest, (steps[-1], self._ranks[job], job))
+                heappush(fewest, (steps[-1], int(self._ranks[job]), job))
             else:
                 heappop(entries)
                 del stairs[job]

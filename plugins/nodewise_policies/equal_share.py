@@ -6,8 +6,12 @@ skipped while allocations differ by at most one), generalised to allowed counts,
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import numpy as np
+
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves
-from nodewise_policies.sharing import Candidates, Ledger, Segment, out_of_time, submission_order
+from nodewise_policies.sharing import NEVER, Candidates, Ledger, Segment, in_turn, out_of_time
 
 __all__ = ["EqualShare"]
 
@@ -26,13 +30,14 @@ class EqualShare:
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
         """Keep what is even already, else deal anew."""
         candidates = Candidates(curves)
-        order = submission_order(state.jobs)
         held = _even_already(state, candidates)
         if held is not None:
             return held.allocation(state.memory)
         ledger = Ledger(state, candidates)
         rows: dict[int, tuple[int, Segment]] = {}
-        active = [job for job in order if candidates.segments[job] and job not in ledger.kept]
+        # The first turns start jobs, and those that cannot be started are out of it.
+        needs = candidates.least + ledger.servers
+        active: Iterable[int] = (job for job in in_turn(state.columns.order, needs, ledger) if job not in ledger.kept)
         turn = 0
         while active:
             still = []
@@ -74,9 +79,7 @@ def _can_rise(candidates: Candidates, ledger: Ledger, job: int, row: int, segmen
 def _first_pool(state: ClusterState, candidates: Candidates, ledger: Ledger, job: int) -> Segment | None:
     """Where the job starts: its own pool, else the emptiest in which its smallest count fits."""
     fitting = [
-        segment
-        for segment in candidates.segments[job]
-        if candidates.devices(segment.start) <= ledger.room(job, segment.pool)
+        segment for segment in candidates.of(job) if candidates.devices(segment.start) <= ledger.room(job, segment.pool)
     ]
     current = state.jobs[job].current
     here = [segment for segment in fitting if current is not None and segment.pool == current.pool]
@@ -90,15 +93,13 @@ def _even_already(state: ClusterState, candidates: Candidates) -> Ledger | None:
     ledger = Ledger(state, candidates)
     counts: dict[int, int] = {}
     rows: dict[int, tuple[int, Segment]] = {}
-    for job, segments in enumerate(candidates.segments):
-        if not segments or job in ledger.kept:
+    for job in np.flatnonzero(state.columns.pool >= 0).tolist():
+        current = state.jobs[job].current
+        segments = candidates.of(job)
+        if current is None or not segments or job in ledger.kept:
             continue
-        asker = state.jobs[job]
-        counts[job] = 0
-        if asker.current is None:
-            continue
-        workers = asker.current.devices - asker.server_devices
-        here = [segment for segment in segments if segment.pool == asker.current.pool]
+        workers = current.devices - state.jobs[job].server_devices
+        here = [segment for segment in segments if segment.pool == current.pool]
         row = candidates.at_least(here[0], workers) if here else 0
         if not here or row >= here[0].stop or candidates.devices(row) != workers:
             return None
@@ -109,16 +110,15 @@ def _even_already(state: ClusterState, candidates: Candidates) -> Ledger | None:
     if not rows:
         return None
     most = max(counts.values())
-    for job, count in counts.items():
-        if job in rows:
-            row, segment = rows[job]
-            if _can_rise(candidates, ledger, job, row, segment):
-                return None
-            at_largest = row + 1 >= segment.stop
-        else:
-            if _first_pool(state, candidates, ledger, job) is not None:
-                return None
-            at_largest = False
-        if count < most - 1 and not at_largest:
+    for job, (row, segment) in rows.items():
+        if _can_rise(candidates, ledger, job, row, segment):
+            return None
+        if counts[job] < most - 1 and row + 1 < segment.stop:
+            return None
+    waiting = np.flatnonzero((candidates.least < NEVER) & (state.columns.pool < 0))
+    if len(waiting) and most > 1:
+        return None
+    for job in in_turn(waiting, candidates.least + ledger.servers, ledger):
+        if _first_pool(state, candidates, ledger, job) is not None:
             return None
     return ledger

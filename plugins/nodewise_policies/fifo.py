@@ -6,9 +6,11 @@ blocks all that come after it. With ``backfill`` those after it that fit go ahea
 
 from __future__ import annotations
 
-from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Shares
+import numpy as np
+
+from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Ints, JobState, Requests, Shares
 from nodewise_policies.over_committed import over_committed
-from nodewise_policies.sharing import Candidates, Ledger, out_of_time, submission_order
+from nodewise_policies.sharing import NEVER, Candidates, Ledger, in_turn, out_of_time
 
 __all__ = ["Fifo", "serve_rigid"]
 
@@ -33,7 +35,7 @@ class Fifo:
             state,
             curves,
             ledger,
-            submission_order(state.jobs),
+            state.columns.order,
             budget,
             backfill=state.parameters["backfill"] >= 0.5,
         )
@@ -44,7 +46,7 @@ def serve_rigid(
     state: ClusterState,
     curves: Curves,
     ledger: Ledger,
-    order: list[int],
+    order: Ints,
     budget: Budget,
     *,
     backfill: bool,
@@ -57,24 +59,49 @@ def serve_rigid(
         Skip a job that does not fit, where it would block all after it.
     """
     at = curves.at_requests(state)
-    workers, devices, rates = at.workers.tolist(), at.devices.tolist(), at.samples_per_s.tolist()
+    needs = np.where(at.devices > 0, at.devices, NEVER).min(axis=1, initial=NEVER)
+    order = order[(needs[order] < NEVER) & ~np.isin(order, list(ledger.kept))]
+    if not len(order):
+        return True
+    ahead = order[: sum(ledger.free)]
+    pools = _wished(state, at)[ahead]
+    fit = ledger.fitting_together(pools, at.devices[ahead, pools])
+    demands = zip(ahead[:fit].tolist(), pools.tolist(), at.workers[ahead, pools].tolist())
+    for turn, (job, pool, count) in enumerate(demands):
+        if out_of_time(budget, turn):
+            return False
+        ledger.take(job, pool, count, _why(state.jobs[job]))
     held_back: set[str] = set()
-    for turn, job in enumerate(order):
+    rest = order[fit:]
+    for turn, job in enumerate(in_turn(rest, needs, ledger) if backfill else map(int, rest), start=fit):
         if out_of_time(budget, turn):
             return False
         asker = state.jobs[job]
-        wanted = [pool for pool, count in enumerate(workers[job]) if count]
-        if job in ledger.kept or not wanted or asker.queue in held_back:
+        if asker.queue in held_back:
             continue
-        fitting = [pool for pool in wanted if workers[job][pool] <= ledger.room(job, pool)]
+        workers = at.workers[job].tolist()
+        wanted = [pool for pool, count in enumerate(workers) if count]
+        fitting = [pool for pool in wanted if workers[pool] <= ledger.room(job, pool)]
         if fitting:
             here = [pool for pool in fitting if asker.current is not None and pool == asker.current.pool]
-            pool = here[0] if here else max(fitting, key=rates[job].__getitem__)
-            ledger.take(job, pool, workers[job][pool], f"requested {asker.requested_devices}")
+            pool = here[0] if here else max(fitting, key=at.samples_per_s[job].__getitem__)
+            ledger.take(job, pool, workers[pool], _why(asker))
         elif backfill:
             continue
-        elif any(devices[job][pool] <= ledger.free[pool] for pool in wanted):
+        elif any(at.devices[job, pool] <= ledger.free[pool] for pool in wanted):
             held_back.add(asker.queue)
         else:
             break
     return True
+
+
+def _wished(state: ClusterState, at: Requests) -> Ints:
+    """Per job the pool that it runs in, else the one where it is fastest."""
+    fastest = np.where(at.workers > 0, at.samples_per_s, -1.0).argmax(axis=1)
+    pool = state.columns.pool
+    stays = (pool >= 0) & (at.workers[np.arange(len(pool)), pool] > 0)
+    return np.where(stays, pool, fastest)
+
+
+def _why(job: JobState) -> str:
+    return f"requested {job.requested_devices}"

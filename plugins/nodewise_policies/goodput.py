@@ -31,11 +31,10 @@ from nodewise_policies.sharing import (
     Candidates,
     Ledger,
     elsewhere,
-    has_run,
     per_job_least,
+    per_row,
     smallest_first,
     submission_ranks,
-    weights,
 )
 
 __all__ = ["Goodput", "goodputs"]
@@ -55,10 +54,12 @@ class Goodput:
         if started is None:
             return ledger.allocation(state.memory, complete=False)
         rates, known = goodputs(state, curves)
-        lengths = np.diff(curves.offsets)
-        fair = np.repeat(weights(state) * _at_fair_share(state, curves, rates, lengths), lengths)
-        inverse = fair / (rates * _kept(state, curves, lengths))
-        complete = ascended(ledger, curves, -inverse, started, submission_ranks(state.jobs), budget)
+        complete = True
+        if ledger.has_free():
+            lengths = np.diff(curves.offsets)
+            fair = per_row(curves, state.columns.weight * _at_fair_share(state, curves, rates, lengths))
+            inverse = fair / (rates * _kept(state, curves, lengths))
+            complete = ascended(ledger, curves, -inverse, started, submission_ranks(state), budget)
         for job in started:
             what = "goodput" if known[job] else "throughput alone, as gradient noise scale or batch is not known"
             ledger.reword(job, f"speed-ups in {what}")
@@ -67,12 +68,12 @@ class Goodput:
 
 def goodputs(state: ClusterState, curves: Curves) -> tuple[Floats, list[bool]]:
     """Useful samples/s of every row, and per job whether its statistical efficiency is known."""
+    if not any(job.initial_batch_samples for job in state.jobs):
+        return curves.samples_per_s, [False] * len(state.jobs)
     # What is not stated is NaN here only: comparisons with it are false.
     noise = np.array([job.gradient_noise_scale_samples for job in state.jobs], dtype=float)
     initial = np.array([job.initial_batch_samples for job in state.jobs], dtype=float)
     stated = (noise >= 0) & (initial > 0)
-    if not stated.any():
-        return curves.samples_per_s, stated.tolist()
     lengths = np.diff(curves.offsets)
     batches = curves.configurations.samples_per_step()
     known = stated & (per_job_least(curves, batches) > 0)
@@ -85,7 +86,7 @@ def goodputs(state: ClusterState, curves: Curves) -> tuple[Floats, list[bool]]:
 
 def _at_fair_share(state: ClusterState, curves: Curves, rates: Floats, lengths: Ints) -> Floats:
     """Goodput of every job on devices in proportion to its weight: the greatest within, else on its smallest count."""
-    claims = np.where(lengths > 0, weights(state), 0.0)
+    claims = np.where(lengths > 0, state.columns.weight, 0.0)
     fair = sum(pool.total_devices for pool in state.pools) * claims / max(claims.sum(), np.finfo(float).tiny)
     fewest = per_job_least(curves, curves.devices.astype(float))
     within = curves.devices <= np.repeat(np.maximum(fair, fewest), lengths)
@@ -96,9 +97,9 @@ def _at_fair_share(state: ClusterState, curves: Curves, rates: Floats, lengths: 
 def _kept(state: ClusterState, curves: Curves, lengths: Ints) -> Floats:
     """Which part of the goodput a change leaves, per row."""
     parts = np.ones(len(state.jobs))
-    for index, job in enumerate(state.jobs):
-        if has_run(job) and job.restart_cost_s > 0:
-            age_s = max(state.now_s - job.submit_time_s, 0.0)
-            left_s = max(age_s - job.restarts * job.restart_cost_s, 0.0)
-            parts[index] = max(left_s / (age_s + job.restart_cost_s), _LEAST_KEEP)
+    for index in np.flatnonzero(state.columns.has_run & (state.columns.restart_cost_s > 0)).tolist():
+        job = state.jobs[index]
+        age_s = max(state.now_s - job.submit_time_s, 0.0)
+        left_s = max(age_s - job.restarts * job.restart_cost_s, 0.0)
+        parts[index] = max(left_s / (age_s + job.restart_cost_s), _LEAST_KEEP)
     return np.where(elsewhere(state, curves), np.repeat(parts, lengths), 1.0)

@@ -15,17 +15,15 @@ Servers come with the job in the number that it states: curves over the number o
 
 from __future__ import annotations
 
-import numpy as np
-
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves
 from nodewise_policies.ascent import ascended
 from nodewise_policies.sharing import (
     Candidates,
     Ledger,
+    per_row,
     remaining_s,
     smallest_first,
     submission_ranks,
-    weights,
 )
 
 __all__ = ["MarginalGain"]
@@ -44,15 +42,15 @@ class MarginalGain:
         ledger = Ledger(state, candidates)
         started = smallest_first(state, curves, candidates, ledger, budget, "its smallest count")
         complete = started is not None
-        if started is not None:
+        if started is not None and ledger.has_free():
             seconds = remaining_s(state, curves, restarts=state.parameters["count_restarts"] >= 0.5)
-            values = -seconds * np.repeat(weights(state), np.diff(curves.offsets))
+            values = -seconds * per_row(curves, state.columns.weight)
             complete = ascended(
                 ledger,
                 curves,
                 values,
                 started,
-                submission_ranks(state.jobs),
+                submission_ranks(state),
                 budget,
                 look_ahead=state.parameters["look_ahead"] >= 0.5,
             )

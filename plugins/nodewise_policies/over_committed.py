@@ -23,7 +23,6 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import ClusterState, Curves, JobState, NodewiseError, Shares, Violation
-from nodewise_policies.sharing import submission_order
 
 __all__ = ["over_committed"]
 
@@ -63,7 +62,7 @@ class _Books:
         keys = {_key(job): index for index, job in enumerate(state.jobs)}
         self._present = {key: keys[key] for key, _ in self._before if key in keys}
         known = set(self._present.values())
-        self._queue = [job for job in submission_order(state.jobs) if self._devices[job].any() and job not in known]
+        self._queue = [job for job in state.columns.order.tolist() if self._devices[job].any() and job not in known]
         self.pools: dict[int, int] = {}
 
     def replace_those_that_left(self) -> None:
@@ -93,7 +92,7 @@ class _Books:
 
     def memory(self) -> bytes:
         """The generator, and the booked jobs by submission."""
-        jobs: Sequence[int] = [job for job in submission_order(self._state.jobs) if job in self.pools]
+        jobs: Sequence[int] = [job for job in self._state.columns.order.tolist() if job in self.pools]
         entries = (_key(self._state.jobs[job]) + self.pools[job].to_bytes(4, "little") for job in jobs)
         return _GENERATOR.pack(*self._draws.getstate()[1]) + b"".join(entries)
 

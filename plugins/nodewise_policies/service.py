@@ -7,13 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heapreplace
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from nodewise.plugin import Budget, Curves, Floats
+from nodewise.plugin import Budget, Curves, Floats, Ints
 from nodewise_policies.sharing import Candidates, Held, Ledger, out_of_time
 
 __all__ = ["Service"]
+
+_FIRST_LOOK: Final = 256
+"""Jobs that are taken out of the queue at first, then twice as many: most of a long queue is never sorted."""
+
+
+class _Choice(NamedTuple):
+    """A job's best row; the heap serves the least tuple."""
+
+    score: float
+    rank: int
+    job: int
+    row: int
 
 
 class Service:
@@ -23,7 +36,7 @@ class Service:
     ----------
     scores : (rows,) float
         Per row of the curves, at least 0, rounded so that ties are ties; infinite = never.
-    ranks : list of int
+    ranks : (jobs,) int
         Per job its place in the order of submission.
 
     Attributes
@@ -32,26 +45,41 @@ class Service:
         What each served job holds, in order of service.
     """
 
-    def __init__(
-        self, curves: Curves, candidates: Candidates, ledger: Ledger, ranks: list[int], scores: Floats
-    ) -> None:
+    def __init__(self, curves: Curves, candidates: Candidates, ledger: Ledger, ranks: Ints, scores: Floats) -> None:
         self._curves = curves
         self._candidates = candidates
         self._ledger = ledger
         self._ranks = ranks
         self._scores = scores
+        self._needs = candidates.least + ledger.servers
         self.held: dict[int, Held] = {}
 
     def serve(self, budget: Budget, why: Callable[[float], str]) -> bool:
         """Serve until nothing is free or fits; False when the time ran out. ``why`` words a grant by its score.
 
-        A heap holds each job's best row. An entry may be out of date only in one way: its row no longer fits. Free
-        devices and quotas only shrink, so a job's best score only grows, and looking again when the entry surfaces
-        gives what a scan of all rows would.
+        A heap holds the best row of each of the best jobs. An entry may be out of date only in one way: its row no
+        longer fits. Free devices and quotas only shrink, so a job's best score only grows, and looking again when the
+        entry surfaces gives what a scan of all rows would.
         """
-        heap = self._first_choices()
+        jobs, rows = self._first_choices()
+        heap: list[_Choice] = []
+        last, looks = -np.inf, _FIRST_LOOK
         ledger, devices, pools = self._ledger, self._curves.devices, self._curves.pool
-        while heap and ledger.has_free():
+        while ledger.has_free():
+            if len(jobs) and (not heap or heap[0].score > last):
+                fits = self._needs[jobs] <= ledger.most_free()
+                last, best, jobs, rows = self._split(jobs[fits], rows[fits], looks)
+                looks *= 2
+                if not heap:
+                    done = self._serve_together(best, budget, why)
+                    if done is None:
+                        return False
+                    best = best[done:]
+                heap += best
+                heapify(heap)
+                continue
+            if not heap:
+                break
             score, rank, job, row = heap[0]
             if out_of_time(budget, len(self.held)):
                 return False
@@ -61,38 +89,61 @@ class Service:
                 if again is None:
                     heappop(heap)
                 else:
-                    heapreplace(heap, (float(self._scores[again]), rank, job, again))
+                    heapreplace(heap, _Choice(float(self._scores[again]), rank, job, again))
                 continue
             heappop(heap)
             ledger.take(job, pool, count, why(score))
-            stop = next(segment.stop for segment in self._candidates.segments[job] if segment.pool == pool)
+            stop = next(segment.stop for segment in self._candidates.of(job) if segment.pool == pool)
             self.held[job] = Held(row, stop)
         return True
 
-    def _first_choices(self) -> list[tuple[float, int, int, int]]:
-        """(score, rank, job, row) of every job's best row in the empty cluster, as a heap."""
+    def _split(self, jobs: Ints, rows: Ints, looks: int) -> tuple[float, list[_Choice], Ints, Ints]:
+        """About so many of the best choices, in order, the last score among them, and jobs and rows that wait on."""
+        scores = self._scores[rows]
+        last = np.inf if len(rows) <= looks else float(np.partition(scores, looks - 1)[looks - 1])
+        best = np.flatnonzero(scores <= last)
+        best = best[np.lexsort((self._ranks[jobs[best]], scores[best]))]
+        found = jobs[best]
+        columns = (scores[best].tolist(), self._ranks[found].tolist(), found.tolist(), rows[best].tolist())
+        waits = scores > last
+        return last, list(map(_Choice, *columns)), jobs[waits], rows[waits]
+
+    def _serve_together(self, best: list[_Choice], budget: Budget, why: Callable[[float], str]) -> int | None:
+        """Serve the first of these, as many as fit without another look; how many, or None when the time ran out."""
+        rows = np.array([choice.row for choice in best], dtype=np.int64)
+        jobs = np.array([choice.job for choice in best], dtype=np.int64)
+        pools, devices = self._curves.pool[rows], self._curves.devices[rows]
+        fit = self._ledger.fitting_together(pools, devices + self._ledger.servers[jobs])
+        columns = (pools[:fit].tolist(), devices[:fit].tolist(), self._candidates.stops(rows[:fit]).tolist())
+        for (score, _, job, row), pool, count, stop in zip(best, *columns):
+            if out_of_time(budget, len(self.held)):
+                return None
+            self._ledger.take(job, pool, count, why(score))
+            self.held[job] = Held(row, stop)
+        return fit
+
+    def _first_choices(self) -> tuple[Ints, Ints]:
+        """Jobs that may be served, and each one's best row in the empty cluster."""
         offsets, values = self._curves.offsets, self._scores
-        filled = np.flatnonzero(np.diff(offsets) > 0)
-        if not len(filled):
-            return []
-        least = np.minimum.reduceat(values, offsets[filled])
-        tied = np.flatnonzero(values == np.repeat(least, np.diff(offsets)[filled]))
-        job = np.searchsorted(offsets, tied, side="right") - 1
-        order = np.lexsort((self._curves.pool[tied], self._curves.devices[tied], job))
-        jobs, first = np.unique(job[order], return_index=True)
-        best = tied[order[first]]
-        heap = [
-            (score, self._ranks[owner], owner, row)
-            for owner, row, score in zip(jobs.tolist(), best.tolist(), values[best].tolist())
-            if owner not in self._ledger.kept and score < np.inf
-        ]
-        heapify(heap)
-        return heap
+        lengths = np.diff(offsets)
+        jobs = np.flatnonzero(lengths > 0)
+        if not len(jobs):
+            return jobs, jobs
+        least = np.minimum.reduceat(values, offsets[jobs])
+        asking = (least < np.inf) & ~np.isin(jobs, list(self._ledger.kept))
+        # What equals nothing stands for the rows of jobs that do not ask.
+        rows = np.flatnonzero(values == np.repeat(np.where(asking, least, np.nan), lengths[jobs]))
+        jobs = jobs[asking]
+        if len(rows) > len(jobs):
+            owner = np.searchsorted(offsets, rows, side="right") - 1
+            order = np.lexsort((self._curves.pool[rows], self._curves.devices[rows], owner))
+            rows = rows[order[np.unique(owner[order], return_index=True)[1]]]
+        return jobs, rows
 
     def _best(self, job: int) -> int | None:
         """Row of least score among those that fit now; ties: fewer devices, then the first pool."""
         best: tuple[float, int, int, int] | None = None
-        for segment in self._candidates.segments[job]:
+        for segment in self._candidates.of(job):
             stop = self._candidates.fitting(segment, self._ledger.room(job, segment.pool))
             if stop == segment.start:
                 continue

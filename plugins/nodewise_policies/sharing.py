@@ -6,37 +6,46 @@ Conventions: jobs and pools are indexes into the cluster's state. ``devices`` co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Grant, Ints, JobState
+from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Grant, Ints
 
 __all__ = [
     "BUDGET_STRIDE",
+    "NEVER",
     "Candidates",
     "Held",
     "Ledger",
     "Segment",
     "comparable",
     "elsewhere",
-    "has_run",
+    "in_turn",
     "out_of_time",
     "per_job_least",
+    "per_row",
     "remaining_s",
     "smallest_first",
-    "submission_order",
     "submission_ranks",
-    "weights",
 ]
 
 BUDGET_STRIDE: Final = 32
 """Grants between two looks at the clock: a grant costs microseconds, a look about as much."""
 
+NEVER: Final = 2**62
+"""Devices that no cluster has."""
+_FIRST_LOOK: Final = 64
+"""Jobs that are looked at before those behind them are searched for ones that still fit; then twice as many."""
+_NOTHING: Final = Grant(0)
+
 _TIE_BITS: Final = 2.0**40
 """Bits that comparisons keep: about twelve digits, four less than a double has."""
+
+
+ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
 class Held(NamedTuple):
@@ -60,17 +69,16 @@ def comparable(values: Floats) -> Floats:
     return np.ldexp(np.round(mantissa * _TIE_BITS) / _TIE_BITS, exponent)
 
 
-def submission_order(jobs: Sequence[JobState]) -> list[int]:
-    """Jobs by submit time, then by id: the order that breaks every tie."""
-    return sorted(range(len(jobs)), key=lambda job: (jobs[job].submit_time_s, jobs[job].job_id))
-
-
-def submission_ranks(jobs: Sequence[JobState]) -> list[int]:
+def submission_ranks(state: ClusterState) -> Ints:
     """Per job its place in the order of submission."""
-    ranks = [0] * len(jobs)
-    for rank, job in enumerate(submission_order(jobs)):
-        ranks[job] = rank
+    ranks = np.empty(len(state.jobs), dtype=np.int64)
+    ranks[state.columns.order] = np.arange(len(state.jobs))
     return ranks
+
+
+def per_row(curves: Curves, values: NDArray[ScalarT]) -> NDArray[ScalarT]:
+    """A value per job as one per row of the curves."""
+    return np.repeat(values, np.diff(curves.offsets))
 
 
 def remaining_s(state: ClusterState, curves: Curves, *, restarts: bool) -> Floats:
@@ -78,29 +86,23 @@ def remaining_s(state: ClusterState, curves: Curves, *, restarts: bool) -> Float
 
     With ``restarts`` a job that has run pays its restart cost at every row but the one that it runs on.
     """
-    jobs, lengths = state.jobs, np.diff(curves.offsets)
-    left = np.repeat(np.array([job.remaining_samples for job in jobs], dtype=float), lengths)
-    rate = curves.samples_per_s
+    columns, rate = state.columns, curves.samples_per_s
+    left = per_row(curves, columns.remaining_samples)
     with np.errstate(over="ignore"):
         seconds: Floats = np.divide(left, rate, out=np.full(len(rate), np.inf), where=rate > 0)
-    if not restarts:
+    costs = np.where(columns.has_run, columns.restart_cost_s, 0.0)
+    if not restarts or not costs.any():
         return seconds
-    costs = np.array([job.restart_cost_s if has_run(job) else 0.0 for job in jobs], dtype=float)
-    if not costs.any():
-        return seconds
-    restart_s: Floats = np.where(elsewhere(state, curves), np.repeat(costs, lengths), 0.0)
+    restart_s: Floats = np.where(elsewhere(state, curves), per_row(curves, costs), 0.0)
     return np.add(seconds, restart_s)
 
 
 def elsewhere(state: ClusterState, curves: Curves) -> NDArray[np.bool_]:
     """Per row of the curves whether it is another pool or count than the job runs on now."""
-    jobs, lengths = state.jobs, np.diff(curves.offsets)
-    pools = np.array([-1 if job.current is None else job.current.pool for job in jobs], dtype=np.int64)
-    counts = np.array(
-        [0 if job.current is None else job.current.devices - job.server_devices for job in jobs], dtype=np.int64
-    )
-    moved: NDArray[np.bool_] = np.repeat(pools, lengths) != curves.pool
-    resized: NDArray[np.bool_] = np.repeat(counts, lengths) != curves.devices
+    columns = state.columns
+    counts = np.where(columns.pool >= 0, columns.held_devices - columns.server_devices, 0)
+    moved: NDArray[np.bool_] = per_row(curves, columns.pool) != curves.pool
+    resized: NDArray[np.bool_] = per_row(curves, counts) != curves.devices
     return moved | resized
 
 
@@ -113,16 +115,6 @@ def per_job_least(curves: Curves, values: Floats) -> Floats:
     return least
 
 
-def weights(state: ClusterState) -> Floats:
-    """Every job's weight."""
-    return np.array([job.weight for job in state.jobs], dtype=float)
-
-
-def has_run(job: JobState) -> bool:
-    """Whether the job has state to restore when it starts anew."""
-    return job.current is not None or job.attained_service_device_s > 0
-
-
 def out_of_time(budget: Budget, grants: int) -> bool:
     """Whether the time is over; looks at the clock once in ``BUDGET_STRIDE`` grants, the first included."""
     return grants % BUDGET_STRIDE == 0 and budget.remaining_s() <= 0
@@ -133,26 +125,41 @@ class Candidates:
 
     Attributes
     ----------
-    segments : list of lists of Segment
-        Per job, by pool; empty = the job has no curve and can be given nothing.
     starts : (segments,) int
         First row of every segment, ascending.
+    least : (jobs,) int
+        Smallest count in any pool; more than there are for a job without a curve, which can be given nothing.
     """
 
     def __init__(self, curves: Curves) -> None:
         self._devices = curves.devices
-        self.segments: list[list[Segment]] = [[] for _ in range(len(curves.offsets) - 1)]
-        self.starts: Ints = np.zeros(0, dtype=np.int64)
-        rows = len(curves.devices)
-        if not rows:
-            return
-        job = np.repeat(np.arange(len(self.segments)), np.diff(curves.offsets))
-        breaks = np.flatnonzero((np.diff(job) != 0) | (np.diff(curves.pool) != 0)) + 1
-        self.starts = np.concatenate((np.zeros(1, dtype=np.int64), breaks))
-        stops = np.concatenate((breaks, [rows]))
-        firsts = zip(job[self.starts].tolist(), curves.pool[self.starts].tolist(), self.starts.tolist(), stops.tolist())
-        for owner, pool, start, stop in firsts:
-            self.segments[owner].append(Segment(pool, start, stop))
+        rows, offsets = len(curves.devices), curves.offsets
+        begins = np.zeros(rows + 1, dtype=bool)
+        begins[1:rows] = curves.pool[1:] != curves.pool[:-1]
+        begins[offsets] = True
+        begins[rows] = True
+        self._edges = np.flatnonzero(begins)
+        self._first = np.searchsorted(self._edges, offsets)
+        self.starts: Ints = self._edges[:-1]
+        self._pools = curves.pool[self.starts]
+        self.least: Ints = np.full(len(offsets) - 1, NEVER)
+        filled = np.flatnonzero(np.diff(offsets) > 0)
+        if rows:
+            self.least[filled] = np.minimum.reduceat(curves.devices, offsets[filled])
+
+    def of(self, job: int) -> list[Segment]:
+        """The job's segments by pool; empty = it has no curve."""
+        first, last = self._first[job], self._first[job + 1]
+        edges = self._edges[first : last + 1].tolist()
+        return [Segment(*each) for each in zip(self._pools[first:last].tolist(), edges, edges[1:])]
+
+    def stops(self, rows: Ints) -> Ints:
+        """Where the segments of some rows end."""
+        return self._edges[np.searchsorted(self._edges, rows, side="right")]
+
+    def has(self, job: int) -> bool:
+        """Whether the job has a curve."""
+        return bool(self._first[job] < self._first[job + 1])
 
     def fitting(self, segment: Segment, room: int) -> int:
         """End of the segment's rows with at most ``room`` worker devices; ``segment.start`` = none fits."""
@@ -177,17 +184,28 @@ class Ledger:
     Opening it clears every allocation, except those of jobs within their minimum run: they keep what they hold, and it
     is subtracted first. (The service settles such jobs before it asks a policy; then they come without a curve and
     their devices are not in the pools. A job without a curve gets nothing and takes nothing from the others.)
+
+    Attributes
+    ----------
+    free : list of int
+        By pool.
+    servers : (jobs,) int
+        Devices that a job's servers take besides those of its workers.
+    kept : set of int
+        Jobs within their minimum run.
     """
 
     def __init__(self, state: ClusterState, candidates: Candidates) -> None:
         self._jobs = state.jobs
+        self.servers = state.columns.server_devices
         self.free = [pool.total_devices for pool in state.pools]
         self._quota = dict(state.quotas)
-        self.grants = [Grant(0)] * len(state.jobs)
+        self.grants = [_NOTHING] * len(state.jobs)
         self.kept: set[int] = set()
-        for index, job in enumerate(state.jobs):
+        for index in np.flatnonzero(state.columns.pool >= 0).tolist():
+            job = state.jobs[index]
             held = job.current
-            if held is None or not candidates.segments[index] or job.minimum_run_s <= held.age_s:
+            if held is None or job.minimum_run_s <= held.age_s or not candidates.has(index):
                 continue
             self.kept.add(index)
             workers = held.devices - job.server_devices
@@ -228,13 +246,43 @@ class Ledger:
         if queue in self._quota:
             self._quota[queue] -= devices
 
+    def fitting_together(self, pools: Ints, devices: Ints) -> int:
+        """How many of these demands (devices with servers), from the first on, fit all together; 0 under quotas.
+
+        They could be granted one after the other without looking at each.
+        """
+        if self._quota:
+            return 0
+        fit = np.ones(len(pools), dtype=bool)
+        for pool, free in enumerate(self.free):
+            fit &= np.cumsum(np.where(pools == pool, devices, 0)) <= free
+        return len(fit) if fit.all() else int(fit.argmin())
+
     def has_free(self) -> bool:
         """Whether any pool has a free device."""
-        return any(free > 0 for free in self.free)
+        return self.most_free() > 0
+
+    def most_free(self) -> int:
+        """Free devices of the pool that has most: more fits nowhere."""
+        return max(self.free, default=0)
 
     def allocation(self, memory: bytes, *, complete: bool = True) -> Allocation:
         """The grants as the policy's answer."""
         return Allocation(grants=tuple(self.grants), complete=complete, memory=memory)
+
+
+def in_turn(order: Ints, needs: Ints, ledger: Ledger) -> Iterator[int]:
+    """Jobs in this order, but for such as cannot fit any more; a long queue costs little once devices are scarce.
+
+    Parameters
+    ----------
+    needs : (jobs,) int
+        Devices, servers included, below which a job cannot run.
+    """
+    looks = _FIRST_LOOK
+    while len(order := order[needs[order] <= ledger.most_free()]):
+        yield from order[:looks].tolist()
+        order, looks = order[looks:], 2 * looks
 
 
 def smallest_first(
@@ -246,14 +294,15 @@ def smallest_first(
     (ties: first pool). A job that fits nowhere is passed over.
     """
     started: dict[int, Held] = {}
-    for turn, job in enumerate(submission_order(state.jobs)):
+    needs = candidates.least + state.columns.server_devices
+    for turn, job in enumerate(in_turn(state.columns.order, needs, ledger)):
         if out_of_time(budget, turn):
             return None
         if job in ledger.kept:
             continue
         fitting = [
             segment
-            for segment in candidates.segments[job]
+            for segment in candidates.of(job)
             if candidates.devices(segment.start) <= ledger.room(job, segment.pool)
         ]
         if not fitting:

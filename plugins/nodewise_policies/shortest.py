@@ -8,11 +8,9 @@ server.
 
 from __future__ import annotations
 
-import numpy as np
-
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves
 from nodewise_policies.service import Service
-from nodewise_policies.sharing import Candidates, Ledger, comparable, remaining_s, submission_ranks, weights
+from nodewise_policies.sharing import Candidates, Ledger, comparable, per_row, remaining_s, submission_ranks
 
 __all__ = ["Srpt"]
 
@@ -28,7 +26,7 @@ class Srpt:
         candidates = Candidates(curves)
         ledger = Ledger(state, candidates)
         seconds = remaining_s(state, curves, restarts=state.parameters["count_restarts"] >= 0.5)
-        scores = comparable(seconds / np.repeat(weights(state), np.diff(curves.offsets)))
-        service = Service(curves, candidates, ledger, submission_ranks(state.jobs), scores)
+        scores = comparable(seconds / per_row(curves, state.columns.weight))
+        service = Service(curves, candidates, ledger, submission_ranks(state), scores)
         complete = service.serve(budget, "remaining time {:.6g} s".format)
         return ledger.allocation(state.memory, complete=complete)

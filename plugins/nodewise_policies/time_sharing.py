@@ -17,7 +17,6 @@ import numpy as np
 
 from nodewise.plugin import Budget, ClusterState, Curves, Floats, Ints, Shares
 from nodewise_policies.max_min_program import greatest_least_value
-from nodewise_policies.sharing import weights
 
 __all__ = ["MaxMinFairness", "MinMakespan"]
 
@@ -39,7 +38,7 @@ class MaxMinFairness:
         rates = at.samples_per_s if self._aware else (at.samples_per_s > 0).astype(float)
         sizes = np.array([pool.total_devices for pool in state.pools], dtype=float)
         proportional = rates @ (sizes / max(sizes.sum(), 1.0)) if self._aware else np.ones(len(rates))
-        claims = np.where(proportional > 0, proportional * weights(state), 1.0)
+        claims = np.where(proportional > 0, proportional * state.columns.weight, 1.0)
         values = rates * at.devices / claims[:, np.newaxis]
         shares = greatest_least_value(state, values, at.devices, budget)
         if self._aware:
@@ -54,7 +53,7 @@ class MinMakespan:
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Shares:
         """Shares of time; an equal split when the time runs out."""
         at = curves.at_requests(state)
-        left = np.array([job.remaining_samples for job in state.jobs], dtype=float)
+        left = state.columns.remaining_samples
         values = at.samples_per_s / left[:, np.newaxis]
         return _shared(state, at.devices, greatest_least_value(state, values, at.devices, budget))
 

@@ -41,22 +41,23 @@ class Timeline:
         resources : list of int
             What each choice takes its devices from, all of them.
         devices, seconds, cost : (choices,)
-            Ties in cost: the first choice.
+            By ascending devices. Ties in cost: the first choice.
         """
-        in_time = int(np.searchsorted(self._starts, latest_s - float(seconds.min()), side="right"))
-        if not in_time:
+        latest_s = min(latest_s, np.finfo(float).max)
+        level = self._free[resources[0]] if len(resources) == 1 else self._free[resources].min(axis=0)
+        # The least seconds that what is free in each interval allows.
+        shortest = np.concatenate(([np.inf], np.minimum.accumulate(seconds)))[devices.searchsorted(level, side="right")]
+        in_time = np.flatnonzero(self._starts + shortest <= latest_s).tolist()
+        found = _first_fit([*self._starts.tolist(), np.inf], shortest.tolist(), in_time, latest_s)
+        if found is None:
             return None
-        level = self._free[resources].min(axis=0)
-        for interval in np.flatnonzero(level[:in_time] >= int(devices.min())).tolist():
-            start = float(self._starts[interval])
-            ends = start + seconds
-            # Last interval that each choice runs in; what is free throughout is the least since the start.
-            last = np.searchsorted(self._starts, ends, side="left") - 1
-            lowest = np.minimum.accumulate(level[interval:])
-            fits = (devices <= lowest[np.maximum(last - interval, 0)]) & (ends <= latest_s)
-            if fits.any():
-                return Slot(int(np.where(fits, cost, np.inf).argmin()), start)
-        return None
+        start, most = float(self._starts[found]), int(devices.searchsorted(level[found], side="right"))
+        devices, ends = devices[:most], start + seconds[:most]
+        # Last interval that each choice runs in; what is free throughout is the least since the start.
+        last = self._starts.searchsorted(ends, side="left") - 1
+        lowest = np.minimum.accumulate(level[found:])
+        fits = (devices <= lowest[np.maximum(last - found, 0)]) & (ends <= latest_s)
+        return Slot(int(np.where(fits, cost[:most], np.inf).argmin()), start)
 
     def reserve(self, resources: list[int], devices: int, start_s: float, seconds: float) -> None:
         """Take devices of every resource for that long."""
@@ -66,8 +67,31 @@ class Timeline:
 
     def _split(self, moment_s: float) -> int:
         """The interval that starts at the moment, made if need be."""
-        place = int(np.searchsorted(self._starts, moment_s))
+        place = int(self._starts.searchsorted(moment_s))
         if place == len(self._starts) or self._starts[place] != moment_s:
-            self._starts = np.insert(self._starts, place, moment_s)
-            self._free = np.insert(self._free, place, self._free[:, place - 1], axis=1)
+            starts, free = self._starts, self._free
+            self._starts = np.concatenate((starts[:place], [moment_s], starts[place:]))
+            self._free = np.concatenate((free[:, :place], free[:, place - 1 :]), axis=1)
         return place
+
+
+def _first_fit(starts: list[float], shortest: list[float], intervals: list[int], latest_s: float) -> int | None:
+    """The first of some intervals with whose start some choice fits throughout and ends by ``latest_s``.
+
+    What fits until the end of a later interval is what the scarcest one on the way allows: the longest of the least
+    seconds. Where that is too long for one start it is for all later ones: they have to end before the scarce interval.
+    """
+    scarce = -1
+    for interval in intervals:
+        start, longest = starts[interval], shortest[interval]
+        if interval <= scarce and start + longest > starts[scarce]:
+            continue
+        for place in range(interval, len(shortest)):
+            if shortest[place] > longest:
+                longest = shortest[place]
+                if start + longest > latest_s:
+                    scarce = place
+                    break
+            if start + longest <= starts[place + 1]:
+                return interval
+    return None

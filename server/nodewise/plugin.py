@@ -54,9 +54,11 @@ from nodewise.domain.schedule import (
     CurrentAllocation,
     Curves,
     Grant,
+    JobColumns,
     JobState,
     NodePool,
     PolicyParameter,
+    Requests,
     Shares,
 )
 from nodewise.domain.trace import (
@@ -115,6 +117,7 @@ __all__ = [
     "Floats",
     "Grant",
     "Ints",
+    "JobColumns",
     "JobState",
     "Lane",
     "Layer",
@@ -151,6 +154,7 @@ __all__ = [
     "ReplayQuestion",
     "ReplayedCollective",
     "ReplayedStep",
+    "Requests",
     "RowRefusal",
     "RowStatus",
     "Run",

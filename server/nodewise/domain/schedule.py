@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, freeze
 from nodewise.domain.configurations import Configurations
 
 __all__ = [
@@ -17,11 +17,13 @@ __all__ = [
     "CurrentAllocation",
     "Curves",
     "Grant",
+    "JobColumns",
     "JobState",
     "NodePool",
     "PolicyParameter",
     "Requests",
     "Shares",
+    "submission_order",
 ]
 
 
@@ -98,6 +100,61 @@ class JobState:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class JobColumns:
+    """What jobs state, one array each of shape (jobs,), for rules that look at all of them at once.
+
+    Attributes
+    ----------
+    submit_time_s, remaining_samples, weight, restart_cost_s, server_devices, requested_devices
+        As in ``JobState``.
+    pool, held_devices : int
+        What a job runs on, servers included; -1 and 0 where it does not run.
+    has_run : bool
+        Whether the job has state to restore when it starts anew.
+    order : int
+        Indexes of the jobs by submit time, then by id: the order that breaks every tie.
+    """
+
+    submit_time_s: Floats
+    remaining_samples: Floats
+    weight: Floats
+    restart_cost_s: Floats
+    server_devices: Ints
+    requested_devices: Ints
+    pool: Ints
+    held_devices: Ints
+    has_run: NDArray[np.bool_]
+    order: Ints
+
+    @classmethod
+    def of(cls, jobs: Sequence[JobState]) -> JobColumns:
+        """The columns of some jobs."""
+        return cls(
+            submit_time_s=as_floats([job.submit_time_s for job in jobs]),
+            remaining_samples=as_floats([job.remaining_samples for job in jobs]),
+            weight=as_floats([job.weight for job in jobs]),
+            restart_cost_s=as_floats([job.restart_cost_s for job in jobs]),
+            server_devices=as_ints([job.server_devices for job in jobs]),
+            requested_devices=as_ints([job.requested_devices for job in jobs]),
+            pool=as_ints([-1 if job.current is None else job.current.pool for job in jobs]),
+            held_devices=as_ints([0 if job.current is None else job.current.devices for job in jobs]),
+            has_run=freeze(
+                np.array([job.current is not None or job.attained_service_device_s > 0 for job in jobs], dtype=bool)
+            ),
+            order=submission_order(jobs),
+        )
+
+
+def submission_order(jobs: Sequence[JobState]) -> Ints:
+    """Indexes of jobs by submit time, then by id."""
+    submitted = [job.submit_time_s for job in jobs]
+    order = np.argsort(submitted, kind="stable")
+    if len(set(submitted)) < len(jobs):
+        order = np.array(sorted(range(len(jobs)), key=lambda job: (submitted[job], jobs[job].job_id)))
+    return as_ints(order)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ClusterState:
     """All that a policy may know besides the curves. ``memory`` is what it returned last time."""
 
@@ -107,6 +164,19 @@ class ClusterState:
     quotas: Mapping[str, int] = field(default_factory=dict)
     parameters: Mapping[str, float] = field(default_factory=dict)
     memory: bytes = b""
+    _columns: JobColumns | None = field(init=False, default=None, repr=False)
+
+    @property
+    def columns(self) -> JobColumns:
+        """What the jobs state, as columns; made when they are first asked for."""
+        if self._columns is None:
+            self.knows(JobColumns.of(self.jobs))
+        assert self._columns is not None
+        return self._columns
+
+    def knows(self, columns: JobColumns) -> None:
+        """Take over columns of exactly these jobs from someone who keeps them, instead of making them."""
+        object.__setattr__(self, "_columns", columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -161,8 +231,7 @@ class Curves:
         """What every job would get, pool by pool, with its requested devices or the next larger count."""
         shape = (len(state.jobs), len(state.pools))
         workers, rates = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        wanted = np.array([job.requested_devices for job in state.jobs], dtype=np.int64)
-        servers = np.array([job.server_devices for job in state.jobs], dtype=np.int64)
+        wanted, servers = state.columns.requested_devices, state.columns.server_devices
         lengths = np.diff(self.offsets)
         job = np.repeat(np.arange(shape[0]), lengths)
         large = self.devices >= np.repeat(wanted, lengths)

@@ -36,6 +36,8 @@ class ActiveJob:
         Samples that the policy believes in and that never come (early stops).
     allowance : float
         Most samples in this run (a round's whole steps); infinite without rounds of whole steps.
+    entry : int
+        Counts up in the order of the jobs that the policy sees.
     ends_s : float
         When the run ends by itself: the job is done or its allowance is; infinite while it holds nothing.
     """
@@ -51,6 +53,7 @@ class ActiveJob:
         "devices",
         "done",
         "ends_s",
+        "entry",
         "first_start_s",
         "held_since_s",
         "left",
@@ -68,6 +71,7 @@ class ActiveJob:
 
     def __init__(self, number: int, spec: SimulatedJob, seen: JobCurve, true_samples: float, state: JobState) -> None:
         self.number = number
+        self.entry = -1
         self.spec = spec
         self.curve = seen
         self.state = state

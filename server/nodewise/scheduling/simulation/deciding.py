@@ -6,6 +6,8 @@ import math
 import time
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from itertools import compress, count
+from operator import attrgetter
 from typing import Final
 
 import structlog
@@ -23,6 +25,8 @@ from nodewise.scheduling.simulation.view import View
 __all__ = ["Decider", "policy_parameters"]
 
 _log = structlog.get_logger(__name__)
+
+_devices = attrgetter("devices")
 
 EVENT_S: Final = 50e-6
 """What an event costs, roughly: a decision counts as as many as it takes time for, so that a budget is seen in time."""
@@ -116,7 +120,7 @@ class Decider:
         at_s, _, _, job = heappop(self._ends)
         self._close(job, at_s, job.left)
         job.done = True
-        self._view.depart()
+        self._view.depart(job)
         self._recorder.completed(job, at_s)
         self.undecided = True
 
@@ -170,7 +174,7 @@ class Decider:
 
     def _asked(self, now_s: float) -> Sequence[Grant]:
         """A grant for each job in the view: the policy's, or the next round of its shares."""
-        state, curves = self._view.state(now_s, self._memory, self._running.values())
+        state, curves = self._view.state(now_s, self._memory)
         started = time.perf_counter()
         if self._rounds is not None:
             offer = offered(state, curves)
@@ -226,7 +230,10 @@ class Decider:
         """Close the runs that end, then begin those that start, largest first."""
         starting = []
         drained = self._drained
-        for job, grant in zip(self._view.jobs, grants):
+        jobs = self._view.jobs
+        granted = compress(count(), map(_devices, grants))
+        for index in sorted({*granted, *self._view.places(self._running.values())}):
+            job, grant = jobs[index], grants[index]
             devices = grant.devices
             if job.devices:
                 if devices == job.devices and grant.pool == job.pool:
@@ -254,6 +261,7 @@ class Decider:
         rate = job.spec.curve.rates[pool, devices]
         job.hold(pool, devices, nodes.take(total), rate, now_s)
         self._running[job.number] = job
+        self._view.started(job)
         if job.first_start_s == math.inf:
             job.first_start_s = now_s
             pause_s = self._settings.first_start_cost_s

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Ints, as_ints, freeze
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.schedule import ClusterState, Curves, NodePool
+from nodewise.domain.schedule import ClusterState, Curves, JobColumns, JobState, NodePool, submission_order
 from nodewise.scheduling.simulation.active import ActiveJob
 from nodewise.scheduling.simulation.nodes import PoolNodes
 from nodewise.scheduling.simulation.settings import SimulationSettings
 
 __all__ = ["View"]
 
-_COLUMNS = ("pool", "devices", "nodes", "samples_per_s")
+_COLUMNS: Final = ("pool", "devices", "nodes", "samples_per_s")
+_STATED: Final = tuple(each.name for each in fields(JobColumns) if each.name != "order")
 
 
 class View:
-    """Active jobs by submission, and the columns of their curves.
+    """Active jobs by submission, what they state, and the columns of their curves.
 
-    The columns are copied only when jobs came or went since the last decision: what stays is kept by one mask, what is
-    new is appended (jobs arrive in order). Between such changes the policy gets the same ``Curves`` object.
+    A job that waits costs nothing but its place in the columns. They are copied only when jobs came or went since the
+    last decision: what stays is kept by one mask, what is new is appended (jobs arrive in order). Between such changes
+    the policy gets the same ``Curves`` object.
     """
 
     def __init__(self, pools: Sequence[NodePool], settings: SimulationSettings, parameters: dict[str, float]) -> None:
         self.jobs: list[ActiveJob] = []
+        self._states: list[JobState] = []
         self._new: list[ActiveJob] = []
-        self._some_done = False
+        self._done: list[ActiveJob] = []
+        self._touched: dict[int, ActiveJob] = {}
+        self._entered = 0
         self._pools = tuple(pools)
         self._settings = settings
         self._parameters = parameters
@@ -41,20 +47,32 @@ class View:
         self._lengths: Ints = np.zeros(0, dtype=np.int64)
         none: Ints = np.zeros(0, dtype=np.int64)
         self._columns: list[NDArray[Any]] = [none, none, none, np.zeros(0)]
+        self._entries: Ints = none
+        self._in_order = True
+        self._stated = {name: getattr(JobColumns.of(()), name) for name in _STATED}
         self._curves = self._assembled()
 
     def arrive(self, job: ActiveJob) -> None:
         """A job is there to be decided about."""
         self._new.append(job)
 
-    def depart(self) -> None:
-        """Some job is done."""
-        self._some_done = True
+    def depart(self, job: ActiveJob) -> None:
+        """The job is done."""
+        self._done.append(job)
+
+    def started(self, job: ActiveJob) -> None:
+        """The job was given devices: what it states changes, until it was told that it has none."""
+        self._touched[job.number] = job
+
+    def places(self, jobs: Iterable[ActiveJob]) -> list[int]:
+        """Indexes of some jobs that the policy saw last."""
+        entries = [job.entry for job in jobs]
+        return np.searchsorted(self._entries, entries).tolist() if entries else []
 
     @property
     def changed(self) -> bool:
         """Whether jobs came or went since the policy saw them last."""
-        return bool(self._new) or self._some_done
+        return bool(self._new or self._done)
 
     def nodes_changed(self, nodes: Sequence[PoolNodes]) -> None:
         """Nodes went down or came back."""
@@ -62,46 +80,85 @@ class View:
             replace(pool, available_devices=as_ints(each.capacity())) for pool, each in zip(self._pools, nodes)
         )
 
-    def state(self, now_s: float, memory: bytes, running: Iterable[ActiveJob]) -> tuple[ClusterState, Curves]:
+    def state(self, now_s: float, memory: bytes) -> tuple[ClusterState, Curves]:
         """The state of now; of jobs that do not run nothing moves."""
         self.refresh()
-        for job in running:
-            job.tell(now_s)
         state = ClusterState(
             now_s=now_s,
             pools=self._pools,
-            jobs=tuple([job.state for job in self.jobs]),
+            jobs=tuple(self._states),
             quotas=self._settings.quotas,
             parameters=self._parameters,
             memory=memory,
         )
+        self._tell(now_s)
+        order = np.arange(len(self.jobs)) if self._in_order else submission_order(state.jobs)
+        state.knows(JobColumns(order=freeze(order), **{name: freeze(each) for name, each in self._stated.items()}))
         return state, self._curves
+
+    def _tell(self, now_s: float) -> None:
+        """Bring up to now what is stated of jobs that run, or did when the policy was asked last."""
+        told = list(self._touched.values())
+        for job in told:
+            if job.devices:
+                job.tell(now_s)
+        states = [job.state for job in told]
+        news = {
+            "remaining_samples": [state.remaining_samples for state in states],
+            "pool": [job.pool for job in told],
+            "held_devices": [job.devices and job.devices + job.spec.server_devices for job in told],
+            "has_run": [job.devices > 0 or job.state.attained_service_device_s > 0 for job in told],
+        }
+        places = self.places(told)
+        for name, values in news.items():
+            column = self._stated[name].copy()
+            column[places] = values
+            self._stated[name] = column
+        self._touched = {job.number: job for job in told if job.devices}
 
     def refresh(self) -> None:
         """Take in who came and leave out who went."""
         if not self.changed:
             return
-        new = [job for job in self._new if not job.done]
-        new.sort(key=lambda job: (job.spec.arrival_s, job.spec.job_id))
-        columns, lengths = self._columns, self._lengths
-        if self._some_done:
-            stays = np.array([not job.done for job in self.jobs], dtype=bool)
-            rows = np.repeat(stays, lengths)
-            columns = [column[rows] for column in columns]
-            lengths = lengths[stays]
-            self.jobs = [job for job in self.jobs if not job.done]
-        if new:
-            curves = [job.curve for job in new]
-            columns = [
-                np.concatenate((column, *(getattr(curve, name) for curve in curves)))
-                for name, column in zip(_COLUMNS, columns)
-            ]
-            lengths = np.concatenate((lengths, [len(curve) for curve in curves]))
-            self.jobs = self.jobs + new
-        self._columns = [freeze(column) for column in columns]
-        self._lengths = lengths
-        self._new, self._some_done = [], False
+        if self._done:
+            self._leave_out(self.places(self._done))
+        if self._new:
+            self._take_in(sorted(self._new, key=lambda job: (job.spec.arrival_s, job.spec.job_id)))
+        self._columns = [freeze(column) for column in self._columns]
+        self._new, self._done = [], []
         self._curves = self._assembled()
+
+    def _leave_out(self, places: list[int]) -> None:
+        for job in self._done:
+            self._touched.pop(job.number, None)
+        stays = np.ones(len(self.jobs), dtype=bool)
+        stays[places] = False
+        rows = np.repeat(stays, self._lengths)
+        self._columns = [column[rows] for column in self._columns]
+        self._stated = {name: column[stays] for name, column in self._stated.items()}
+        self._lengths, self._entries = self._lengths[stays], self._entries[stays]
+        for place in sorted(places, reverse=True):
+            del self.jobs[place], self._states[place]
+
+    def _take_in(self, new: list[ActiveJob]) -> None:
+        known = self._states[-1:] + [job.state for job in new]
+        names = [(state.submit_time_s, state.job_id) for state in known]
+        self._in_order &= all(before < after for before, after in pairwise(names))
+        curves = [job.curve for job in new]
+        self._columns = [
+            np.concatenate((column, *(getattr(curve, name) for curve in curves)))
+            for name, column in zip(_COLUMNS, self._columns)
+        ]
+        states = [job.state for job in new]
+        stated = JobColumns.of(states)
+        self._stated = {name: np.concatenate((column, getattr(stated, name))) for name, column in self._stated.items()}
+        self._lengths = np.concatenate((self._lengths, [len(curve) for curve in curves]))
+        self._entries = np.concatenate((self._entries, self._entered + np.arange(len(new))))
+        for entry, job in enumerate(new, start=self._entered):
+            job.entry = entry
+        self._entered += len(new)
+        self.jobs += new
+        self._states += states
 
     def _assembled(self) -> Curves:
         pool, devices, nodes, rates = self._columns
