@@ -100,6 +100,12 @@ class ScheduleJob:
     template: Configurations | None = None
     """How it runs, as one row without nodes, workers and devices; None = as in its evidence."""
     minimum_run_s: float = 0.0
+    restarts: int = 0
+    """How often it was restarted so far."""
+    gradient_noise_scale_samples: float | None = None
+    """For policies that weigh statistical efficiency; None = not known."""
+    initial_batch_samples: float = 0.0
+    """Global batch that `remaining_samples` is counted at; 0 = not known."""
     minimum_revision: int = 0
 
     def __post_init__(self) -> None:
@@ -201,6 +207,9 @@ def job_to_wire(job: ScheduleJob) -> schedule_pb2.ScheduleJob:
         deadline=None if job.deadline is None else to_timestamp(job.deadline),
         template=None if job.template is None else configurations_to_wire(job.template),
         minimum_run_seconds=job.minimum_run_s,
+        restarts_count=job.restarts,
+        gradient_noise_scale_samples=job.gradient_noise_scale_samples,
+        initial_batch_samples=job.initial_batch_samples,
     )
 
 

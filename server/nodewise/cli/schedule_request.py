@@ -72,6 +72,11 @@ def _job(job: schedule_pb2.ScheduleJob) -> ScheduleJob:
         deadline=_moment(job.deadline) if job.HasField("deadline") else None,
         template=configurations_from_wire(job.template) if job.HasField("template") else None,
         minimum_run_s=job.minimum_run_seconds,
+        restarts=job.restarts_count,
+        gradient_noise_scale_samples=(
+            job.gradient_noise_scale_samples if job.HasField("gradient_noise_scale_samples") else None
+        ),
+        initial_batch_samples=job.initial_batch_samples,
     )
 
 

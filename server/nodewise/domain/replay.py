@@ -178,7 +178,7 @@ class Replay:
     clock_offset_s, clock_uncertainty_s : (ranks,) float
         Of every rank to the first, as found; uncertainty 0 for a single rank.
     events, nodes : int
-        Events of the traces; nodes of the graph.
+        Events of the files, those that readers leave out included; nodes of the graph.
     """
 
     steps: tuple[ReplayedStep, ...]

@@ -76,6 +76,11 @@ def read_job(
         deadline_s=read_time(message.deadline) if message.HasField("deadline") else None,
         template=_template(message, f"{path}.template", limits) if message.HasField("template") else None,
         minimum_run_s=message.minimum_run_seconds,
+        restarts=message.restarts_count,
+        gradient_noise_scale_samples=(
+            message.gradient_noise_scale_samples if message.HasField("gradient_noise_scale_samples") else None
+        ),
+        initial_batch_samples=message.initial_batch_samples or None,
     )
 
 

@@ -45,7 +45,7 @@ class JobReader:
             ("restart_cost_seconds", job.restart_cost_s),
             ("weight", job.weight),
             ("minimum_run_seconds", job.minimum_run_s),
-            ("restarts", job.restarts),
+            ("restarts_count", job.restarts),
         ):
             found.number(f"{path}.{name}", value)
         if job.gradient_noise_scale_samples is not None:

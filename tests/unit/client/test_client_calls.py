@@ -571,6 +571,9 @@ def test_schedule_sends_and_reads(client, server):
                 deadline=now,
                 current_allocation=CurrentAllocation(pool="p", placement=[NodeDevices(node=0, devices=1)], age_s=5.0),
                 template=Configurations(sync="async"),
+                restarts=2,
+                gradient_noise_scale_samples=0.0,
+                initial_batch_samples=64.0,
             ),
             ScheduleJob(job_id="b", profile=ProfileContent(), remaining_samples=1.0),
         ],
@@ -584,6 +587,8 @@ def test_schedule_sends_and_reads(client, server):
     assert sent.now == Timestamp(seconds=int(now.timestamp()))
     assert sent.jobs[0].current_allocation.placement[0].devices_count == 1
     assert list(sent.jobs[0].allowed_devices) == [1, 2, 4]
+    assert (sent.jobs[0].restarts_count, sent.jobs[0].initial_batch_samples) == (2, 64.0)
+    assert [job.HasField("gradient_noise_scale_samples") for job in sent.jobs] == [True, False]
     assert sent.jobs[1].profile.HasField("inline")
     assert (dict(sent.policy_parameters), sent.policy_state, sent.quotas[0].queue) == (
         {"quantum_seconds": 60.0},

@@ -53,7 +53,7 @@ def held(*placement: tuple[int, int], name: str = "p", age_s: float = 0.0) -> He
         ({"weight": -1.0}, "weight", "must be 0 or more"),
         ({"weight": 1e-12}, "weight", "at least 1e-09"),
         ({"minimum_run_s": -1.0}, "minimum_run_seconds", "must be 0 or more"),
-        ({"restarts": -1}, "restarts", "must be 0 or more"),
+        ({"restarts": -1}, "restarts_count", "must be 0 or more"),
         ({"gradient_noise_scale_samples": -1.0}, "gradient_noise_scale_samples", "must be 0 or more"),
         ({"initial_batch_samples": 0.0}, "initial_batch_samples", "must be above 0"),
         ({"submit_time_s": math.nan}, "submit_time", "must be a time"),

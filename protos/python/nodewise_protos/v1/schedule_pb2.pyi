@@ -47,7 +47,7 @@ class NodePool(_message.Message):
     def __init__(self, name: _Optional[str] = ..., device_name: _Optional[str] = ..., available_devices: _Optional[_Iterable[int]] = ..., link_bytes_per_second: _Optional[float] = ..., price_per_node_hour: _Optional[float] = ...) -> None: ...
 
 class ScheduleJob(_message.Message):
-    __slots__ = ("job_id", "profile", "remaining_samples", "allowed_devices", "min_devices", "max_devices", "allowed_pools", "server_devices", "requested_devices", "submit_time", "attained_service_device_seconds", "current_allocation", "restart_cost_seconds", "weight", "queue", "deadline", "template", "minimum_run_seconds")
+    __slots__ = ("job_id", "profile", "remaining_samples", "allowed_devices", "min_devices", "max_devices", "allowed_pools", "server_devices", "requested_devices", "submit_time", "attained_service_device_seconds", "current_allocation", "restart_cost_seconds", "weight", "queue", "deadline", "template", "minimum_run_seconds", "restarts_count", "gradient_noise_scale_samples", "initial_batch_samples")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     REMAINING_SAMPLES_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +66,9 @@ class ScheduleJob(_message.Message):
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     TEMPLATE_FIELD_NUMBER: _ClassVar[int]
     MINIMUM_RUN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    RESTARTS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    GRADIENT_NOISE_SCALE_SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    INITIAL_BATCH_SAMPLES_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     profile: _profile_pb2.ProfileSource
     remaining_samples: float
@@ -84,7 +87,10 @@ class ScheduleJob(_message.Message):
     deadline: _timestamp_pb2.Timestamp
     template: _configuration_pb2.Configurations
     minimum_run_seconds: float
-    def __init__(self, job_id: _Optional[str] = ..., profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., remaining_samples: _Optional[float] = ..., allowed_devices: _Optional[_Iterable[int]] = ..., min_devices: _Optional[int] = ..., max_devices: _Optional[int] = ..., allowed_pools: _Optional[_Iterable[str]] = ..., server_devices: _Optional[int] = ..., requested_devices: _Optional[int] = ..., submit_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attained_service_device_seconds: _Optional[float] = ..., current_allocation: _Optional[_Union[CurrentAllocation, _Mapping]] = ..., restart_cost_seconds: _Optional[float] = ..., weight: _Optional[float] = ..., queue: _Optional[str] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., template: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., minimum_run_seconds: _Optional[float] = ...) -> None: ...
+    restarts_count: int
+    gradient_noise_scale_samples: float
+    initial_batch_samples: float
+    def __init__(self, job_id: _Optional[str] = ..., profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., remaining_samples: _Optional[float] = ..., allowed_devices: _Optional[_Iterable[int]] = ..., min_devices: _Optional[int] = ..., max_devices: _Optional[int] = ..., allowed_pools: _Optional[_Iterable[str]] = ..., server_devices: _Optional[int] = ..., requested_devices: _Optional[int] = ..., submit_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attained_service_device_seconds: _Optional[float] = ..., current_allocation: _Optional[_Union[CurrentAllocation, _Mapping]] = ..., restart_cost_seconds: _Optional[float] = ..., weight: _Optional[float] = ..., queue: _Optional[str] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., template: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., minimum_run_seconds: _Optional[float] = ..., restarts_count: _Optional[int] = ..., gradient_noise_scale_samples: _Optional[float] = ..., initial_batch_samples: _Optional[float] = ...) -> None: ...
 
 class CurrentAllocation(_message.Message):
     __slots__ = ("pool", "placement", "age_seconds")

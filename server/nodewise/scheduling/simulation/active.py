@@ -161,6 +161,11 @@ class ActiveJob:
         self.held_since_s = now_s
         _set(self.state, "current", CurrentAllocation(pool=pool, placement=placement, age_s=0.0))
 
+    def restarted(self) -> None:
+        """Count a run that is not the first."""
+        self.restarts += 1
+        _set(self.state, "restarts", self.restarts)
+
     def end_run(self, now_s: float, done: float) -> float:
         """Close the run with so many samples done; seconds that it lasted."""
         lasted_s = now_s - self.run_from_s

@@ -266,7 +266,7 @@ class Decider:
             job.first_start_s = now_s
             pause_s = self._settings.first_start_cost_s
         else:
-            job.restarts += 1
+            job.restarted()
             pause_s = job.state.restart_cost_s
         self._begin(job, now_s, pause_s)
 
