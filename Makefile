@@ -76,7 +76,7 @@ format:
 
 bench:
 	@$(PYTHON) tools/environment.py dev
-	@$(PYTHON) tools/environment.py hta || echo "make bench: HTA cannot be installed here; what is measured beside it is left out" >&2
+	@$(PYTHON) tools/environment.py peers || echo "make bench: peers cannot be installed here; what is measured beside them is left out" >&2
 	@$(VENV)/python bench/run.py
 
 stubs:
@@ -94,5 +94,5 @@ release-image:
 	@$(VENV)/python tools/check_breaking.py --write
 
 clean:
-	rm -rf .venv .venv-hta .venv-tools .venv-torch .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-tools .venv-torch .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,17 +1,22 @@
 """Decisions: what a policy takes with curves at hand, beside the same rule written plainly.
 
 The greedy rules beside a scan of all jobs and counts for every grant; the linear programme beside Gavel's formulation
-of the same instance (cvxpy and ECOS where they are installed, else SciPy's default on rows built one by one).
+of the same instance (cvxpy and ECOS, else SciPy's default on rows built one by one).
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from curves import profile
+from peers import peers_python
 from results import Result
 from scipy.optimize import linprog
 
@@ -121,24 +126,21 @@ def scanned_s(state: ClusterState, curves: Curves) -> float:
     return time.perf_counter() - started
 
 
-def formulation(state: ClusterState, curves: Curves) -> Callable[[], float]:
-    """Gavel's programme as it is published, of the same instance; what it returns is the optimum."""
+def published_s(state: ClusterState, curves: Curves) -> float:
+    """Seconds of Gavel's programme as it is published, of the same instance."""
     at = curves.at_requests(state)
     sizes = np.array([pool.total_devices for pool in state.pools], dtype=float)
     values = at.samples_per_s * at.devices / (at.samples_per_s @ (sizes / sizes.sum()))[:, np.newaxis]
     taken = at.devices.astype(float)
-    try:
-        import cvxpy as cp  # noqa: PLC0415 - a baseline that need not be installed
-    except ImportError:
-        return lambda: by_rows(values, taken, sizes)
-
-    def as_published() -> float:
-        shares = cp.Variable(values.shape)
-        limits = [shares >= 0, cp.sum(cp.multiply(taken, shares), axis=0) <= sizes, cp.sum(shares, axis=1) <= 1]
-        problem = cp.Problem(cp.Maximize(cp.min(cp.sum(cp.multiply(values, shares), axis=1))), limits)
-        return float(problem.solve(solver="ECOS"))
-
-    return as_published
+    python = peers_python()
+    if python is None:
+        return least_s(lambda: by_rows(values, taken, sizes))
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "instance.npz")
+        np.savez(place, values=values, taken=taken, sizes=sizes)
+        command = [str(python), str(Path(__file__).with_name("gavel_programme.py")), str(place), "5"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    return float(json.loads(done.stdout.splitlines()[-1])["seconds"])
 
 
 def by_rows(values: Floats, taken: Floats, sizes: Floats) -> float:
@@ -191,10 +193,9 @@ def run() -> Iterator[Result]:
     for name in GREEDY:
         yield Result(f"decide_{name}_{size}", 1e3 * decision_s(policies[name], state, curves), "ms", 1e3 * plain_s)
     state, curves = instance(JOBS, [DEVICES // 3] * 3, (1, 2, 4, 8), KINDS)
-    published = formulation(state, curves)
-    published_s = least_s(published)
+    peer_s = published_s(state, curves)
     for name in ("max-min-fairness-aware", "max-min-fairness", "min-makespan-aware"):
-        yield Result(f"decide_{name}_{size}", 1e3 * decision_s(policies[name], state, curves), "ms", 1e3 * published_s)
+        yield Result(f"decide_{name}_{size}", 1e3 * decision_s(policies[name], state, curves), "ms", 1e3 * peer_s)
     state, curves = instance(MANY, [MANY], (1, 2, 4, 8, 16, 32, 64))
     plain_s = scanned_s(state, curves)
     for name in GREEDY:

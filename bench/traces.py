@@ -1,8 +1,7 @@
 """Loading traces and building their graphs, beside HTA (HolisticTraceAnalysis) on the same files.
 
-HTA needs an older pandas, so it has an environment of its own: ``NODEWISE_HTA_PYTHON`` names its interpreter, by
-default that of ``.venv-hta`` (``HolisticTraceAnalysis==0.5.0`` with ``pandas<3``). Its graph is of one step of a rank,
-ours is of all steps of the file.
+HTA needs an older pandas, so it has an environment of its own (``peers``). Its graph is of one step of a rank, ours
+is of all steps of the file.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from peers import peers_python
 from results import Result
 
 ROOT = Path(__file__).parent.parent
@@ -75,13 +75,6 @@ def measured(*command: str | Path) -> dict[str, float]:
     return {key: min(run[key] for run in runs) for key in runs[0]}
 
 
-def hta_python() -> Path | None:
-    """The interpreter that has HTA."""
-    named = os.environ.get("NODEWISE_HTA_PYTHON")
-    path = Path(named) if named else ROOT / ".venv-hta" / "bin" / "python"
-    return path if path.is_file() else None
-
-
 def files(folder: Path) -> Iterator[tuple[str, Path]]:
     """Traces by name: one that is made here, and a recorded one where the data is at hand."""
     yield "made", written(folder / "made.json.gz", STEPS, OPERATORS_PER_STEP)
@@ -92,9 +85,9 @@ def files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def run() -> Iterator[Result]:
     """Each figure is of processes of their own, for memory is compared by its peak."""
-    python = hta_python()
+    python = peers_python()
     if python is None:
-        print("traces: skipped, for no interpreter with HTA is at NODEWISE_HTA_PYTHON or .venv-hta", file=sys.stderr)
+        print("traces: skipped, no interpreter with HTA is at NODEWISE_PEERS_PYTHON or .venv-peers", file=sys.stderr)
         return
     here = Path(__file__).parent
     with tempfile.TemporaryDirectory() as temporary:

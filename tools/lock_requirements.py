@@ -41,7 +41,7 @@ SETS = (
     RequirementSet("test", ("test",), runtime=True, extras=("plot",), shares_pins_of="dev"),
     RequirementSet("oracles", ("oracles",), shares_pins_of="dev"),
     RequirementSet("tools", ("tools",)),
-    RequirementSet("hta", ("hta",)),
+    RequirementSet("peers", ("peers",)),
     RequirementSet("torch", ("torch",), shares_pins_of="dev", by_name=True),
 )
 
