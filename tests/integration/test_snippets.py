@@ -127,7 +127,7 @@ def test_the_interpreter_of_the_tests_has_the_command() -> None:
 
 
 def test_the_transcript_of_the_readme_is_what_the_command_says(target: str) -> None:
-    (transcript,) = blocks("README.md", "text")
+    transcript, _ = blocks("README.md", "text")
     said = subprocess.run(
         [*COMMAND, "plan", "examples/plan_mlp_32_machines.json", "--server", target],
         capture_output=True, check=True, cwd=ROOT, text=True, timeout=60,
@@ -136,3 +136,16 @@ def test_the_transcript_of_the_readme_is_what_the_command_says(target: str) -> N
     measured = re.compile(r"[\d.]+ s, by \w+ [\d.]+$")
     lines = [measured.sub("", line.rstrip()) for line in said.splitlines()]
     assert [measured.sub("", line) for line in transcript.splitlines()] == lines
+
+
+def test_the_excerpt_of_a_diagnosis_is_what_the_command_says(target: str) -> None:
+    _, excerpt = blocks("README.md", "text")
+    said = subprocess.run(
+        [*COMMAND, "diagnose", "examples/traces", "--server", target],
+        capture_output=True, check=True, cwd=ROOT, text=True, timeout=100, env={**os.environ, "COLUMNS": "200"},
+    ).stdout  # fmt: skip
+    lines = [" ".join(line.split()) for line in said.splitlines()]
+    shown = [" ".join(line.removesuffix("[...]").split()) for line in excerpt.splitlines()]
+    rows = [row for row in shown if row and not row.startswith("─")]
+    assert len(rows) == 7
+    assert [row for row in rows if not any(line.startswith(row) for line in lines)] == []
