@@ -124,8 +124,14 @@ class _Alignment:
         return Clocks(
             clocks=tuple(found.get(which, Clock()) for which in range(self._ranks)),
             uncertainty_ns=doubt,
-            warnings=warnings,
+            warnings=(*warnings, *self._loose(doubt)),
         )
+
+    def _loose(self, doubt: Floats) -> tuple[str, ...]:
+        loose = [str(self._traces[int(which)].rank) for which in np.flatnonzero(np.isinf(doubt))]
+        if not loose:
+            return ()
+        return (f"clocks: no exchange ties those of ranks {', '.join(loose)} to the first's; they stand as recorded",)
 
     def _reference(self, collective: int, found: dict[int, Clock], corrected: Ints) -> int:
         """When a collective ended on the common clock: by the first rank, else by those known."""

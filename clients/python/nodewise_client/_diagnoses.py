@@ -137,6 +137,7 @@ class ReplayResult:
     clock_offset_s: tuple[float, ...]
     """By `basis.ranks`, against the first."""
     clock_uncertainty_s: tuple[float, ...]
+    """-1 = nothing ties that clock to the first one's."""
     collectives: tuple[ReplayedCollective, ...]
     build_s: float
     replay_s: float

@@ -100,7 +100,7 @@ class _Answer:
             world_size=graph.world_size,
             edges=edge_counts(graph),
             clock_offset_s=_seconds(self._clocks.offset_ns[column]),
-            clock_uncertainty_s=_seconds(self._clocks.uncertainty_ns[column]),
+            clock_uncertainty_s=_known(_seconds(self._clocks.uncertainty_ns[column])),
             collectives=self._collectives(begin, end, column),
             build_s=built_at - started,
             replay_s=replayed_at - built_at,
@@ -217,6 +217,12 @@ def _ordinals(stated: Sequence[int], present: Ints, field: str) -> Ints:
                 [Violation(f"{field}[{place}]", f"there is no step {ordinal}; the traces have {len(present)}")]
             )
     return np.unique(np.asarray(stated, dtype=np.int64) - 1)
+
+
+def _known(uncertainty_s: Floats) -> Floats:
+    """-1 where nothing ties a rank's clock to the first's."""
+    known: Floats = np.where(np.isfinite(uncertainty_s), uncertainty_s, -1.0)
+    return known
 
 
 def _seconds(values_ns: Ints | Floats) -> Floats:

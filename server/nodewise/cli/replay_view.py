@@ -33,7 +33,7 @@ def document(result: ReplayResult) -> dict[str, Any]:
         "peak_rss_bytes": basis.peak_memory_bytes,
         "edges": {kind: asdict(counts) for kind, counts in result.edges.items()},
         "clocks": [
-            {"rank": rank, "offset_s": offset, "uncertainty_s": uncertainty}
+            {"rank": rank, "offset_s": offset, "uncertainty_s": uncertainty if uncertainty >= 0 else None}
             for rank, offset, uncertainty in zip(basis.ranks, result.clock_offset_s, result.clock_uncertainty_s)
         ],
         "collectives": [asdict(found) for found in result.collectives],
@@ -64,7 +64,8 @@ def show(result: ReplayResult) -> None:
     )
     if any(result.clock_uncertainty_s):
         worst = max(result.clock_uncertainty_s)
-        say(f"Clocks aligned to rank {basis.ranks[0]} within {_short(worst)}.")
+        if worst > 0:
+            say(f"Clocks aligned to rank {basis.ranks[0]} within {_short(worst)}.")
     edges_table(result.edges)
     warn(basis, result.warnings)
 

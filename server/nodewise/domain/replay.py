@@ -176,7 +176,7 @@ class Replay:
         By kind: ``host``, ``launch``, ``stream``, ``stream_wait``, ``host_sync``, ``collective``, ``forward_backward``,
         ``stated``, ``contention`` (work that waits for another stream's to leave the device; always inferred).
     clock_offset_s, clock_uncertainty_s : (ranks,) float
-        Of every rank to the first, as found; uncertainty 0 for a single rank.
+        Of every rank to the first, as found; uncertainty 0 for a single rank, -1 where nothing ties two clocks.
     events, nodes : int
         Events of the files, those that readers leave out included; nodes of the graph.
     """

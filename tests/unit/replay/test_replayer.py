@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from recorded_jobs import gloo_job
 from recorded_traces import NobodyWaits, Recorder, exchanging
 
+from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.profile import Profile
 from nodewise.domain.replay import Change, ChangeKind, Replay, ReplayQuestion
 from nodewise.domain.trace import Trace
 from nodewise_replay.diagnoser import Replayer
@@ -176,3 +180,12 @@ def test_slower_layers_predict_the_job_that_has_them() -> None:
     predicted = np.mean([step.predicted_host_s for step in before.steps])
     measured = np.mean([step.measured_host_s for step in after.steps])
     assert predicted == pytest.approx(measured, rel=0.05)
+
+
+def test_ranks_without_a_common_exchange_have_clocks_that_nothing_ties() -> None:
+    traces = [replace(steady([100, 200, 300]), rank=rank, world_size=2) for rank in range(2)]
+    found = replay(traces, in_sample=True)
+    assert found.clock_uncertainty_s.tolist() == [0.0, -1.0]
+    assert any("no exchange ties those of ranks 1" in warning for warning in found.warnings)
+    diagnosis = Replayer().diagnose(traces, Profile(), DiagnosisQuestion(), NobodyWaits())
+    assert diagnosis.step_s == pytest.approx(210e-6)
