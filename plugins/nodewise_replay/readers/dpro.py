@@ -127,6 +127,7 @@ def _trace(number: int, rank: _Rank, source: TraceSource, counts: Counter[str]) 
     steps = sorted(rank.steps.items(), key=lambda step: step[1])
     told = {
         **counts,
+        "events": len(rows),  # a file holds several ranks: each counts its own
         "kept": len(rows),
         "collectives": len(chosen),
         "collectives_sized": 0,

@@ -94,7 +94,7 @@ class _Answer:
             kernel_start_p50_error_s=float(np.percentile(errors, 50)) if len(errors) else None,
             kernel_start_p95_error_s=float(np.percentile(errors, 95)) if len(errors) else None,
             in_sample=question.in_sample,
-            events=sum(trace.report.counts.get("events", len(trace)) for trace in self._traces.values()),
+            events=sum(trace.recorded_events for trace in self._traces.values()),
             nodes=len(graph),
             ranks=graph.ranks,
             world_size=graph.world_size,

@@ -58,8 +58,8 @@ class Evidence:
 
     @property
     def events(self) -> int:
-        """Events of all traces."""
-        return sum(len(found.trace) for found in self.loaded)
+        """Events of all traces, those that readers left out included."""
+        return sum(found.trace.recorded_events for found in self.loaded)
 
     @property
     def steps(self) -> int:

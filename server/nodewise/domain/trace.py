@@ -320,6 +320,11 @@ class Trace:
         return len(self.begin_ns)
 
     @property
+    def recorded_events(self) -> int:
+        """Events that were recorded, those that the reader left out included where it counted them."""
+        return self.report.counts.get("events", len(self))
+
+    @property
     def end_ns(self) -> Ints:
         """When every event ended."""
         ends: Ints = self.begin_ns + self.duration_ns

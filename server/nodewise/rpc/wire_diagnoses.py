@@ -330,7 +330,7 @@ def _basis(found: Replayed | Diagnosed, evidence: Evidence) -> pb.DiagnosisBasis
                 world_size=read.trace.world_size,
                 reader=read.reader,
                 reader_version=read.reader_version,
-                events_count=len(read.trace),
+                events_count=read.trace.recorded_events,
                 steps_count=len(read.trace.steps),
                 counts=dict(read.trace.report.counts),
                 warnings=read.trace.report.warnings,
