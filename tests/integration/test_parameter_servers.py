@@ -130,7 +130,7 @@ def test_a_simulation_says_so_and_is_repeated_by_its_seed(client: Client) -> Non
     phases = ProfileContent(phase_timings=JOB.phase_timings)
     simulate = replace(QUEUEING, fidelity="simulate", seed=3)
     first, again, other, longer = (
-        client.predict(phases, configurations=rows, options=options)
+        client.predict(phases, configurations=rows, options=options, timeout_s=60.0)  # the first may have to compile
         for options in (simulate, simulate, replace(simulate, seed=4), replace(simulate, simulated_steps=200_000))
     )
     expected = client.predict(phases, configurations=rows, options=QUEUEING)
