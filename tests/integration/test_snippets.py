@@ -60,7 +60,9 @@ def commands(page: str) -> list[str]:
 
 @pytest.mark.parametrize(("page", "command"), [(page, command) for page in SHELL for command in commands(page)])
 def test_commands_of_the_pages_succeed(page: str, command: str, target: str, tmp_path: Path) -> None:
-    command = ADDRESS.sub(target, command).replace("curve.png", str(tmp_path / "curve.png"))
+    command = re.sub(
+        r"\b(curve\.png|job\.html|job\.json)\b", lambda name: str(tmp_path / name.group()), ADDRESS.sub(target, command)
+    )
     finished = run(command)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout
