@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -80,5 +82,5 @@ class EdgeList:
         )
 
 
-def _joined(parts: list[NDArray], dtype: type) -> NDArray:  # type: ignore[type-arg]
+def _joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=dtype)
