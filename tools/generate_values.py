@@ -4,7 +4,7 @@
 """
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -231,7 +231,7 @@ def _index(homes: dict[str, FileDescriptorProto]) -> str:
     return "\n".join(lines)
 
 
-def _facts_of(message: DescriptorProto) -> dict[str, str]:
+def _facts_of(message: DescriptorProto, enums: Mapping[str, Sequence[int]]) -> dict[str, str]:
     """Arguments of each field's fact, as source."""
     extension: Any = descriptor_pool.Default().FindExtensionByName(OPTIONS)
     message_factory.GetMessageClass(extension.message_type)
@@ -252,8 +252,12 @@ def _facts_of(message: DescriptorProto) -> dict[str, str]:
         for name in ("default_value", "minimum", "maximum"):
             if facts.HasField(name):
                 arguments[name.removesuffix("_value")] = convert(getattr(facts, name))
-        if facts.exclusive_minimum:
-            arguments["exclusive_minimum"] = True
+        if kind in ("bool", "enum"):
+            numbers = enums.get(field.type_name, range(2))
+            arguments |= {"default": 0, "minimum": 0, "maximum": max(numbers)}
+        for name in ("exclusive_minimum", "required"):
+            if getattr(facts, name):
+                arguments[name] = True
         if facts.HasField("maximum_length"):
             arguments["maximum_length"] = facts.maximum_length
         found[field.name] = "".join(f"        {name}={_literal(value)},\n" for name, value in arguments.items())
@@ -284,10 +288,15 @@ def _facts(files: Sequence[FileDescriptorProto]) -> str:
 
 
 def _tables(files: Sequence[FileDescriptorProto]) -> Iterator[tuple[str, str]]:
+    enums = {
+        f".{file.package}.{enum.name}": [value.number for value in enum.value]
+        for file in files
+        for enum in file.enum_type
+    }
     for file in files:
         comments = _comments(file)
         for place, message in enumerate(file.message_type):
-            facts = _facts_of(message)
+            facts = _facts_of(message, enums)
             if not facts:
                 continue
             entries = []

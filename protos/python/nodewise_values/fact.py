@@ -30,11 +30,13 @@ class Fact:
         What a row holds that states nothing; below ``minimum`` it means just that. None = the job's evidence says, or
         nothing is known.
     minimum, maximum : int, float or None
-        Bounds; None = the type's, or a limit of the server's own.
+        Bounds, of an enum those of its numbers; None = the type's, or a limit of the server's own.
     exclusive_minimum : bool
         Values must lie above the minimum.
     maximum_length : int or None
         Most characters of a text.
+    required : bool
+        Must be given; of a column, one entry for all rows or one for each.
     meaning : str
         What it says, in the contract's words.
     """
@@ -49,6 +51,7 @@ class Fact:
     maximum: int | float | None = None
     exclusive_minimum: bool = False
     maximum_length: int | None = None
+    required: bool = False
     meaning: str
 
     def least(self) -> int | float:

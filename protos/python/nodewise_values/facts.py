@@ -72,6 +72,9 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         csv="sync",
         kind="enum",
         unit="",
+        default=0,
+        minimum=0,
+        maximum=4,
         meaning="How gradients are exchanged. Default: as in the job's evidence.",
     ),
     Fact(
@@ -194,6 +197,8 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         kind="bool",
         unit="",
         default=0,
+        minimum=0,
+        maximum=1,
         meaning="Whether layer norms and dropouts are split along the sequence. Default false.",
     ),
     Fact(
@@ -224,6 +229,9 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         csv="recompute",
         kind="enum",
         unit="",
+        default=0,
+        minimum=0,
+        maximum=3,
         meaning="What is recomputed in the backward pass.",
     ),
     Fact(
@@ -412,6 +420,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         unit="layers",
         minimum=1,
         maximum=1073741824,
+        required=True,
         meaning="Transformer layers.",
     ),
     Fact(
@@ -422,6 +431,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=1,
         maximum=1073741824,
+        required=True,
         meaning="Width of the residual stream.",
     ),
     Fact(
@@ -432,6 +442,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         unit="heads",
         minimum=1,
         maximum=1073741824,
+        required=True,
         meaning="Attention heads.",
     ),
     Fact(
@@ -442,6 +453,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         unit="tokens",
         minimum=1,
         maximum=1073741824,
+        required=True,
         meaning="Tokens per sample.",
     ),
     Fact(
@@ -452,6 +464,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         unit="tokens",
         minimum=1,
         maximum=1073741824,
+        required=True,
         meaning="Entries of the vocabulary.",
     ),
     Fact(
@@ -624,6 +637,9 @@ NETWORK: Final[Mapping[str, Fact]] = by_field(
         csv="half_duplex",
         kind="bool",
         unit="",
+        default=0,
+        minimum=0,
+        maximum=1,
         meaning="Both directions share the link's rate.",
     ),
     Fact(
@@ -668,6 +684,7 @@ PHASE_TIMINGS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
+        required=True,
         meaning="Mean seconds to receive the parameters.",
     ),
     Fact(
@@ -678,6 +695,7 @@ PHASE_TIMINGS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
+        required=True,
         meaning="Mean seconds of forward and backward pass.",
     ),
     Fact(
@@ -688,6 +706,7 @@ PHASE_TIMINGS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
+        required=True,
         meaning="Mean seconds to send the gradient, the update not included.",
     ),
     Fact(
@@ -698,6 +717,7 @@ PHASE_TIMINGS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
+        required=True,
         meaning="Mean seconds to apply the gradient at the server.",
     ),
     Fact(
@@ -755,6 +775,7 @@ OBSERVATIONS: Final[Mapping[str, Fact]] = by_field(
         unit="steps/s",
         minimum=1e-07,
         maximum=1000000000.0,
+        required=True,
         meaning=(
             "Measured throughput, steps per second. Asynchronous and hybrid: mini-batches applied per second by all "
             "workers together; otherwise global steps per second."
