@@ -1,4 +1,4 @@
-"""Replay recorded steps and say how far off the replay is: `python tools/score_replay.py TRACE [TRACE...]`.
+"""Replay recorded steps and say how far off the replay is: `python research/score_replay.py TRACE [TRACE...]`.
 
 All traces named together are ranks of one job. Prints a line for the steps replayed with their own durations (a check
 of the graph, never of accuracy), one for each step predicted from the others, and what the graph consists of.

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from learn_scaling_prior import SMALL_SERIES, _lesson, _merged, _points, _read, _score  # type: ignore[import-not-found]
+from learn_scaling_prior import SMALL_SERIES, _lesson, _merged, _points, _read, _score
 from nodewise.domain.columns import Floats, as_ints, freeze
 from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
 from nodewise_scaling.device import INTERVAL_LEVEL, NOMINAL, DeviceModel
@@ -34,7 +34,7 @@ from nodewise_scaling.prior import HYPER, Knowledge, learned
 # The reference's plugin is an example, not installed with the server.
 BASELINES: Final = find_spec("nodewise_baselines") is not None
 if BASELINES:
-    from reference_intervals import extrapolated, widths_of  # type: ignore[import-not-found]
+    from reference_intervals import extrapolated, widths_of
 
 Job = tuple[str, str]
 """Name and device."""

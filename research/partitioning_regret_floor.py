@@ -21,7 +21,7 @@ from nodewise_partitioning.calibration import Runs
 from nodewise_partitioning.data_parallel import data_parallel_of
 from nodewise_partitioning.pipeline import ends_of, pipeline_of
 from nodewise_partitioning.software import Software
-from score_partitioning import Job, predicted, read  # type: ignore[import-not-found]
+from score_partitioning import Job, predicted, read
 
 DRAWS: Final = 200
 SOFTWARE: Final = Software()

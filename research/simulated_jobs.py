@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from measurement_designs import Row  # type: ignore[import-not-found]
+from measurement_designs import Row
 from nodewise.domain.columns import as_floats, as_ints, constant_floats, constant_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import UNKNOWN, Observations, PhaseTimings, Profile

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from compare_modern import modern  # type: ignore[import-not-found]
+from compare_modern import modern
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.errors import Refusal
 from nodewise_partitioning.calibration import Runs, calibrated

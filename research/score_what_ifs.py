@@ -1,4 +1,4 @@
-"""Predict the jobs of a folder of recordings from each other: `python tools/score_what_ifs.py [FOLDER]`.
+"""Predict the jobs of a folder of recordings from each other: `python research/score_what_ifs.py [FOLDER]`.
 
 FOLDER (default: the repository's own traces) holds one folder per job with `rank<i>.json.gz` and `measured.json`: the
 job's facts and the step times measured without a profiler. Of every two jobs that differ in one thing that a change can

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from measurement_designs import CRITERIA, doubling, optimal, random_order  # type: ignore[import-not-found]
+from measurement_designs import CRITERIA, doubling, optimal, random_order
 from nodewise.domain.columns import as_floats
 from nodewise.domain.configurations import SyncMode
 from nodewise.domain.objective import HighestThroughput, Knee, Objective
@@ -31,8 +31,8 @@ from nodewise.estimation.question import Question
 from nodewise.estimation.registry import load_registry
 from nodewise.estimation.suggest import Suggestions, Wish
 from nodewise.plugin import Prior
-from score_scaling import Lessons  # type: ignore[import-not-found]
-from simulated_jobs import Case, Job, cases_of, jobs_of  # type: ignore[import-not-found]
+from score_scaling import Lessons
+from simulated_jobs import Case, Job, cases_of, jobs_of
 
 SUGGESTED: Final = "suggested"
 RECOMMENDED: Final = "recommended"

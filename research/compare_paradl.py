@@ -5,7 +5,7 @@ convolutional neural networks", HPDC 2021 (technical report): seconds of an epoc
 supercomputer in four strategies. ParaDL projects from layers that were timed on the GPU; here every number comes from
 layer tables, the catalogue and the cost forms of that paper. The table does not say its batches: see `BATCH`.
 
-    python tools/compare_paradl.py paradl_table8_measured_vs_projected.csv
+    python research/compare_paradl.py paradl_table8_measured_vs_projected.csv
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Learn the prior that the scaling estimator ships from measurement tables, all rows of them.
 
-``python tools/learn_scaling_prior.py TABLE.csv... [--out plugins/nodewise_scaling/shipped_prior.json]``
+``python research/learn_scaling_prior.py TABLE.csv... [--out plugins/nodewise_scaling/shipped_prior.json]``
 
 Scores of intervals come from predicting each table's test rows from its train rows with a prior that saw no job of
 the same model (the part of a job's name before its slash).

@@ -44,7 +44,7 @@ from nodewise_scaling.device import NOMINAL
 from nodewise_scaling.estimator import ScalingEstimator
 from nodewise_scaling.points import MEASUREMENT_LOG_SPREAD
 from nodewise_scaling.prior import Knowledge
-from score_scaling import Lessons, model_of  # type: ignore[import-not-found]
+from score_scaling import Lessons, model_of
 
 VARIANTS: Final = ("nothing", "one worker", "three kinds")
 EXTRAPOLATED_FLOOR: Final = 0.1

@@ -3,7 +3,7 @@
 Each job of a table whose model has a layer table in `examples/layers` is predicted without any of its runs, by its
 device's entry in the catalogue and by the facts below.
 
-    python tools/score_layered.py elasticflow_a100_8_to_64.csv tf_ec2_sync_ps.csv
+    python research/score_layered.py elasticflow_a100_8_to_64.csv tf_ec2_sync_ps.csv
 """
 
 from __future__ import annotations
