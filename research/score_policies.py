@@ -24,18 +24,19 @@ from nodewise.domain.schedule import NodePool
 from nodewise.estimation.registry import load_registry
 from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.simulation.core import simulated
-from nodewise.scheduling.simulation.inputs.pollux import (
+from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
+from nodewise.scheduling.simulation.repeating import Estimate, estimated
+from nodewise.scheduling.simulation.results import SimulationResult
+from nodewise.scheduling.simulation.settings import Clock, EarlyStops, SimulationSettings
+from nodewise_job_traces import Curve
+from nodewise_job_traces.pollux import (
     APPLICATIONS,
+    SETTINGS,
     StepTime,
     pollux_curves,
-    pollux_settings,
     read_pollux_workload,
     read_step_times,
 )
-from nodewise.scheduling.simulation.jobs import JobCurve
-from nodewise.scheduling.simulation.repeating import Estimate, estimated
-from nodewise.scheduling.simulation.results import SimulationResult
-from nodewise.scheduling.simulation.settings import EarlyStops
 
 WORKLOADS: Final = range(1, 7)
 DEVICES_PER_NODE: Final = 4
@@ -47,7 +48,8 @@ SUITABLE: Final = (
 )
 """Policies whose answer differs from the others' here: no deadlines, one kind of device."""
 
-Curves = Mapping[tuple[str, int], JobCurve]
+Curves = Mapping[tuple[str, int], Curve]
+USUAL: Final = SimulationSettings(**{**SETTINGS, "clock": Clock(SETTINGS["clock"])})
 
 
 class Asked:
@@ -70,7 +72,7 @@ def measured(data: Path) -> dict[str, StepTime]:
 def predicted(data: Path, devices: int) -> dict[str, StepTime]:
     """Step times by application, as predicted from the 8 points that the table trains on."""
     asked = {name: Asked() for name in APPLICATIONS}
-    pollux_curves(asked, devices, DEVICES_PER_NODE)
+    pollux_curves(asked, devices)
     with (data / "measurements" / "sia_8_points_2_to_16_nodes.csv").open() as stream:
         reader = csv.DictReader(stream)
         names = list(reader.fieldnames or ())
@@ -119,9 +121,25 @@ def run(
 ) -> SimulationResult:
     """One workload under one policy; ``curves`` are the true ones and what the policy sees (None = the same)."""
     with (data / "jobs" / "pollux_workloads" / f"workload-{workload}.csv").open() as stream:
-        jobs = read_pollux_workload(stream, curves[0], predicted=curves[1], only=APPLICATIONS)
+        read = read_pollux_workload(stream, curves[0], predicted=curves[1], only=APPLICATIONS)
+    jobs = [
+        SimulatedJob(
+            job_id=job.job_id,
+            arrival_s=job.arrival_s,
+            samples=job.samples,
+            curve=_packed(job.curve),
+            predicted=None if job.predicted is None else _packed(job.predicted),
+            requested_devices=job.requested_devices,
+            rigid=job.rigid,
+        )
+        for job in read
+    ]
     pool = NodePool(name="t4", device="T4", available_devices=as_ints([DEVICES_PER_NODE] * nodes))
-    return simulated(jobs, [pool], policy, replace(pollux_settings(), **changes))  # type: ignore[arg-type]
+    return simulated(jobs, [pool], policy, replace(USUAL, **changes))  # type: ignore[arg-type]
+
+
+def _packed(curve: Curve) -> JobCurve:
+    return JobCurve.of(curve.rates, (DEVICES_PER_NODE,))
 
 
 def means(results: Sequence[SimulationResult]) -> list[float]:
@@ -143,8 +161,8 @@ def percentile(results: Sequence[SimulationResult], share: float) -> float:
 def tables(data: Path, policies: Sequence[PolicyRecord], nodes: int, seeds: int) -> None:
     """Print both tables of one cluster size."""
     devices = nodes * DEVICES_PER_NODE
-    true = pollux_curves(measured(data), devices, DEVICES_PER_NODE)
-    guessed = pollux_curves(predicted(data, devices), devices, DEVICES_PER_NODE)
+    true = pollux_curves(measured(data), devices)
+    guessed = pollux_curves(predicted(data, devices), devices)
     print(f"\n### {nodes} nodes of {DEVICES_PER_NODE}: measured curves\n")
     print("| policy | mean s | median s | p99 s | restarts per job | mean s of workloads 1 to 6 |")
     print("|---|---|---|---|---|---|")

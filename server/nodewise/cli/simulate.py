@@ -64,7 +64,7 @@ def simulate(
     extract of Philly's arrivals, or a table of jobs (with a table of curves); docs/simulation.md describes all of them
     and the specification.
     """
-    # Only here: reading jobs takes the server's own libraries, which other commands need not wait for.
+    # Only here: reading jobs takes NumPy, which other commands need not wait for.
     from nodewise.cli.gantt import checked_gantt, draw_gantt
     from nodewise.cli.simulation_jobs import prepared_jobs
     from nodewise.cli.simulation_request import policy_arguments, pools_of, simulate_arguments

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from nodewise.domain.errors import NodewiseError, Violation, invalid_field
-from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
+from nodewise_job_traces.faults import JobsFileError
+from nodewise_job_traces.jobs import Curve, Job
 
 __all__ = [
     "Draw",
@@ -30,13 +30,9 @@ Draw = Callable[[np.random.Generator], Iterator[float]]
 
 
 def _require(**numbers: float) -> None:
-    violations = [
-        Violation(name, f"must be finite and above 0, found {value:g}")
-        for name, value in numbers.items()
-        if not 0 < value < math.inf
-    ]
-    if violations:
-        raise NodewiseError.invalid(violations)
+    for name, value in numbers.items():
+        if not 0 < value < math.inf:
+            raise JobsFileError(name, f"must be finite and above 0, found {value:g}")
 
 
 def poisson(mean_gap_s: float) -> Draw:
@@ -56,7 +52,7 @@ def diurnal(mean_gap_s: float, swing: float = 0.8, period_s: float = 86_400.0) -
     """Poisson arrivals whose rate swings as 1 + swing sin(2 pi t / period) around its mean (thinning)."""
     _require(mean_gap_s=mean_gap_s, period_s=period_s)
     if not 0 <= swing <= 1:
-        raise invalid_field("swing", f"must be 0 to 1, found {swing:g}")
+        raise JobsFileError("swing", f"must be 0 to 1, found {swing:g}")
 
     def draw(random: np.random.Generator) -> Iterator[float]:
         now_s = 0.0
@@ -76,7 +72,7 @@ def bursty(mean_gap_s: float, mean_burst: float = 10.0, gap_within_s: float = 1.
     _require(mean_gap_s=mean_gap_s, mean_burst=mean_burst, gap_within_s=gap_within_s)
     between_s = mean_gap_s * mean_burst - gap_within_s * (mean_burst - 1)
     if mean_burst < 1 or between_s <= 0:
-        raise invalid_field(
+        raise JobsFileError(
             "mean_burst", f"must be 1 or more, with gap_within_s below mean_gap_s; found {mean_burst:g}"
         )
 
@@ -129,7 +125,7 @@ def pareto(least: float, shape: float, most: float = math.inf) -> Draw:
     """Pareto numbers from ``least``, P(> x) = (least / x)^shape, conditional on being at most ``most``."""
     _require(least=least, shape=shape)
     if not most > least:
-        raise invalid_field("most", f"must be above least, {least:g}; found {most:g}")
+        raise JobsFileError("most", f"must be above least, {least:g}; found {most:g}")
     cut = 1.0 - (least / most) ** shape
 
     def draw(random: np.random.Generator) -> Iterator[float]:
@@ -142,13 +138,13 @@ def pareto(least: float, shape: float, most: float = math.inf) -> Draw:
 def generated(
     arrivals: Draw,
     sizes_s: Draw,
-    curves: Sequence[JobCurve],
+    curves: Sequence[Curve],
     *,
     jobs: int,
     requested: Sequence[int] = (1,),
     rigid: bool = False,
     seed: int = 0,
-) -> Iterator[SimulatedJob]:
+) -> Iterator[Job]:
     """So many jobs: each is dealt a curve, a request that the curve has, and as much work as its size says.
 
     Parameters
@@ -160,33 +156,30 @@ def generated(
 
     Raises
     ------
-    NodewiseError
-        INVALID_FIELD when a curve has none of the requested counts.
+    JobsFileError
+        When a curve has none of the requested counts.
     """
     choices = []
     for index, curve in enumerate(curves):
-        having = [
-            (count, next(curve.rates[pool, count] for pool in curve.pools if (pool, count) in curve.rates))
-            for count in requested
-            if count in curve.counts
-        ]
+        rates = [(count, curve.rate_on(count)) for count in requested]
+        having = [(count, rate) for count, rate in rates if rate is not None]
         if not having:
-            raise invalid_field(f"curves[{index}]", f"must have one of the requested counts, {list(requested)}")
+            raise JobsFileError(f"curves[{index}]", f"must have one of the requested counts, {list(requested)}")
         choices.append((curve, having))
     if not choices:
-        raise invalid_field("curves", "must hold a curve")
+        raise JobsFileError("curves", "must hold a curve")
     return _drawn(arrivals, sizes_s, choices, jobs, seed, rigid=rigid)
 
 
 def _drawn(
     arrivals: Draw,
     sizes_s: Draw,
-    choices: Sequence[tuple[JobCurve, Sequence[tuple[int, float]]]],
+    choices: Sequence[tuple[Curve, Sequence[tuple[int, float]]]],
     jobs: int,
     seed: int,
     *,
     rigid: bool,
-) -> Iterator[SimulatedJob]:
+) -> Iterator[Job]:
     # Streams of their own: another law of sizes leaves the arrivals where they are.
     times, sizes, deal = (np.random.default_rng((seed, stream)) for stream in range(3))
     for number, (arrival_s, size_s) in enumerate(zip(arrivals(times), sizes_s(sizes))):
@@ -194,7 +187,7 @@ def _drawn(
             return
         curve, having = choices[int(deal.integers(len(choices)))]
         count, rate = having[int(deal.integers(len(having)))]
-        yield SimulatedJob(
+        yield Job(
             job_id=f"{number:08d}",
             arrival_s=arrival_s,
             samples=size_s * rate,

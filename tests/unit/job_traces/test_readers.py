@@ -8,13 +8,11 @@ import json
 
 import numpy as np
 import pytest
-from simulations import straight
 
-from nodewise.domain.errors import NodewiseError
-from nodewise.scheduling.simulation.inputs import generators
-from nodewise.scheduling.simulation.inputs.gavel import read_gavel_table, read_gavel_trace
-from nodewise.scheduling.simulation.inputs.philly import read_philly
-from nodewise.scheduling.simulation.inputs.pollux import (
+from nodewise_job_traces import Curve, JobsFileError, generators
+from nodewise_job_traces.gavel import read_gavel_table, read_gavel_trace
+from nodewise_job_traces.philly import read_philly
+from nodewise_job_traces.pollux import (
     APPLICATIONS,
     Application,
     pollux_curves,
@@ -22,8 +20,9 @@ from nodewise.scheduling.simulation.inputs.pollux import (
     read_pollux_workload,
     read_step_times,
 )
-from nodewise.scheduling.simulation.inputs.table import read_curve_table, read_job_table
-from nodewise.scheduling.simulation.jobs import JobCurve
+from nodewise_job_traces.table import read_curve_table, read_job_table
+
+ONE = Curve.of({(0, 1): 1.0})
 
 # --- Gavel
 
@@ -68,21 +67,21 @@ def test_a_gavel_job_without_throughput_has_no_curve() -> None:
     ],
 )
 def test_what_is_wrong_in_a_gavel_trace(text: str, field: str) -> None:
-    with pytest.raises(NodewiseError) as caught:
+    with pytest.raises(JobsFileError) as caught:
         read_gavel_trace(io.StringIO(text), TABLE, ["v100"])
-    assert caught.value.violations[0].field == field
+    assert caught.value.field == field
 
 
 @pytest.mark.parametrize(
     "document", ["[]", "{", '{"v100": {"A": {"null": 1}}}', '{"v100": {"(\'A\', 1)": {"null": -1}}}', '{"v100": 3}']
 )
 def test_what_is_no_gavel_table(document: str) -> None:
-    with pytest.raises(NodewiseError):
+    with pytest.raises(JobsFileError):
         read_gavel_table(io.StringIO(document))
 
 
 def test_pools_are_worker_types() -> None:
-    with pytest.raises(NodewiseError, match="v100, k80"):
+    with pytest.raises(JobsFileError, match="v100, k80"):
         read_gavel_trace(io.StringIO(LONG), TABLE, ["a100"])
 
 
@@ -140,10 +139,10 @@ def test_a_pollux_workload() -> None:
     ],
 )
 def test_what_is_wrong_in_a_pollux_workload(line: str, field: str) -> None:
-    curves = {("ncf", 32768): straight(1)}
-    with pytest.raises(NodewiseError) as caught:
+    curves = {("ncf", 32768): ONE}
+    with pytest.raises(JobsFileError) as caught:
         read_pollux_workload(io.StringIO(f"name,time,application,num_replicas,batch_size\n{line}\n"), curves)
-    assert caught.value.violations[0].field == field
+    assert caught.value.field == field
 
 
 # --- Philly
@@ -162,16 +161,16 @@ def test_philly_without_curves_is_rigid_and_takes_its_duration() -> None:
 
 
 def test_philly_with_curves_does_the_work_that_takes_its_duration() -> None:
-    first, second = read_philly(io.StringIO(PHILLY), curves=[JobCurve.of({(0, 1): 2.0, (0, 2): 3.0})])
+    first, second = read_philly(io.StringIO(PHILLY), curves=[Curve.of({(0, 1): 2.0, (0, 2): 3.0})])
     assert len(first.curve) == 0
     assert second.samples == 132.0
 
 
 @pytest.mark.parametrize(("old", "new", "field"), [("07:01:55", "noon", "timestamp"), ("66.0,1", "0,1", "duration")])
 def test_what_is_wrong_in_philly(old: str, new: str, field: str) -> None:
-    with pytest.raises(NodewiseError) as caught:
+    with pytest.raises(JobsFileError) as caught:
         read_philly(io.StringIO(PHILLY.replace(old, new)))
-    assert caught.value.violations[0].field == f"philly:2:{field}"
+    assert caught.value.field == f"philly:2:{field}"
 
 
 # --- our own tables
@@ -181,8 +180,7 @@ JOBS = "job,arrival_s,samples,curve,requested_devices,rigid,stop_samples,queue\n
 
 
 def test_tables_of_our_own() -> None:
-    curves = read_curve_table(io.StringIO(CURVES), ["p", "q"], devices_per_node=(1, 0))
-    assert curves["c"][0].nodes.tolist() == [1, 2]
+    curves = read_curve_table(io.StringIO(CURVES), ["p", "q"])
     first, second = read_job_table(io.StringIO(JOBS), curves)
     assert (first.job_id, first.stop_samples, first.rigid, first.requested_devices) == ("a", 2.0, False, 1)
     assert first.predicted is not None
@@ -202,9 +200,9 @@ def test_tables_of_our_own() -> None:
     ],
 )
 def test_what_is_wrong_in_a_table_of_curves(text: str, field: str) -> None:
-    with pytest.raises(NodewiseError) as caught:
+    with pytest.raises(JobsFileError) as caught:
         read_curve_table(io.StringIO(text), ["p", "q"])
-    assert caught.value.violations[0].field == field
+    assert caught.value.field == field
 
 
 @pytest.mark.parametrize(
@@ -218,9 +216,9 @@ def test_what_is_wrong_in_a_table_of_curves(text: str, field: str) -> None:
 )
 def test_what_is_wrong_in_a_table_of_jobs(old: str, new: str, field: str) -> None:
     curves = read_curve_table(io.StringIO(CURVES), ["p", "q"])
-    with pytest.raises(NodewiseError) as caught:
+    with pytest.raises(JobsFileError) as caught:
         read_job_table(io.StringIO(JOBS.replace(old, new)), curves)
-    assert caught.value.violations[0].field == field
+    assert caught.value.field == field
 
 
 # --- generators
@@ -264,7 +262,7 @@ def test_sizes_have_their_mean(sizes: generators.Draw, mean: float) -> None:
 
 
 def test_generated_jobs() -> None:
-    curves = [straight(4), JobCurve.of({(0, 2): 3.0})]
+    curves = [Curve.of({(0, count): float(count) for count in range(1, 5)}), Curve.of({(0, 2): 3.0})]
     jobs = list(
         generators.generated(
             generators.poisson(5.0), generators.constant(60.0), curves, jobs=50, requested=(1, 2), seed=4
@@ -282,27 +280,17 @@ def test_generated_jobs() -> None:
         lambda: generators.diurnal(1.0, 1.5),
         lambda: generators.bursty(1.0, 10.0, 2.0),
         lambda: generators.pareto(2.0, 1.0, 1.0),
-        lambda: generators.generated(
-            generators.poisson(1.0), generators.constant(1.0), [straight(1)], jobs=1, requested=(2,)
-        ),
+        lambda: generators.generated(generators.poisson(1.0), generators.constant(1.0), [ONE], jobs=1, requested=(2,)),
         lambda: generators.generated(generators.poisson(1.0), generators.constant(1.0), [], jobs=1),
     ],
 )
 def test_laws_that_cannot_be(wrong: object) -> None:
-    with pytest.raises(NodewiseError):
+    with pytest.raises(JobsFileError):
         wrong()  # type: ignore[operator]
 
 
 def test_curves_that_cannot_be() -> None:
     with pytest.raises(ValueError, match="whole devices"):
-        JobCurve.of({(0, 0): 1.0})
+        Curve.of({(0, 0): 1.0})
     with pytest.raises(ValueError, match="above 0"):
-        JobCurve.of({(0, 1): -1.0})
-
-
-def test_rates_on_a_share_of_the_cluster() -> None:
-    curve = JobCurve.of({(0, 2): 4.0, (0, 4): 6.0, (1, 1): 1.0})
-    # One device of pool 0 is half of the time on two; pool 1 is there all the time: both add up to 1.5 times the time.
-    assert curve.share_rate([1.0, 1.0]) == pytest.approx((2.0 + 1.0) / 1.5)
-    assert curve.share_rate([3.0, 0.0]) == pytest.approx(5.0)
-    assert curve.share_rate([9.0, 0.0]) == pytest.approx(6.0)
+        Curve.of({(0, 1): -1.0})

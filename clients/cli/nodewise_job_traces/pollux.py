@@ -17,23 +17,21 @@ import csv
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 import numpy as np
 
-from nodewise.domain.errors import invalid_field
-from nodewise.scheduling.simulation.inputs.faults import Row, wrong
-from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
-from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
+from nodewise_job_traces.faults import JobsFileError, Row, wrong
+from nodewise_job_traces.jobs import Curve, Job
 
 __all__ = [
     "APPLICATIONS",
+    "SETTINGS",
     "Application",
     "MeasuredSteps",
     "StepTime",
     "pollux_curve",
     "pollux_curves",
-    "pollux_settings",
     "pollux_step_s",
     "read_pollux_workload",
     "read_step_times",
@@ -70,15 +68,13 @@ APPLICATIONS: Final[Mapping[str, Application]] = {
 """Limits and steps from the artifact's traces and convergence records (2, 100 and 10 epochs)."""
 
 
-def pollux_settings(round_s: float = 60.0, restart_cost_s: float = 30.0, seed: int = 0) -> SimulationSettings:
-    """How Pollux' simulator tells time; every start and every change costs the same."""
-    return SimulationSettings(
-        clock=Clock.FIXED_ROUNDS,
-        round_s=round_s,
-        restart_cost_s=restart_cost_s,
-        first_start_cost_s=restart_cost_s,
-        seed=seed,
-    )
+SETTINGS: Final[Mapping[str, Any]] = {
+    "clock": "fixed-rounds",
+    "round_s": 60.0,
+    "restart_cost_s": 30.0,
+    "first_start_cost_s": 30.0,
+}
+"""How Pollux' simulator tells time; every start and every change costs the same."""
 
 
 class MeasuredSteps:
@@ -120,8 +116,8 @@ def read_step_times(stream: TextIO, devices_per_node: int = 4, file: str = "meas
 
     Raises
     ------
-    NodewiseError
-        INVALID_FIELD, with line and column.
+    JobsFileError
+        A fault, with line and column.
     """
     reader = csv.DictReader(stream)
     for name in ("job", "nodes", "workers", "batch_per_worker", "steps_per_s"):
@@ -162,25 +158,23 @@ def pollux_step_s(step_time: StepTime, application: Application, batch: int, dev
     return step_s
 
 
-def pollux_curve(
-    step_time: StepTime, application: Application, batch: int, devices: int, devices_per_node: int = 4
-) -> JobCurve:
+def pollux_curve(step_time: StepTime, application: Application, batch: int, devices: int) -> Curve:
     """Optimizer steps/s in one pool on 1 to as many devices as there are, the application takes and the batch has."""
     most = min(devices, application.most_devices, batch)
     rates = {(0, n): 1.0 / pollux_step_s(step_time, application, batch, n) for n in range(1, most + 1)}
-    return JobCurve.of(rates, (devices_per_node,))
+    return Curve.of(rates)
 
 
 def read_pollux_workload(
     stream: TextIO,
-    curves: Mapping[tuple[str, int], JobCurve],
+    curves: Mapping[tuple[str, int], Curve],
     *,
-    predicted: Mapping[tuple[str, int], JobCurve] | None = None,
+    predicted: Mapping[tuple[str, int], Curve] | None = None,
     applications: Mapping[str, Application] = APPLICATIONS,
     only: Iterable[str] | None = None,
     rigid: bool = False,
     file: str = "workload",
-) -> list[SimulatedJob]:
+) -> list[Job]:
     """Jobs by arrival, with curves by (application, batch size).
 
     Parameters
@@ -192,8 +186,8 @@ def read_pollux_workload(
 
     Raises
     ------
-    NodewiseError
-        INVALID_FIELD, with line and column.
+    JobsFileError
+        A fault, with line and column.
     """
     kept = None if only is None else frozenset(only)
     reader = csv.DictReader(stream)
@@ -215,7 +209,7 @@ def read_pollux_workload(
             raise row.fault("batch_size", f"must be one with known steps and curve, {known} for {name}; found {batch}")
         requested = row.whole("num_replicas", 1)
         jobs.append(
-            SimulatedJob(
+            Job(
                 job_id=row.text("name"),
                 arrival_s=row.number("time"),
                 samples=float(steps),
@@ -231,15 +225,14 @@ def read_pollux_workload(
 def pollux_curves(
     step_times: Mapping[str, StepTime],
     devices: int,
-    devices_per_node: int = 4,
     applications: Mapping[str, Application] = APPLICATIONS,
-) -> dict[tuple[str, int], JobCurve]:
+) -> dict[tuple[str, int], Curve]:
     """Curves of all applications that have step times (by application), at every batch with known steps."""
     missing: Sequence[str] = [name for name in step_times if name not in applications]
     if missing:
-        raise invalid_field("step_times", f"must be of {', '.join(sorted(applications))}; found {missing[0]!r}")
+        raise JobsFileError("step_times", f"must be of {', '.join(sorted(applications))}; found {missing[0]!r}")
     return {
-        (name, batch): pollux_curve(step_time, applications[name], batch, devices, devices_per_node)
+        (name, batch): pollux_curve(step_time, applications[name], batch, devices)
         for name, step_time in step_times.items()
         for batch in applications[name].steps
     }

@@ -5,14 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from nodewise.domain.errors import NodewiseError, invalid_field
-
-__all__ = ["Row", "wrong"]
+__all__ = ["JobsFileError", "Row", "wrong"]
 
 
-def wrong(file: str, line: int, column: str, description: str) -> NodewiseError:
+class JobsFileError(Exception):
+    """What is given cannot be read.
+
+    Attributes
+    ----------
+    field : str
+        Where: a parameter, or file, line (from 1) and column.
+    """
+
+    def __init__(self, field: str, description: str) -> None:
+        super().__init__(f"{field}: {description}")
+        self.field = field
+
+
+def wrong(file: str, line: int, column: str, description: str) -> JobsFileError:
     """A fault in a file; lines count from 1."""
-    return invalid_field(f"{file}:{line}:{column}", description)
+    return JobsFileError(f"{file}:{line}:{column}", description)
 
 
 class Row:
@@ -23,7 +35,7 @@ class Row:
         self._line = line
         self._cells = cells
 
-    def fault(self, column: str, description: str) -> NodewiseError:
+    def fault(self, column: str, description: str) -> JobsFileError:
         """A fault in this line."""
         return wrong(self._file, self._line, column, description)
 

@@ -5,8 +5,8 @@ Jobs, one per line: ``job``, ``arrival_s``, ``samples`` and ``curve`` (a name) a
 ``weight``, ``queue``, ``deadline_s``, ``minimum_run_s`` and ``server_devices``.
 
 Curves, one row per line: ``curve``, ``pool``, ``devices`` and ``samples_per_s`` are required. Where there is a column
-``predicted_samples_per_s`` the policy sees that instead (empty = it does not know this row); ``nodes`` is what the row
-is packed on.
+``predicted_samples_per_s`` the policy sees that instead (empty = it does not know this row). ``nodes`` may note what a
+row was measured on: a simulation packs devices on the nodes of its own cluster.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ import csv
 from collections.abc import Mapping, Sequence
 from typing import Final, TextIO
 
-import numpy as np
-
-from nodewise.domain.columns import as_floats, as_ints
-from nodewise.scheduling.simulation.inputs.faults import Row, wrong
-from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
+from nodewise_job_traces.faults import Row, wrong
+from nodewise_job_traces.jobs import Curve, Job
 
 __all__ = ["TableCurve", "read_curve_table", "read_job_table"]
 
@@ -39,7 +36,7 @@ _JOB_OPTIONAL: Final = (
 _CURVE_REQUIRED: Final = ("curve", "pool", "devices", "samples_per_s")
 _CURVE_OPTIONAL: Final = ("predicted_samples_per_s", "nodes")
 
-TableCurve = tuple[JobCurve, JobCurve | None]
+TableCurve = tuple[Curve, Curve | None]
 """True throughput, and what the policy sees (None = the same)."""
 
 
@@ -61,60 +58,42 @@ def _rows(stream: TextIO, file: str, required: Sequence[str], optional: Sequence
     return rows
 
 
-def read_curve_table(
-    stream: TextIO, pools: Sequence[str], *, devices_per_node: Sequence[int] = (), file: str = "curves"
-) -> dict[str, TableCurve]:
+def read_curve_table(stream: TextIO, pools: Sequence[str], *, file: str = "curves") -> dict[str, TableCurve]:
     """Curves by name; rows of pools that the cluster does not have are an error.
 
     Raises
     ------
-    NodewiseError
-        INVALID_FIELD, with line and column.
+    JobsFileError
+        A fault, with line and column.
     """
-    found: dict[str, dict[tuple[int, int], tuple[float, float | None, int]]] = {}
+    true: dict[str, dict[tuple[int, int], float]] = {}
+    seen: dict[str, dict[tuple[int, int], float]] = {}
     differs = False
     for row in _rows(stream, file, _CURVE_REQUIRED, _CURVE_OPTIONAL):
         pool = row.text("pool")
         if pool not in pools:
             raise row.fault("pool", f"must be one of {', '.join(pools)}; found {pool!r}")
-        key = (pools.index(pool), row.whole("devices", 1))
-        curve = found.setdefault(row.text("curve"), {})
-        if key in curve:
+        name, key = row.text("curve"), (pools.index(pool), row.whole("devices", 1))
+        rates = true.setdefault(name, {})
+        if key in rates:
             raise row.fault("devices", f"says {key[1]} devices of pool {pool!r} a second time")
-        predicted = None
+        rates[key] = row.number("samples_per_s", above=True)
+        row.whole("nodes", 1, 1)
         if row.has("predicted_samples_per_s"):
             differs = True
-            predicted = row.number("predicted_samples_per_s", 0.0, 0.0)
-        size = devices_per_node[key[0]] if key[0] < len(devices_per_node) else 0
-        nodes = row.whole("nodes", 1, -(-key[1] // size) if size else 1)
-        curve[key] = (row.number("samples_per_s", above=True), predicted, nodes)
-    return {name: _curves(rows, differs=differs) for name, rows in found.items()}
+            seen.setdefault(name, {})[key] = row.number("predicted_samples_per_s", 0.0, 0.0)
+    return {name: (Curve.of(rates), Curve.of(seen[name]) if differs else None) for name, rates in true.items()}
 
 
-def _curves(rows: Mapping[tuple[int, int], tuple[float, float | None, int]], *, differs: bool) -> TableCurve:
-    keys = sorted(rows)
-    true = JobCurve(
-        pool=as_ints([pool for pool, _ in keys]),
-        devices=as_ints([devices for _, devices in keys]),
-        nodes=as_ints([rows[key][2] for key in keys]),
-        samples_per_s=as_floats([rows[key][0] for key in keys]),
-    )
-    if not differs:
-        return true, None
-    rates = np.array([rows[key][1] or 0.0 for key in keys])
-    known = true.where((rates > 0).tolist())
-    return true, JobCurve(known.pool, known.devices, known.nodes, as_floats(rates[rates > 0]))
-
-
-def read_job_table(stream: TextIO, curves: Mapping[str, TableCurve], *, file: str = "jobs") -> list[SimulatedJob]:
+def read_job_table(stream: TextIO, curves: Mapping[str, TableCurve], *, file: str = "jobs") -> list[Job]:
     """Jobs by arrival.
 
     Raises
     ------
-    NodewiseError
-        INVALID_FIELD, with line and column.
+    JobsFileError
+        A fault, with line and column.
     """
-    jobs: list[SimulatedJob] = []
+    jobs: list[Job] = []
     names: set[str] = set()
     for row in _rows(stream, file, _JOB_REQUIRED, _JOB_OPTIONAL):
         name, curve = row.text("job"), row.text("curve")
@@ -127,7 +106,7 @@ def read_job_table(stream: TextIO, curves: Mapping[str, TableCurve], *, file: st
         if rigid not in (0, 1):
             raise row.fault("rigid", f"must be 0 or 1, found {rigid}")
         jobs.append(
-            SimulatedJob(
+            Job(
                 job_id=name,
                 arrival_s=row.number("arrival_s"),
                 samples=row.number("samples", above=True),

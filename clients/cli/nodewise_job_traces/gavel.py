@@ -13,20 +13,23 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Mapping, Sequence
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
-from nodewise.domain.columns import as_ints
-from nodewise.domain.errors import invalid_field
-from nodewise.domain.schedule import NodePool
-from nodewise.scheduling.simulation.inputs.faults import Row, wrong
-from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
-from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
+from nodewise_job_traces.faults import JobsFileError, Row, wrong
+from nodewise_job_traces.jobs import Curve, Job
 
-__all__ = ["GavelTable", "gavel_parameters", "gavel_pools", "gavel_settings", "read_gavel_table", "read_gavel_trace"]
+__all__ = ["PARAMETERS", "SETTINGS", "GavelTable", "read_gavel_table", "read_gavel_trace"]
 
-ROUND_S: Final = 360.0
-HOLD_S: Final = 1920.0
-"""Seconds between two decisions of Gavel's simulator at least."""
+SETTINGS: Final[Mapping[str, Any]] = {
+    "clock": "drained-rounds",
+    "round_s": 360.0,
+    "on_changes_only": True,
+    "minimum_decision_interval_s": 1920.0,
+}
+"""How Gavel's simulator tells time, and how often it decides; no costs and no failures."""
+
+PARAMETERS: Final[Mapping[str, Mapping[str, float]]] = {"fifo": {"over_commit": 1.0}}
+"""By policy: parameters other than the defaults with which it does what Gavel's program of that name does."""
 
 _SHORT: Final = ("job_type", "command", "steps_argument", "needs_data", "total_steps", "arrival_s", "scale_factor")
 _LONG: Final = (
@@ -34,34 +37,8 @@ _LONG: Final = (
     *("total_steps", "scale_factor", "priority", "slo", "arrival_s"),
 )
 
-_AS_PUBLISHED: Final[Mapping[str, Mapping[str, float]]] = {"fifo": {"over_commit": 1.0}}
-
 GavelTable = Mapping[str, Mapping[tuple[str, int], float]]
 """Iterations/s by worker type, then by (job type, scale factor)."""
-
-
-def gavel_parameters(policy: str) -> Mapping[str, float]:
-    """Parameters with which a policy does what Gavel's program of that name does, where that is not the default."""
-    return _AS_PUBLISHED.get(policy, {})
-
-
-def gavel_settings(
-    round_s: float = ROUND_S, seed: int = 0, parameters: Mapping[str, float] | None = None
-) -> SimulationSettings:
-    """How Gavel's simulator tells time, and how often it decides; no costs and no failures."""
-    return SimulationSettings(
-        clock=Clock.DRAINED_ROUNDS,
-        round_s=round_s,
-        on_changes_only=True,
-        minimum_decision_interval_s=HOLD_S,
-        seed=seed,
-        parameters=parameters or {},
-    )
-
-
-def gavel_pools(devices: Mapping[str, int]) -> list[NodePool]:
-    """One pool per worker type, each device on a node of its own (Gavel's default), in the order given."""
-    return [NodePool(name=name, device=name, available_devices=as_ints([1] * count)) for name, count in devices.items()]
 
 
 def read_gavel_table(stream: TextIO, file: str = "throughputs") -> GavelTable:
@@ -69,8 +46,8 @@ def read_gavel_table(stream: TextIO, file: str = "throughputs") -> GavelTable:
 
     Raises
     ------
-    NodewiseError
-        INVALID_FIELD, saying where the file stops making sense.
+    JobsFileError
+        A fault, saying where the file stops making sense.
     """
     try:
         document = json.load(stream)
@@ -79,7 +56,7 @@ def read_gavel_table(stream: TextIO, file: str = "throughputs") -> GavelTable:
         column = getattr(error, "colno", 1)
         raise wrong(file, line, str(column), "is no JSON") from None
     if not isinstance(document, dict) or not all(isinstance(entries, dict) for entries in document.values()):
-        raise invalid_field(file, "must be an object of worker types, each an object of jobs")
+        raise JobsFileError(file, "must be an object of worker types, each an object of jobs")
     return {
         worker: {_key(f"{file}.{worker}", key): _rate(f"{file}.{worker}[{key}]", entry) for key, entry in jobs.items()}
         for worker, jobs in document.items()
@@ -92,14 +69,14 @@ def _key(path: str, key: str) -> tuple[str, int]:
     except (ValueError, SyntaxError, TypeError):
         name = scale = None
     if not isinstance(name, str) or not isinstance(scale, int):
-        raise invalid_field(path, f"must have keys such as \"('ResNet-50 (batch size 64)', 2)\", found {key!r}")
+        raise JobsFileError(path, f"must have keys such as \"('ResNet-50 (batch size 64)', 2)\", found {key!r}")
     return name, scale
 
 
 def _rate(path: str, entry: object) -> float:
     rate = entry.get("null") if isinstance(entry, dict) else None
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < float("inf"):
-        raise invalid_field(f"{path}.null", f"must be iterations/s of the job alone, 0 or more; found {rate!r}")
+        raise JobsFileError(f"{path}.null", f"must be iterations/s of the job alone, 0 or more; found {rate!r}")
     return float(rate)
 
 
@@ -108,9 +85,8 @@ def read_gavel_trace(
     table: GavelTable,
     pools: Sequence[str],
     *,
-    devices_per_node: Sequence[int] = (),
     file: str = "trace",
-) -> list[SimulatedJob]:
+) -> list[Job]:
     """Jobs by arrival; ``pools`` are worker types of the table, in the cluster's order.
 
     A job without a throughput in any of the pools gets an empty curve: it can never run, and the result says so. The
@@ -118,13 +94,13 @@ def read_gavel_trace(
 
     Raises
     ------
-    NodewiseError
-        INVALID_FIELD, with line and column.
+    JobsFileError
+        A fault, with line and column.
     """
     for pool in pools:
         if pool not in table:
-            raise invalid_field("pools", f"must be worker types of the table: {', '.join(table)}; found {pool!r}")
-    curves: dict[tuple[str, int], JobCurve] = {}
+            raise JobsFileError("pools", f"must be worker types of the table: {', '.join(table)}; found {pool!r}")
+    curves: dict[tuple[str, int], Curve] = {}
     jobs = []
     for line, text in enumerate(stream, start=1):
         if not text.strip():
@@ -139,9 +115,9 @@ def read_gavel_trace(
         key = (row.text("job_type"), row.whole("scale_factor", 1))
         if key not in curves:
             rates = {(pool, key[1]): table[name].get(key, 0.0) for pool, name in enumerate(pools)}
-            curves[key] = JobCurve.of(rates, devices_per_node)
+            curves[key] = Curve.of(rates)
         jobs.append(
-            SimulatedJob(
+            Job(
                 job_id=f"{line - 1:06d}",
                 arrival_s=row.number("arrival_s"),
                 samples=row.whole("total_steps", 1),

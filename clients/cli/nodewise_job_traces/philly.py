@@ -19,8 +19,8 @@ from typing import Final, TextIO
 
 import numpy as np
 
-from nodewise.scheduling.simulation.inputs.faults import Row, wrong
-from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
+from nodewise_job_traces.faults import Row, wrong
+from nodewise_job_traces.jobs import Curve, Job
 
 __all__ = ["read_philly"]
 
@@ -30,12 +30,11 @@ _COLUMNS: Final = ("timestamp", "duration", "num_gpus", "cluster")
 def read_philly(
     stream: TextIO,
     *,
-    curves: Sequence[JobCurve] = (),
+    curves: Sequence[Curve] = (),
     pools: int = 1,
-    devices_per_node: Sequence[int] = (),
     seed: int = 0,
     file: str = "philly",
-) -> Iterator[SimulatedJob]:
+) -> Iterator[Job]:
     """Jobs by arrival, made one at a time; the file is read whole, into 40 bytes per job.
 
     Without curves a job runs in any of the ``pools`` at the same rate. A job that no curve has the count of gets none:
@@ -43,8 +42,8 @@ def read_philly(
 
     Raises
     ------
-    NodewiseError
-        INVALID_FIELD, with line and column.
+    JobsFileError
+        A fault, with line and column.
     """
     reader = csv.DictReader(stream)
     for name in _COLUMNS:
@@ -69,7 +68,7 @@ def read_philly(
         counts,
         [names[cluster] for cluster in clusters],
         lines,
-        _Deal(curves, pools, devices_per_node, seed),
+        _Deal(curves, pools, seed),
     )
 
 
@@ -84,14 +83,13 @@ def _seconds(row: Row) -> float:
 class _Deal:
     """Deals curves out."""
 
-    def __init__(self, curves: Sequence[JobCurve], pools: int, devices_per_node: Sequence[int], seed: int) -> None:
+    def __init__(self, curves: Sequence[Curve], pools: int, seed: int) -> None:
         self._curves = curves
         self._pools = range(pools)
-        self._devices_per_node = devices_per_node
         self._random = np.random.default_rng(seed)
-        self._by_count: dict[int, list[tuple[JobCurve, float]]] = {}
+        self._by_count: dict[int, list[tuple[Curve, float]]] = {}
 
-    def __call__(self, count: int) -> tuple[JobCurve, float] | None:
+    def __call__(self, count: int) -> tuple[Curve, float] | None:
         """A curve that has the count, and its rate there in the first pool that has it."""
         if count not in self._by_count:
             self._by_count[count] = self._having(count)
@@ -100,18 +98,14 @@ class _Deal:
             return None
         return having[int(self._random.integers(len(having)))] if len(having) > 1 else having[0]
 
-    def _having(self, count: int) -> list[tuple[JobCurve, float]]:
+    def _having(self, count: int) -> list[tuple[Curve, float]]:
         if not self._curves:
-            return [(JobCurve.of({(pool, count): 1.0 for pool in self._pools}, self._devices_per_node), 1.0)]
-        found = []
-        for curve in self._curves:
-            rates = [curve.rates[pool, count] for pool in curve.pools if (pool, count) in curve.rates]
-            if rates:
-                found.append((curve, rates[0]))
-        return found
+            return [(Curve.of({(pool, count): 1.0 for pool in self._pools}), 1.0)]
+        rates = [(curve, curve.rate_on(count)) for curve in self._curves]
+        return [(curve, rate) for curve, rate in rates if rate is not None]
 
 
-_NO_CURVE: Final = JobCurve.of({})
+_NO_CURVE: Final = Curve.of({})
 
 
 def _jobs(
@@ -122,11 +116,11 @@ def _jobs(
     queues: Sequence[str],
     lines: Sequence[int],
     deal: _Deal,
-) -> Iterator[SimulatedJob]:
+) -> Iterator[Job]:
     first_s = times[int(order[0])] if len(order) else 0.0
     for index in order.tolist():
         curve, rate = deal(counts[index]) or (_NO_CURVE, 1.0)
-        yield SimulatedJob(
+        yield Job(
             job_id=f"{lines[index]:06d}",
             arrival_s=times[index] - first_s,
             samples=durations[index] * rate,
