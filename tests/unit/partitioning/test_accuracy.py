@@ -10,7 +10,7 @@ from typing import Any
 from parameter_server_tables import table_path
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
+from nodewise_cli.app import app
 
 
 @lru_cache
