@@ -13,7 +13,7 @@ from nodewise.catalogue.loading import load_catalogue
 from nodewise.cli.documents import read_plan_request
 from nodewise.domain.columns import as_ints
 from nodewise.estimation.engine import Engine
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import load_registry
 from nodewise.planning.plan import planned
 from nodewise.planning.planner import planner_of
 from nodewise.planning.results import PlanQuestion, PlanResult

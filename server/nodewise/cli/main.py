@@ -13,5 +13,7 @@ def main() -> None:
     # say is in our errors and logs.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from nodewise.cli.commands import app
+    from nodewise.hosting.interrupts import mark_interrupts
 
+    mark_interrupts()
     app()

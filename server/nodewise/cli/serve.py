@@ -62,7 +62,7 @@ def serve(
     """
     # Only here: the other commands should not wait for the server's imports.
     from nodewise.domain.errors import Kind, NodewiseError
-    from nodewise.estimation.registry import PluginConflictError
+    from nodewise.hosting.registry import PluginConflictError
     from nodewise.profiles.store import StoreFormatError
     from nodewise.runtime.application import PortInUseError
     from nodewise.runtime.serve import serve as run

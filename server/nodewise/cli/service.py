@@ -52,7 +52,7 @@ def connected(server: str | None, timeout_s: float) -> Iterator[Client]:
             yield client
         return
     # Only here: whoever asks another server should not wait for this one's imports.
-    from nodewise.estimation.registry import PluginConflictError
+    from nodewise.hosting.registry import PluginConflictError
     from nodewise.runtime.embedded import EmbeddedServer
     from nodewise.runtime.logging import configure_logging
     from nodewise.runtime.settings import SettingsError, load_settings

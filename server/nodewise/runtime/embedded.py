@@ -8,7 +8,7 @@ from types import TracebackType
 
 import structlog
 
-from nodewise.estimation.registry import Registry
+from nodewise.hosting.registry import Registry
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.serve import application_of, new_event_loop
 from nodewise.runtime.settings import Settings
