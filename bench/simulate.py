@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from results import Result
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Curves, JobState, NodePool
 from nodewise.estimation.registry import load_registry
 from nodewise.plugin import PolicyRecord
-from nodewise.scheduling.budget import Unlimited
 from nodewise.scheduling.placement import Wanted, placed
 from nodewise.scheduling.simulation.core import simulated
 from nodewise.scheduling.simulation.inputs.gavel import (
@@ -84,7 +84,7 @@ def plain(jobs: Sequence[SimulatedJob], pools: Sequence[NodePool], policy: Polic
         )
         parameters = {each.name: each.default for each in policy.parameters}
         state = ClusterState(now_s=now_s, pools=tuple(pools), jobs=states, parameters=parameters)
-        decided = policy.policy.decide(state, seen, Unlimited())
+        decided = policy.policy.decide(state, seen, Budget())
         assert isinstance(decided, Allocation)
         granted = [(job, grant) for job, grant in zip(active, decided.grants) if grant.devices]
         wanted = []
