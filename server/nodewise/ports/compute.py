@@ -18,7 +18,7 @@ PROGRESS_EVERY_S: Final = 0.1
 
 
 WithT = TypeVar("WithT")
-WithT_contra = TypeVar("WithT_contra", contravariant=True)
+WithT_co = TypeVar("WithT_co", covariant=True)
 
 Work = Callable[[WithT, Any, "LongRun"], Iterator[bytes]]
 """A function of a module's own (processes find it by its name): what it works with, its argument (a value that can be
@@ -92,10 +92,10 @@ class LongRun:
         self._next_s = time.monotonic() + PROGRESS_EVERY_S
 
 
-class Compute(Protocol[WithT_contra]):
+class Compute(Protocol[WithT_co]):
     """Does long work: so many pieces at a time, of the others so many waiting."""
 
-    def run(self, work: Work[WithT_contra], argument: Any, end_s: float, late_s: float) -> AsyncGenerator[bytes, None]:
+    def run(self, work: Work[WithT_co], argument: Any, end_s: float, late_s: float) -> AsyncGenerator[bytes, None]:
         """The messages of a piece of work as they come. Leaving early ends the work.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ _DESCRIPTORS: Final = {
 }
 SERVICES: Final = tuple(_DESCRIPTORS)
 """Their full names."""
-_EXCEPTIONS: Final = MappingProxyType(
+_EXCEPTIONS: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
     {
         # As large as what was appended to it; as a table that is taken.
         "GetProfile": {"reply_bytes": RECEIVED_BYTES},
