@@ -68,7 +68,7 @@ def renew(reason: str) -> int:
     line = f"- The contract was settled anew (image {digest_of(SETTLED)}): {reason.rstrip('.')}.\n"
     heading = f"{UNRELEASED}\n### Contract\n"
     if heading not in text:
-        text = text.replace(UNRELEASED, f"{heading}\n", 1)
+        text = text.replace(UNRELEASED, heading, 1)
     CHANGELOG.write_text(text.replace(heading, heading + line, 1), encoding="utf-8")
     return 0
 
