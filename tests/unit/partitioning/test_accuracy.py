@@ -1,5 +1,5 @@
 """Errors on measured tables through the command, held to what was reached. The tables took part in choosing the
-defaults; tools/score_partitioning.py scores with shapes left out."""
+defaults; research/score_partitioning.py scores with shapes left out."""
 
 from __future__ import annotations
 

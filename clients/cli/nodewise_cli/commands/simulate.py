@@ -40,7 +40,7 @@ def simulate(
     extract of Philly's arrivals, or a table of jobs (with a table of curves); docs/simulation.md describes all of them
     and the specification.
     """
-    # Only here: reading jobs takes the server's own libraries, which other commands need not wait for.
+    # Only here: reading jobs takes NumPy, which other commands need not wait for.
     from nodewise_cli.inputs.simulation_jobs import prepared_jobs
     from nodewise_cli.inputs.simulation_request import policy_arguments, pools_of, simulate_arguments
     from nodewise_cli.inputs.simulation_spec import SimulationSpec

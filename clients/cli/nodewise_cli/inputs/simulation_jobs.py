@@ -9,23 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from nodewise.domain.errors import NodewiseError
-from nodewise.scheduling.simulation.inputs import generators
-from nodewise.scheduling.simulation.inputs.gavel import read_gavel_table, read_gavel_trace
-from nodewise.scheduling.simulation.inputs.philly import read_philly
-from nodewise.scheduling.simulation.inputs.pollux import (
-    APPLICATIONS,
-    pollux_curves,
-    read_pollux_workload,
-    read_step_times,
-)
-from nodewise.scheduling.simulation.inputs.table import TableCurve, read_curve_table, read_job_table
-from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise_cli.failures import InputError, unreadable
 from nodewise_cli.inputs.documents import profile_source
 from nodewise_cli.inputs.simulation_spec import CurveSpec, GenerateSpec, InlineJob, LawSpec, Rates, SimulationSpec
 from nodewise_cli.inputs.tables import Table
 from nodewise_client import PredictedCurve
+from nodewise_job_traces import Curve, Job, JobsFileError, generators
+from nodewise_job_traces.gavel import read_gavel_table, read_gavel_trace
+from nodewise_job_traces.philly import read_philly
+from nodewise_job_traces.pollux import APPLICATIONS, pollux_curves, read_pollux_workload, read_step_times
+from nodewise_job_traces.table import TableCurve, read_curve_table, read_job_table
 
 __all__ = ["PreparedJobs", "prepared_jobs"]
 
@@ -58,7 +51,7 @@ class PreparedJobs:
         By identity of the curve that stands in its place, which the jobs hold.
     """
 
-    jobs: list[SimulatedJob]
+    jobs: list[Job]
     format: str = ""
     predicted: dict[int, PredictedCurve] = field(default_factory=dict)
 
@@ -80,8 +73,8 @@ def prepared_jobs(spec: SimulationSpec, place: Path, seed: int | None = None) ->
     """
     try:
         return _Preparation(spec, place, spec.seed if seed is None else seed).prepared()
-    except NodewiseError as error:
-        raise InputError(error.message) from None
+    except JobsFileError as error:
+        raise InputError(str(error)) from None
 
 
 class _Preparation:
@@ -92,7 +85,6 @@ class _Preparation:
         self._place = place
         self._seed = seed
         self._pools = [pool.name for pool in spec.cluster]
-        self._per_node = [pool.devices_per_node for pool in spec.cluster]
         self._predicted: dict[int, PredictedCurve] = {}
         self._tables: dict[Path, Table] = {}
 
@@ -102,7 +94,7 @@ class _Preparation:
             raise InputError(f"{self._place}: jobs: must hold a job, found none")
         return PreparedJobs(jobs=jobs, format=form, predicted=self._predicted)
 
-    def _jobs(self) -> tuple[list[SimulatedJob], str]:
+    def _jobs(self) -> tuple[list[Job], str]:
         given = self._spec.jobs
         if given.listed is not None:
             return _listed(given.listed, self._curves(), self._place), ""
@@ -114,18 +106,17 @@ class _Preparation:
         file = str(path)
         if form == "gavel":
             table = read_gavel_table(_opened(self._throughputs(form)), str(self._throughputs(form)))
-            return read_gavel_trace(stream, table, self._pools, devices_per_node=self._per_node, file=file), form
+            return read_gavel_trace(stream, table, self._pools, file=file), form
         if form == "pollux":
             return self._pollux(stream, file), form
         if form == "philly":
             true = [curve for curve, _ in self._curves(optional=True).values()]
             self._require_given(true, "jobs of this format are dealt curves by their rates")
-            pools, sizes = len(self._pools), self._per_node
-            jobs = read_philly(stream, curves=true, pools=pools, devices_per_node=sizes, seed=self._seed, file=file)
+            jobs = read_philly(stream, curves=true, pools=len(self._pools), seed=self._seed, file=file)
             return list(jobs), form
         return read_job_table(stream, self._curves(), file=file), form
 
-    def _pollux(self, stream: io.StringIO, file: str) -> list[SimulatedJob]:
+    def _pollux(self, stream: io.StringIO, file: str) -> list[Job]:
         if len(self._pools) != 1:
             raise InputError(f"{self._place}: cluster: must have one pool for jobs of this format")
         path, pool = self._throughputs("pollux"), self._spec.cluster[0]
@@ -136,7 +127,7 @@ class _Preparation:
             raise InputError(f"{path}: job: must hold one of {right}, found {', '.join(sorted(times))}")
         devices = pool.nodes * pool.devices_per_node
         try:
-            curves = pollux_curves(known, devices, pool.devices_per_node)
+            curves = pollux_curves(known, devices)
         except ValueError as error:
             raise InputError(f"{path}: {error}, of at most {devices} in the cluster") from None
         only, rigid = self._spec.jobs.applications, self._spec.jobs.rigid
@@ -147,7 +138,7 @@ class _Preparation:
             raise InputError(f"{self._place}: throughputs: must name the table of throughputs that {form} jobs need")
         return self._place.parent / self._spec.throughputs
 
-    def _generated(self, given: GenerateSpec) -> Iterator[SimulatedJob]:
+    def _generated(self, given: GenerateSpec) -> Iterator[Job]:
         curves = self._curves()
         names = given.curves or tuple(curves)
         for name in names:
@@ -178,10 +169,10 @@ class _Preparation:
         except TypeError as error:
             said = str(error).partition("() ")[2]
             raise InputError(f"{place}: law {given.law!r} {said}") from None
-        except NodewiseError as error:
-            raise InputError(f"{place}.{error.message}") from None
+        except JobsFileError as error:
+            raise InputError(f"{place}.{error}") from None
 
-    def _require_given(self, curves: Sequence[JobCurve], why: str) -> None:
+    def _require_given(self, curves: Sequence[Curve], why: str) -> None:
         if any(id(curve) in self._predicted for curve in curves):
             raise InputError(f"{self._place}: curves: must all state samples_per_s: {why}")
 
@@ -190,7 +181,7 @@ class _Preparation:
         found: dict[str, TableCurve] = {}
         if self._spec.throughputs is not None:
             path = self._throughputs("such")
-            found = read_curve_table(_opened(path), self._pools, devices_per_node=self._per_node, file=str(path))
+            found = read_curve_table(_opened(path), self._pools, file=str(path))
         for name, given in self._spec.curves.items():
             found[name] = self._curve(f"curves.{name}", given)
         if not found and not optional:
@@ -201,7 +192,7 @@ class _Preparation:
         predicted = None
         if given.profile is not None:
             source = profile_source(self._place, f"{path}.profile", dict(given.profile), self._tables)
-            predicted = JobCurve.of({})
+            predicted = Curve.of({})
             self._predicted[id(predicted)] = PredictedCurve(profile=source, allowed_devices=given.allowed_devices)
         if given.samples_per_s is None:
             assert predicted is not None
@@ -211,19 +202,19 @@ class _Preparation:
             predicted = self._rates(f"{path}.predicted_samples_per_s", given.predicted_samples_per_s)
         return true, predicted
 
-    def _rates(self, path: str, given: Rates) -> JobCurve:
+    def _rates(self, path: str, given: Rates) -> Curve:
         rates: dict[tuple[int, int], float] = {}
         for pool, by_count in given.items():
             if pool not in self._pools:
                 raise InputError(f"{self._place}: {path}: {_unknown(pool, self._pools)}")
             rates |= {(self._pools.index(pool), devices): rate for devices, rate in by_count.items()}
         try:
-            return JobCurve.of(rates, self._per_node)
+            return Curve.of(rates)
         except ValueError as error:
             raise InputError(f"{self._place}: {path}: {error}") from None
 
 
-def _listed(given: Sequence[InlineJob], curves: Mapping[str, TableCurve], place: Path) -> list[SimulatedJob]:
+def _listed(given: Sequence[InlineJob], curves: Mapping[str, TableCurve], place: Path) -> list[Job]:
     names = [job.job for job in given]
     jobs = []
     for number, job in enumerate(given):
@@ -233,7 +224,7 @@ def _listed(given: Sequence[InlineJob], curves: Mapping[str, TableCurve], place:
             raise InputError(f"{place}: jobs[{number}].job: must be unique, {job.job!r} is there already")
         true, predicted = curves[job.curve]
         stated: dict[str, Any] = job.model_dump(exclude={"job", "curve"})
-        jobs.append(SimulatedJob(job_id=job.job, curve=true, predicted=predicted, **stated))
+        jobs.append(Job(job_id=job.job, curve=true, predicted=predicted, **stated))
     return sorted(jobs, key=lambda job: (job.arrival_s, job.job_id))
 
 

@@ -7,8 +7,6 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
-from nodewise.scheduling.simulation.inputs.gavel import gavel_parameters
-from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise_cli.inputs.simulation_jobs import PreparedJobs
 from nodewise_cli.inputs.simulation_spec import PolicySpec, SimulationSpec
 from nodewise_client import (
@@ -24,19 +22,15 @@ from nodewise_client import (
     SimulationSettings,
     ThroughputCurve,
 )
+from nodewise_job_traces import Curve, Job, gavel, pollux
 
 __all__ = ["policy_arguments", "pools_of", "simulate_arguments"]
 
 ValueT = TypeVar("ValueT")
 
 _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
-    "gavel": {
-        "clock": "drained-rounds",
-        "round_s": 360.0,
-        "on_changes_only": True,
-        "minimum_decision_interval_s": 1920.0,
-    },
-    "pollux": {"clock": "fixed-rounds", "round_s": 60.0, "restart_cost_s": 30.0, "first_start_cost_s": 30.0},
+    "gavel": gavel.SETTINGS,
+    "pollux": pollux.SETTINGS,
 }
 """How time passes where a specification does not say, by the format of its jobs: as in the simulators that they come
 from (docs/simulation.md)."""
@@ -56,7 +50,7 @@ def simulate_arguments(spec: SimulationSpec, prepared: PreparedJobs) -> dict[str
     curves: list[ThroughputCurve | PredictedCurve] = []
     places: dict[int, int] = {}
 
-    def place(curve: JobCurve | None) -> int:
+    def place(curve: Curve | None) -> int:
         if curve is None or (not len(curve) and id(curve) not in prepared.predicted):
             return -1
         if id(curve) not in places:
@@ -93,17 +87,19 @@ def pools_of(spec: SimulationSpec) -> list[NodePool]:
 
 def policy_arguments(policy: PolicySpec, form: str) -> dict[str, Any]:
     """The policy of `Client.simulate`; jobs of a published simulator come with what it does under a policy's name."""
-    usual = gavel_parameters(policy.name) if form == "gavel" else {}
+    usual = gavel.PARAMETERS.get(policy.name, {}) if form == "gavel" else {}
     return {"policy": policy.name, "policy_parameters": {**usual, **policy.parameters}}
 
 
-def _given(curve: JobCurve) -> ThroughputCurve:
+def _given(curve: Curve) -> ThroughputCurve:
     return ThroughputCurve(
-        pool=curve.pool.tolist(), devices=curve.devices.tolist(), samples_per_s=curve.samples_per_s.tolist()
+        pool=[pool for pool, _ in curve.rates],
+        devices=[devices for _, devices in curve.rates],
+        samples_per_s=list(curve.rates.values()),
     )
 
 
-def _columns(jobs: Sequence[SimulatedJob], true: Sequence[int], predicted: Sequence[int]) -> SimulationJobs:
+def _columns(jobs: Sequence[Job], true: Sequence[int], predicted: Sequence[int]) -> SimulationJobs:
     return SimulationJobs(
         job_ids=[job.job_id for job in jobs],
         arrival_s=[job.arrival_s for job in jobs],
