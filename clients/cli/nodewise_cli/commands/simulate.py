@@ -37,8 +37,8 @@ def simulate(
     """Tell what policies would have done: response times, makespan, utilisation, fairness, restarts, wasted work.
 
     JOBS is a trace of Gavel (with its table of throughputs), a workload of Pollux (with a table of measurements), an
-    extract of Philly's arrivals, or a table of jobs (with a table of curves); docs/simulation.md describes all of them
-    and the specification.
+    extract of Philly's arrivals, or a table of jobs (with a table of curves); docs/guides/simulation.md describes all
+    of them and the specification.
     """
     # Only here: reading jobs takes NumPy, which other commands need not wait for.
     from nodewise_cli.inputs.simulation_jobs import prepared_jobs
