@@ -26,7 +26,7 @@ from nodewise.domain.columns import Floats, as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.schedule import ClusterState, Curves, JobState, NodePool
 from nodewise.estimation.engine import Engine
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import load_registry
 from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.request import JobQuestion, ScheduleQuestion
@@ -204,7 +204,7 @@ def run() -> Iterator[Result]:
     engine = Engine(registry, catalogue=load_catalogue())
     asked = question()
     started = time.perf_counter()
-    decide(asked, policies["efficiency-capped"], engine.answer, Budget())
+    decide(asked, registry.policies["efficiency-capped"], engine.answer, Budget())
     first_s = time.perf_counter() - started
-    again_s = least_s(lambda: decide(asked, policies["efficiency-capped"], engine.answer, Budget()))
+    again_s = least_s(lambda: decide(asked, registry.policies["efficiency-capped"], engine.answer, Budget()))
     yield Result(f"schedule_again_{size}", 1e3 * again_s, "ms", 1e3 * first_s)

@@ -1,4 +1,4 @@
-"""Write the pages that follow from code: docs/errors.md, and the table of settings in docs/operations.md.
+"""Write the pages that follow from code: docs/errors.md, and the table of settings in docs/guides/operations.md.
 
 `python tools/generate_docs.py` writes them; a test fails when they are stale.
 """
@@ -90,7 +90,7 @@ def operations_page(page: str) -> str:
 def main() -> None:
     """Write the pages."""
     (DOCS / "errors.md").write_text(errors_page(), encoding="utf-8")
-    operations = DOCS / "operations.md"
+    operations = DOCS / "guides" / "operations.md"
     operations.write_text(operations_page(operations.read_text(encoding="utf-8")), encoding="utf-8")
 
 

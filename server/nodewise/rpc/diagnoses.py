@@ -9,7 +9,7 @@ from nodewise.diagnosis.diagnose import diagnosed, replayed
 from nodewise.diagnosis.results import Asked
 from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.replay import ReplayedCollective, ReplayQuestion, Timeline
-from nodewise.estimation.registry import Loaded, Registry
+from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import DiagnoserRecord, TraceReaderRecord
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.rpc.calls import Call

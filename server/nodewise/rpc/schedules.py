@@ -92,9 +92,7 @@ class Schedules:
         )
         caps = ScheduleLimits(jobs=self._limits.jobs_per_call)
         try:
-            decision: Decision = await run_in(
-                self._executor, decide, question, loaded.record, self._answer, budget, caps
-            )
+            decision: Decision = await run_in(self._executor, decide, question, loaded, self._answer, budget, caps)
         finally:
             budget.end()
         return write_decision(decision, time.perf_counter() - started)

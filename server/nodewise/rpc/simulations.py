@@ -79,7 +79,7 @@ def _simulated(workshop: Workshop, asked: tuple[bytes, str, dict[int, Profile]],
     """Read, predict, simulate; the messages that tell of it are made as they are sent."""
     data, policy_name, profiles = asked
     request = pb.SimulateRequest.FromString(data)
-    policy = policy_named(workshop.engine.registry, policy_name).record
+    policy = policy_named(workshop.engine.registry, policy_name)
     options = read_options(request.options)
 
     def answer(question: Question) -> Answer:
@@ -88,7 +88,7 @@ def _simulated(workshop: Workshop, asked: tuple[bytes, str, dict[int, Profile]],
             raise refused
         return workshop.engine.answer(question)
 
-    read = read_simulation(request, policy, options, profiles, answer, run.budget, workshop.limits)
+    read = read_simulation(request, policy.record, options, profiles, answer, run.budget, workshop.limits)
     question = read.question
     jobs, repetitions = len(question.jobs), question.repetitions
 
@@ -107,4 +107,4 @@ def _simulated(workshop: Workshop, asked: tuple[bytes, str, dict[int, Profile]],
     advanced(sum(each.result.complete for each in found), end)
     for message in write_rows(found, jobs=request.include_jobs):
         yield message.SerializeToString()
-    yield pb.SimulateResponse(result=write_result(found, repetitions, policy, read.bases)).SerializeToString()
+    yield pb.SimulateResponse(result=write_result(found, repetitions, policy.record, read.bases)).SerializeToString()

@@ -18,8 +18,8 @@ from grpc_reflection.v1alpha import reflection
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.priors import learned_from
-from nodewise.estimation.registry import Registry
 from nodewise.estimation.warming import warm_up
+from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore

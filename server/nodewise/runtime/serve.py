@@ -22,7 +22,7 @@ from typing import Any, Final
 import structlog
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.estimation.registry import Registry
+from nodewise.hosting.registry import Registry
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.traces import DirectoryTraceStore
 from nodewise.runtime.application import Application, PortInUseError

@@ -7,7 +7,7 @@ from typing import Any
 
 from nodewise.catalogue.loading import CatalogueError, load_catalogue
 from nodewise.estimation.engine import Engine
-from nodewise.estimation.registry import Registry, load_registry
+from nodewise.hosting.registry import Registry, load_registry
 from nodewise.plugin import Catalogue
 from nodewise.profiles.reading import TraceLoader
 from nodewise.profiles.traces import DirectoryTraceStore, TraceStore
@@ -51,8 +51,7 @@ def workshop_of(
 ) -> Workshop:
     """A workshop over plugins, a catalogue and a store of traces; ``engine`` are further arguments of its engine."""
     limits = settings.limits.limits()
-    readers = {name: loaded.record for name, loaded in registry.trace_readers.items()}
-    loader = TraceLoader(traces, readers, limits.trace_unpacked_bytes)
+    loader = TraceLoader(traces, registry.trace_readers, limits.trace_unpacked_bytes)
     made = Engine(registry, catalogue=catalogue, max_workers=limits.max_workers, traces=loader.traces_of, **engine)
     return Workshop(engine=made, traces=loader, limits=limits)
 
