@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from nodewise.diagnosis.asking import asked, diagnoser_of
 from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay
+from nodewise.diagnosis.diagnosers import diagnoser_of
 from nodewise.diagnosis.evidence import evidence_of
 from nodewise.diagnosis.recorded import recorded_timeline, with_kinds
 from nodewise.diagnosis.results import Asked, Diagnosed, Replayed
-from nodewise.domain.diagnosis import DiagnosisQuestion
+from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.replay import Replay, ReplayQuestion
-from nodewise.estimation.registry import Loaded
+from nodewise.hosting.calls import call, unless_wrong
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import DiagnoserRecord, Run
 from nodewise.profiles.reading import TraceLoader
 
@@ -38,8 +38,8 @@ def replayed(
     loaded = diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, run)
     wanted = _steps_wanted(wanted, evidence.steps)
-    call = partial(loaded.record.diagnoser.replay, evidence.traces, wanted, run)
-    replay = asked(loaded, "replay", call, wrong_replay)
+    diagnoser, check = loaded.record.diagnoser, unless_wrong(wrong_replay)
+    replay: Replay = call(loaded, diagnoser, "replay", evidence.traces, wanted, run, check=check)
     if wanted.changes:
         replay = _without_measured(replay)
     if replay.timeline is not None:
@@ -70,8 +70,9 @@ def diagnosed(
     loaded = diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, run)
     _require_steps(wanted.steps, "steps", evidence.steps)
-    call = partial(loaded.record.diagnoser.diagnose, evidence.traces, question.profile, wanted, run)
-    diagnosis = asked(loaded, "diagnose", call, wrong_diagnosis)
+    diagnoser, check = loaded.record.diagnoser, unless_wrong(wrong_diagnosis)
+    traces, profile = evidence.traces, question.profile
+    diagnosis: Diagnosis = call(loaded, diagnoser, "diagnose", traces, profile, wanted, run, check=check)
     if diagnosis.timeline is not None:
         diagnosis = replace(diagnosis, timeline=with_kinds(diagnosis.timeline, evidence.traces))
     recorded = None

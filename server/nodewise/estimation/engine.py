@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
-
-import structlog
+from typing import Any, Final
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
@@ -22,21 +20,19 @@ from nodewise.estimation.choosing import Choice, Chooser
 from nodewise.estimation.covariance import covariance_of
 from nodewise.estimation.derived import KEPT_ROWS
 from nodewise.estimation.disagreement import disagreement
-from nodewise.estimation.faults import failure, told
 from nodewise.estimation.models import Fitted, Flights, MixturePart, ModelKey, circle, fitting, mixture_of, stated
 from nodewise.estimation.predicting import lost_part, predicted
 from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Question
-from nodewise.estimation.registry import Loaded, Registry
 from nodewise.estimation.resolve import MAX_WORKERS, Defaults, defaults_of, resolved
 from nodewise.estimation.suggest import Suggestions, Wish, refusal_of, suggested
 from nodewise.estimation.trials import Predict
+from nodewise.hosting.calls import ImpossibleAnswerError, call
+from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import Catalogue, EstimatorRecord, Model, Prior
 from nodewise.ports.cache import LruCache
 from nodewise.ports.clock import Clock, SystemClock
 
 __all__ = ["Engine", "Fitted", "Prepared"]
-
-_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -459,13 +455,7 @@ class Engine:
         started = time.perf_counter()
         token = fitting.set(chain)
         try:
-            model = loaded.record.estimator.fit(profile, context)
-        except NodewiseError as error:
-            raise told(loaded, "fit", error) from None
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-            raise failure(loaded, "fit", error) from None
+            model = call(loaded, loaded.record.estimator, "fit", profile, context, check=_model)
         finally:
             fitting.reset(token)
         basis = Basis(
@@ -486,6 +476,14 @@ class Engine:
             notices=disagreement(loaded, model, profile, Options(seed=key.seed), self.resolve),
             calibration=lessons.calibrations.get(loaded.record.name, UNTRIED),
         )
+
+
+def _model(answer: Any) -> Model:
+    """What a fit answered, if it can be asked."""
+    if not callable(getattr(answer, "predict", None)):
+        raise ImpossibleAnswerError(f"a {type(answer).__name__} has no method predict")
+    model: Model = answer
+    return model
 
 
 def _question_key(question: Question) -> tuple[object, ...]:

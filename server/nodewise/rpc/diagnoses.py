@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from nodewise.diagnosis.diagnose import diagnosed, replayed
 from nodewise.diagnosis.results import Diagnosed, Replayed
 from nodewise.domain.replay import ReplayedCollective, Timeline
-from nodewise.estimation.registry import Loaded, Registry
+from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import DiagnoserRecord, TraceReaderRecord
 from nodewise.profiles.reading import TraceLoader
 from nodewise.rpc.budgets import CallBudget

@@ -94,7 +94,7 @@ class Schedules:
             self._executor,
             decide,
             question,
-            loaded.record,
+            loaded,
             self._answer,
             budget,
             ScheduleLimits(jobs=self._limits.jobs_per_call),

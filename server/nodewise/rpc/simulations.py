@@ -11,6 +11,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import AUTO, Answer, Question
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
 from nodewise.rpc.budgets import CallBudget
@@ -63,7 +64,7 @@ class Simulations:
 
     async def simulate(self, request: pb.SimulateRequest, call: Call) -> AsyncIterator[pb.SimulateResponse]:
         """Progress, then columns, then the result. A simulation whose caller has gone ends within its next events."""
-        policy = policy_named(self._engine.registry, request.policy or self._default_policy).record
+        policy = policy_named(self._engine.registry, request.policy or self._default_policy)
         options = read_options(request.options)
         if options.estimator != AUTO:
             self._engine.estimator(options.estimator)
@@ -100,7 +101,7 @@ class _Run:
         self,
         engine: Engine,
         limits: Limits,
-        policy: PolicyRecord,
+        policy: Loaded[PolicyRecord],
         request: pb.SimulateRequest,
         options: ReadOptions,
         profiles: dict[int, Profile | NodewiseError],
@@ -120,7 +121,7 @@ class _Run:
         """Read, predict, simulate; the messages that tell of it are made as they are sent."""
         request = self._request
         read = read_simulation(
-            request, self._policy, self._options, self._profiles, self._answer, self._budget, self._limits
+            request, self._policy.record, self._options, self._profiles, self._answer, self._budget, self._limits
         )
         question = read.question
         jobs = len(question.jobs)
@@ -142,7 +143,7 @@ class _Run:
         done = sum(each.result.complete for each in found)
         yield write_progress(done, question.repetitions, len(question.jobs), end)
         yield from write_rows(found, jobs=request.include_jobs)
-        yield pb.SimulateResponse(result=write_result(found, question.repetitions, self._policy, read.bases))
+        yield pb.SimulateResponse(result=write_result(found, question.repetitions, self._policy.record, read.bases))
 
     def _answer(self, question: Question) -> Answer:
         refused = too_long(len(question.configurations), question.options, self._limits)

@@ -19,8 +19,8 @@ from grpc_reflection.v1alpha import reflection
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.priors import learned_from
-from nodewise.estimation.registry import Registry
 from nodewise.estimation.warming import warm_up
+from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.reading import TraceLoader
@@ -100,8 +100,7 @@ class Application:
         self._writer = StoreWriter(store)
         self._reader = ProfileReader(store)
         self._limits = settings.limits.limits()
-        readers = {name: loaded.record for name, loaded in registry.trace_readers.items()}
-        self._traces = TraceLoader(store.traces, readers, self._limits.trace_unpacked_bytes)
+        self._traces = TraceLoader(store.traces, registry.trace_readers, self._limits.trace_unpacked_bytes)
         self._engine = Engine(
             registry,
             catalogue=catalogue,

@@ -22,7 +22,7 @@ import structlog
 
 from nodewise.catalogue.loading import CatalogueError, load_catalogue
 from nodewise.domain.errors import NodewiseError
-from nodewise.estimation.registry import Registry, load_registry
+from nodewise.hosting.registry import Registry, load_registry
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.traces import DirectoryTraceStore
 from nodewise.runtime.application import Application, PortInUseError

@@ -16,7 +16,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.priors import learned_from
 from nodewise.estimation.question import Answer, Question
-from nodewise.estimation.registry import Registry, load_registry
+from nodewise.hosting.registry import Registry, load_registry
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.executor import Outcome, WorkExecutor
 from nodewise.ports.limits import Limits
@@ -90,10 +90,10 @@ def simulated_unit(requests: tuple[bytes, ...], unit: SweepUnit) -> bytes:
     settings.ClearField("prediction_error")
     if unit.job_sigma or unit.row_sigma:
         settings.prediction_error.job_sigma, settings.prediction_error.row_sigma = unit.job_sigma, unit.row_sigma
-    policy = policy_named(_registry(), unit.policy).record
-    read = _read(request, policy, _unanswered)
+    policy = policy_named(_registry(), unit.policy)
+    read = _read(request, policy.record, _unanswered)
     found = simulated_repeatedly(read.question, policy, Unlimited())
-    return write_result(found, 1, policy, ()).SerializeToString()
+    return write_result(found, 1, policy.record, ()).SerializeToString()
 
 
 def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodewise.domain.schedule import NodePool
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.budget import Unlimited
 from nodewise.scheduling.simulation.arrivals import Arrivals
@@ -41,7 +42,7 @@ class Progress:
 def simulated(
     jobs: Iterable[SimulatedJob],
     pools: Sequence[NodePool],
-    policy: PolicyRecord,
+    policy: Loaded[PolicyRecord],
     settings: SimulationSettings | None = None,
     *,
     budget: Budget | None = None,
@@ -83,7 +84,7 @@ class _Simulation:
         self,
         jobs: Iterable[SimulatedJob],
         pools: Sequence[NodePool],
-        policy: PolicyRecord,
+        policy: Loaded[PolicyRecord],
         settings: SimulationSettings,
         budget: Budget,
         progress: Callable[[Progress], None] | None,
@@ -99,7 +100,7 @@ class _Simulation:
             settings.failures, [len(pool.available_devices) for pool in pools], settings.seed, start_s
         )
         self._recorder = Recorder(start_s, self._nodes, keep_timeline=settings.keep_timeline)
-        self._view = View(pools, settings, policy_parameters(policy, settings))
+        self._view = View(pools, settings, policy_parameters(policy.record, settings))
         self._decider = Decider(policy, self._view, self._nodes, settings, self._recorder, budget)
         self._work = 0
 

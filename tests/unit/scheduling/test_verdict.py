@@ -13,9 +13,10 @@ from structlog.testing import capture_logs
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import Allocation, ClusterState, Grant, Shares
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import PolicyRecord
-from nodewise.scheduling.asking import Verdict, asked
 from nodewise.scheduling.memory import Memory
+from nodewise.scheduling.verdict import Verdict, verdict_of
 
 
 class Answering:
@@ -34,7 +35,7 @@ CURVES = curves_of([(10.0, 20.0, 0.0, 40.0, 50.0), {0: TABLE[:4], 1: TABLE[:2]}]
 
 def ask(answer: Callable[[], Any], state: ClusterState = STATE) -> Verdict:
     record = PolicyRecord(name="p", version="1", description="", policy=Answering(answer))
-    return asked(record, state, CURVES, Clock())
+    return verdict_of(Loaded(record, "tests 1.0", "inline"), state, CURVES, Clock())
 
 
 def grants(*wanted: tuple[Any, Any]) -> Allocation:
@@ -48,7 +49,7 @@ def test_what_a_policy_raises_stays_in_the_log() -> None:
     with capture_logs() as logs, pytest.raises(NodewiseError) as caught:
         ask(fail)
     assert caught.value.reason == Reason.POLICY_FAILED
-    assert caught.value.message == "policy 'p' 1 failed"
+    assert caught.value.message == "policy 'p' 1 of tests 1.0 failed in decide"
     assert caught.value.__cause__ is None
     assert (logs[0]["event"], logs[0]["policy"]) == ("policy_failed", "p")
 
@@ -56,7 +57,7 @@ def test_what_a_policy_raises_stays_in_the_log() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (None, "answered with a NoneType instead of"),
+        (None, "a NoneType instead of"),
         (Allocation(grants=()), "must grant once per job, 2 times"),
         (grants((0, -1)), "must grant once per job"),
         (Allocation(grants=(Grant(0), None)), "something that is no Grant"),  # type: ignore[arg-type]

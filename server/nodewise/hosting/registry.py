@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib import metadata
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
@@ -14,6 +14,8 @@ import structlog
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from nodewise.hosting.counts import CallCounts
+from nodewise.hosting.interrupts import is_interrupt
 from nodewise.plugin import (
     ENTRY_POINT_GROUP,
     PLUGIN_API_VERSION,
@@ -71,11 +73,15 @@ class PluginConflictError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Loaded(Generic[RecordT]):
-    """A record, the distribution (with version) that brought it, and where it runs: ``inline`` or ``thread``."""
+    """A record, the distribution (with version) that brought it, and where it runs: ``inline`` or ``thread``.
+
+    ``calls`` counts what was asked of it since it was loaded.
+    """
 
     record: RecordT
     distribution: str
     mode: str
+    calls: CallCounts = field(default_factory=CallCounts, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,37 +166,39 @@ def _records(
     def left_out(kind: str, name: str, reason: str, message: str) -> PluginProblem:
         return PluginProblem(name=name, distribution=distribution, kind=kind, reason=reason, message=message)
 
+    def broken(kind: str, doing: str, error: BaseException) -> PluginProblem:
+        if is_interrupt(error):
+            raise error
+        _log.warning("plugin_broken", plugin=entry_point.name, distribution=distribution, exc_info=error)
+        return left_out(kind, entry_point.name, "PLUGIN_BROKEN", f"{doing} raised {type(error).__name__}")
+
     manager = new_plugin_manager()
     try:
         manager.register(entry_point.load(), name=entry_point.name)
         manager.check_pending()
-    except KeyboardInterrupt:
-        raise
     except pluggy.PluginValidationError as error:
         yield _PLUGIN, (), left_out("plugin", entry_point.name, "PLUGIN_INVALID", str(error))
         return
     except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-        _log.warning("plugin_broken", plugin=entry_point.name, distribution=distribution, exc_info=True)
-        message = f"loading {entry_point.value} raised {type(error).__name__}"
-        yield _PLUGIN, (), left_out("plugin", entry_point.name, "PLUGIN_BROKEN", message)
+        yield _PLUGIN, (), broken("plugin", f"loading {entry_point.value}", error)
         return
     for hook_name, hook in _HOOKS.items():
         try:
             records = [record for records in getattr(manager.hook, hook_name)() for record in records]
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:  # noqa: BLE001  # as above
-            _log.warning("plugin_broken", plugin=entry_point.name, distribution=distribution, exc_info=True)
-            message = f"{hook_name} raised {type(error).__name__}"
-            yield hook, (), left_out(hook.kind, entry_point.name, "PLUGIN_BROKEN", message)
+            yield hook, (), broken(hook.kind, hook_name, error)
             continue
         for record in records:
-            wrong = _wrong_with(record, hook)
+            try:
+                wrong = _wrong_with(record, hook)
+                name = str(getattr(record, "name", entry_point.name))
+            except BaseException as error:  # noqa: BLE001  # as above
+                yield hook, (), broken(hook.kind, f"a record of {hook_name}", error)
+                continue
             if wrong is None:
                 yield hook, (record,), None
             else:
-                reason, message = wrong
-                yield hook, (), left_out(hook.kind, str(getattr(record, "name", entry_point.name)), reason, message)
+                yield hook, (), left_out(hook.kind, name, *wrong)
 
 
 def _wrong_with(record: Any, hook: _Hook) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from estimators import Fake, record_of
 
-from nodewise.estimation.registry import PluginConflictError, PluginProblem, Registry, load_registry
+from nodewise.hosting.registry import PluginConflictError, PluginProblem, Registry, load_registry
 from nodewise.plugin import EstimatorRecord, PolicyRecord, hookimpl
 
 
