@@ -53,6 +53,16 @@ class ProfileReader:
         self._put(profile_id, (generation, profile))
         return profile
 
+    def at(self, profile_id: str, revision: int) -> Profile:
+        """The profile at an exact revision; not kept.
+
+        Raises
+        ------
+        NodewiseError
+            PROFILE_NOT_FOUND, REVISION_NOT_FOUND, STORE_UNAVAILABLE.
+        """
+        return self._store.load(profile_id, revision=revision)
+
     def cached(self, profile_id: str) -> Profile | None:
         """The profile if it can be had without reading it from the store, else None: never blocks on the disk."""
         kept = self._kept.get(profile_id)

@@ -12,13 +12,12 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from nodewise.rpc.calls import Method, generic_handler
-from nodewise_protos.v1 import (
+from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
+from nodewise_protos.v1beta1 import (
     diagnosis_service_pb2,
     evaluation_service_pb2,
     plan_service_pb2,
-    prediction_service_pb2,
-    profile_service_pb2,
-    schedule_service_pb2,
+    simulation_service_pb2,
 )
 
 __all__ = ["RECEIVED_BYTES", "SERVICES", "handlers"]
@@ -32,6 +31,7 @@ _DESCRIPTORS: Final = {
         prediction_service_pb2,
         profile_service_pb2,
         schedule_service_pb2,
+        simulation_service_pb2,
         plan_service_pb2,
         diagnosis_service_pb2,
         evaluation_service_pb2,
