@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.errors import Reason, invalid_field
 from nodewise.domain.objective import (
     FewestDevices,
     HighestThroughput,
@@ -24,6 +24,7 @@ from nodewise.domain.words import number
 from nodewise.domain.workload import Workload
 from nodewise.estimation.derived import derived
 from nodewise.estimation.intervals import one_sided_rate
+from nodewise.estimation.offers import Charged, charged
 
 __all__ = ["Verdict", "judged", "whole_finish_s", "work_of"]
 
@@ -94,15 +95,17 @@ def judged(
         judging, confidence, remarks = _with_spread(predictions, answered, confidence)
         everything = everything and judging is answered
     work = work_of(objective, workload, known=known)
+    charges = charged(objective, configurations)
     finish_s = None
     if work is not None:
         if not known:
             path = "configurations.batch_per_worker_samples"
-            raise NodewiseError.invalid(
-                [Violation(path, "must be known, here or from the profile's evidence: the work is counted in samples")]
-            )
+            text = "must be known, here or from the profile's evidence: the work is counted in samples"
+            raise invalid_field(path, text)
         finish_s = _finish_s(work, rate, predictions)
-    costs = _costs(objective, configurations, finish_s)
+        if charges is not None:
+            finish_s = np.where(answered, finish_s + charges.start_up_s, 0.0)
+    costs = _costs(objective, charges, finish_s)
     index: slice | Ints = slice(None) if everything else np.flatnonzero(judging)
     nodes = configurations.nodes[index]
     varied = len(nodes) < 2 or bool(np.logical_or.reduce(nodes != nodes[0]))
@@ -117,7 +120,7 @@ def judged(
         rate_name=rate_name,
         finish_s=None if finish_s is None else finish_s[index],
         costs=None if costs is None else costs[index],
-        currency=objective.prices.currency if objective.prices else "",
+        currency=objective.currency,
     )
     chosen, rule, why, numbers = _apply(objective, rows) if len(nodes) else (None, "", "no row was answered", {})
     if chosen is None:
@@ -135,6 +138,11 @@ def judged(
         rule=rule,
         why=why,
         numbers=numbers,
+        device=configurations.devices[configurations.device_index[row]],
+        offer="" if charges is None else objective.offers[charges.index[row]].name,
+        samples_per_s=float(rate[row]) if known else None,
+        finish_s=None if finish_s is None else float(finish_s[row]),
+        cost=None if costs is None else float(costs[row]),
     )
     return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=remarks)
 
@@ -330,73 +338,34 @@ def work_of(objective: Objective, workload: Workload, *, known: bool) -> float |
         return objective.remaining_samples
     if objective.remaining_epochs is not None:
         if workload.samples_per_epoch is None:
-            raise NodewiseError.invalid(
-                [
-                    Violation(
-                        "objective.work.epochs",
-                        "needs the profile's workload.samples_per_epoch; give it, or give objective.work.samples",
-                    )
-                ]
-            )
+            text = "needs the profile's workload.samples_per_epoch; give it, or give work.samples"
+            raise invalid_field("work.epochs", text)
         return objective.remaining_epochs * workload.samples_per_epoch
     rule = objective.rule
     needs = (
         isinstance(rule, FewestDevices)
         or (isinstance(rule, LeastTime) and rule.max_cost is not None)
-        or (isinstance(rule, LeastCost) and (rule.deadline_s is not None or objective.prices is not None))
+        or (isinstance(rule, LeastCost) and (rule.deadline_s is not None or bool(objective.offers)))
     )
     whole = _whole(workload)
     if needs and whole is None:
-        raise NodewiseError.invalid(
-            [
-                Violation(
-                    "objective.work",
-                    "must be given, or the profile's workload.epochs_count and workload.samples_per_epoch: the rule "
-                    "compares with a time or a cost",
-                )
-            ]
+        text = (
+            "must be given, or the profile's workload.epochs_count and workload.samples_per_epoch: the rule compares "
+            "with a time or a cost"
         )
+        raise invalid_field("work", text)
     return whole if known or needs else None
 
 
-def _costs(objective: Objective, configurations: Configurations, finish_s: Floats | None) -> Floats | None:
-    """Cost of the work, None without work or prices; refuses rules that need them without."""
+def _costs(objective: Objective, charges: Charged | None, finish_s: Floats | None) -> Floats | None:
+    """Cost of the work, None without work or offers; refuses rules that need them without."""
     rule = objective.rule
-    if objective.prices is None:
+    if charges is None:
         if isinstance(rule, LeastCost) or (isinstance(rule, LeastTime) and rule.max_cost is not None):
-            raise NodewiseError.invalid([Violation("objective.prices", "must be given: the rule compares costs")])
+            raise invalid_field("offers", "must be given: the rule compares costs")
         return None
     if finish_s is None:
         if isinstance(rule, LeastCost):
-            raise NodewiseError.invalid([Violation("objective.work", "must be given: the rule compares costs")])
+            raise invalid_field("work", "must be given: the rule compares costs")
         return None
-    prices = objective.prices.per_node_hour
-    used = set(configurations.device_names())
-    if configurations.worker_groups is not None:
-        used |= {configurations.devices[index] for index in configurations.worker_groups.device_index.tolist()}
-    missing = sorted(name for name in used if name not in prices and "" not in prices)
-    if missing:
-        raise NodewiseError.invalid(
-            [
-                Violation(
-                    "objective.prices", f"no price for device {missing[0]!r}; add it, or one with an empty device_name"
-                )
-            ]
-        )
-    per_device = np.array([prices.get(name, prices.get("", 0.0)) for name in configurations.devices])
-    per_node_s = per_device[configurations.device_index] / 3600.0
-    if configurations.worker_groups is None:
-        return finish_s * per_node_s * configurations.nodes_held()
-    shared_s = _group_price(configurations, per_device / 3600.0, per_node_s)
-    servers = np.maximum(configurations.parameter_servers, 0)
-    return finish_s * (shared_s * configurations.nodes + per_node_s * servers)
-
-
-def _group_price(configurations: Configurations, per_device_s: Floats, per_node_s: Floats) -> Floats:
-    """Price of a second of one of a row's nodes, in proportion to the workers on each device."""
-    groups = configurations.worker_groups
-    assert groups is not None
-    rows = groups.row_of_group()
-    workers = groups.row_workers()
-    paid = np.bincount(rows, weights=groups.workers * per_device_s[groups.device_index], minlength=len(configurations))
-    return np.where(workers > 0, paid / np.maximum(workers, 1), per_node_s)
+    return finish_s * charges.per_s

@@ -20,6 +20,7 @@ from nodewise.domain.objective import FewestDevices, Knee, LeastCost, LeastTime,
 from nodewise.domain.planning import PlanConstraints
 from nodewise.domain.workload import Workload
 from nodewise.estimation.objectives import work_of
+from nodewise.estimation.offers import offer_of_device
 
 __all__ = ["KEYS", "Goal", "Limit", "goal_of"]
 
@@ -124,21 +125,17 @@ def goal_of(objective: Objective, workload: Workload, constraints: PlanConstrain
         INVALID_FIELD when the rule needs work, a data set's size or prices that were not given, or a confidence.
     """
     if objective.confidence is not None:
-        text = "must be 0: a search compares points; the predictions of what it finds have their intervals"
+        text = "must be absent: a search compares points; the predictions of what it finds have their intervals"
         raise invalid_field("objective.confidence", text)
     work = work_of(objective, workload, known=True)
     rule = objective.rule
     priced = isinstance(rule, LeastCost) or (isinstance(rule, LeastTime) and rule.max_cost is not None)
     prices = None
-    if objective.prices is not None:
-        given = objective.prices.per_node_hour
-        for device in {pool.device for pool in constraints.pools}:
-            if device not in given and "" not in given:
-                text = f"no price for device {device!r}; add it, or one with an empty device_name"
-                raise invalid_field("objective.prices", text)
-        prices = {pool.device: given.get(pool.device, given.get("", 0.0)) / 3600.0 for pool in constraints.pools}
+    if objective.offers:
+        found = {pool.device: offer_of_device(objective.offers, pool.device) for pool in constraints.pools}
+        prices = {device: objective.offers[place].price_per_node_hour / 3600.0 for device, place in found.items()}
     if priced and prices is None:
-        raise invalid_field("objective.prices", "must be given: the rule compares costs")
+        raise invalid_field("offers", "must be given: the rule compares costs")
     if priced and work is None:
-        raise invalid_field("objective.work", "must be given: the rule compares costs")
+        raise invalid_field("work", "must be given: the rule compares costs")
     return Goal(objective=objective, work_samples=work, price_per_node_s=prices)
