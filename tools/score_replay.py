@@ -14,8 +14,8 @@ from pathlib import Path
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.domain.trace import Trace, TraceSource
-from nodewise_replay.diagnoser import Replayer
-from nodewise_replay.plugin import nodewise_trace_readers
+from nodewise_diagnosis.diagnoser import ReplayDiagnoser
+from nodewise_traces.plugin import nodewise_trace_readers
 
 _HEAD_BYTES = 4096
 
@@ -72,7 +72,7 @@ def _read(path: Path) -> list[Trace]:
 
 def _replayed(job: list[Trace], *, in_sample: bool) -> Replay | None:
     try:
-        return Replayer().replay(job, ReplayQuestion(in_sample=in_sample), _Unhurried())
+        return ReplayDiagnoser().replay(job, ReplayQuestion(in_sample=in_sample), _Unhurried())
     except NodewiseError as error:
         print(error.message)
         return None

@@ -105,6 +105,7 @@ __all__ = [
     "CurrentAllocation",
     "Curves",
     "Diagnoser",
+    "DiagnoserContext",
     "DiagnoserRecord",
     "Diagnosis",
     "DiagnosisQuestion",
@@ -512,8 +513,12 @@ class Policy(Protocol):
 class TraceReader(Protocol):
     """Reads one format of traces."""
 
-    def recognises(self, head: bytes, source: TraceSource) -> bool:
-        """Whether a file that starts so is of this format. Packed files are unpacked before."""
+    def recognises(self, head: bytes, source: TraceSource) -> float:
+        """How surely a file that starts so is of this format, 0 to 1. Packed files are unpacked before.
+
+        0 = it is not; up to 0.2, it may be, as every file of a more general form; 0.8 to 0.9, it has marks that this
+        format alone has; 1 = the sender's mapping says so. Of all readers the surest reads the file.
+        """
         ...
 
     def read(self, stream: BinaryIO, source: TraceSource) -> Sequence[Trace]:
@@ -541,11 +546,20 @@ class Run(Protocol):
         ...
 
 
+class DiagnoserContext(Run, Protocol):
+    """What a diagnoser may use besides the traces."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Devices and links."""
+        ...
+
+
 @runtime_checkable
 class Diagnoser(Protocol):
     """Executes recorded steps again, and finds out where their time goes. Pure: same arguments, same answer."""
 
-    def replay(self, traces: Sequence[Trace], question: ReplayQuestion, run: Run) -> Replay:
+    def replay(self, traces: Sequence[Trace], question: ReplayQuestion, context: DiagnoserContext) -> Replay:
         """Replay steps of a job from the traces of some or all of its ranks.
 
         Raises
@@ -556,7 +570,9 @@ class Diagnoser(Protocol):
         """
         ...
 
-    def diagnose(self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, run: Run) -> Diagnosis:
+    def diagnose(
+        self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, context: DiagnoserContext
+    ) -> Diagnosis:
         """Bottlenecks and strategies, most worthwhile first. Raises as ``replay``."""
         ...
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from nodewise.plugin import Change, ChangeKind
 from nodewise_replay.changes.buckets import in_other_buckets
+from nodewise_replay.changes.durations import changed
 from nodewise_replay.changes.links import over_another_link
 from nodewise_replay.changes.refusing import invalid
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.changes.worlds import in_another_world
-from nodewise_replay.replaying.changes import changed
 
 __all__ = ["APPLIERS", "applied"]
 

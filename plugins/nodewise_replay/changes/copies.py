@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Ints, Lane
-from nodewise_replay.changes.scenario import Draft, Scenario
+from nodewise_replay.changes.scenario import GraphDraft, Scenario
 from nodewise_replay.graph.graph import Graph
 
 __all__ = ["copied_rank"]
@@ -17,7 +17,7 @@ _ODD: Final = 0x5851F42D4C957F2D
 
 
 def copied_rank(
-    draft: Draft,
+    draft: GraphDraft,
     scenario: Scenario,
     source: int,
     rank: int,

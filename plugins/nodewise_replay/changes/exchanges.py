@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, Trace, as_floats
+from nodewise_replay.alignment.messages import is_pair
 from nodewise_replay.changes.network import Cost, bytes_factor, fitted_cost
 from nodewise_replay.changes.scenario import Scenario, is_piece
 from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind
-from nodewise_replay.graph.messages import is_pair
 
 __all__ = ["Exchanges", "exchanges_of", "segment"]
 

@@ -13,7 +13,7 @@ from nodewise_replay.changes.network import LATENCY_BYTES
 from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, Graph, NodeKind, Origin, StepBounds
 from nodewise_replay.graph.ordering import ordered
 
-__all__ = ["Draft", "Scenario", "is_piece"]
+__all__ = ["GraphDraft", "Scenario", "is_piece"]
 
 _HELD_BY_NOTHING = np.iinfo(np.int64).min // 4
 _WAITS = (int(EdgeKind.HOST_SYNC), int(EdgeKind.STREAM_WAIT))
@@ -71,7 +71,7 @@ class Scenario:
         return replace(self, duration_ns=duration_ns, rests_on=(*self.rests_on, *rests_on))
 
 
-class Draft:
+class GraphDraft:
     """A graph while nodes and edges are added and taken away. Numbers of nodes hold until :meth:`scenario`."""
 
     def __init__(self, scenario: Scenario) -> None:

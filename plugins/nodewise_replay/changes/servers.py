@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from nodewise.plugin import Ints, Lane
+from nodewise_replay.alignment.messages import is_receipt
 from nodewise_replay.changes.copies import copied_rank
 from nodewise_replay.changes.exchanges import Exchanges, segment
 from nodewise_replay.changes.refusing import invalid, unsupported
-from nodewise_replay.changes.scenario import Draft, Scenario, is_piece
+from nodewise_replay.changes.scenario import GraphDraft, Scenario, is_piece
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind
-from nodewise_replay.graph.messages import is_receipt
 
 __all__ = ["hub_of", "served_by"]
 
@@ -67,7 +67,7 @@ def served_by(scenario: Scenario, hub: int, wanted: int) -> Scenario:
 class _Served:
     def __init__(self, scenario: Scenario, hub: int, workers: list[int]) -> None:
         self._scenario, self._hub, self._workers = scenario, hub, workers
-        self._draft = Draft(scenario)
+        self._draft = GraphDraft(scenario)
         graph, rows = scenario.graph, scenario.graph.collectives
         partner = {int(node): int(rank) for node, rank in zip(rows.transfer, rows.rank, strict=True) if rank != hub}
         served: dict[tuple[int, bool], list[int]] = {}

@@ -8,13 +8,13 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Change
+from nodewise_replay.alignment.messages import is_pair
 from nodewise_replay.changes.copies import copied_rank
 from nodewise_replay.changes.exchanges import exchanges_of
 from nodewise_replay.changes.refusing import invalid, unsupported
-from nodewise_replay.changes.scenario import Draft, Scenario
+from nodewise_replay.changes.scenario import GraphDraft, Scenario
 from nodewise_replay.changes.servers import hub_of, served_by
 from nodewise_replay.graph.graph import NO_NODE, NodeKind
-from nodewise_replay.graph.messages import is_pair
 
 __all__ = ["in_another_world"]
 
@@ -94,7 +94,7 @@ def _fewer(scenario: Scenario, wanted: int) -> Scenario:
     by_lateness = [graph.ranks[place] for place in np.argsort(-np.array(early), kind="stable")]
     places = np.linspace(len(by_lateness) - 1, 0, wanted).round().astype(int)
     kept = sorted(by_lateness[place] for place in places)
-    draft = Draft(scenario)
+    draft = GraphDraft(scenario)
     lost = ~np.isin(graph.rank, kept) & (graph.rank >= 0)
     draft.drop_nodes(np.flatnonzero(lost))
     draft.drop_rows(~np.isin(rows.rank, kept))
@@ -117,7 +117,7 @@ def _more(scenario: Scenario, wanted: int) -> Scenario:
     steps_seen = max(int((graph.steps.last_node >= 0).any(axis=1).sum()), 1)
     room = max(int(LARGEST_GRAPH / len(graph) * len(graph.ranks)) - len(graph.ranks), 0)
     added = min(wanted - graph.world_size, len(graph.ranks) * steps_seen, room)
-    draft = Draft(scenario)
+    draft = GraphDraft(scenario)
     lanes = list(graph.lanes)
     bounds = graph.steps
     columns = {name: [getattr(bounds, name)] for name in ("begin_ns", "end_ns", "last_node")}

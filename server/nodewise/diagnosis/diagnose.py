@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,7 @@ from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.estimation.registry import Loaded
-from nodewise.plugin import DiagnoserRecord, Run
+from nodewise.plugin import Catalogue, DiagnoserRecord, Run
 from nodewise.profiles.reading import TraceLoader
 
 __all__ = ["diagnosed", "replayed"]
@@ -25,8 +25,27 @@ __all__ = ["diagnosed", "replayed"]
 Diagnosers = Mapping[str, Loaded[DiagnoserRecord]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Context:
+    """What diagnosers meet."""
+
+    run: Run
+    catalogue: Catalogue
+
+    def remaining_s(self) -> float:
+        return self.run.remaining_s()
+
+    def advanced(self, stage: str, done: int, total: int) -> None:
+        self.run.advanced(stage, done, total)
+
+
 def replayed(
-    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: ReplayQuestion, run: Run
+    diagnosers: Diagnosers,
+    loader: TraceLoader,
+    question: Asked,
+    wanted: ReplayQuestion,
+    run: Run,
+    catalogue: Catalogue,
 ) -> Replayed:
     """Replay steps of a job. Takes up to minutes: for a thread.
 
@@ -38,7 +57,7 @@ def replayed(
     loaded = diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, run)
     wanted = _steps_wanted(wanted, evidence.steps)
-    call = partial(loaded.record.diagnoser.replay, evidence.traces, wanted, run)
+    call = partial(loaded.record.diagnoser.replay, evidence.traces, wanted, _Context(run, catalogue))
     replay = asked(loaded, "replay", call, wrong_replay)
     if wanted.changes:
         replay = _without_measured(replay)
@@ -58,7 +77,12 @@ def replayed(
 
 
 def diagnosed(
-    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: DiagnosisQuestion, run: Run
+    diagnosers: Diagnosers,
+    loader: TraceLoader,
+    question: Asked,
+    wanted: DiagnosisQuestion,
+    run: Run,
+    catalogue: Catalogue,
 ) -> Diagnosed:
     """Diagnose a job. Takes up to minutes: for a thread.
 
@@ -70,7 +94,8 @@ def diagnosed(
     loaded = diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, run)
     _require_steps(wanted.steps, "steps", evidence.steps)
-    call = partial(loaded.record.diagnoser.diagnose, evidence.traces, question.profile, wanted, run)
+    context = _Context(run, catalogue)
+    call = partial(loaded.record.diagnoser.diagnose, evidence.traces, question.profile, wanted, context)
     diagnosis = asked(loaded, "diagnose", call, wrong_diagnosis)
     if diagnosis.timeline is not None:
         diagnosis = replace(diagnosis, timeline=with_kinds(diagnosis.timeline, evidence.traces))

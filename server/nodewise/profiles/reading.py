@@ -202,15 +202,26 @@ class TraceLoader:
         return ", ".join(self._readers) or "none is loaded"
 
     def _recognised(self, asked: _Asked) -> TraceReaderRecord:
-        """The first reader, by name, that recognises the file."""
+        """The reader that is surest of the file; of equally sure ones the first by name, which the log tells."""
         with self._opened(asked, lambda _: None) as stream:
             head = io.BufferedReader(stream, HEAD_BYTES).read(HEAD_BYTES)
         if not head.strip():
             raise _unreadable(asked, "it is empty")
-        for record in self._readers.values():
-            if self._called(record, asked, "recognises", partial(record.reader.recognises, head, asked.source)):
-                return record
-        raise _unreadable(asked, f"no reader recognises it; loaded are: {self._listed()}")
+        sure = {name: self._confidence(record, asked, head) for name, record in self._readers.items()}
+        most = max(sure.values(), default=0.0)
+        if not most:
+            raise _unreadable(asked, f"no reader recognises it; loaded are: {self._listed()}")
+        first, *others = sorted(name for name, confidence in sure.items() if confidence == most)
+        if others:
+            _log.warning("readers_tie", chosen=first, others=others, confidence=most)
+        return self._readers[first]
+
+    def _confidence(self, record: TraceReaderRecord, asked: _Asked, head: bytes) -> float:
+        """How surely a reader recognises a file that begins so, 0 to 1."""
+        said = self._called(record, asked, "recognises", partial(record.reader.recognises, head, asked.source))
+        if not isinstance(said, (int, float)) or not 0 <= said <= 1:
+            raise _invalid_result(record, asked, "recognises must answer with a confidence from 0 to 1")
+        return float(said)
 
     def _opened(self, asked: _Asked, check: Callable[[int], None]) -> TraceStream:
         return TraceStream(self._store.open(asked.reference.content_sha256), self._max_unpacked_bytes, check)
@@ -230,11 +241,7 @@ class TraceLoader:
             problem = raw.problem
         wrong = wrong_with(traces)
         if wrong is not None:
-            raise NodewiseError(
-                Reason.READER_INVALID_RESULT,
-                f"reader {record.name!r} {record.version} made of {_which(asked)} what cannot be: {wrong}",
-                {"reader": record.name, "version": record.version, "problem": wrong},
-            )
+            raise _invalid_result(record, asked, wrong)
         by_rank = sorted(traces, key=lambda trace: trace.rank)
         return [_warned(trace, problem) for trace in by_rank] if problem else by_rank
 
@@ -268,6 +275,14 @@ def _key(asked: _Asked, record: TraceReaderRecord) -> ArtefactKey:
 def _warned(trace: Trace, problem: str) -> Trace:
     report = TraceReport(counts=trace.report.counts, warnings=(*trace.report.warnings, problem))
     return replace(trace, report=report)
+
+
+def _invalid_result(record: TraceReaderRecord, asked: _Asked, wrong: str) -> NodewiseError:
+    return NodewiseError(
+        Reason.READER_INVALID_RESULT,
+        f"reader {record.name!r} {record.version} made of {_which(asked)} what cannot be: {wrong}",
+        {"reader": record.name, "version": record.version, "problem": wrong},
+    )
 
 
 def _which(asked: _Asked) -> str:

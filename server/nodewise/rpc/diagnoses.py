@@ -13,7 +13,7 @@ from nodewise.diagnosis.diagnose import diagnosed, replayed
 from nodewise.diagnosis.results import Diagnosed, Replayed
 from nodewise.domain.replay import ReplayedCollective, Timeline
 from nodewise.estimation.registry import Loaded, Registry
-from nodewise.plugin import DiagnoserRecord, TraceReaderRecord
+from nodewise.plugin import Catalogue, DiagnoserRecord, TraceReaderRecord
 from nodewise.profiles.reading import TraceLoader
 from nodewise.rpc.budgets import CallBudget
 from nodewise.rpc.calls import Call, run_in
@@ -48,13 +48,23 @@ class Diagnoses:
         Finds profiles.
     executor : Executor
         Threads that this runs in.
+    catalogue : Catalogue
+        What diagnosers know of devices and links.
     """
 
-    def __init__(self, registry: Registry, loader: TraceLoader, sources: ProfileSources, executor: Executor) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        loader: TraceLoader,
+        sources: ProfileSources,
+        executor: Executor,
+        catalogue: Catalogue,
+    ) -> None:
         self._registry = registry
         self._loader = loader
         self._sources = sources
         self._executor = executor
+        self._catalogue = catalogue
         self._free = asyncio.Semaphore(AT_ONCE)
 
     async def replay(self, request: pb.ReplayRequest, call: Call) -> AsyncIterator[pb.ReplayResponse]:
@@ -115,7 +125,8 @@ class Diagnoses:
         async with self._free:
             run = _Run(budget)
             work: asyncio.Future[Answer] = asyncio.get_running_loop().run_in_executor(
-                self._executor, partial(compute, self._registry.diagnosers, self._loader, asked, run=run)
+                self._executor,
+                partial(compute, self._registry.diagnosers, self._loader, asked, run=run, catalogue=self._catalogue),
             )
             try:
                 told: tuple[str, int, int] | None = None

@@ -214,7 +214,7 @@ class Application:
         schedules = Schedules(self._engine, sources, self._limits, self._work, self._settings.default_policy)
         simulations = Simulations(self._engine, sources, self._limits, self._simulations, self._settings.default_policy)
         plans = Plans(self._engine, sources, self._limits, self._simulations)
-        diagnoses = Diagnoses(self._engine.registry, self._traces, sources, self._simulations)
+        diagnoses = Diagnoses(self._engine.registry, self._traces, sources, self._simulations, self._engine.catalogue)
         evaluations = Evaluations(self._engine, self._limits, self._work)
         method = partial(
             Method, default_deadline_s=self._settings.default_deadline_s, reply_bytes=self._limits.reply_bytes
