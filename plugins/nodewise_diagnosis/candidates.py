@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, Ints
-from nodewise_diagnosis.gradient_exchanges import Exchange, explained_ns
 from nodewise_diagnosis.likeness import Likeness
+from nodewise_diagnosis.recurring import Exchange, explained_ns
 from nodewise_diagnosis.roles import Role, Roles
 from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch
 from nodewise_replay.graph.graph import NodeKind

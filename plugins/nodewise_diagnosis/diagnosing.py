@@ -18,8 +18,8 @@ from nodewise.plugin import (
 )
 from nodewise_diagnosis.bottlenecks import UNKNOWN_PERSISTENCE, ranked
 from nodewise_diagnosis.candidates import candidates
-from nodewise_diagnosis.gradient_exchanges import exchanges_of
 from nodewise_diagnosis.likeness import likeness_of
+from nodewise_diagnosis.recurring import exchanges_of
 from nodewise_diagnosis.roles import roles_of
 from nodewise_diagnosis.shares import rank_shares
 from nodewise_diagnosis.stopwatch import NS, Stopwatch, persistence_ns, wanted_steps

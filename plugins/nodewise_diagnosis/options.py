@@ -24,8 +24,8 @@ from nodewise.plugin import (
 )
 from nodewise_diagnosis.bottlenecks import Ranked
 from nodewise_diagnosis.candidates import Tier
-from nodewise_diagnosis.gradient_exchanges import Exchange
 from nodewise_diagnosis.likeness import Likeness
+from nodewise_diagnosis.recurring import Exchange
 from nodewise_diagnosis.roles import Role, Roles
 from nodewise_diagnosis.stopwatch import Edit, Stopwatch
 from nodewise_diagnosis.vocabulary import ELEMENTWISE, FULL_PRECISION, HALF_PRECISION, LOADING, MATRIX

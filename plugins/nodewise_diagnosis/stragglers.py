@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Ints, ReplayedCollective, Straggler
-from nodewise_diagnosis.gradient_exchanges import Exchange
 from nodewise_diagnosis.likeness import Likeness
+from nodewise_diagnosis.recurring import Exchange
 from nodewise_diagnosis.stopwatch import NS, Stopwatch
 from nodewise_replay.graph.graph import NodeKind
 from nodewise_replay.graph.sweep import critical_path

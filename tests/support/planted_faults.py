@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.trace import Trace, TraceSteps
-from nodewise_diagnosis.gradient_exchanges import exchanges_of
+from nodewise_diagnosis.recurring import exchanges_of
 from nodewise_diagnosis.roles import Role, roles_of
 from nodewise_diagnosis.stopwatch import Edit, Stopwatch, wanted_steps
 from nodewise_replay.building.assembly import built

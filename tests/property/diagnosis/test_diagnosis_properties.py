@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_jobs import gloo_job
 
-from nodewise_diagnosis.gradient_exchanges import Exchange, explained_ns
+from nodewise_diagnosis.recurring import Exchange, explained_ns
 from nodewise_diagnosis.shares import Intervals
 from nodewise_diagnosis.stopwatch import Edit, Stopwatch, persistence_ns
 from nodewise_diagnosis.vocabulary import family
