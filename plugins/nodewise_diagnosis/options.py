@@ -29,7 +29,6 @@ from nodewise_diagnosis.recurring import Exchange
 from nodewise_diagnosis.roles import Role, Roles
 from nodewise_diagnosis.stopwatch import Edit, Stopwatch
 from nodewise_diagnosis.vocabulary import ELEMENTWISE, FULL_PRECISION, HALF_PRECISION, LOADING, MATRIX
-from nodewise_replay.building.call_names import matching
 from nodewise_replay.changes.applying import applied
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.graph.graph import NodeKind
@@ -206,8 +205,8 @@ def _host(case: Situation) -> Iterator[Option]:
 def _kernels(case: Situation) -> Iterator[Option]:
     graph = case.watch.graph
     kernel = (graph.kind == NodeKind.KERNEL) & (case.roles.role == Role.COMPUTE)
-    matrix = kernel & matching(graph.names, MATRIX)[graph.name]
-    elementwise = kernel & ~matrix & matching(graph.names, ELEMENTWISE)[graph.name]
+    matrix = kernel & graph.named(MATRIX)
+    elementwise = kernel & ~matrix & graph.named(ELEMENTWISE)
     if elementwise.any():
         share = float(elementwise.sum() / max(kernel.sum(), 1))
 
@@ -232,9 +231,7 @@ def _kernels(case: Situation) -> Iterator[Option]:
             rests_on=f"{share:.0%} of the kernels are elementwise by name; two of them in one, with half the launches",
             effort="medium: a compiler (torch.compile, XLA) or fused layers and optimisers",
         )
-    full = (
-        kernel & matching(graph.names, FULL_PRECISION)[graph.name] & ~matching(graph.names, HALF_PRECISION)[graph.name]
-    )
+    full = kernel & graph.named(FULL_PRECISION) & ~graph.named(HALF_PRECISION)
     if (full & matrix).any():
         devices = [name for trace in case.traces.values() for name in trace.devices]
         devices = devices or [name for name in case.profile.observations.configurations.devices if name]

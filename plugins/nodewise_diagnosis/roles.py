@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -11,9 +12,8 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, Trace
 from nodewise_diagnosis.vocabulary import LOADING, OPTIMIZER
-from nodewise_replay.building.call_names import matching
 from nodewise_replay.building.nesting import nested
-from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind
+from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind, matching
 
 __all__ = ["Role", "Roles", "roles_of"]
 
@@ -94,7 +94,7 @@ def roles_of(graph: Graph, traces: Sequence[Trace]) -> Roles:
     exchange[transfers] = transfers
     role[rows.departure], exchange[rows.departure] = Role.COMMUNICATION, rows.transfer
     role[rows.arrival] = np.where(graph.duration_ns[rows.arrival] == 0, Role.COMMUNICATION, role[rows.arrival])
-    main = np.isin(graph.lane, np.unique(graph.lane[graph.steps.last_node[graph.steps.last_node >= 0]]))
+    main = np.isin(graph.lane, graph.main_lanes)
     _first_gaps(graph, role, main)
     return Roles(role=role, exchange=exchange, optimizer=optimizer, main=main, device=has_device)
 
@@ -110,9 +110,9 @@ class _Spans:
         self._parent = nested(events, trace.lane, trace.begin_ns, trace.duration_ns).parent if len(events) else None
         self._steps = np.isin(trace.begin_ns, trace.steps.begin_ns) & np.isin(trace.end_ns, trace.steps.end_ns)
 
-    def inside(self, pattern: object) -> NDArray[np.bool_]:
+    def inside(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
         """Events with such a name and all within them."""
-        named = matching(self._trace.names, pattern)[self._trace.name]  # type: ignore[arg-type]  # a compiled pattern
+        named = matching(self._trace.names, pattern)[self._trace.name]
         return self._spread(np.where(named & ~self._steps, 1, -1)) >= 0
 
     def loading(self) -> NDArray[np.bool_]:
@@ -173,11 +173,9 @@ def _relays(graph: Graph, role: NDArray[np.int8], exchange: Ints) -> None:
     rows = graph.collectives
     of_departure = np.full(len(graph), -1, dtype=np.int64)
     of_departure[rows.departure] = rows.transfer
-    last = graph.steps.last_node
-    main = np.unique(graph.lane[last[last >= 0]])
     target = graph.target
     held = np.flatnonzero((graph.edge_kind == EdgeKind.HOST_SYNC) & (of_departure[graph.source] >= 0))
-    held = held[(graph.kind[target[held]] <= NodeKind.CALL) & ~np.isin(graph.lane[target[held]], main)]
+    held = held[(graph.kind[target[held]] <= NodeKind.CALL) & ~np.isin(graph.lane[target[held]], graph.main_lanes)]
     begun = np.full(len(graph), -1, dtype=np.int64)
     begun[target[held]] = of_departure[graph.source[held]]
     for lane in np.unique(graph.lane[target[held]]):

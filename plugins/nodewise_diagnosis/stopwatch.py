@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -72,14 +73,14 @@ class Stopwatch:
 
     def __init__(self, graph: Graph, steps: Ints) -> None:
         self.graph, self.steps = graph, steps
-        self._cuts = np.flatnonzero(np.diff(steps) > 1) + 1
+        stretches = np.split(steps, np.flatnonzero(np.diff(steps) > 1) + 1)
+        self._stretches = [(int(stretch[0]), int(stretch[-1])) for stretch in stretches]
         # Without times there are no ends of steps on the host: all nodes count.
         self._on_device = np.flatnonzero(np.isin(graph.kind, DEVICE_KINDS) if graph.timed else graph.rank >= 0)
         columns = np.full(max(graph.ranks) + 2, 0, dtype=np.int64)
         columns[list(graph.ranks)] = np.arange(len(graph.ranks))
         self._column = columns[graph.rank[self._on_device]]
         self._row = graph.step[self._on_device]
-        self.sweeps = 0
 
     def times(self, edit: Edit | None = None) -> tuple[Ints, Ints]:
         """Begin and end of every node."""
@@ -89,41 +90,18 @@ class Stopwatch:
             shift = np.append(edit.begin_shift_ns, 0)[self._columns_of(graph.rank.astype(np.int64))]
             held = graph.release_ns > _HELD_NS
             graph = replace(graph, release_ns=np.where(held, graph.release_ns + shift, graph.release_ns))
-        self.sweeps += 1
         return swept(graph, edit.duration_ns, edit.lag_ns, joined=True)
 
     def step_ns(self, edit: Edit | None = None) -> float:
         """Mean length of the steps of interest."""
-        over, begun = self._boundaries(edit)
-        total = 0.0
-        for stretch in np.split(self.steps, self._cuts):
-            first, last = int(stretch[0]), int(stretch[-1])
-            before = over[first - 1] if first > 0 and (over[first - 1] > _HELD_NS).all() else begun[first]
-            total += float((over[last] - before).max())
-        return total / len(self.steps)
+        return float(sum(took.max() for took in self._took_ns(edit, self._stretches))) / len(self.steps)
 
     def lengths_ns(self, edit: Edit | None = None) -> Floats:
         """Length of every step of interest on the rank where it lasts longest."""
-        over, begun = self._boundaries(edit)
-        lengths = []
-        for step in self.steps:
-            before = over[step - 1] if step > 0 and (over[step - 1] > _HELD_NS).all() else begun[step]
-            lengths.append(float((over[step] - before).max()))
-        return np.array(lengths)
+        return np.array([float(took.max()) for took in self._took_ns(edit, [(step, step) for step in self.steps])])
 
-    def rank_lengths_ns(self) -> Floats:
-        """Mean step of every rank, as recorded."""
-        over, begun = self._boundaries(None)
-        total = np.zeros(len(self.graph.ranks))
-        for stretch in np.split(self.steps, self._cuts):
-            first, last = int(stretch[0]), int(stretch[-1])
-            before = over[first - 1] if first > 0 and (over[first - 1] > _HELD_NS).all() else begun[first]
-            total += over[last] - before
-        mean: Floats = total / len(self.steps)
-        return mean
-
-    def _boundaries(self, edit: Edit | None) -> tuple[Ints, Ints]:
-        """When every rank is done with every step, and when its host begins the first one."""
+    def _took_ns(self, edit: Edit | None, stretches: Sequence[tuple[int, int]]) -> Iterator[Ints]:
+        """How long every rank takes from the first to the last of some steps."""
         graph = self.graph
         _, end = self.times(edit)
         last = graph.steps.last_node
@@ -132,7 +110,9 @@ class Stopwatch:
         begun = graph.steps.begin_ns
         if edit is not None and edit.begin_shift_ns is not None:
             begun = begun + edit.begin_shift_ns
-        return over, begun
+        for first, until in stretches:
+            before = over[first - 1] if first > 0 and (over[first - 1] > _HELD_NS).all() else begun[first]
+            yield over[until] - before
 
     def _columns_of(self, rank: Ints) -> Ints:
         """Column of each node's rank; transfers get the one after all."""

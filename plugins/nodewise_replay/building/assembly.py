@@ -86,16 +86,7 @@ def _assembled(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClo
         for one, many in part.missing.items():
             missing[one] = missing.get(one, 0) + many
     return Graph(
-        kind=columns.kind,
-        rank=columns.rank,
-        lane=columns.lane,
-        step=columns.step,
-        event=columns.event,
-        name=columns.name,
-        duration_ns=columns.duration_ns,
-        begin_ns=columns.begin_ns,
-        end_ns=columns.end_ns,
-        release_ns=columns.release_ns,
+        **columns.by_name(),
         first_edge=first_edge,
         source=sources,
         lag_ns=lag[inside],
@@ -104,7 +95,6 @@ def _assembled(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClo
         origin=origin[inside],
         binding=binding[inside],
         order=ordered(first_edge, sources),
-        key=columns.key,
         lanes=lanes,
         names=names,
         ranks=tuple(part.trace.rank for part in parts),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, SyncKind
 from nodewise_replay.building.call_names import BLOCKING_COPY, DEVICE_SYNC, EVENT_SYNC, PAGEABLE_TO_HOST, STREAM_SYNC
-from nodewise_replay.building.view import View, numbers_in
+from nodewise_replay.building.view import View
 from nodewise_replay.building.waits import ROUNDING_NS, DeviceOrder
 
 __all__ = ["HostSyncs", "host_syncs"]
@@ -39,10 +39,7 @@ class _Inference:
         self._view, self._order = view, order
         self._end = view.end_ns[view.device]
         self._stream = view.lane[view.device]
-        linked = np.flatnonzero(view.launch >= 0)
-        linked = linked[np.argsort(view.launched_ns[linked], kind="stable")]
-        thread = view.lane[view.launch[linked]]
-        self._of_thread = {int(lane): linked[thread == lane] for lane in numbers_in(thread, len(view.trace.lanes))}
+        self._of_thread = view.launched_by_thread()
         self._found: list[tuple[int, int, bool]] = []
         self._missing = 0
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 __all__ = [
     "BACKWARD",
@@ -22,7 +18,6 @@ __all__ = [
     "POLLING",
     "STREAM_SYNC",
     "STREAM_WAIT",
-    "matching",
 ]
 
 _PREFIX: Final = r"^(?:cuda|hip|cu)"
@@ -46,8 +41,3 @@ BACKWARD: Final = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$
 """Operators of PyTorch's autograd engine."""
 GRADIENTS_READ_BACK: Final = re.compile(r"reducer::copy_bucket_to_grad$")
 """PyTorch DDP: a gradient of an exchanged bucket comes back; before it, DDP waits for the bucket."""
-
-
-def matching(names: Sequence[str], pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    """Which names the pattern is found in."""
-    return np.fromiter((pattern.search(name) is not None for name in names), dtype=np.bool_, count=len(names))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,10 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints, Lane
 from nodewise_replay.building.rank import RankPart
 
-__all__ = ["HELD_BY_NOTHING", "NodeColumns", "job_columns", "job_lanes"]
+__all__ = ["NodeColumns", "job_columns", "job_lanes"]
 
-HELD_BY_NOTHING = np.iinfo(np.int64).min // 4
-"""A release that never matters, far enough from the least number that sums with it do not overflow."""
+_OF_PARTS: Final = ("kind", "step", "event", "duration_ns", "begin_ns", "end_ns", "release_ns", "key")
+"""Columns that the ranks' parts have already."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -36,20 +37,22 @@ class NodeColumns:
     def __len__(self) -> int:
         return len(self.kind)
 
+    def by_name(self) -> dict[str, Any]:
+        """The columns."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
     def followed_by(self, other: NodeColumns) -> NodeColumns:
         """These nodes, then others."""
         return NodeColumns(
             **{
-                one.name: np.concatenate((getattr(self, one.name), getattr(other, one.name))).astype(
-                    getattr(self, one.name).dtype
-                )
-                for one in fields(self)
+                name: np.concatenate((own, getattr(other, name))).astype(own.dtype)
+                for name, own in self.by_name().items()
             }
         )
 
     def kept(self, which: NDArray[np.bool_]) -> NodeColumns:
         """Some of the nodes."""
-        return NodeColumns(**{one.name: getattr(self, one.name)[which] for one in fields(self)})
+        return NodeColumns(**{name: own[which] for name, own in self.by_name().items()})
 
 
 def job_lanes(parts: Sequence[RankPart]) -> tuple[tuple[tuple[int, Lane], ...], Ints]:
@@ -67,16 +70,10 @@ def job_columns(parts: Sequence[RankPart], first_lane: Ints) -> tuple[tuple[str,
         of_event = table[part.trace.name] if len(table) else np.zeros(0, dtype=np.int32)
         names.append(np.where(part.event >= 0, of_event[np.maximum(part.event, 0)], 0))
         lanes.append(part.lane + np.int32(lane))
+    own: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _OF_PARTS}
     return tuple(numbers), NodeColumns(
-        kind=np.concatenate([part.kind for part in parts]),
         rank=np.concatenate([np.full(len(part.kind), part.trace.rank, dtype=np.int32) for part in parts]),
         lane=np.concatenate(lanes),
-        step=np.concatenate([part.step for part in parts]),
-        event=np.concatenate([part.event for part in parts]),
         name=np.concatenate(names).astype(np.int32),
-        duration_ns=np.concatenate([part.duration_ns for part in parts]),
-        begin_ns=np.concatenate([part.begin_ns for part in parts]),
-        end_ns=np.concatenate([part.end_ns for part in parts]),
-        release_ns=np.concatenate([part.release_ns for part in parts]),
-        key=np.concatenate([part.key for part in parts]),
+        **own,
     )

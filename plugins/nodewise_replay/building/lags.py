@@ -12,7 +12,7 @@ from nodewise.plugin import Ints
 from nodewise_replay.building.contention import SHORTEST_WAIT_NS
 from nodewise_replay.building.waits import ROUNDING_NS
 from nodewise_replay.graph.edges import EdgeList
-from nodewise_replay.graph.graph import EdgeKind, Origin
+from nodewise_replay.graph.graph import HELD_BY_NOTHING, EdgeKind, Origin
 
 __all__ = ["device_lags"]
 
@@ -49,9 +49,9 @@ def device_lags(
     passed = np.maximum(passed, np.where(edge_kind == EdgeKind.LAUNCH, 0, -ROUNDING_NS))
     launch = edge_kind == EdgeKind.LAUNCH
     size = int(target.max()) + 1 if len(target) else 0
-    launched = np.full(size, np.iinfo(np.int64).min // 4, dtype=np.int64)
+    launched = np.full(size, HELD_BY_NOTHING, dtype=np.int64)
     np.maximum.at(launched, target[launch], end_ns[source[launch]])
-    busy = np.full(size, np.iinfo(np.int64).min // 4, dtype=np.int64)
+    busy = np.full(size, HELD_BY_NOTHING, dtype=np.int64)
     np.maximum.at(busy, target[~launch], end_ns[source[~launch]])
     typical = np.zeros(len(target), dtype=np.int64)
     for node_kind in np.flatnonzero(np.bincount(kind[target])):
@@ -84,11 +84,11 @@ def device_lags(
         holder, kept = other[held], target[last_edges[held]]
         result.add(holder, kept, begin_ns[kept] - end_ns[holder], EdgeKind.CONTENTION, Origin.INFERRED)
     explained = lag.copy()
-    # A launch onto an idle stream is itself what passed; of all other waits what is not typical is unexexplaineded.
+    # A launch onto an idle stream is itself what passed; of all other waits what is not typical is unexplained.
     unqueued = binding & launch & (busy[target] <= launched[target])
     explained[unqueued] = passed[unqueued]
     lag[binding] = passed[binding]
-    result.add_columns(source, target, lag, explained, edge_kind, origin, binding)
+    result.add_columns((source, target, lag, explained, edge_kind, origin, binding))
     return result
 
 

@@ -19,7 +19,7 @@ from nodewise_replay.building.threads import handovers
 from nodewise_replay.building.view import View, viewed
 from nodewise_replay.building.waits import device_order, stream_waits
 from nodewise_replay.graph.edges import EdgeList
-from nodewise_replay.graph.graph import EdgeKind, NodeKind, Origin
+from nodewise_replay.graph.graph import HELD_BY_NOTHING, EdgeKind, NodeKind, Origin
 
 __all__ = ["RankPart", "rank_part"]
 
@@ -81,7 +81,7 @@ class _Builder:
         self._device()
         self._queues()
         self._forward_backward()
-        release = np.full(len(self.kind), np.iinfo(np.int64).min // 4, dtype=np.int64)
+        release = np.full(len(self.kind), HELD_BY_NOTHING, dtype=np.int64)
         # The recording of a thread may begin with a wait that is known.
         _, target, *_ = self._edges.columns()
         held = np.zeros(len(self.kind), dtype=np.bool_)
@@ -175,7 +175,7 @@ class _Builder:
 
     def _wait(self, piece: Ints, awaited: Ints) -> None:
         """Leave of pieces only what passed after the last of what they wait for."""
-        over = np.where(self._first_of_lane, np.iinfo(np.int64).min // 4, self._view.nesting.begin_ns)
+        over = np.where(self._first_of_lane, HELD_BY_NOTHING, self._view.nesting.begin_ns)
         np.maximum.at(over, piece, np.minimum(self.end[awaited], self.end[piece]))
         self.duration[piece] = self.end[piece] - over[piece]
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints
 from nodewise_replay.alignment.matching import matched_collectives
 from nodewise_replay.alignment.messages import is_pair
-from nodewise_replay.building.columns import HELD_BY_NOTHING, NodeColumns
+from nodewise_replay.building.columns import NodeColumns
 from nodewise_replay.building.keys import mixed
 from nodewise_replay.building.rank import RankPart
 from nodewise_replay.graph.edges import EdgeList
-from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, NodeKind, Origin
+from nodewise_replay.graph.graph import HELD_BY_NOTHING, NO_NODE, CollectiveNodes, EdgeKind, NodeKind, Origin
 
 __all__ = ["Shared", "shared_nodes", "world_size"]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, Trace
-from nodewise_laws.compiled import compiled
 from nodewise_replay.building.keys import mixed
 from nodewise_replay.building.rank import RankPart
 from nodewise_replay.graph.edges import EdgeList
 from nodewise_replay.graph.graph import EdgeKind, NodeKind, Origin
+from nodewise_replay.graph.ordering import in_circles
 
 __all__ = ["stated_part"]
 
@@ -48,7 +47,7 @@ def stated_part(trace: Trace) -> RankPart:
     kept = (source != target) & (source >= 0) & (target >= 0) & (source < count) & (target < count)
     dropped = int((~kept).sum())
     source, target = source[kept], target[kept]
-    backward = _in_circles(count, source, target) & (source > target)
+    backward = in_circles(count, source, target) & (source > target)
     dropped += int(backward.sum())
     source, target = source[~backward], target[~backward]
     edges = EdgeList()
@@ -93,34 +92,3 @@ def _chained(trace: Trace, source: Ints) -> tuple[Ints, Ints]:
     before, after = work[:-1][same], work[1:][same]
     loose = ~np.isin(before, source)
     return before[loose], after[loose]
-
-
-def _in_circles(count: int, source: Ints, target: Ints) -> NDArray[np.bool_]:
-    """Which edges lie between nodes that no order from the sources reaches."""
-    after = np.argsort(source, kind="stable")
-    first = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(source, minlength=count), out=first[1:])
-    waiting = np.bincount(target, minlength=count).astype(np.int64)
-    _peel(waiting, first, target[after], np.empty(count, dtype=np.int64))
-    stuck = waiting > 0
-    circles: NDArray[np.bool_] = stuck[source] & stuck[target]
-    return circles
-
-
-@compiled
-def _peel(waiting: Ints, first: Ints, target: Ints, queue: Ints) -> None:
-    """Take nodes away that wait for nothing, again and again; ``waiting`` stays above 0 where that never happens."""
-    filled = 0
-    for node in range(len(waiting)):
-        if waiting[node] == 0:
-            queue[filled] = node
-            filled += 1
-    done = 0
-    while done < filled:
-        node = queue[done]
-        done += 1
-        for edge in range(first[node], first[node + 1]):
-            waiting[target[edge]] -= 1
-            if waiting[target[edge]] == 0:
-                queue[filled] = target[edge]
-                filled += 1

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import NO_EVENT, EventKind, Ints, Trace
 from nodewise_replay.alignment.clocks import Clock
-from nodewise_replay.building.call_names import POLLING, matching
+from nodewise_replay.building.call_names import POLLING
 from nodewise_replay.building.nesting import Nesting, nested
+from nodewise_replay.graph.graph import matching
 
 __all__ = ["View", "numbers_in", "viewed"]
 
@@ -52,6 +53,13 @@ class View:
     def named(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
         """Events whose name matches."""
         return matching(self.trace.names, pattern)[self.trace.name]
+
+    def launched_by_thread(self) -> dict[int, Ints]:
+        """Positions of launched work by the host thread that launched it, in the order of the launches."""
+        linked = np.flatnonzero(self.launch >= 0)
+        linked = linked[np.argsort(self.launched_ns[linked], kind="stable")]
+        thread = self.lane[self.launch[linked]]
+        return {int(lane): linked[thread == lane] for lane in numbers_in(thread, len(self.trace.lanes))}
 
     @property
     def lane(self) -> NDArray[np.int32]:

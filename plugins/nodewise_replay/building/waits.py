@@ -118,12 +118,8 @@ class _Inference:
         self._begin = view.begin_ns[view.device]
         self._end = view.end_ns[view.device]
         self._stream = view.lane[view.device]
-        linked = np.flatnonzero(view.launch >= 0)
-        linked = linked[np.argsort(view.launched_ns[linked], kind="stable")]
-        thread = view.lane[view.launch[linked]]
         self._of_thread = {
-            int(lane): _Launches.of(view, linked[thread == lane], collective)
-            for lane in numbers_in(thread, len(trace.lanes))
+            lane: _Launches.of(view, launched, collective) for lane, launched in view.launched_by_thread().items()
         }
         self._in_record = enclosing(view, view.named(COMMUNICATION_RECORD))
         self._in_library = enclosing(view, view.named(LIBRARY_SPAN))

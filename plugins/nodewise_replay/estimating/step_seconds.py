@@ -101,8 +101,7 @@ def _compute_seconds(scenario: Scenario, ranks: tuple[int, ...]) -> float:
     """Work of the device per step and rank; of operators on the threads that steps end on, where there is none."""
     graph = scenario.graph
     device = np.isin(graph.kind, (int(NodeKind.KERNEL), int(NodeKind.COPY), int(NodeKind.FILL)))
-    last = graph.steps.last_node[graph.steps.last_node >= 0]
-    work = device if device.any() else (graph.kind == NodeKind.OPERATOR) & np.isin(graph.lane, graph.lane[last])
+    work = device if device.any() else (graph.kind == NodeKind.OPERATOR) & np.isin(graph.lane, graph.main_lanes)
     mine = work & np.isin(graph.rank, ranks) & (graph.step >= 0)
     per_step = max(int((graph.steps.last_node[:, [graph.ranks.index(rank) for rank in ranks]] >= 0).sum()), 1)
     return float(scenario.duration_ns[mine].sum()) * 1e-9 / per_step

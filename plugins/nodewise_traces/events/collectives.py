@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from nodewise.plugin import NO_EVENT, CollectiveKind, Collectives, EventKind, Ints, ProcessGroup
 from nodewise_traces.events.exchange_arguments import LIBRARY_SPAN, Exchange, Groups, kind_of_name
 
-__all__ = ["Spans", "collectives_of"]
+__all__ = ["Spans", "collectives_of", "collectives_table"]
 
 _KERNEL: Final = re.compile(r"^(nccl|rccl|msccl)", re.IGNORECASE)
 _HOST_SPAN: Final = re.compile(r"^(gloo|mpi|ucc):")
@@ -97,35 +98,21 @@ def collectives_of(
 def _columns(rows: list[tuple[int, int, int, Exchange]], groups: Groups) -> Collectives:
     numbers = {name: number for number, name in enumerate(groups)}
     only = 0 if len(groups) == 1 else NO_EVENT  # a job that states one group has no other
-    table = np.array(
-        [
-            (
-                event,
-                issuer,
-                found.kind,
-                numbers.get(found.group, only),
-                found.in_bytes,
-                found.out_bytes,
-                found.sequence,
-                found.peer,
-            )
-            for _, event, issuer, found in rows
-        ],
-        dtype=np.int64,
-    ).reshape(-1, 8)
-    event, call, kind, group, in_bytes, out_bytes, sequence, peer = np.ascontiguousarray(table.T)
-    values: tuple[ProcessGroup, ...] = tuple(groups.values())
-    return Collectives(
-        event=event,
-        call=call,
-        kind=kind.astype(np.int8),
-        group=group,
-        in_bytes=in_bytes,
-        out_bytes=out_bytes,
-        sequence=sequence,
-        peer=peer,
-        groups=values,
-    )
+    described = [(event, issuer, numbers.get(found.group, only), found) for _, event, issuer, found in rows]
+    return collectives_table(described, groups.values())
+
+
+def collectives_table(
+    rows: Iterable[tuple[int, int, int, Exchange]], groups: Iterable[ProcessGroup] = ()
+) -> Collectives:
+    """Rows of (event, call, number of the group, exchange) as columns."""
+    table = [
+        (event, call, found.kind, group, found.in_bytes, found.out_bytes, found.sequence, found.peer)
+        for event, call, group, found in rows
+    ]
+    names = ("event", "call", "kind", "group", "in_bytes", "out_bytes", "sequence", "peer")
+    columns = dict(zip(names, np.ascontiguousarray(np.array(table, dtype=np.int64).reshape(-1, len(names)).T)))
+    return Collectives(**{**columns, "kind": columns["kind"].astype(np.int8)}, groups=tuple(groups))
 
 
 def _issuers(spans: Spans, call: int) -> list[int]:

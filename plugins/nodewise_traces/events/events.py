@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import NO_EVENT, EventKind, Ints
+from nodewise.plugin import NO_EVENT, EventKind, Ints, TraceSource
 from nodewise_traces.events.categories import DROPPED, SYNC, Categories
 from nodewise_traces.events.exchange_arguments import Exchange, Groups, exchange_of
 from nodewise_traces.events.lanes import Lanes
 from nodewise_traces.events.names import Names
+from nodewise_traces.refusals import refused
 from nodewise_traces.scanning.fields import ARGUMENT_KEYS, CATEGORY, DUR, FIRST_ARGUMENT, MISSING, NAME, PHASE, TS
 from nodewise_traces.scanning.numbers import integer_or
-from nodewise_traces.scanning.stream import Batch
+from nodewise_traces.scanning.stream import Batch, ChromeStream, Source
 
-__all__ = ["Columns", "EventTable"]
+__all__ = ["Columns", "EventTable", "scanned"]
 
 _ARGUMENT: Final = {key: FIRST_ARGUMENT + place for place, key in enumerate(ARGUMENT_KEYS)}
 _MEMORY: Final = "[memory]"
@@ -104,11 +106,7 @@ class EventTable:
         self._add_spans(batch, np.flatnonzero(spans & (code >= 0)), name, code, meaning)
         self.syncs.extend(_arguments(batch, row) for row in np.flatnonzero(spans & (code == SYNC)).tolist())
         samples = np.flatnonzero(instants & (meaning & _MEMORY_SAMPLE > 0) & (rows[:, TS] != MISSING))
-        self._memory.append(
-            rows[samples][
-                :, [TS, *(_ARGUMENT[key] for key in ("Device Type", "Device Id", "Total Allocated", "Bytes"))]
-            ]
-        )
+        self._memory.append(rows[samples][:, _MEMORY_COLUMNS])
         for row in np.flatnonzero(metadata & (meaning & _NAMES_LANES > 0)).tolist():
             self._name_lane(batch.event(row))
 
@@ -179,6 +177,23 @@ class EventTable:
         samples = np.concatenate(self._memory) if self._memory else np.zeros((0, 5), dtype=np.int64)
         samples[:, 0] += base_ns
         return samples
+
+
+def scanned(stream: Source, source: TraceSource) -> tuple[EventTable, Mapping[str, Any]]:
+    """All events of a stream, and the members beside them.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD if it has no list of events.
+    """
+    document, table = ChromeStream(stream), EventTable()
+    for batch in document.batches():
+        table.add(batch)
+    if not document.has_events:
+        raise refused(source, "the stream has no list of events: neither a member traceEvents nor a bare list")
+    table.counts.update(document.counts)
+    return table, document.members
 
 
 def _meaning(name: str) -> int:

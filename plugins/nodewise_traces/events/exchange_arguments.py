@@ -11,7 +11,7 @@ from typing import Any, Final
 from nodewise.plugin import CollectiveKind, ProcessGroup
 from nodewise_traces.scanning.numbers import integer_or, small_or
 
-__all__ = ["Exchange", "Groups", "exchange_of", "kind_of_name", "ranks_of"]
+__all__ = ["LIBRARY_SPAN", "SAME_OUT", "Exchange", "Groups", "exchange_of", "kind_of_name", "ranks_of"]
 
 _KINDS: Final = (
     ("reducescatter", CollectiveKind.REDUCE_SCATTER),
@@ -52,7 +52,8 @@ _ELEMENT_BYTES: Final = {
 }
 """Bytes of an element, by the framework's and by C++'s names without spaces and name spaces."""
 
-_SAME_OUT: Final = frozenset({CollectiveKind.ALL_REDUCE, CollectiveKind.BROADCAST})
+SAME_OUT: Final = frozenset({CollectiveKind.ALL_REDUCE, CollectiveKind.BROADCAST})
+"""Kinds that give every rank as many bytes as it brings."""
 _UNKNOWN: Final = -1
 LIBRARY_SPAN: Final = re.compile(r"^(nccl|rccl|xccl|gloo|mpi|ucc):")
 """Names of the spans that communication libraries are wrapped in."""
@@ -76,10 +77,6 @@ def kind_of_name(name: str) -> CollectiveKind:
 
 class Groups(dict[str, ProcessGroup]):
     """Process groups by name, in the order of their first mention."""
-
-    def number(self, name: str) -> int:
-        """Place of a group in that order."""
-        return list(self).index(name)
 
     def learn(self, group: ProcessGroup) -> None:
         """Take a mention; what it adds to earlier ones (ranks that were cut there) is kept."""
@@ -113,7 +110,7 @@ def exchange_of(name: str, arguments: Mapping[str, Any], groups: Groups) -> Exch
             return Exchange()
         in_bytes = _tensor_bytes(arguments)
         kind = kind_of_name(name)
-        return Exchange(in_bytes=in_bytes, out_bytes=in_bytes if kind in _SAME_OUT else _UNKNOWN)
+        return Exchange(in_bytes=in_bytes, out_bytes=in_bytes if kind in SAME_OUT else _UNKNOWN)
     kind = kind_of_name(str(arguments["Collective name"]))
     width = _element_bytes(arguments.get("dtype"))
     peer_key = {CollectiveKind.SEND: "Dst Rank", CollectiveKind.RECEIVE: "Src Rank"}.get(kind, "Root Rank")

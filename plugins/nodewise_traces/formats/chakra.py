@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import BinaryIO, Final
 
 import numpy as np
@@ -22,8 +23,9 @@ from nodewise.plugin import (
     TraceSource,
     TraceSteps,
 )
+from nodewise_traces.events.collectives import collectives_table
 from nodewise_traces.events.correlations import forward_lanes
-from nodewise_traces.events.exchange_arguments import kind_of_name
+from nodewise_traces.events.exchange_arguments import SAME_OUT, Exchange, kind_of_name
 from nodewise_traces.events.names import public_name
 from nodewise_traces.formats.chakra_nodes import Node, NodeType, json_nodes, protobuf_nodes
 from nodewise_traces.formats.protobuf import WireError
@@ -50,7 +52,6 @@ _KINDS: Final = (
     CollectiveKind.BARRIER,
 )
 """By Chakra's ``comm_type``."""
-_SAME_OUT: Final = frozenset({CollectiveKind.ALL_REDUCE, CollectiveKind.BROADCAST})
 _LATEST_US: Final = 2**52
 """Times and durations beyond this (in the year 2112) are damage."""
 
@@ -233,34 +234,17 @@ def _collectives(nodes: list[Node], kind: NDArray[np.int8], edges: Ints, counts:
         size = small_or(node.attributes.get("comm_size"), -1)
         group = node.attributes.get("pg_name")
         peer = "comm_dst" if exchange == CollectiveKind.SEND else "comm_src"
-        rows.append(
-            (
-                row,
-                issuer.get(row, NO_EVENT),
-                exchange,
-                NO_EVENT if group in {None, ""} else groups.setdefault(str(group), len(groups)),
-                size,
-                size if exchange in _SAME_OUT else -1,
-                -1,
-                small_or(node.attributes.get(peer, node.attributes.get("root")), -1),
-            )
+        found = Exchange(
+            kind=exchange,
+            in_bytes=size,
+            out_bytes=size if exchange in SAME_OUT else NO_EVENT,
+            peer=small_or(node.attributes.get(peer, node.attributes.get("root")), -1),
         )
-    event, call, kinds, group_number, in_bytes, out_bytes, sequence, peers = np.ascontiguousarray(
-        np.array(rows, dtype=np.int64).reshape(-1, 8).T
-    )
+        number = NO_EVENT if group in {None, ""} else groups.setdefault(str(group), len(groups))
+        rows.append((row, issuer.get(row, NO_EVENT), number, found))
     counts["collectives"] = len(rows)
-    counts["collectives_sized"] = int(np.count_nonzero(in_bytes >= 0))
-    return Collectives(
-        event=event,
-        call=call,
-        kind=kinds.astype(np.int8),
-        group=group_number,
-        in_bytes=in_bytes,
-        out_bytes=out_bytes,
-        sequence=sequence,
-        peer=peers,
-        groups=tuple(ProcessGroup(name=name) for name in groups),
-    )
+    counts["collectives_sized"] = sum(found.in_bytes >= 0 for *_, found in rows)
+    return collectives_table(rows, (ProcessGroup(name=name) for name in groups))
 
 
 def _exchange_kind(node: Node) -> CollectiveKind:
@@ -275,17 +259,7 @@ def _exchange_kind(node: Node) -> CollectiveKind:
 def _moved(collectives: Collectives, place: Ints) -> Collectives:
     """The same exchanges after events were put into order."""
     call = np.where(collectives.call >= 0, place[collectives.call], NO_EVENT)
-    return Collectives(
-        event=place[collectives.event],
-        call=call,
-        kind=collectives.kind,
-        group=collectives.group,
-        in_bytes=collectives.in_bytes,
-        out_bytes=collectives.out_bytes,
-        sequence=collectives.sequence,
-        peer=collectives.peer,
-        groups=collectives.groups,
-    )
+    return replace(collectives, event=place[collectives.event], call=call)
 
 
 def _warnings(counts: Counter[str], *, timed: bool, unknown_rank: bool) -> list[str]:

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Trace, TraceSource
 from nodewise_traces.events.assemble import assembled
-from nodewise_traces.events.events import Columns, EventTable
+from nodewise_traces.events.events import Columns, scanned
 from nodewise_traces.events.header import header_of
 from nodewise_traces.events.step_spans import pattern_of
 from nodewise_traces.refusals import refused
 from nodewise_traces.scanning.decode import starts_json
-from nodewise_traces.scanning.stream import ChromeStream
 
 __all__ = ["ChromeReader"]
 
@@ -52,13 +51,7 @@ class ChromeReader:
         if unknown:
             raise refused(source, f"mapping.{unknown[0]} means nothing; there are: {', '.join(MAPPING_KEYS)}")
         patterns = {key: pattern_of(source, key, _DEVICE if key == "device" else "") for key in MAPPING_KEYS}
-        document = ChromeStream(stream)
-        table = EventTable()
-        for batch in document.batches():
-            table.add(batch)
-        if not document.has_events:
-            raise refused(source, "the stream has no list of events: neither a member traceEvents nor a bare list")
-        table.counts.update(document.counts)
+        table, members = scanned(stream, source)
         lanes = table.lanes
         device = patterns["device"]
         devices = sorted(pid for pid, text in lanes.process_names.items() if device and device.search(text))
@@ -75,7 +68,7 @@ class ChromeReader:
             [compute is None or bool(compute.search(text)) for text in table.names.texts()], dtype=np.bool_
         )
         columns = replace(columns, kind=_kinds(columns, np.array(runs, dtype=np.bool_), works, lanes.device_lanes()))
-        return [assembled(table, columns, header_of(document.members, source), source, NAME)]
+        return [assembled(table, columns, header_of(members, source), source, NAME)]
 
 
 def _kinds(

@@ -18,16 +18,15 @@ import numpy as np
 from nodewise.plugin import (
     NO_EVENT,
     CollectiveKind,
-    Collectives,
     EventKind,
     Lane,
-    MemorySamples,
-    SyncRecords,
     Trace,
     TraceReport,
     TraceSource,
     TraceSteps,
 )
+from nodewise_traces.events.collectives import collectives_table
+from nodewise_traces.events.exchange_arguments import Exchange
 from nodewise_traces.events.names import public_name
 from nodewise_traces.refusals import contradicted, refused
 from nodewise_traces.scanning.decode import starts_json
@@ -123,20 +122,22 @@ def _trace(number: int, rank: _Rank, source: TraceSource, counts: Counter[str]) 
     rows = sorted(rank.rows, key=lambda row: (row[0], -row[1]))
     names = {text: place for place, text in enumerate(dict.fromkeys(row[2] for row in rows))}
     none = np.full(len(rows), NO_EVENT, dtype=np.int64)
-    exchanges = np.array([row[5] for row in rows], dtype=np.int8)
-    chosen = np.flatnonzero(exchanges >= 0)
-    unknown = np.full(len(chosen), NO_EVENT, dtype=np.int64)
+    messages = [
+        (place, NO_EVENT, NO_EVENT, Exchange(kind=CollectiveKind(row[5])))
+        for place, row in enumerate(rows)
+        if row[5] != NO_EVENT
+    ]
     steps = sorted(rank.steps.items(), key=lambda step: step[1])
     told = {
         **counts,
         "events": len(rows),  # a file holds several ranks: each counts its own
         "kept": len(rows),
-        "collectives": len(chosen),
+        "collectives": len(messages),
         "collectives_sized": 0,
         "steps": len(steps),
         "malformed": counts["malformed"],
     }
-    warnings = ["messages do not state how many bytes they move"] if len(chosen) else []
+    warnings = ["messages do not state how many bytes they move"] if messages else []
     if counts["malformed"]:
         warnings.append(f"{counts['malformed']} events make no sense and are left out")
     if counts["truncated"]:
@@ -161,17 +162,6 @@ def _trace(number: int, rank: _Rank, source: TraceSource, counts: Counter[str]) 
             begin_ns=np.array([begin for _, (begin, _) in steps], dtype=np.int64),
             end_ns=np.array([end for _, (_, end) in steps], dtype=np.int64),
         ),
-        collectives=Collectives(
-            event=chosen,
-            call=unknown,
-            kind=exchanges[chosen],
-            group=unknown,
-            in_bytes=unknown,
-            out_bytes=unknown,
-            sequence=unknown,
-            peer=unknown,
-        ),
-        syncs=SyncRecords.none(),
-        memory=MemorySamples.none(),
+        collectives=collectives_table(messages),
         report=TraceReport(counts=dict(sorted(told.items())), warnings=tuple(warnings)),
     )

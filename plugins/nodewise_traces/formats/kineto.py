@@ -7,11 +7,9 @@ from typing import BinaryIO, Final
 
 from nodewise.plugin import Trace, TraceSource
 from nodewise_traces.events.assemble import assembled
-from nodewise_traces.events.events import EventTable
+from nodewise_traces.events.events import scanned
 from nodewise_traces.events.header import header_of
-from nodewise_traces.refusals import refused
 from nodewise_traces.scanning.decode import starts_json
-from nodewise_traces.scanning.stream import ChromeStream
 
 __all__ = ["KinetoReader"]
 
@@ -41,14 +39,8 @@ class KinetoReader:
 
     def read(self, stream: BinaryIO, source: TraceSource) -> Sequence[Trace]:
         """Read the events of one rank. See TraceReader."""
-        document = ChromeStream(stream)
-        table = EventTable()
-        for batch in document.batches():
-            table.add(batch)
-        if not document.has_events:
-            raise refused(source, "the stream has no list of events: neither a member traceEvents nor a bare list")
-        table.counts.update(document.counts)
-        header = header_of(document.members, source)
+        table, members = scanned(stream, source)
+        header = header_of(members, source)
         for group in header.groups:
             table.groups.learn(group)
         return [assembled(table, table.columns(), header, source, NAME)]
