@@ -14,7 +14,7 @@ from nodewise.domain.predictions import Options
 from nodewise.domain.profile import PhaseTimings, Profile
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import Question
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import load_registry
 from nodewise.plugin import Catalogue, Model
 from nodewise.profiles.digest import content_digest
 from nodewise_laws import exact_mva

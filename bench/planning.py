@@ -12,7 +12,7 @@ from results import Result
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.columns import as_ints
 from nodewise.estimation.engine import Engine
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import load_registry
 from nodewise.planning.plan import planned
 from nodewise.planning.planner import planner_of
 from nodewise.planning.results import PlanQuestion, PlanResult

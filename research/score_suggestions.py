@@ -28,8 +28,8 @@ from nodewise.domain.predictions import Predictions
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.objectives import judged
 from nodewise.estimation.question import Question
-from nodewise.estimation.registry import load_registry
 from nodewise.estimation.suggest import Suggestions, Wish
+from nodewise.hosting.registry import load_registry
 from nodewise.plugin import Prior
 from score_scaling import Lessons
 from simulated_jobs import Case, Job, cases_of, jobs_of

@@ -10,7 +10,7 @@ from scaling_profiles import EIGHT, USUAL
 from serving import ServerProcess
 
 from nodewise.estimation.engine import Engine
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import load_registry
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.runtime.scoring import LEASE_S, Scoring
 from nodewise_client import Client, Configurations, Observations, ProfileContent

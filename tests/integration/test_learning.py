@@ -9,7 +9,7 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import Observations, Profile
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import IntervalBasis, Question
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import load_registry
 from nodewise.profiles.digest import content_digest
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.learning import Learning

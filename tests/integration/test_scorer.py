@@ -20,7 +20,7 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import Observations
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.engine import Engine
-from nodewise.estimation.registry import Loaded, Registry
+from nodewise.hosting.registry import Loaded, Registry
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.ledger import MOST_ATTEMPTS, UnscoredCommit
 from nodewise.profiles.opening import open_store

@@ -13,7 +13,7 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Observations, Profile
-from nodewise.estimation.registry import Loaded, Registry
+from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import Assessment, Context, EstimatorRecord, Query
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
-from nodewise.estimation.registry import Loaded, load_registry
+from nodewise.hosting.registry import Loaded, load_registry
 from nodewise.planning.asked import AskedModel
 from nodewise.plugin import Catalogue, EstimatorRecord, Model
 

@@ -14,7 +14,7 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.planning import Exclusion, PlanConstraints, PlanPool
 from nodewise.domain.predictions import Options, Predictions, RowStatus
 from nodewise.domain.profile import Profile
-from nodewise.estimation.registry import Loaded
+from nodewise.hosting.registry import Loaded
 from nodewise.planning.asked import AskedModel
 from nodewise.plugin import BASIC_COLUMNS, DEGREES, Assessment, EstimatorRecord, Query
 

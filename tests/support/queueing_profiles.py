@@ -112,7 +112,7 @@ def profile(
 def predicted(of: Profile, asked: Configurations, **options: Any) -> Predictions:
     """Fit and predict, checked as the core checks."""
     model = QueueingEstimator().fit(of, None)  # type: ignore[arg-type]  # the estimator needs no context
-    return checked(model.predict(asked, Options(**options)), asked, "queueing")
+    return checked(model.predict(asked, Options(**options)), asked)
 
 
 def answered(of: Profile, asked: Configurations, **options: Any) -> Predictions:

@@ -145,7 +145,7 @@ def fitted(of: Profile, prior: Prior | None = None) -> ScalingModel:
 
 def predicted(of: Profile, asked: Configurations, prior: Prior | None = None) -> Predictions:
     """Fit and predict, checked as the core checks."""
-    return checked(fitted(of, prior).predict(asked, Options()), asked, "scaling")
+    return checked(fitted(of, prior).predict(asked, Options()), asked)
 
 
 def answered(of: Profile, asked: Configurations, prior: Prior | None = None) -> Predictions:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
-from nodewise.diagnosis.asking import asked, diagnoser_of
 from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay
+from nodewise.diagnosis.diagnosers import diagnoser_of
 from nodewise.diagnosis.evidence import evidence_of
 from nodewise.diagnosis.recorded import recorded_timeline, with_kinds
 from nodewise.diagnosis.results import Asked, Diagnosed, Replayed
-from nodewise.domain.diagnosis import DiagnosisQuestion
+from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.replay import Replay, ReplayQuestion
-from nodewise.estimation.registry import Loaded
+from nodewise.hosting.calls import call, unless_wrong
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Catalogue, DiagnoserRecord, Run
 from nodewise.profiles.reading import TraceLoader
 
@@ -40,12 +40,7 @@ class _Context:
 
 
 def replayed(
-    diagnosers: Diagnosers,
-    loader: TraceLoader,
-    question: Asked,
-    wanted: ReplayQuestion,
-    run: Run,
-    catalogue: Catalogue,
+    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: ReplayQuestion, run: Run, catalogue: Catalogue
 ) -> Replayed:
     """Replay steps of a job. Takes up to minutes: for a thread.
 
@@ -57,8 +52,8 @@ def replayed(
     loaded = diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, run)
     wanted = _steps_wanted(wanted, evidence.steps)
-    call = partial(loaded.record.diagnoser.replay, evidence.traces, wanted, _Context(run, catalogue))
-    replay = asked(loaded, "replay", call, wrong_replay)
+    diagnoser, check, context = loaded.record.diagnoser, unless_wrong(wrong_replay), _Context(run, catalogue)
+    replay: Replay = call(loaded, diagnoser, "replay", evidence.traces, wanted, context, check=check)
     if wanted.changes:
         replay = _without_measured(replay)
     if replay.timeline is not None:
@@ -94,9 +89,9 @@ def diagnosed(
     loaded = diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, run)
     _require_steps(wanted.steps, "steps", evidence.steps)
-    context = _Context(run, catalogue)
-    call = partial(loaded.record.diagnoser.diagnose, evidence.traces, question.profile, wanted, context)
-    diagnosis = asked(loaded, "diagnose", call, wrong_diagnosis)
+    diagnoser, check, context = loaded.record.diagnoser, unless_wrong(wrong_diagnosis), _Context(run, catalogue)
+    traces, profile = evidence.traces, question.profile
+    diagnosis: Diagnosis = call(loaded, diagnoser, "diagnose", traces, profile, wanted, context, check=check)
     if diagnosis.timeline is not None:
         diagnosis = replace(diagnosis, timeline=with_kinds(diagnosis.timeline, evidence.traces))
     recorded = None

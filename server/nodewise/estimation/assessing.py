@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,9 +10,10 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Options
 from nodewise.domain.profile import Profile
-from nodewise.estimation.faults import failure, is_sound_assessment, told
 from nodewise.estimation.ignored import Shown, shown_to
-from nodewise.estimation.registry import Loaded
+from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call
+from nodewise.hosting.registry import Loaded
+from nodewise.hosting.soundness import is_a, is_sound_refusal, is_text
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Query
 
 __all__ = ["assessed", "joint_refusal", "shown_of"]
@@ -33,7 +35,7 @@ def assessed(
 
     Raises
     ------
-    NodewiseError
+    PluginError
         ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
     """
     shown = shown_of(loaded, profile, configurations)
@@ -41,25 +43,37 @@ def assessed(
         return Assessment(refusal=shown.refusals[0].refusal)
     query = Query(configurations=shown.configurations, options=options, catalogue=catalogue)
     try:
-        assessment: Any = loaded.record.estimator.assess(profile, query)
+        return call(loaded, loaded.record.estimator, "assess", profile, query, check=_checked)
+    except PluginError:
+        raise
     except NodewiseError as error:
-        sayable = told(loaded, "assess", error)
-        if sayable is not error:
-            raise sayable from None
         missing = tuple(filter(None, error.metadata.get("missing_fields", "").split(",")))
         return Assessment(refusal=Refusal(error.reason, error.message, missing))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-        raise failure(loaded, "assess", error) from None
-    if not is_sound_assessment(assessment):
-        raise NodewiseError(
-            Reason.ESTIMATOR_INVALID_RESULT,
-            f"estimator {loaded.record.name!r} must assess with an Assessment of strength 0 to 1 and an expected error "
-            "above 0, if it has one, whose refusal has a Reason and whose evidence is a tuple of texts",
-            {"estimator": loaded.record.name},
+
+
+def _checked(assessment: Any) -> Assessment:
+    """A plugin's assessment, if it can be used and told."""
+    sound = (
+        isinstance(assessment, Assessment)
+        and (is_a(assessment.strength, float) or is_a(assessment.strength, int))
+        and 0.0 <= assessment.strength <= 1.0
+        and _is_error(assessment.expected_log_error)
+        and (assessment.refusal is None or is_sound_refusal(assessment.refusal))
+        and is_a(assessment.evidence, tuple)
+        and all(is_text(text) for text in assessment.evidence)
+    )
+    if not sound:
+        raise ImpossibleAnswerError(
+            "it must assess with an Assessment of strength 0 to 1 and an expected error above 0, if it has one, whose "
+            "refusal has a Reason and whose evidence is a tuple of texts"
         )
-    return assessment
+    found: Assessment = assessment
+    return found
+
+
+def _is_error(value: Any) -> bool:
+    """An expected error, or none."""
+    return value is None or ((is_a(value, float) or is_a(value, int)) and 0.0 < value < math.inf)
 
 
 def joint_refusal(refusals: Sequence[tuple[str, Refusal]]) -> Refusal:

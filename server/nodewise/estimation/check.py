@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation
 from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
+from nodewise.hosting.calls import ImpossibleAnswerError
+from nodewise.hosting.soundness import MOST_NAME, MOST_TEXT, is_a, is_name, is_sound_refusal, is_text
 
-__all__ = ["checked", "is_a", "is_sound_error", "is_sound_refusal"]
+__all__ = ["MOST_LOG_SPREAD", "checked"]
 
 BREAKDOWN_TOLERANCE: Final = 1e-6
 """Relative difference allowed between a step and the sum of its parts, and by which a utilisation may exceed 1:
@@ -23,10 +24,6 @@ MOST_STEP_S: Final = 1e9
 """Seconds that a step can take: no device does anything in less than a nanosecond, and 1e9 s are 30 years."""
 MOST_LOG_SPREAD: Final = 10.0
 """Deviation of ln(step time): a factor of e^10 = 22,000 either way is no prediction any more."""
-MOST_NAME: Final = 64
-MOST_TEXT: Final = 16_384
-"""Characters of a name (of a part, a station, a reason) and of a text for people."""
-
 _MEMORY: Final = ("memory_bytes", "excess_memory_bytes")
 _OPTIONAL: Final = ("staleness_mean", "staleness_p95", "once_s", *_MEMORY)
 _STATUSES: Final = tuple(int(status) for status in RowStatus)
@@ -36,78 +33,25 @@ _FIXED: Final = 3
 Columns = Mapping[str, Any]
 
 
-def checked(predictions: Any, configurations: Configurations, estimator: str) -> Predictions:
+def checked(predictions: Any, configurations: Configurations) -> Predictions:
     """The predictions, if they can be true.
 
     Raises
     ------
-    NodewiseError
-        ESTIMATOR_INVALID_RESULT, saying what is wrong with which column.
+    ImpossibleAnswerError
+        Saying what is wrong with which column.
     """
-    if isinstance(predictions, Predictions):
-        try:
-            wrong = _wrong_with(predictions, len(configurations))
-        except (AttributeError, TypeError, ValueError, OverflowError) as error:
-            # A breakdown that is no mapping, rows that are no numbers: not worth a check each, but no fault of the
-            # server's.
-            wrong = f"its columns cannot be read ({type(error).__name__})"
-        if wrong is None:
-            return predictions
-    else:
-        wrong = f"a {type(predictions).__name__} instead of Predictions"
-    raise NodewiseError(
-        Reason.ESTIMATOR_INVALID_RESULT,
-        f"estimator {estimator!r} answered with something that cannot be true: {wrong}",
-        {"estimator": estimator, "problem": wrong},
-    )
-
-
-def is_a(value: Any, kind: type) -> bool:
-    """As ``isinstance``, for attributes of a plugin's values, which need not hold what they are annotated with."""
-    return isinstance(value, kind)
-
-
-def is_sound_refusal(refusal: Any) -> bool:
-    """Whether a plugin's refusal can be told to a caller: a reason of the catalogue, texts that are texts."""
-    return (
-        is_a(refusal, Refusal)
-        and is_a(refusal.reason, Reason)
-        and _is_text(refusal.message)
-        and is_a(refusal.missing_fields, tuple)
-        and all(_is_text(name) for name in refusal.missing_fields)
-    )
-
-
-def is_sound_error(error: NodewiseError) -> bool:
-    """Whether an error that a plugin raised can be told to a caller as it is."""
-    return (
-        is_a(error.reason, Reason)
-        and _is_text(error.message)
-        and is_a(error.metadata, Mapping)
-        and all(_is_text(key) and _is_text(value) for key, value in error.metadata.items())
-        and is_a(error.violations, tuple)
-        and all(
-            is_a(violation, Violation) and _is_text(violation.field) and _is_text(violation.description)
-            for violation in error.violations
-        )
-    )
-
-
-def _is_text(text: Any) -> bool:
-    """Text that can be sent: not too long, and no halves of characters, which have no bytes."""
-    return isinstance(text, str) and len(text) <= MOST_TEXT and (text.isprintable() or _has_bytes(text))
-
-
-def _has_bytes(text: str) -> bool:
+    if not isinstance(predictions, Predictions):
+        raise ImpossibleAnswerError(f"a {type(predictions).__name__} instead of Predictions")
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_name(name: Any) -> bool:
-    return isinstance(name, str) and 0 < len(name) <= MOST_NAME and name.isprintable()
+        wrong = _wrong_with(predictions, len(configurations))
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        # A breakdown that is no mapping, rows that are no numbers: not worth a check each, but no fault of the
+        # server's.
+        wrong = f"its columns cannot be read ({type(error).__name__})"
+    if wrong is not None:
+        raise ImpossibleAnswerError(wrong)
+    return predictions
 
 
 def _wrong_with(predictions: Predictions, rows: int) -> str | None:
@@ -145,7 +89,7 @@ def _wrong_names(predictions: Predictions) -> str | None:
     if not is_a(predictions.bottlenecks, tuple):
         return "bottlenecks is no tuple of names"
     for column, names in named:
-        if not all(_is_name(name) for name in names):
+        if not all(is_name(name) for name in names):
             return f"{column} has a name that is no printable text of 1 to {MOST_NAME} characters"
     return None
 
@@ -179,7 +123,7 @@ def _wrong_notices(notices: Iterable[Any], rows: int) -> str | None:
     for notice in notices:
         if not isinstance(notice, Notice):
             return "notices holds something that is no Notice"
-        if not _is_name(notice.reason) or not _is_text(notice.message):
+        if not is_name(notice.reason) or not is_text(notice.message):
             return f"notices holds one whose reason is no name or whose message is no text of {MOST_TEXT} characters"
         if _names_no_row(notice.rows, rows):
             return "notices names a row that is not there"

@@ -13,8 +13,8 @@ from nodewise.estimation.assessing import assessed, joint_refusal
 from nodewise.estimation.calibration import UNTRIED, Calibration
 from nodewise.estimation.choice import Candidate, Share, shares_of, similar_to, why
 from nodewise.estimation.question import AUTO, Freshness, Question
-from nodewise.estimation.registry import Registry
 from nodewise.estimation.trials import Predict, Trial, left_out, trials_left_out
+from nodewise.hosting.registry import Registry
 from nodewise.plugin import Assessment, Catalogue
 from nodewise.ports.cache import LruCache
 

@@ -10,15 +10,14 @@ import numpy as np
 
 from nodewise.domain.columns import Floats, as_floats, as_ints
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Options
 from nodewise.estimation.calibration import Calibration
-from nodewise.estimation.check import MOST_LOG_SPREAD, is_a
+from nodewise.estimation.check import MOST_LOG_SPREAD
 from nodewise.estimation.derived import derived
-from nodewise.estimation.faults import failure, told
 from nodewise.estimation.ignored import Shown
 from nodewise.estimation.question import Answer
-from nodewise.estimation.registry import Loaded
+from nodewise.hosting.calls import ImpossibleAnswerError, call, has, read, unless_wrong
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import MEASUREMENT_LOG_SPREAD, CovariantModel, EstimatorRecord, Model
 
 __all__ = ["LogCovariance", "assumed_covariance", "covariance_of", "measured"]
@@ -69,28 +68,18 @@ def covariance_of(
         ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT naming what is wrong, or what the model raises.
     """
     answered = as_ints(np.flatnonzero(answer.predictions.answered))
-    try:
-        if not isinstance(model, CovariantModel):
-            return assumed_covariance(answer.configurations.take(answered), answer.predictions.log_spread[answered])
-        values: Any = model.log_covariance(shown.configurations, options)
-        noise: Any = model.measurement_log_spread
-    except NodewiseError as error:
-        raise told(loaded, "log_covariance", error) from None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-        raise failure(loaded, "log_covariance", error) from None
-    wrong = _wrong_with(values, noise, len(shown.configurations))
-    if wrong is not None:
-        name = loaded.record.name
-        message = f"estimator {name!r} answered with something that cannot be true: {wrong}"
-        raise NodewiseError(Reason.ESTIMATOR_INVALID_RESULT, message, {"estimator": name, "problem": wrong})
+    if not has(loaded, model, CovariantModel, "log_covariance"):
+        return assumed_covariance(answer.configurations.take(answered), answer.predictions.log_spread[answered])
+    rows = shown.configurations
+    check = unless_wrong(lambda values: _wrong_values(values, len(rows)))
+    values: Floats = call(loaded, model, "log_covariance", rows, options, check=check)
+    noise: float = read(loaded, model, "measurement_log_spread", check=_noise, method="log_covariance")
     places = answered if shown.rows is None else np.searchsorted(shown.rows, answered)
-    return LogCovariance(as_floats(values[np.ix_(places, places)] * calibration.factor**2), float(noise))
+    return LogCovariance(as_floats(values[np.ix_(places, places)] * calibration.factor**2), noise)
 
 
-def _wrong_with(values: Any, noise: Any, rows: int) -> str | None:
-    """What is wrong with a model's covariance and noise; None = nothing."""
+def _wrong_values(values: Any, rows: int) -> str | None:
+    """What is wrong with a model's covariance; None = nothing."""
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         return f"log_covariance is a {type(values).__name__} instead of an array of floats"
     if values.shape != (rows, rows):
@@ -104,9 +93,14 @@ def _wrong_with(values: Any, noise: Any, rows: int) -> str | None:
         return "log_covariance is not symmetric"
     if rows and np.linalg.eigvalsh(values).min() < -SYMMETRY_TOLERANCE * most:
         return "log_covariance is not positive semi-definite"
-    if not (is_a(noise, float) or is_a(noise, int)) or not 0.0 <= noise <= MOST_LOG_SPREAD:
-        return f"measurement_log_spread is no number from 0 to {MOST_LOG_SPREAD:g}"
     return None
+
+
+def _noise(value: Any) -> float:
+    """A model's noise of a measurement, if it can be."""
+    if not isinstance(value, float | int) or not 0.0 <= value <= MOST_LOG_SPREAD:
+        raise ImpossibleAnswerError(f"measurement_log_spread is no number from 0 to {MOST_LOG_SPREAD:g}")
+    return float(value)
 
 
 def assumed_covariance(configurations: Configurations, log_spread: Floats) -> LogCovariance:

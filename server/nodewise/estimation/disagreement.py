@@ -9,19 +9,20 @@ import numpy as np
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Notice, Options
 from nodewise.domain.profile import Profile
 from nodewise.estimation.assessing import shown_of
-from nodewise.estimation.check import checked
 from nodewise.estimation.derived import derived
-from nodewise.estimation.registry import Loaded
+from nodewise.estimation.predicting import predicted_by
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import EstimatorRecord, Model
 
 __all__ = ["disagreement"]
 
 DISAGREEMENT: Final = 1.5
 """Factor between a measured and a predicted rate of the profile's own evidence from which an answer warns: repeated
-one-worker campaigns of the same job differ by up to 24 % (docs/estimators/queueing.md)."""
+one-worker campaigns of the same job differ by up to 24 % (research/queueing.md)."""
 COMPARED_OBSERVATIONS: Final = 4096
 """Observations, the newest ones, that a model is compared with when it was fitted."""
 
@@ -46,14 +47,12 @@ def disagreement(
         compared = observations.take(as_ints(np.sort(newest)))
         configurations = resolve(profile, compared.configurations)
         shown = shown_of(loaded, profile, configurations)
-        predictions = checked(model.predict(shown.configurations, options), shown.configurations, loaded.record.name)
-        measured = compared if shown.rows is None else compared.take(shown.rows)
-        rows = np.flatnonzero(predictions.answered & (measured.steps_per_s > 0))
-        rate = derived(shown.configurations).cycles_per_step[rows] / predictions.step_s[rows]
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001  # a plugin's SystemExit must not end the server
+        predictions = predicted_by(loaded, model, shown.configurations, options, quiet=True)
+    except NodewiseError:
         return ()
+    measured = compared if shown.rows is None else compared.take(shown.rows)
+    rows = np.flatnonzero(predictions.answered & (measured.steps_per_s > 0))
+    rate = derived(shown.configurations).cycles_per_step[rows] / predictions.step_s[rows]
     log_ratio = np.abs(np.log(rate / measured.steps_per_s[rows]))
     apart = int((log_ratio > np.log(DISAGREEMENT)).sum())
     if not apart:

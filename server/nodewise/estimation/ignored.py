@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Ints, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Ints, as_ints, constant_floats, constant_ints
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import Reason, Refusal
-from nodewise.domain.predictions import Predictions, RowRefusal, RowStatus
+from nodewise.domain.errors import Refusal
+from nodewise.domain.facts import CONFIGURATION_DEFAULTS
+from nodewise.domain.predictions import Predictions, RowRefusal
 from nodewise.estimation.derived import KEPT_ROWS
 from nodewise.ports.cache import LruCache
 
 __all__ = ["Shown", "merged", "shown_to"]
 
-_DEFAULTS: Final[Mapping[str, int]] = {
-    "tensor_parallel": 1,
-    "pipeline_parallel": 1,
-    "data_parallel": 0,
-    "expert_parallel": 1,
-    "context_parallel": 1,
-    "sequence_parallel": 0,
-    "interleave": 1,
-    "zero_stage": 0,
-    "recomputation": 0,
-    "backup_workers": 0,
-}
-"""Columns of whole numbers that an estimator may not know, and the value that states nothing."""
-_HYBRID: Final = ("hybrid_sync_fraction", "hybrid_switch_s")
+_ALWAYS_KNOWN: Final = frozenset(
+    {
+        "nodes",
+        "workers",
+        "parameter_servers",
+        "sync_mode",
+        "batch_per_worker",
+        "accumulation",
+        "global_batch",
+        "link_bytes_per_s",
+    }
+)
+_DEFAULTS: Final = {name: default for name, default in CONFIGURATION_DEFAULTS.items() if name not in _ALWAYS_KNOWN}
+"""Columns of numbers that an estimator may not know, and the value that states nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,18 +66,20 @@ def shown_to(columns: frozenset[str], configurations: Configurations, precision:
 
 
 def _shown(columns: frozenset[str], configurations: Configurations, precision: str) -> Shown:
-    left = np.ones(len(configurations), dtype=bool)
-    refusals = []
-    for name, stated in _stated(columns, configurations, precision):
-        rows = np.flatnonzero(stated & left)
-        if len(rows):
-            left[rows] = False
-            message = f"the estimator does not take {name} into account: leave it unstated, or ask another estimator"
-            refusals.append(RowRefusal(tuple(rows.tolist()), Refusal(Reason.UNSUPPORTED_CONFIGURATION, message)))
+    rows = len(configurations)
+    refusals = RowRefusal.first(
+        rows, ((stated, _not_known(name)) for name, stated in _stated(columns, configurations, precision))
+    )
     if not refusals:
         return Shown(configurations, None, ())
-    kept = as_ints(np.flatnonzero(left))
-    return Shown(configurations.take(kept), kept, tuple(refusals))
+    kept = as_ints(np.flatnonzero(RowRefusal.left(rows, refusals)))
+    return Shown(configurations.take(kept), kept, refusals)
+
+
+def _not_known(name: str) -> Refusal:
+    return Refusal.unsupported(
+        f"the estimator does not take {name} into account: leave it unstated, or ask another estimator"
+    )
 
 
 def _stated(
@@ -87,17 +89,14 @@ def _stated(
     rows = len(configurations)
     found: list[tuple[str, NDArray[np.bool_]]] = []
     for name, default in _DEFAULTS.items():
-        if name in columns or getattr(configurations, name) is constant_ints(rows, default):
+        constant = constant_floats(rows, default) if isinstance(default, float) else constant_ints(rows, default)
+        if name in columns or getattr(configurations, name) is constant:
             continue
         stated = getattr(configurations, name) != default
         if name == "data_parallel":
             # Every worker a replica is what an unstated degree means as well.
             stated &= configurations.data_parallel != configurations.workers
         found.append((name, stated))
-    for name in _HYBRID:
-        values = getattr(configurations, name)
-        if name not in columns and values is not constant_floats(rows, 0.0):
-            found.append((name, values != 0.0))
     if configurations.has_groups and "groups" not in columns:
         found.append(("groups", configurations.grouped()))
     if "precision" not in columns and configurations.precisions != ("",):
@@ -108,43 +107,4 @@ def _stated(
 
 def merged(predictions: Predictions, shown: Shown, rows: int) -> Predictions:
     """The predictions of the rows that were shown, in their places among all, with the refusals of the others."""
-    if shown.rows is None:
-        return predictions
-    places = shown.rows
-
-    def column(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        whole = np.zeros(rows)
-        whole[places] = values
-        return freeze(whole)
-
-    def optional(values: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-        return None if values is None else column(values)
-
-    def moved(named: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(places[list(named)].tolist())
-
-    status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
-    status[places] = predictions.status
-    bottleneck = np.full(rows, -1, dtype=np.int64)
-    bottleneck[places] = predictions.bottleneck_index
-    return replace(
-        predictions,
-        status=freeze(status),
-        step_s=column(predictions.step_s),
-        log_spread=column(predictions.log_spread),
-        extrapolation=column(predictions.extrapolation),
-        breakdown_s={name: column(part) for name, part in predictions.breakdown_s.items()},
-        utilisation={name: column(part) for name, part in predictions.utilisation.items()},
-        bottleneck_index=freeze(bottleneck),
-        once_s=optional(predictions.once_s),
-        extra={name: column(values) for name, values in predictions.extra.items()},
-        staleness_mean=optional(predictions.staleness_mean),
-        staleness_p95=optional(predictions.staleness_p95),
-        memory_bytes=optional(predictions.memory_bytes),
-        excess_memory_bytes=optional(predictions.excess_memory_bytes),
-        refusals=(*(RowRefusal(moved(each.rows), each.refusal) for each in predictions.refusals), *shown.refusals),
-        notices=tuple(
-            replace(notice, rows=moved(notice.rows) if notice.rows else tuple(places.tolist()))
-            for notice in predictions.notices
-        ),
-    )
+    return Predictions.joined(rows, ((shown.rows, predictions),), refusals=shown.refusals)

@@ -10,7 +10,7 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.calibration import Calibration, calibrated
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import Question
-from nodewise.estimation.registry import Registry
+from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
 
 __all__ = ["calibrations_of"]

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
-from nodewise.domain.predictions import Notice, Predictions
+from nodewise.domain.predictions import Notice, Options, Predictions
 from nodewise.estimation.assessing import shown_of
 from nodewise.estimation.check import checked
-from nodewise.estimation.faults import failure, told
 from nodewise.estimation.ignored import merged
 from nodewise.estimation.mixture import Part, mixed
 from nodewise.estimation.models import Fitted
 from nodewise.estimation.question import Question
-from nodewise.estimation.registry import Loaded
-from nodewise.plugin import EstimatorRecord
+from nodewise.hosting.calls import call
+from nodewise.hosting.registry import Loaded
+from nodewise.plugin import EstimatorRecord, Model
 
-__all__ = ["lost_part", "predicted"]
+__all__ = ["lost_part", "predicted", "predicted_by"]
 
 Lookup = Callable[[str], Loaded[EstimatorRecord]]
 
@@ -40,19 +41,23 @@ def predicted(lookup: Lookup, fitted: Fitted, configurations: Configurations, qu
     """
     if fitted.parts:
         return _predicted_by_all(lookup, fitted, configurations, question)
-    name = fitted.basis.estimator
-    loaded = lookup(name)
+    loaded = lookup(fitted.basis.estimator)
     shown = shown_of(loaded, question.profile, configurations)
-    try:
-        predictions = fitted.model.predict(shown.configurations, question.options)
-    except NodewiseError as error:
-        raise told(loaded, "predict", error) from None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-        raise failure(loaded, "predict", error) from None
-    known = fitted.calibration.applied(checked(predictions, shown.configurations, name))
-    return merged(known, shown, len(configurations))
+    own = predicted_by(loaded, fitted.model, shown.configurations, question.options)
+    return merged(fitted.calibration.applied(own), shown, len(configurations))
+
+
+def predicted_by(
+    loaded: Loaded[EstimatorRecord],
+    model: Model,
+    configurations: Configurations,
+    options: Options,
+    *,
+    quiet: bool = False,
+) -> Predictions:
+    """What one model says of rows that it is shown; as ``hosting.calls.call``."""
+    check = partial(checked, configurations=configurations)
+    return call(loaded, model, "predict", configurations, options, check=check, quiet=quiet)
 
 
 def _predicted_by_all(

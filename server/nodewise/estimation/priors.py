@@ -6,17 +6,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
-import structlog
-
-from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
-from nodewise.estimation.registry import Loaded, Registry
-from nodewise.plugin import EstimatorRecord, LearningEstimator, Prior
+from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, has
+from nodewise.hosting.registry import Registry
+from nodewise.plugin import LearningEstimator, Prior
 
 __all__ = ["Learned", "learned_from"]
-
-_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +46,15 @@ def learned_from(registry: Registry, corpus: Sequence[Profile]) -> Learned:
     failures: dict[str, NodewiseError] = {}
     for name, loaded in registry.estimators.items():
         estimator = loaded.record.estimator
-        if not isinstance(estimator, LearningEstimator):
-            continue
         started = time.perf_counter()
         try:
-            priors[name] = _learned(loaded, estimator, corpus)
-        except _NothingLearnedError:
-            pass
-        except NodewiseError as error:
+            if not has(loaded, estimator, LearningEstimator, "learn"):
+                continue
+            priors[name] = call(loaded, estimator, "learn", corpus, check=_prior)
+        except PluginError as error:
             failures[name] = error
+        except NodewiseError:
+            pass  # it says that there is nothing to learn
         seconds[name] = time.perf_counter() - started
     able = {name: loaded for name, loaded in registry.estimators.items() if name not in failures}
     return Learned(
@@ -67,35 +65,7 @@ def learned_from(registry: Registry, corpus: Sequence[Profile]) -> Learned:
     )
 
 
-class _NothingLearnedError(Exception):
-    """The estimator says that there is nothing to learn."""
-
-
-def _learned(loaded: Loaded[EstimatorRecord], estimator: LearningEstimator, corpus: Sequence[Profile]) -> Prior:
-    record = loaded.record
-    try:
-        prior: object = estimator.learn(corpus)
-    except NodewiseError as error:
-        raise _NothingLearnedError from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-        raise _failure(loaded, error) from None
-    if not isinstance(prior, Prior):
-        raise NodewiseError(
-            Reason.ESTIMATOR_INVALID_RESULT,
-            f"estimator {record.name!r} learned a {type(prior).__name__} instead of a Prior",
-            {"estimator": record.name},
-        )
-    return prior
-
-
-def _failure(loaded: Loaded[EstimatorRecord], error: BaseException) -> NodewiseError:
-    """An error that names the plugin and keeps the exception's text in the log."""
-    record = loaded.record
-    _log.error("estimator_failed", estimator=record.name, version=record.version, method="learn", exc_info=error)
-    return NodewiseError(
-        Reason.ESTIMATOR_FAILED,
-        f"estimator {record.name!r} {record.version} of {loaded.distribution} failed in learn",
-        {"estimator": record.name, "version": record.version, "distribution": loaded.distribution, "method": "learn"},
-    )
+def _prior(answer: Any) -> Prior:
+    if not isinstance(answer, Prior):
+        raise ImpossibleAnswerError(f"it learned a {type(answer).__name__} instead of a Prior")
+    return answer

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 
 import structlog
 
-from nodewise.estimation.registry import Loaded
+from nodewise.domain.errors import NodewiseError
+from nodewise.hosting.calls import call, has
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import EstimatorRecord, WarmingEstimator
 
 __all__ = ["warm_up"]
@@ -19,14 +21,12 @@ def warm_up(estimators: Mapping[str, Loaded[EstimatorRecord]]) -> None:
     """Let every estimator that wants to warm up; one that fails has a slow first answer, and the others theirs."""
     for name, loaded in estimators.items():
         estimator = loaded.record.estimator
-        if not isinstance(estimator, WarmingEstimator):
-            continue
         started = time.perf_counter()
         try:
-            estimator.warm_up()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not keep the server from starting
-            _log.warning("warm_up_failed", estimator=name, distribution=loaded.distribution, exc_info=error)
+            if not has(loaded, estimator, WarmingEstimator, "warm_up"):
+                continue
+            call(loaded, estimator, "warm_up", check=lambda _: None)
+        except NodewiseError as error:
+            _log.warning("warm_up_failed", estimator=name, distribution=loaded.distribution, reason=str(error.reason))
         else:
             _log.info("warmed_up", estimator=name, seconds=round(time.perf_counter() - started, 3))

@@ -12,7 +12,7 @@ from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import AUTO, Answer, Question
-from nodewise.estimation.registry import Registry
+from nodewise.hosting.registry import Registry
 from nodewise.profiles.ledger import UnscoredCommit
 
 __all__ = ["SCORED_OBSERVATIONS", "arrived", "auto_version", "score_of", "scored"]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.errors import NodewiseError
 from nodewise.domain.planning import Exclusion, PlanConstraints
-from nodewise.estimation.faults import failure, told
-from nodewise.estimation.registry import Loaded
-from nodewise.plugin import EstimatorRecord, PlanningModel, PlanSpace
+from nodewise.hosting.calls import ImpossibleAnswerError, call, impossible, read, unless_wrong
+from nodewise.hosting.registry import Loaded
+from nodewise.hosting.soundness import is_name
+from nodewise.plugin import EstimatorRecord, Model, PlanSpace
 
 __all__ = ["COLUMNS", "AskedModel", "AskedSpace", "Values"]
 
@@ -26,8 +28,6 @@ LEAST_STEP_S: Final = 1e-9
 """As in predictions (``estimation.check``); those that last too long to be true lose."""
 BOUND_TOLERANCE: Final = 1e-9
 """Relative amount by which a value below its bound is called a fault; rounding is not the model's fault to prove."""
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,11 +59,11 @@ class AskedModel:
     ----------
     loaded : Loaded
         Its estimator, for faults.
-    model : PlanningModel
-        The model.
+    model : Model
+        It has the methods of PlanningModel.
     """
 
-    def __init__(self, loaded: Loaded[EstimatorRecord], model: PlanningModel) -> None:
+    def __init__(self, loaded: Loaded[EstimatorRecord], model: Model) -> None:
         self._loaded = loaded
         self._model = model
 
@@ -80,81 +80,50 @@ class AskedModel:
         NodewiseError
             What the model raises; ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
         """
-        space: Any = self._called("space", lambda: self._model.space(constraints))
-        prefixes: Any = self._called("space", lambda: space.prefixes)
-        sizes: Any = self._called("space", lambda: space.sizes)
-        if not isinstance(prefixes, Configurations):
-            raise self._invalid("space", f"prefixes are a {type(prefixes).__name__} instead of Configurations")
-        if not _is_column(sizes, len(prefixes), "iu") or (sizes < 0).any():
-            raise self._invalid("space", f"sizes are no column of whole numbers for {len(prefixes)} prefixes")
-        final = self._called("space", lambda: frozenset(space.final))
-        exclusions = self._called("space", lambda: tuple(space.exclusions))
-        missing = sorted(REQUIRED - final)
-        if missing:
-            raise self._invalid("space", f"a prefix must settle {missing[0]}")
-        if len(prefixes) and (min(prefixes.workers.min(), prefixes.nodes.min(), prefixes.global_batch.min()) < 1):
-            raise self._invalid("space", "a prefix has no workers, nodes or global batch")
-        bounds = self._values("lower_bound", space.lower_bound, len(prefixes))
+        space: Any = call(self._loaded, self._model, "space", constraints, check=_anything)
+        part = partial(read, self._loaded, space, method="space")
+        prefixes: Configurations = part("prefixes", check=_prefixes)
+        sizes: Ints = part("sizes", check=unless_wrong(lambda column: _wrong_sizes(column, len(prefixes))))
+        final: frozenset[str] = part("final", check=_final)
+        exclusions: tuple[Exclusion, ...] = part("exclusions", check=_exclusions)
+        bounds = self._values(space, "lower_bound", rows=len(prefixes))
         return AskedSpace(self, space, prefixes, sizes.astype(np.int64), bounds, constraints, final, exclusions)
 
     def evaluate(self, chunk: Configurations, constraints: PlanConstraints) -> Values:
         """Step time and memory of completions."""
-        found = self._values("evaluate", lambda: self._model.evaluate(chunk, COLUMNS), len(chunk))
+        found = self._values(self._model, "evaluate", chunk, COLUMNS, rows=len(chunk))
         return _constrained(found, constraints)
 
     def memory_terms(self, rows: Configurations) -> dict[str, Floats]:
         """What the memory of some rows consists of."""
-        names = tuple(self._called("memory_terms", lambda: self._model.memory_terms))
-        return self._columns("evaluate", lambda: self._model.evaluate(rows, names), names, len(rows))
+        names = read(self._loaded, self._model, "memory_terms", check=_names)
+        columns = partial(_columns, names=names, rows=len(rows))
+        return call(self._loaded, self._model, "evaluate", rows, names, check=columns)
 
     def completed(self, space: PlanSpace, prefixes: Ints, count: int) -> Configurations:
         """Completions of some prefixes."""
-        rows: Any = self._called("completed", lambda: space.completed(prefixes))
-        if not isinstance(rows, Configurations) or len(rows) != count:
-            raise self._invalid("completed", "it is not as many Configurations as the sizes of the prefixes say")
+
+        def wrong_with(rows: Any) -> str | None:
+            if isinstance(rows, Configurations) and len(rows) == count:
+                return None
+            return "it is not as many Configurations as the sizes of the prefixes say"
+
+        rows: Configurations = call(self._loaded, space, "completed", prefixes, check=unless_wrong(wrong_with))
         return rows
 
     def unsound(self, problem: str) -> NodewiseError:
         """That a bound does not hold."""
-        return self._invalid("lower_bound", problem)
+        return impossible(self._loaded, "lower_bound", problem)
 
-    def _values(self, method: str, call: Callable[[], Any], rows: int) -> Values:
-        columns = self._columns(method, call, COLUMNS, rows)
-        step_s, memory, capacity = (columns[name] for name in COLUMNS)
-        if rows and step_s.min() < LEAST_STEP_S:
-            raise self._invalid(method, f"step_s is below {LEAST_STEP_S:g} s")
-        return Values(step_s, memory, np.where(capacity > 0.0, capacity, np.inf))
+    def _values(self, target: Any, method: str, *arguments: Any, rows: int) -> Values:
+        def check(answer: Any) -> Values:
+            columns = _columns(answer, COLUMNS, rows)
+            step_s, memory, capacity = (columns[name] for name in COLUMNS)
+            if rows and step_s.min() < LEAST_STEP_S:
+                raise ImpossibleAnswerError(f"step_s is below {LEAST_STEP_S:g} s")
+            return Values(step_s, memory, np.where(capacity > 0.0, capacity, np.inf))
 
-    def _columns(self, method: str, call: Callable[[], Any], names: Sequence[str], rows: int) -> dict[str, Floats]:
-        answer: Any = self._called(method, call)
-        if not isinstance(answer, Mapping):
-            raise self._invalid(method, f"it is a {type(answer).__name__} instead of a mapping of columns")
-        found: dict[str, Floats] = {}
-        for name in names:
-            column: Any = answer.get(name)
-            if not _is_column(column, rows, "f"):
-                raise self._invalid(method, f"{name} is no column of numbers for {rows} rows")
-            if rows and not (np.isfinite(column).all() and column.min() >= 0.0):
-                raise self._invalid(method, f"{name} is not finite or is negative")
-            found[name] = column
-        return found
-
-    def _called(self, method: str, call: Callable[[], Result]) -> Result:
-        try:
-            return call()
-        except NodewiseError as error:
-            raise told(self._loaded, method, error) from None
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-            raise failure(self._loaded, method, error) from None
-
-    def _invalid(self, method: str, problem: str) -> NodewiseError:
-        return NodewiseError(
-            Reason.ESTIMATOR_INVALID_RESULT,
-            f"estimator {self.name!r} answered {method} with something that cannot be true: {problem}",
-            {"estimator": self.name, "method": method, "problem": problem},
-        )
+        return call(self._loaded, target, method, *arguments, check=check)
 
 
 class AskedSpace:
@@ -206,6 +175,61 @@ def _constrained(found: Values, constraints: PlanConstraints) -> Values:
         return found
     capacity = found.capacity_bytes * constraints.memory_factor - constraints.memory_headroom_bytes
     return Values(found.step_s, found.memory_bytes, np.maximum(capacity, 0.0))
+
+
+def _anything(answer: Any) -> Any:
+    """What is checked part by part."""
+    return answer
+
+
+def _prefixes(answer: Any) -> Configurations:
+    if not isinstance(answer, Configurations):
+        raise ImpossibleAnswerError(f"prefixes are a {type(answer).__name__} instead of Configurations")
+    if len(answer) and min(answer.workers.min(), answer.nodes.min(), answer.global_batch.min()) < 1:
+        raise ImpossibleAnswerError("a prefix has no workers, nodes or global batch")
+    return answer
+
+
+def _wrong_sizes(sizes: Any, prefixes: int) -> str | None:
+    if _is_column(sizes, prefixes, "iu") and not (sizes < 0).any():
+        return None
+    return f"sizes are no column of whole numbers for {prefixes} prefixes"
+
+
+def _final(answer: Any) -> frozenset[str]:
+    final = frozenset(answer)
+    missing = sorted(REQUIRED - final)
+    if missing:
+        raise ImpossibleAnswerError(f"a prefix must settle {missing[0]}")
+    return final
+
+
+def _exclusions(answer: Any) -> tuple[Exclusion, ...]:
+    exclusions = tuple(answer)
+    if not all(isinstance(exclusion, Exclusion) for exclusion in exclusions):
+        raise ImpossibleAnswerError("exclusions holds something that is no Exclusion")
+    return exclusions
+
+
+def _names(answer: Any) -> tuple[str, ...]:
+    names = tuple(answer)
+    if isinstance(answer, str) or not all(is_name(name) for name in names):
+        raise ImpossibleAnswerError("it has a name that is no printable text of 1 to 64 characters")
+    return names
+
+
+def _columns(answer: Any, names: Sequence[str], rows: int) -> dict[str, Floats]:
+    if not isinstance(answer, Mapping):
+        raise ImpossibleAnswerError(f"it is a {type(answer).__name__} instead of a mapping of columns")
+    found: dict[str, Floats] = {}
+    for name in names:
+        column: Any = answer.get(name)
+        if not _is_column(column, rows, "f"):
+            raise ImpossibleAnswerError(f"{name} is no column of numbers for {rows} rows")
+        if rows and not (np.isfinite(column).all() and column.min() >= 0.0):
+            raise ImpossibleAnswerError(f"{name} is not finite or is negative")
+        found[name] = column
+    return found
 
 
 def _is_column(column: Any, rows: int, kinds: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import structlog
 
 from nodewise.domain.errors import Kind, NodewiseError
-from nodewise.estimation.registry import PluginConflictError, Registry
+from nodewise.hosting.registry import PluginConflictError, Registry
 from nodewise.ports.executor import Outcome, WorkExecutor
 from nodewise.profiles.store import StoreFormatError
 from nodewise.runtime.application import PortInUseError

@@ -42,7 +42,7 @@ def with_device(times: float) -> Catalogue:
 def on(of: Profile, device: str, catalogue: Catalogue) -> Predictions:
     asked = rows(ASKED, device=device)
     model = ScalingEstimator().fit(of, SimpleNamespace(prior=None, catalogue=catalogue))  # type: ignore[arg-type]
-    return checked(model.predict(asked, Options()), asked, "scaling")
+    return checked(model.predict(asked, Options()), asked)
 
 
 @QUICK

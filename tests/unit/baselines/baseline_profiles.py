@@ -100,4 +100,4 @@ def fitted(name: str, known: Profile) -> FormModel:
 
 def predicted(name: str, known: Profile, asked: Configurations) -> Predictions:
     """What the server would accept."""
-    return checked(fitted(name, known).predict(asked, Options()), asked, name)
+    return checked(fitted(name, known).predict(asked, Options()), asked)

@@ -18,8 +18,8 @@ from nodewise.domain.profile import Observations, Profile
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.learning import calibrations_of
 from nodewise.estimation.question import AUTO, Answer, Freshness, Question
-from nodewise.estimation.registry import Loaded, Registry
 from nodewise.estimation.suggest import Wish
+from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import Assessment, Catalogue, Prior
 
 ROWS = asked(1, 2, 4)
@@ -352,8 +352,9 @@ def test_predictions_are_checked() -> None:
     assert "step_s has shape (1,) for 3 rows" in error.message
 
 
-def test_a_fit_that_returns_no_model_fails_when_it_is_asked() -> None:
-    assert error_of(engine_of(bad=Fake(fit=lambda *_: None))).metadata["method"] == "predict"
+def test_a_fit_that_returns_no_model_is_found_out_there() -> None:
+    error = error_of(engine_of(bad=Fake(fit=lambda *_: None)))
+    assert (error.reason, error.metadata["method"]) == (Reason.ESTIMATOR_INVALID_RESULT, "fit")
 
 
 # --- what is cached, under which key

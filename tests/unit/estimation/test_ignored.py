@@ -13,7 +13,7 @@ from nodewise.domain.predictions import Notice, RowStatus
 from nodewise.domain.workload import Workload
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import Question
-from nodewise.estimation.registry import Loaded, Registry
+from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import BASIC_COLUMNS
 
 DEVICES = ("", "K80")

@@ -20,7 +20,7 @@ from nodewise.domain.trace import Trace
 from nodewise.domain.workload import Network
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import Answer, Question
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import load_registry
 from nodewise.plugin import Catalogue, Prior, Query
 from nodewise_replay.estimator import ReplayEstimator
 
