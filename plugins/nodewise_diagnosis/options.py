@@ -137,7 +137,7 @@ def _mended(case: Situation) -> Iterator[Option]:
         ranks = (one.bottleneck.rank,) if one.bottleneck.rank >= 0 else ()
         yield Option(
             name=f"mend: {one.bottleneck.what}",
-            apply=_scaled(ratio, half_at_worst=True),
+            apply=_scaled(ratio, ratio, (1 + ratio) / 2),
             group=f"mend {one.bottleneck.kind} {one.bottleneck.what}",
             changes=(Change(kind=ChangeKind.SCALE, value=mean, ranks=ranks),),
             rests_on="replay of the recorded steps with it brought to its like; at worst half of it can be mended",
@@ -145,18 +145,21 @@ def _mended(case: Situation) -> Iterator[Option]:
         )
 
 
-def _scaled(ratio: Floats, *, half_at_worst: bool = False) -> Callable[[Attempt, Level], None]:
+def _scaled(*left: Floats) -> Callable[[Attempt, Level], None]:
+    """What is left of all nodes, by level."""
+
     def apply(attempt: Attempt, level: Level) -> None:
-        attempt.duration_ns *= (1 + ratio) / 2 if half_at_worst and level == Level.WORST else ratio
+        attempt.duration_ns *= left[level]
 
     return apply
 
 
-def _where(chosen: NDArray[np.bool_], left: tuple[float, float, float]) -> Callable[[Attempt, Level], None]:
-    """Scale some nodes by level."""
+def _where(*scaled: tuple[NDArray[np.bool_], tuple[float, float, float]]) -> Callable[[Attempt, Level], None]:
+    """What is left of some nodes, by level."""
 
     def apply(attempt: Attempt, level: Level) -> None:
-        attempt.duration_ns[chosen] *= left[level]
+        for chosen, left in scaled:
+            attempt.duration_ns[chosen] *= left[level]
 
     return apply
 
@@ -167,7 +170,7 @@ def _loading(case: Situation) -> Iterator[Option]:
         return
     yield Option(
         name="load batches ahead",
-        apply=_where(chosen, (0.0, 0.0, 0.2)),
+        apply=_where((chosen, (0.0, 0.0, 0.2))),
         group="loading",
         changes=(Change(kind=ChangeKind.SCALE, value=0.0, name_pattern=f"(?i){LOADING.pattern}"),),
         rests_on="replay without the time in which the host gets batches; needs workers that keep up with the step",
@@ -181,7 +184,7 @@ def _host(case: Situation) -> Iterator[Option]:
     note = f"; {len(syncs)} waits of hosts for their devices stay" if len(syncs) else ""
     yield Option(
         name="capture the step's launches in graphs",
-        apply=_where(role == Role.HOST, _HOST_LEFT),
+        apply=_where((role == Role.HOST, _HOST_LEFT)),
         group="launches",
         changes=(Change(kind=ChangeKind.SCALE, value=_HOST_LEFT[1], event_kinds=("operator", "call", "gap")),),
         rests_on=f"replay with a tenth (0 to a half) of the host's work between launches{note}",
@@ -209,16 +212,11 @@ def _kernels(case: Situation) -> Iterator[Option]:
     elementwise = kernel & ~matrix & graph.named(ELEMENTWISE)
     if elementwise.any():
         share = float(elementwise.sum() / max(kernel.sum(), 1))
-
-        def fused(attempt: Attempt, level: Level) -> None:
-            left = _FUSED_LEFT[level]
-            attempt.duration_ns[elementwise] *= left
-            # Fewer kernels are launched: the host's work shrinks with them.
-            attempt.duration_ns[case.roles.role == Role.HOST] *= 1 - share * (1 - left)
-
+        # Fewer kernels are launched: the host's work shrinks with them.
+        best, likely, worst = (1 - share * (1 - left) for left in _FUSED_LEFT)
         yield Option(
             name="fuse memory-bound kernels",
-            apply=fused,
+            apply=_where((elementwise, _FUSED_LEFT), (case.roles.role == Role.HOST, (best, likely, worst))),
             group="fusion",
             changes=(
                 Change(
@@ -237,14 +235,9 @@ def _kernels(case: Situation) -> Iterator[Option]:
         devices = devices or [name for name in case.profile.observations.configurations.devices if name]
         peak = _peak_ratio(case.catalogue, devices)
         left = (1 / peak, 0.5, 0.8)
-
-        def halved(attempt: Attempt, level: Level) -> None:
-            attempt.duration_ns[full & matrix] *= left[level]
-            attempt.duration_ns[full & ~matrix] *= _MEMORY_BOUND_LEFT[level]
-
         yield Option(
             name="16-bit numbers in matrix products and convolutions",
-            apply=halved,
+            apply=_where((full & matrix, left), (full & ~matrix, _MEMORY_BOUND_LEFT)),
             group="precision",
             rests_on="kernels that work on 32-bit numbers by name: half the time as half the bytes, at best "
             f"1/{peak:g} as the matrix units of {devices[0] if devices else 'the device'} allow",
@@ -268,11 +261,7 @@ def _communication(case: Situation) -> Iterator[Option]:
     found = changed_job(case, twice)
     if found is not None:
         ratio = found.duration_ns / np.maximum(case.watch.graph.duration_ns, 1)
-
-        def carried(attempt: Attempt, level: Level) -> None:
-            left = (np.where(communication, 0.5, 1.0), ratio, (1 + ratio) / 2)[level]
-            attempt.duration_ns *= left
-
+        carried = _scaled(np.where(communication, 0.5, 1.0), ratio, (1 + ratio) / 2)
         told = f"replay of {', '.join(found.rests_on)}; at best all of their time is halved"
         yield Option(
             name="a link of twice the bandwidth",
@@ -297,7 +286,7 @@ def _communication(case: Situation) -> Iterator[Option]:
     if hidden.any() and len(case.exchanges) > 1:
         yield Option(
             name="more overlap of communication with computation",
-            apply=_where(hidden, (0.0, 0.5, 1.0)),
+            apply=_where((hidden, (0.0, 0.5, 1.0))),
             group="overlap",
             rests_on="bounds: all exchanges but the last hidden at best, none more than now at worst; half in between",
             effort="medium: order of buckets by when they are needed, priority of communication, smaller first buckets",

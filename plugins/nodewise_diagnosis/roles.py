@@ -77,7 +77,7 @@ def roles_of(graph: Graph, traces: Sequence[Trace]) -> Roles:
         trace = by_rank[rank]
         nodes = np.flatnonzero((graph.rank == rank) & (graph.event >= 0))
         spans = _Spans(trace)
-        loading, of_row, optimizing = spans.loading(), spans.exchanges(), spans.inside(OPTIMIZER)
+        loading, of_row, optimizing = spans.inside(LOADING), spans.exchanges(), spans.inside(OPTIMIZER)
         event = graph.event[nodes]
         on_host = ~np.isin(kind[nodes], (NodeKind.KERNEL, NodeKind.COPY, NodeKind.FILL))
         role[nodes[loading[event] & on_host]] = Role.LOADING
@@ -104,20 +104,15 @@ class _Spans:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        host = np.array([lane.is_host for lane in trace.lanes], dtype=np.bool_)[trace.lane]
-        events = np.flatnonzero(host)
-        self._order = events
-        self._parent = nested(events, trace.lane, trace.begin_ns, trace.duration_ns).parent if len(events) else None
+        self._on_host = np.array([lane.is_host for lane in trace.lanes], dtype=np.bool_)[trace.lane]
+        self._order = np.flatnonzero(self._on_host)
+        self._parent = nested(self._order, trace.lane, trace.begin_ns, trace.duration_ns).parent
         self._steps = np.isin(trace.begin_ns, trace.steps.begin_ns) & np.isin(trace.end_ns, trace.steps.end_ns)
 
     def inside(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
         """Events with such a name and all within them."""
         named = matching(self._trace.names, pattern)[self._trace.name]
         return self._spread(np.where(named & ~self._steps, 1, -1)) >= 0
-
-    def loading(self) -> NDArray[np.bool_]:
-        """Events of getting a batch."""
-        return self.inside(LOADING)
 
     def exchanges(self) -> Ints:
         """Row of ``collectives`` that an event on the caller's own thread is part of; -1 = none.
@@ -126,10 +121,7 @@ class _Spans:
         """
         trace, table = self._trace, self._trace.collectives
         mark = np.full(len(trace), -1, dtype=np.int64)
-        if self._parent is None or not len(table):
-            return mark
-        on_host = np.array([lane.is_host for lane in trace.lanes], dtype=np.bool_)[trace.lane]
-        rows = np.flatnonzero((np.asarray(table.event) >= 0) & on_host[np.maximum(table.event, 0)])
+        rows = np.flatnonzero((np.asarray(table.event) >= 0) & self._on_host[np.maximum(table.event, 0)])
         if not len(rows):
             return mark
         own = np.zeros(len(trace), dtype=np.bool_)
@@ -157,8 +149,6 @@ class _Spans:
 
     def _spread(self, mark: Ints) -> Ints:
         """Give every event without a mark that of the event around it."""
-        if self._parent is None:
-            return mark
         mark = mark.copy()
         inner = np.flatnonzero(self._parent >= 0)
         while True:

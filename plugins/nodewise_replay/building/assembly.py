@@ -17,7 +17,7 @@ from nodewise_replay.building.stated import stated_part
 from nodewise_replay.building.step_clocks import StepClock, step_clocks
 from nodewise_replay.graph.edges import EdgeList
 from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, Graph, StepBounds
-from nodewise_replay.graph.ordering import ordered
+from nodewise_replay.graph.ordering import first_rows, ordered
 from nodewise_replay.graph.sweep import swept
 
 __all__ = ["built"]
@@ -77,8 +77,7 @@ def _assembled(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClo
     np.maximum.at(columns.release_ns, target[outside], columns.end_ns[source[outside]] + lag[outside])
     inside = np.flatnonzero(kept[source] & kept[target])
     inside = inside[np.argsort(number[target[inside]], kind="stable")]
-    first_edge = np.zeros(int(kept.sum()) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(number[target[inside]], minlength=len(first_edge) - 1), out=first_edge[1:])
+    first_edge = first_rows(number[target[inside]], int(kept.sum()))
     sources = number[source[inside]].astype(np.int32)
     columns = columns.kept(kept)
     missing = {EdgeKind.COLLECTIVE: shared.alone}

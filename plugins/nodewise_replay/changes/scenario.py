@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints, Lane, Trace
 from nodewise_replay.changes.network import LATENCY_BYTES
 from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, Graph, NodeKind, Origin, StepBounds
-from nodewise_replay.graph.ordering import ordered
+from nodewise_replay.graph.ordering import first_rows, ordered
 
 __all__ = ["GraphDraft", "Scenario", "is_piece"]
 
@@ -194,9 +194,7 @@ class GraphDraft:
         target = number[edges["target"][held]]
         by_target = np.argsort(target, kind="stable")
         edges = {name: values[held][by_target] for name, values in edges.items()}
-        count = int(kept.sum())
-        first_edge = np.zeros(count + 1, dtype=np.int64)
-        np.cumsum(np.bincount(target, minlength=count), out=first_edge[1:])
+        first_edge = first_rows(target, int(kept.sum()))
         edges["source"] = number[edges["source"]].astype(np.int32)
         columns = {name: values[kept] for name, values in columns.items()}
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints, NodewiseError, Reason
 from nodewise_laws.compiled import compiled
 
-__all__ = ["in_circles", "ordered"]
+__all__ = ["first_rows", "in_circles", "ordered"]
 
 
 def ordered(first_edge: Ints, source: NDArray[np.integer]) -> NDArray[np.int32]:
@@ -37,6 +37,13 @@ def ordered(first_edge: Ints, source: NDArray[np.integer]) -> NDArray[np.int32]:
     return order
 
 
+def first_rows(group: NDArray[np.integer], count: int) -> Ints:
+    """Where each of ``count`` groups begins once rows are sorted by group; the end of the last one follows."""
+    first = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(group, minlength=count), out=first[1:])
+    return first
+
+
 def in_circles(count: int, source: Ints, target: Ints) -> NDArray[np.bool_]:
     """Which edges among ``count`` nodes lie between those that no order reaches."""
     stuck = _peeled(source, target, count)[1] > 0
@@ -47,11 +54,9 @@ def in_circles(count: int, source: Ints, target: Ints) -> NDArray[np.bool_]:
 def _peeled(source: NDArray[np.integer], target: Ints, count: int) -> tuple[NDArray[np.int32], Ints]:
     """Nodes in order, and for how many each still waits at the end: 0 unless it is in a circle, or behind one."""
     after = np.argsort(source, kind="stable")
-    first_after = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(source, minlength=count), out=first_after[1:])
     waiting = np.bincount(target, minlength=count).astype(np.int64)
     order = np.empty(count, dtype=np.int32)
-    _order(waiting, first_after, target[after], order)
+    _order(waiting, first_rows(source, count), target[after], order)
     return order, waiting
 
 

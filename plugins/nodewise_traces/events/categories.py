@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind
-from nodewise_traces.scanning.decode import text_of
+from nodewise_traces.events.names import Names
 
 __all__ = ["DROPPED", "SYNC", "Categories"]
 
@@ -58,25 +58,14 @@ _DROPPED: Final = frozenset(
 correlations and sequence numbers less reliably."""
 
 
-class Categories(dict[bytes, int]):
-    """Dictionary of raw categories: the number of each, given at its first use, and its code."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.labels: list[str] = []
-        self._codes: list[int] = []
-
-    def __missing__(self, category: bytes) -> int:
-        """Number a new category and look its code up."""
-        number = len(self)
-        self[category] = number
-        label = text_of(category)
-        lower = label.lower()
-        self.labels.append(label)
-        self._codes.append(DROPPED if lower in _DROPPED else int(_KINDS.get(lower, EventKind.OTHER)))
-        return number
+class Categories(Names):
+    """Dictionary of raw categories."""
 
     @property
     def codes(self) -> NDArray[np.int8]:
         """Codes by number: an EventKind, DROPPED or SYNC."""
-        return np.array(self._codes, dtype=np.int8)
+        return np.array([_code(label.lower()) for label in self.texts()], dtype=np.int8)
+
+
+def _code(label: str) -> int:
+    return DROPPED if label in _DROPPED else int(_KINDS.get(label, EventKind.OTHER))

@@ -86,9 +86,9 @@ class EventTable:
         category = np.array([categories[text] for text in batch.texts(CATEGORY)], dtype=np.int64)
         code = categories.codes[category]
         dropped = (code == DROPPED) & (phase != ord("M"))
-        for number, count in enumerate(np.bincount(category[dropped], minlength=0).tolist()):
+        for label, count in zip(categories.texts(), np.bincount(category[dropped]).tolist()):
             if count:
-                self.counts[f"dropped_{categories.labels[number]}"] += count
+                self.counts[f"dropped_{label}"] += count
         named = np.flatnonzero(~dropped)
         name = np.full(len(rows), NO_EVENT, dtype=np.int64)
         name[named] = [numbers[text] for text in batch.texts(NAME, named)]

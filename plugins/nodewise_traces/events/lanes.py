@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import NO_EVENT, Ints, Lane
-from nodewise_traces.events.names import Names, public_name
+from nodewise_traces.events.names import Names, Numbered, public_name
 from nodewise_traces.scanning.decode import text_of
 from nodewise_traces.scanning.fields import MISSING, PID, TID
 from nodewise_traces.scanning.numbers import UNRESOLVED, integer_or
@@ -22,7 +22,7 @@ _WORDS_FROM: Final = 2**62
 """Processes and threads that are words are numbered from here on; no operating system gets there."""
 
 
-class Lanes(dict[tuple[bool, int, int], int]):
+class Lanes(Numbered[tuple[bool, int, int]]):
     """Dictionary of (on a device, device or process, stream or thread)."""
 
     def __init__(self) -> None:
@@ -32,12 +32,6 @@ class Lanes(dict[tuple[bool, int, int], int]):
         self.process_names: dict[int, str] = {}
         self.device_processes: dict[int, int] = {}
         """Devices by the process that stands for each, where a recorder has no numbers of devices."""
-
-    def __missing__(self, key: tuple[bool, int, int]) -> int:
-        """Number a new lane."""
-        number = len(self)
-        self[key] = number
-        return number
 
     def of_stream(self, device: int, stream: int) -> int:
         """The lane of a stream, also of one on which nothing ran; -1 = the stream is not resolved."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from itertools import islice
+from typing import Final, TypeVar
 
 from nodewise_traces.scanning.decode import text_of
 
-__all__ = ["Names", "public_name"]
+__all__ = ["Names", "Numbered", "public_name"]
+
+KeyT = TypeVar("KeyT")
 
 _PATH: Final = re.compile(
     r"""(?<![\w.:)\]>*])                                # a path begins a word: no division, no relative name
@@ -42,23 +45,21 @@ def _home_left_out(match: re.Match[str]) -> str:
     return match.group() if follows in {"/", "\\"} and follows else "home"
 
 
-class Names(dict[bytes, int]):
-    """Dictionary of raw names: the number of each, given at its first use."""
+class Numbered(dict[KeyT, int]):
+    """The number of each key, given at its first use."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._order: list[bytes] = []
-
-    def __missing__(self, name: bytes) -> int:
-        """Number a new name."""
-        number = len(self._order)
-        self[name] = number
-        self._order.append(name)
+    def __missing__(self, key: KeyT) -> int:
+        """Number a new key."""
+        number = self[key] = len(self)
         return number
+
+
+class Names(Numbered[bytes]):
+    """Dictionary of raw names."""
 
     def texts(self, first: int = 0) -> list[str]:
         """Names as text by number, from ``first`` on."""
-        return [text_of(name) for name in self._order[first:]]
+        return [text_of(name) for name in islice(self, first, None)]
 
     def public(self, hosts: Iterable[str] = ()) -> tuple[str, ...]:
         """All names by number, ready to be shown."""
