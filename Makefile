@@ -9,13 +9,14 @@ export COVERAGE_RCFILE := $(CURDIR)/pyproject.toml
 # Where the tests and the demo look for data from outside the repository; `make NODEWISE_DATA=... test`.
 export NODEWISE_DATA
 
-TYPED := server/nodewise plugins clients/python/nodewise_client tools
+TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_job_traces clients/python/nodewise_client protos/python/nodewise_values tools research
 DEMO := $(wildcard examples/demo examples/provision.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-source test-wheel test-torch lint format bench stubs lock release-image clean
+.PHONY: help check demo test test-source test-wheel test-torch lint format bench stubs lock release-image clean
 
 help:
+	@echo "make check          while working: lint and tests of what a change touches, in under a minute"
 	@echo "make demo           the main job, end to end, with tables and a plot"
 	@echo "make test           every test, the coverage floor, and the marked tests again on the built wheels"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
@@ -67,6 +68,12 @@ lint:
 	$(VENV)/buf format --diff --exit-code protos
 	$(VENV)/python tools/check_breaking.py
 	$(TOOLS)/python tools/generate_stubs.py --check
+
+# What differs from BASE, a branch; what is left out for want of time is named.
+BASE ?= main
+check:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python tools/check_change.py --base $(BASE) $(TYPED)
 
 format:
 	@$(PYTHON) tools/environment.py dev

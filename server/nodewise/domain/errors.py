@@ -153,6 +153,16 @@ class Refusal:
     message: str
     missing_fields: tuple[str, ...] = ()
 
+    @staticmethod
+    def missing(message: str, *fields: str) -> Refusal:
+        """What is known does not suffice; ``fields`` would help."""
+        return Refusal(Reason.EVIDENCE_MISSING, message, fields)
+
+    @staticmethod
+    def unsupported(message: str, *fields: str) -> Refusal:
+        """A kind of configuration that is not answered."""
+        return Refusal(Reason.UNSUPPORTED_CONFIGURATION, message, fields)
+
 
 @dataclass(eq=False)
 class NodewiseError(Exception):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Ints, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Ints, as_ints, constant_floats, constant_ints
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import Reason, Refusal
-from nodewise.domain.predictions import Predictions, RowRefusal, RowStatus
+from nodewise.domain.errors import Refusal
+from nodewise.domain.predictions import Predictions, RowRefusal
 from nodewise.estimation.derived import KEPT_ROWS
 from nodewise.ports.cache import LruCache
 
@@ -66,18 +66,20 @@ def shown_to(columns: frozenset[str], configurations: Configurations, precision:
 
 
 def _shown(columns: frozenset[str], configurations: Configurations, precision: str) -> Shown:
-    left = np.ones(len(configurations), dtype=bool)
-    refusals = []
-    for name, stated in _stated(columns, configurations, precision):
-        rows = np.flatnonzero(stated & left)
-        if len(rows):
-            left[rows] = False
-            message = f"the estimator does not take {name} into account: leave it unstated, or ask another estimator"
-            refusals.append(RowRefusal(tuple(rows.tolist()), Refusal(Reason.UNSUPPORTED_CONFIGURATION, message)))
+    rows = len(configurations)
+    refusals = RowRefusal.first(
+        rows, ((stated, _not_known(name)) for name, stated in _stated(columns, configurations, precision))
+    )
     if not refusals:
         return Shown(configurations, None, ())
-    kept = as_ints(np.flatnonzero(left))
-    return Shown(configurations.take(kept), kept, tuple(refusals))
+    kept = as_ints(np.flatnonzero(RowRefusal.left(rows, refusals)))
+    return Shown(configurations.take(kept), kept, refusals)
+
+
+def _not_known(name: str) -> Refusal:
+    return Refusal.unsupported(
+        f"the estimator does not take {name} into account: leave it unstated, or ask another estimator"
+    )
 
 
 def _stated(
@@ -108,43 +110,4 @@ def _stated(
 
 def merged(predictions: Predictions, shown: Shown, rows: int) -> Predictions:
     """The predictions of the rows that were shown, in their places among all, with the refusals of the others."""
-    if shown.rows is None:
-        return predictions
-    places = shown.rows
-
-    def column(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        whole = np.zeros(rows)
-        whole[places] = values
-        return freeze(whole)
-
-    def optional(values: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-        return None if values is None else column(values)
-
-    def moved(named: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(places[list(named)].tolist())
-
-    status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
-    status[places] = predictions.status
-    bottleneck = np.full(rows, -1, dtype=np.int64)
-    bottleneck[places] = predictions.bottleneck_index
-    return replace(
-        predictions,
-        status=freeze(status),
-        step_s=column(predictions.step_s),
-        log_spread=column(predictions.log_spread),
-        extrapolation=column(predictions.extrapolation),
-        breakdown_s={name: column(part) for name, part in predictions.breakdown_s.items()},
-        utilisation={name: column(part) for name, part in predictions.utilisation.items()},
-        bottleneck_index=freeze(bottleneck),
-        once_s=optional(predictions.once_s),
-        extra={name: column(values) for name, values in predictions.extra.items()},
-        staleness_mean=optional(predictions.staleness_mean),
-        staleness_p95=optional(predictions.staleness_p95),
-        memory_bytes=optional(predictions.memory_bytes),
-        excess_memory_bytes=optional(predictions.excess_memory_bytes),
-        refusals=(*(RowRefusal(moved(each.rows), each.refusal) for each in predictions.refusals), *shown.refusals),
-        notices=tuple(
-            replace(notice, rows=moved(notice.rows) if notice.rows else tuple(places.tolist()))
-            for notice in predictions.notices
-        ),
-    )
+    return Predictions.joined(rows, ((shown.rows, predictions),), refusals=shown.refusals)

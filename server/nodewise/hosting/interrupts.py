@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interrupt", "is_interrupt", "mark_interrupts"]
+__all__ = ["Interrupt", "is_interrupt", "marked_interrupts"]
 
 
 class Interrupt(KeyboardInterrupt):
-    """Ctrl-C as the handler of :func:`mark_interrupts` raises it: no plugin raises this one."""
+    """Ctrl-C as it is raised within :func:`marked_interrupts`: no plugin raises this one."""
 
 
-def mark_interrupts() -> None:
-    """From now on SIGINT raises :class:`Interrupt`; for the main thread of a command, before it does anything else."""
+@contextmanager
+def marked_interrupts() -> Iterator[None]:
+    """Within the block SIGINT raises :class:`Interrupt`; for whoever lets plugins run in the main thread.
+
+    Changes nothing in other threads, or where someone handles SIGINT otherwise already.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
     signal.signal(signal.SIGINT, _raise)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def is_interrupt(error: BaseException) -> bool:
