@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.evaluation.backtest import backtested
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
@@ -29,7 +29,7 @@ class Evaluations:
 
     Parameters
     ----------
-    engine : Engine
+    engine : Answers
         Whose plugins are evaluated; its models and the profiles of its store take no part.
     limits : Limits
         Caps of a table.
@@ -37,7 +37,7 @@ class Evaluations:
         Threads that backtests run in.
     """
 
-    def __init__(self, engine: Engine, limits: Limits, executor: Executor) -> None:
+    def __init__(self, engine: Answers, limits: Limits, executor: Executor) -> None:
         self._engine = engine
         self._limits = limits
         self._executor = executor
@@ -72,7 +72,7 @@ def _progress(done_of_total: tuple[int, int]) -> pb.BacktestResponse:
 class _Run:
     """One backtest: ``result`` runs in a thread, the rest is for the event loop."""
 
-    def __init__(self, engine: Engine, limits: Limits, request: pb.BacktestRequest, call: Call) -> None:
+    def __init__(self, engine: Answers, limits: Limits, request: pb.BacktestRequest, call: Call) -> None:
         self._engine = engine
         self._limits = limits
         self._request = request

@@ -10,7 +10,7 @@ from typing import Final
 
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.predictions import Fidelity
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
 from nodewise.planning.plan import planned
 from nodewise.planning.results import PlanQuestion
@@ -36,7 +36,7 @@ class Plans:
 
     Parameters
     ----------
-    engine : Engine
+    engine : Answers
         Answers.
     sources : ProfileSources
         Finds profiles.
@@ -46,7 +46,7 @@ class Plans:
         Threads that searches run in.
     """
 
-    def __init__(self, engine: Engine, sources: ProfileSources, limits: Limits, executor: Executor) -> None:
+    def __init__(self, engine: Answers, sources: ProfileSources, limits: Limits, executor: Executor) -> None:
         self._engine = engine
         self._sources = sources
         self._limits = limits
@@ -58,7 +58,7 @@ class Plans:
         options = read_options(request.options)
         _require_search(options)
         if options.estimator != AUTO:
-            self._engine.estimator(options.estimator)
+            self._engine.estimators.named(options.estimator)
         plan = read_plan(request, self._limits)
         profile = await self._sources.profile(request.profile)
         budget = CallBudget(call)

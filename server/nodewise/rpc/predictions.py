@@ -16,9 +16,9 @@ from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import Fidelity
 from nodewise.domain.scores import RunningScore
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Answer, Question
-from nodewise.estimation.suggest import HIGHEST_THROUGHPUT, Suggestions
+from nodewise.estimation.suggestion.search import HIGHEST_THROUGHPUT, Suggestions
 from nodewise.evaluation.scoring import auto_version
 from nodewise.ports.cache import LruCache
 from nodewise.ports.limits import Limits
@@ -71,7 +71,7 @@ class Predictions:
 
     Parameters
     ----------
-    engine : Engine
+    engine : Answers
         Answers.
     sources : ProfileSources
         Finds profiles.
@@ -85,7 +85,7 @@ class Predictions:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Answers,
         sources: ProfileSources,
         limits: Limits,
         executor: Executor,
@@ -160,7 +160,7 @@ class Predictions:
             raise too_many("jobs", "jobs_per_call", self._limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options)
         if options.estimator != AUTO:
-            self._engine.estimator(options.estimator)
+            self._engine.estimators.named(options.estimator)
         turn = _Turn(call)
         jobs = await self._jobs(request, turn)
         if options.options.simulated_steps:

@@ -9,7 +9,7 @@ from typing import Final
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Answer, Question
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import PolicyRecord
@@ -40,7 +40,7 @@ class Simulations:
 
     Parameters
     ----------
-    engine : Engine
+    engine : Answers
         Predicts curves, and knows the policies.
     sources : ProfileSources
         Finds profiles.
@@ -53,7 +53,7 @@ class Simulations:
     """
 
     def __init__(
-        self, engine: Engine, sources: ProfileSources, limits: Limits, executor: Executor, default_policy: str
+        self, engine: Answers, sources: ProfileSources, limits: Limits, executor: Executor, default_policy: str
     ) -> None:
         self._engine = engine
         self._sources = sources
@@ -67,7 +67,7 @@ class Simulations:
         policy = policy_named(self._engine.registry, request.policy or self._default_policy)
         options = read_options(request.options)
         if options.estimator != AUTO:
-            self._engine.estimator(options.estimator)
+            self._engine.estimators.named(options.estimator)
         check_sizes(request.jobs, request.curves, self._limits)
         profiles: dict[int, Profile | NodewiseError] = {}
         for number, curve in enumerate(request.curves):
@@ -99,7 +99,7 @@ class _Run:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Answers,
         limits: Limits,
         policy: Loaded[PolicyRecord],
         request: pb.SimulateRequest,

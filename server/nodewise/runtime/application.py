@@ -17,9 +17,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.estimation.engine import Engine
-from nodewise.estimation.priors import learned_from
-from nodewise.estimation.warming import warm_up
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.estimators.warm_up import warm_up
+from nodewise.estimation.lessons.priors import learned_from
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue
 from nodewise.profiles.reader import ProfileReader
@@ -101,7 +101,7 @@ class Application:
         self._reader = ProfileReader(store)
         self._limits = settings.limits.limits()
         self._traces = TraceLoader(store.traces, registry.trace_readers, self._limits.trace_unpacked_bytes)
-        self._engine = Engine(
+        self._engine = Answers(
             registry,
             catalogue=catalogue,
             # What shipped estimators bring with them; what the store teaches is learned beside the way of requests.

@@ -12,7 +12,7 @@ import pytest
 from measurement_tables import Proportional, Row, registry_of, table_of
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.plugin import Assessment, Profile, Query
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
@@ -76,7 +76,7 @@ class Timed:
 
 
 async def test_progress_comes_before_the_result(executor: Executor) -> None:
-    service = Evaluations(Engine(registry_of(Proportional())), Limits(), executor)
+    service = Evaluations(Answers(registry_of(Proportional())), Limits(), executor)
     events = [event async for event in service.backtest(request_of(jobs(3)), CALL)]
     assert [event.WhichOneof("event") for event in events] == ["progress"] * (len(events) - 1) + ["result"]
     assert (events[-2].progress.done_count, events[-2].progress.total_count) == (3, 3)
@@ -87,7 +87,7 @@ async def test_progress_comes_before_the_result(executor: Executor) -> None:
 
 async def test_progress_tells_what_is_done_and_is_not_repeated(executor: Executor) -> None:
     estimator = Gated()
-    service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
+    service = Evaluations(Answers(registry_of(estimator)), Limits(), executor)
     stream = service.backtest(request_of(jobs(3), "proportional"), CALL)
     first = await anext(stream)
     assert (first.progress.done_count, first.progress.total_count) == (0, 3)
@@ -101,7 +101,7 @@ async def test_progress_tells_what_is_done_and_is_not_repeated(executor: Executo
 
 async def test_a_stream_that_is_closed_stops_before_the_next_job(executor: Executor) -> None:
     estimator = Gated()
-    service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
+    service = Evaluations(Answers(registry_of(estimator)), Limits(), executor)
     stream = service.backtest(request_of(jobs(3), "proportional"), CALL)
     await anext(stream)
     await stream.aclose()
@@ -112,7 +112,7 @@ async def test_a_stream_that_is_closed_stops_before_the_next_job(executor: Execu
 
 async def test_a_call_that_is_cancelled_stops_before_the_next_job(executor: Executor) -> None:
     estimator = Gated()
-    service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
+    service = Evaluations(Answers(registry_of(estimator)), Limits(), executor)
 
     async def consume() -> list[pb.BacktestResponse]:
         return [event async for event in service.backtest(request_of(jobs(3), "proportional"), CALL)]
@@ -129,7 +129,7 @@ async def test_a_call_that_is_cancelled_stops_before_the_next_job(executor: Exec
 
 async def test_a_late_call_says_how_far_it_came(executor: Executor) -> None:
     estimator = Gated()
-    service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
+    service = Evaluations(Answers(registry_of(estimator)), Limits(), executor)
     call = Timed()
     stream = service.backtest(request_of(jobs(3), "proportional"), call)
     await anext(stream)
@@ -143,7 +143,7 @@ async def test_a_late_call_says_how_far_it_came(executor: Executor) -> None:
 
 
 async def test_more_backtests_than_run_at_once_wait_their_turn(executor: Executor) -> None:
-    service = Evaluations(Engine(registry_of(Proportional())), Limits(), executor)
+    service = Evaluations(Answers(registry_of(Proportional())), Limits(), executor)
 
     async def consume() -> int:
         return len([event async for event in service.backtest(request_of(jobs(2)), CALL)])
@@ -162,14 +162,14 @@ async def test_more_backtests_than_run_at_once_wait_their_turn(executor: Executo
 async def test_a_request_that_cannot_be_run_says_why(
     executor: Executor, request_: pb.BacktestRequest, reason: Reason
 ) -> None:
-    service = Evaluations(Engine(registry_of(Proportional())), Limits(backtest_rows=9), executor)
+    service = Evaluations(Answers(registry_of(Proportional())), Limits(backtest_rows=9), executor)
     with pytest.raises(NodewiseError) as caught:
         [event async for event in service.backtest(request_, CALL)]
     assert caught.value.reason == reason
 
 
 async def test_a_calibration_table_is_read_under_its_own_path(executor: Executor) -> None:
-    service = Evaluations(Engine(registry_of(Proportional())), Limits(), executor)
+    service = Evaluations(Answers(registry_of(Proportional())), Limits(), executor)
     request = request_of(jobs(1))
     request.calibration.CopyFrom(request.table)
     request.calibration.train.pop()

@@ -15,8 +15,8 @@ from misbehaving import ANSWERED, RAISED, SECRET, Constant, misbehaving, raising
 from serving import registry_with
 
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.estimation.priors import learned_from
-from nodewise.estimation.warming import warm_up
+from nodewise.estimation.estimators.warm_up import warm_up
+from nodewise.estimation.lessons.priors import learned_from
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, has, read
 from nodewise.hosting.counts import Tally
 from nodewise.hosting.interrupts import Interrupt, marked_interrupts
