@@ -1,4 +1,4 @@
-"""Score policies on Pollux' workloads: ``score_policies.py DATA [POLICY...]`` prints the tables of docs/scheduling.md.
+"""Score policies on Pollux' workloads: ``score_policies.py DATA [POLICY...]`` prints tables of policies.
 
 DATA holds ``measurements`` and ``jobs/pollux_workloads``. Jobs of applications without measured curves are left out.
 Nodes of four T4, rounds of 60 s, 30 s for every start and change. Curves are measured ones; "predicted" is what
@@ -171,7 +171,9 @@ def tables(data: Path, policies: Sequence[Loaded[PolicyRecord]], nodes: int, see
     print(f"\n### {nodes} nodes of {DEVICES_PER_NODE}: measured curves\n")
     print("| policy | mean s | median s | p99 s | restarts per job | mean s of workloads 1 to 6 |")
     print("|---|---|---|---|---|---|")
-    runs = {each.record.name: [run(data, number, nodes, each, (true, None)) for number in WORKLOADS] for each in policies}
+    runs = {
+        each.record.name: [run(data, number, nodes, each, (true, None)) for number in WORKLOADS] for each in policies
+    }
     for name, results in runs.items():
         restarts = np.mean([result.per_job.restarts.mean() for result in results])
         single = ", ".join(f"{value:,.0f}" for value in means(results))

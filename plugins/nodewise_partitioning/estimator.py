@@ -58,7 +58,7 @@ OTHER_WIDENED: Final = 2.0
 """How much wider the priors of a stack's numbers are for another stack or device than the defaults were fitted to."""
 
 EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {FACTS_ALONE: 0.08, OWN_RUNS: 0.05}
-"""Mean |ln(predicted / measured)| by strength (docs/estimators/partitioning.md); facts alone on other devices: more."""
+"""Mean |ln(predicted / measured)| by strength (research/partitioning.md); facts alone on other devices: more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,7 +31,7 @@ EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {
     SATURATION: 0.12,
     CURVE: 0.09,
 }
-"""Mean |ln(predicted / measured)| by strength, as measured on the tables of docs/estimators/queueing.md."""
+"""Mean |ln(predicted / measured)| by strength, as measured on the tables of research/queueing.md."""
 
 POORLY_CONDITIONED_LOG_ERROR: Final = 0.22
 """The same where no run had four workers: CM-DARE's curves from 1 and 2 workers."""

@@ -18,8 +18,14 @@ from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTHON = ["README.md", "docs/plugins.md", "docs/profiles.md", "docs/simulation.md", "clients/python/README.md"]
-SHELL = ["README.md", "docs/planning.md", "docs/profiles.md", "docs/simulation.md"]
+PYTHON = [
+    "README.md",
+    "docs/plugins.md",
+    "docs/reference/profiles.md",
+    "docs/guides/simulation.md",
+    "clients/python/README.md",
+]
+SHELL = ["README.md", "docs/guides/planning.md", "docs/reference/profiles.md", "docs/guides/simulation.md"]
 ADDRESS = re.compile(r"127\.0\.0\.1:50[05]51")
 
 
