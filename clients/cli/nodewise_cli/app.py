@@ -93,8 +93,8 @@ for _command in (
     replay,
     diagnose,
     estimators,
-    plugins,
     health,
 ):
     app.command()(ungrouped(_command))
+app.add_typer(plugins, name="plugins")
 app.add_typer(profiles, name="profiles")
