@@ -93,8 +93,8 @@ for _command, _summary in (
     (replay, "Predict recorded steps from the other recorded steps."),
     (diagnose, "Find what bounds recorded steps, and what would help."),
     (estimators, "Show how well each estimator has predicted so far."),
-    (plugins, "List what plugins bring, and what was left out and why."),
     (health, "Ask a server whether it serves."),
 ):
     app.command(short_help=_summary)(ungrouped(_command))
+app.add_typer(plugins, name="plugins")
 app.add_typer(profiles, name="profiles")
