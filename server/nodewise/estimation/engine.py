@@ -32,7 +32,7 @@ from nodewise.plugin import Catalogue, EstimatorRecord, Model, Prior
 from nodewise.ports.cache import LruCache
 from nodewise.ports.clock import Clock, SystemClock
 
-__all__ = ["Engine", "Fitted", "Prepared"]
+__all__ = ["Engine", "Fitted", "Lessons", "Prepared"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +51,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Lessons:
+class Lessons:
     """What was learned: priors and calibrations by estimator. Replaced as a whole, so that no answer mixes two."""
 
     priors: Mapping[str, Prior]
@@ -143,7 +143,7 @@ class Engine:
         self.registry = registry
         self._traces = traces
         self._catalogue = catalogue or Catalogue()
-        self._lessons = _Lessons(dict(priors or {}), dict(calibrations or {}))
+        self._lessons = Lessons(dict(priors or {}), dict(calibrations or {}))
         self._chooser = Chooser(registry, self._alone, self._catalogue)
         self._clock = clock or SystemClock()
         self._all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
@@ -215,7 +215,7 @@ class Engine:
         loaded = self.registry.estimators.get(question.estimator)
         return self._all_inline if loaded is None or question.allow_fallback else loaded.mode == "inline"
 
-    def _model_key(self, question: Question, name: str, lessons: _Lessons) -> ModelKey:
+    def _model_key(self, question: Question, name: str, lessons: Lessons) -> ModelKey:
         version, prior_id = self._version(lessons, name)
         calibration_id = lessons.calibrations.get(name, UNTRIED).calibration_id
         return ModelKey(question.profile.digest, name, version, prior_id, calibration_id, question.options.seed)
@@ -263,9 +263,14 @@ class Engine:
                 self._defaults.put(profile.digest, defaults)
         return resolved(configurations, defaults, self._max_workers)
 
+    @property
+    def lessons(self) -> Lessons:
+        """What was learned: another object once something else is adopted."""
+        return self._lessons
+
     def adopt(self, priors: Mapping[str, Prior], calibrations: Mapping[str, Calibration]) -> None:
         """Answer with what was learned meanwhile. Questions under way end with what they began with."""
-        self._lessons = _Lessons(dict(priors), dict(calibrations))
+        self._lessons = Lessons(dict(priors), dict(calibrations))
         # Models and choices are kept under what they were learned from; what points at them without saying so must go.
         self._ready.clear()
 
@@ -369,7 +374,7 @@ class Engine:
             self._statements.put(statement, known)
         return known
 
-    def _fitted_alone(self, question: Question, name: str, choice: Choice, lessons: _Lessons) -> Fitted:
+    def _fitted_alone(self, question: Question, name: str, choice: Choice, lessons: Lessons) -> Fitted:
         profile = question.profile
         loaded = self.estimator(name)
         key = self._model_key(question, name, lessons)
@@ -389,7 +394,7 @@ class Engine:
             self._statements.put(statement, known)
         return known
 
-    def _kept(self, profile: Profile, loaded: Loaded[EstimatorRecord], lessons: _Lessons, key: ModelKey) -> Fitted:
+    def _kept(self, profile: Profile, loaded: Loaded[EstimatorRecord], lessons: Lessons, key: ModelKey) -> Fitted:
         """A model that is kept from now on; the one that was put there since the caller looked, if there is one."""
         fitted = self._models.get(key)
         if fitted is None:
@@ -406,7 +411,7 @@ class Engine:
             )
 
     def _chosen(
-        self, question: Question, configurations: Configurations, lessons: _Lessons, *, may_try: bool
+        self, question: Question, configurations: Configurations, lessons: Lessons, *, may_try: bool
     ) -> Choice | None:
         """Who answers; None where that takes trials that may not be made here."""
         if question.estimator != AUTO:
@@ -428,7 +433,7 @@ class Engine:
                 self._choices.put(key, known, len(configurations) or 1)
         return known
 
-    def _version(self, lessons: _Lessons, name: str) -> tuple[str, str]:
+    def _version(self, lessons: Lessons, name: str) -> tuple[str, str]:
         """What predictions of an estimator depend on besides profile, question and calibration."""
         prior = lessons.priors.get(name)
         return self.estimator(name).record.version, prior.prior_id if prior else ""
@@ -446,7 +451,7 @@ class Engine:
         self,
         profile: Profile,
         loaded: Loaded[EstimatorRecord],
-        lessons: _Lessons,
+        lessons: Lessons,
         key: ModelKey,
     ) -> Fitted:
         prior = lessons.priors.get(loaded.record.name)

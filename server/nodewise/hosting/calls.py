@@ -8,7 +8,7 @@ crosses: whether the object lives in this process is not the caller's to know.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -26,6 +26,8 @@ __all__ = ["ImpossibleAnswerError", "PluginError", "call", "has", "impossible", 
 _log = structlog.get_logger(__name__)
 
 AnswerT = TypeVar("AnswerT")
+
+_MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,13 @@ def call(
 
 def read(loaded: Loaded[Any], target: Any, name: str, *, check: Callable[[Any], AnswerT], method: str = "") -> AnswerT:
     """An attribute of a plugin's object, which may be computed; raises as :func:`call`, naming ``method`` or it."""
-    return _Door(loaded, method or name).passed(lambda: getattr(target, name), check)
+
+    def found(value: Any) -> AnswerT:
+        if value is _MISSING:
+            raise ImpossibleAnswerError(f"a {type(target).__name__} has no {name}")
+        return check(value)
+
+    return _Door(loaded, method or name).passed(lambda: getattr(target, name, _MISSING), found)
 
 
 def has(loaded: Loaded[Any], target: Any, protocol: type, method: str) -> bool:
@@ -150,7 +158,7 @@ class _Door:
         kind, fields = self._kind, self._fields
         text = as_text(problem, MOST_TEXT)
         if not self.quiet:
-            _log.error(f"{kind.name}_answer_impossible", **fields, problem=text, exc_info=fault)
+            _logged(f"{kind.name}_answer_impossible", {**fields, "problem": text}, fault)
         message = f"{self._named('answered')} with something that cannot be true: {text}"
         return PluginError(kind.invalid, message, {**fields, "problem": text})
 
@@ -169,7 +177,7 @@ class _Door:
         if refusal is not None and (kind.refuses or refusal.reason is Reason.DEADLINE_EXCEEDED):
             return refusal
         if not self.quiet:
-            _log.error(f"{kind.name}_failed", **fields, exc_info=raised)
+            _logged(f"{kind.name}_failed", fields, raised)
         return PluginError(kind.failed, self._named("failed in"), fields)
 
     @property
@@ -187,6 +195,16 @@ class _Door:
         record = self.loaded.record
         plugin = f"{self._kind.name} {record.name!r} {record.version} of {self.loaded.distribution}"
         return f"{plugin} {did} {self.method}{self.about and f' on {self.about}'}"
+
+
+def _logged(event: str, fields: Mapping[str, str], raised: BaseException | None) -> None:
+    """Tell the operator; a plugin's exception may raise another one when it is written down."""
+    try:
+        _log.error(event, **fields, exc_info=raised)
+    except BaseException as fault:
+        if is_interrupt(fault):
+            raise
+        _log.error(event, **fields, raised=type(raised).__name__)
 
 
 def _tellable(error: NodewiseError) -> NodewiseError | None:

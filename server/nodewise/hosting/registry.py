@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 
 from nodewise.hosting.counts import CallCounts
 from nodewise.hosting.interrupts import is_interrupt
+from nodewise.hosting.soundness import is_name, is_text
 from nodewise.plugin import (
     ENTRY_POINT_GROUP,
     PLUGIN_API_VERSION,
@@ -25,6 +26,7 @@ from nodewise.plugin import (
     Estimator,
     EstimatorRecord,
     Policy,
+    PolicyParameter,
     PolicyRecord,
     TraceReader,
     TraceReaderRecord,
@@ -215,6 +217,8 @@ def _wrong_with(record: Any, hook: _Hook) -> tuple[str, str] | None:
         return "PLUGIN_INVALID", f"{hook.attribute} is the class {answering.__name__}; register an instance of it"
     if not isinstance(answering, hook.protocol):
         return "PLUGIN_INVALID", f"{hook.attribute} does not have the methods of {hook.protocol.__name__}"
+    if isinstance(record, PolicyRecord) and not all(_is_parameter(each) for each in record.parameters):
+        return "PLUGIN_INVALID", "parameters must be PolicyParameters whose default lies between minimum and maximum"
     unknown = _unknown_columns(record)
     if unknown:
         return "PLUGIN_INVALID", f"columns names {unknown}, which is no set of columns of Configurations"
@@ -225,6 +229,16 @@ def _wrong_with(record: Any, hook: _Hook) -> tuple[str, str] | None:
     if PLUGIN_API_VERSION not in supported:
         return "PLUGIN_API_MISMATCH", f"supports plugin API {record.plugin_api}, this server has {PLUGIN_API_VERSION}"
     return None
+
+
+def _is_parameter(parameter: Any) -> bool:
+    """A parameter that can be listed and checked against."""
+    return (
+        isinstance(parameter, PolicyParameter)
+        and is_name(parameter.name)
+        and is_text(parameter.description)
+        and parameter.minimum <= parameter.default <= parameter.maximum
+    )
 
 
 def _unknown_columns(record: Any) -> str:

@@ -17,7 +17,7 @@ from nodewise.domain.planning import Exclusion, PlanConstraints
 from nodewise.hosting.calls import ImpossibleAnswerError, call, impossible, read, unless_wrong
 from nodewise.hosting.registry import Loaded
 from nodewise.hosting.soundness import is_name
-from nodewise.plugin import EstimatorRecord, PlanningModel, PlanSpace
+from nodewise.plugin import EstimatorRecord, Model, PlanSpace
 
 __all__ = ["COLUMNS", "AskedModel", "AskedSpace", "Values"]
 
@@ -59,11 +59,11 @@ class AskedModel:
     ----------
     loaded : Loaded
         Its estimator, for faults.
-    model : PlanningModel
-        The model.
+    model : Model
+        It has the methods of PlanningModel.
     """
 
-    def __init__(self, loaded: Loaded[EstimatorRecord], model: PlanningModel) -> None:
+    def __init__(self, loaded: Loaded[EstimatorRecord], model: Model) -> None:
         self._loaded = loaded
         self._model = model
 
@@ -213,7 +213,7 @@ def _exclusions(answer: Any) -> tuple[Exclusion, ...]:
 
 def _names(answer: Any) -> tuple[str, ...]:
     names = tuple(answer)
-    if not all(is_name(name) for name in names):
+    if isinstance(answer, str) or not all(is_name(name) for name in names):
         raise ImpossibleAnswerError("it has a name that is no printable text of 1 to 64 characters")
     return names
 

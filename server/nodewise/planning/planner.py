@@ -12,6 +12,7 @@ from nodewise.domain.planning import PlanConstraints
 from nodewise.estimation.assessing import assessed, joint_refusal
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import AUTO, Answer, Basis, Question
+from nodewise.hosting.calls import has
 from nodewise.planning.asked import AskedModel, AskedSpace
 from nodewise.planning.goal import Goal, goal_of
 from nodewise.planning.results import PlanQuestion
@@ -96,9 +97,10 @@ def planner_of(engine: Engine, question: PlanQuestion) -> Planner:
     resolved = engine.resolve(question.profile, probe)
     name = _chosen(engine, question, resolved)
     fitted = engine.fitted(replace(asked, estimator=name), resolved)
-    if not isinstance(fitted.model, PlanningModel):
+    loaded = engine.estimator(name)
+    if not has(loaded, fitted.model, PlanningModel, "space"):
         raise _no_planner(engine, name)
-    model = AskedModel(engine.estimator(name), fitted.model)
+    model = AskedModel(loaded, fitted.model)
     return Planner(engine=engine, question=question, constraints=constraints, model=model, basis=fitted.basis)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.objective import Objective
@@ -18,13 +19,14 @@ from nodewise.domain.predictions import Fidelity
 from nodewise.domain.scores import RunningScore
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.question import AUTO, Answer, Question
-from nodewise.estimation.suggest import HIGHEST_THROUGHPUT, Suggestions
+from nodewise.estimation.suggest import HIGHEST_THROUGHPUT, Wish
 from nodewise.evaluation.scoring import auto_version
 from nodewise.ports.cache import LruCache
+from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
-from nodewise.rpc.budgets import CallBudget
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.errors import internal_error, status_of
+from nodewise.rpc.long_call import ANSWER_SHARE, LongCall, Workshop, unary
 from nodewise.rpc.paging import page
 from nodewise.rpc.sources import ProfileSources, prefixed
 from nodewise.rpc.varint import encode_varint
@@ -79,6 +81,8 @@ class Predictions:
         Threads for fits, large questions and estimators that do not run inline.
     scores : callable
         Finds running scores.
+    compute : Compute
+        Where measurements are weighed against each other.
     simulations : Executor or None
         Threads for simulations, which take long; None = the same.
     """
@@ -90,6 +94,7 @@ class Predictions:
         limits: Limits,
         executor: Executor,
         scores: Callable[[], Awaitable[Sequence[RunningScore]]],
+        compute: Compute[Workshop],
         simulations: Executor | None = None,
     ) -> None:
         self._engine = engine
@@ -97,6 +102,7 @@ class Predictions:
         self._limits = limits
         self._executor = executor
         self._scores = scores
+        self.compute = compute
         self._simulations = simulations or executor
         self._replies: LruCache[tuple[object, ...], bytes] = LruCache(REPLIES_BYTES)
 
@@ -138,7 +144,7 @@ class Predictions:
 
     async def _slowly(self, question: Question, call: Call) -> Answer:
         """In a thread, which learns how long the call still waits."""
-        budget = CallBudget(call)
+        budget = Budget(call.remaining_s() * ANSWER_SHARE)
         asked = replace(question, options=replace(question.options, budget=budget))
         executor = self._simulations if question.options.fidelity == Fidelity.SIMULATE else self._executor
         try:
@@ -249,32 +255,25 @@ class Predictions:
             return pb.StreamPredictResponse(request_id=request.request_id, batch=batch).SerializeToString()
         raise NodewiseError.invalid([Violation("question", "must be predict or batch")])
 
-    async def suggest_measurements(
-        self, request: pb.SuggestMeasurementsRequest, call: Call
-    ) -> pb.SuggestMeasurementsResponse:
-        """What to measure next. Weighing rows against each other takes too long for the event loop."""
+    @unary
+    async def suggest_measurements(self, request: pb.SuggestMeasurementsRequest, call: Call) -> LongCall:
+        """What to measure next."""
         wish = read_wish(request)
         options = read_options(request.options)
         require_model(options)
-        configurations = read_runnable(request, self._limits)
-        objective = read_objective(request.objective) if request.HasField("objective") else HIGHEST_THROUGHPUT
-        profile = await self._sources.profile(request.profile)
-        budget = CallBudget(call)
+        if options.estimator != AUTO:
+            self._engine.estimator(options.estimator)
         question = Question(
-            profile=profile,
-            configurations=configurations,
+            configurations=read_runnable(request, self._limits),
+            objective=read_objective(request.objective) if request.HasField("objective") else HIGHEST_THROUGHPUT,
+            profile=await self._sources.profile(request.profile),
             estimator=options.estimator,
-            objective=objective,
-            options=replace(options.options, budget=budget),
+            options=options.options,
             coverage=options.coverage,
             freshness=options.freshness,
             allow_fallback=options.allow_fallback,
         )
-        try:
-            found: Suggestions = await run_in(self._executor, self._engine.suggest, question, wish)
-        finally:
-            budget.end()
-        return write_suggestions(found)
+        return LongCall(_suggested, (question, wish))
 
     async def list_estimators(self, request: pb.ListEstimatorsRequest, call: Call) -> pb.ListEstimatorsResponse:
         """What can be asked."""
@@ -300,6 +299,12 @@ class Predictions:
             write_problem(problem) for problem in registry.problems if problem.kind in ("estimator", "plugin")
         )
         return response
+
+
+def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
+    question, wish = asked
+    timed = replace(question, options=replace(question.options, budget=run.budget))
+    yield write_suggestions(workshop.engine.suggest(timed, wish)).SerializeToString()
 
 
 class _Turn:

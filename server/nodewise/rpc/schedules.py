@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Final
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.estimation.engine import Engine
@@ -19,7 +20,6 @@ from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_plugins import write_problem
 from nodewise.rpc.wire_predictions import read_options, too_long
 from nodewise.rpc.wire_schedules import read_job, read_pools, read_quotas, read_time, write_decision
-from nodewise.scheduling.budget import Until
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Decision
 from nodewise.scheduling.request import JobQuestion, ScheduleLimits, ScheduleQuestion
@@ -76,7 +76,7 @@ class Schedules:
             except NodewiseError as error:
                 profile = error
             jobs.append(read_job(message, profile, f"jobs[{number}]", self._limits))
-        budget = Until(call.remaining_s() * REPLY_SHARE)
+        budget = Budget(call.remaining_s() * REPLY_SHARE)
         question = ScheduleQuestion(
             now_s=read_time(request.now),
             pools=read_pools(request.cluster.pools),
@@ -90,15 +90,11 @@ class Schedules:
             freshness=options.freshness,
             allow_fallback=options.allow_fallback,
         )
-        decision: Decision = await run_in(
-            self._executor,
-            decide,
-            question,
-            loaded,
-            self._answer,
-            budget,
-            ScheduleLimits(jobs=self._limits.jobs_per_call),
-        )
+        caps = ScheduleLimits(jobs=self._limits.jobs_per_call)
+        try:
+            decision: Decision = await run_in(self._executor, decide, question, loaded, self._answer, budget, caps)
+        finally:
+            budget.end()
         return write_decision(decision, time.perf_counter() - started)
 
     def _answer(self, question: Question) -> Answer:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -8,7 +9,7 @@ import pytest
 from estimators import Fake, record_of
 
 from nodewise.hosting.registry import PluginConflictError, PluginProblem, Registry, load_registry
-from nodewise.plugin import EstimatorRecord, PolicyRecord, hookimpl
+from nodewise.plugin import EstimatorRecord, PolicyParameter, PolicyRecord, hookimpl
 
 
 class Policy:
@@ -92,6 +93,51 @@ def test_the_operator_can_interrupt_loading() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         load(Point("bad", SimpleNamespace(nodewise_estimators=nodewise_estimators)))
+
+
+def test_an_interrupt_that_is_not_the_operators_leaves_its_plugin_out() -> None:
+    with ThreadPoolExecutor(1) as threads:
+        registry = threads.submit(load, Point("bad", raises(KeyboardInterrupt())), brings("good")).result()
+    assert list(registry.estimators) == ["good"]
+    assert only_problem(registry).reason == "PLUGIN_BROKEN"
+
+
+def test_a_record_that_cannot_be_read_leaves_the_others() -> None:
+    class Mined(EstimatorRecord):
+        def __getattribute__(self, name: str) -> Any:
+            raise SystemExit("secret")
+
+    good = record_of("good", Fake())
+
+    @hookimpl
+    def nodewise_estimators() -> list[EstimatorRecord]:
+        return [Mined.__new__(Mined), good]
+
+    registry = load(Point("half", SimpleNamespace(nodewise_estimators=nodewise_estimators)))
+    assert list(registry.estimators) == ["good"]
+    problem = only_problem(registry)
+    assert (problem.kind, problem.reason) == ("estimator", "PLUGIN_BROKEN")
+    assert problem.message == "a record of nodewise_estimators raised SystemExit"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        ("words",),
+        (PolicyParameter(name="x", description="", default=2.0, minimum=0.0, maximum=1.0),),
+        (PolicyParameter(name="", description="", default=0.0, minimum=0.0, maximum=1.0),),
+        (PolicyParameter(name="x", description="", default=float("nan"), minimum=0.0, maximum=1.0),),
+    ],
+)
+def test_a_policy_whose_parameters_cannot_be_listed_is_left_out(parameters: Any) -> None:
+    @hookimpl
+    def nodewise_policies() -> list[PolicyRecord]:
+        policy = cast("Any", Policy())
+        return [PolicyRecord(name="fair", version="1", description="", policy=policy, parameters=parameters)]
+
+    problem = only_problem(load(Point("half", SimpleNamespace(nodewise_policies=nodewise_policies))))
+    assert (problem.name, problem.reason) == ("fair", "PLUGIN_INVALID")
+    assert "parameters" in problem.message
 
 
 def test_a_misspelled_hook_is_named() -> None:

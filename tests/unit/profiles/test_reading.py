@@ -7,12 +7,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from misbehaving import ANSWERED, RAISED, SECRET, raising
 from structlog.testing import capture_logs
 from tiny_traces import TinyReader, reader, tiny, trace_of
 
@@ -276,6 +278,34 @@ def test_a_reader_that_fails_costs_its_trace_a_clear_error(raised: BaseException
         error = refused(lambda: loader(store, TinyReader(fail)).load([reference]))
     assert error.reason is Reason.READER_FAILED
     assert "inside" not in error.message
+
+
+class Unsure(TinyReader):
+    """Is asked first, by its name, and misbehaves as it is."""
+
+    def __init__(self, behave: Callable[..., Any]) -> None:
+        super().__init__()
+        self.recognises = behave  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("name", [*RAISED, *ANSWERED])
+def test_a_reader_that_cannot_say_keeps_no_other_from_a_trace(name: str) -> None:
+    behave = raising(RAISED[name]) if name in RAISED else lambda *_: ANSWERED[name]
+    store = MemoryTraceStore()
+    known, unknown = stored(store, tiny()), stored(store, b"what is this")
+    readers = (reader(Unsure(behave), "a-bad-one"), reader(TinyReader()))
+
+    def ask() -> tuple[str, NodewiseError]:
+        (found,) = loader(store, *readers).load([known])
+        return found.reader, refused(lambda: loader(store, *readers).load([unknown]))
+
+    # In a thread, where an interrupt cannot be the operator's.
+    with capture_logs(), ThreadPoolExecutor(1) as threads:
+        chosen, error = threads.submit(ask).result()
+    assert chosen == "tiny"
+    assert error.reason == f"READER_{'FAILED' if name in RAISED else 'INVALID_RESULT'}"
+    assert "a-bad-one" in error.message
+    assert SECRET[:8] not in error.message
 
 
 def shifted(trace: Trace, name: str, value: int) -> Trace:

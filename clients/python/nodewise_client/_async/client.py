@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
 from types import TracebackType
-from typing import Final, Self, TypeVar, cast
+from typing import Final, Protocol, Self, TypeVar, cast
 
-import grpc
-import grpc.aio
+from google.protobuf.message import Message
 
-from nodewise_client._aio_ingest import AsyncIngestWriter
-from nodewise_client._backtests import BacktestProgress, BacktestResult, MeasurementTable, backtest_result
-from nodewise_client._configurations import Configurations, NodeRange, WorkerRange
-from nodewise_client._connection import (
-    DEFAULT_MAX_RECEIVE_BYTES,
-    HEALTH_CHECK,
-    STREAM_TIMEOUT_S,
-    Connection,
-    decode_health_response,
-    encode_health_request,
+from nodewise_client._async.ingest import AsyncIngestWriter
+from nodewise_client._async.seam import (
+    Failure,
+    Many,
+    RpcError,
+    Services,
+    StreamCall,
+    UnaryCall,
+    collected,
+    each,
+    sleep,
 )
+from nodewise_client._backtests import (
+    BacktestProgress,
+    BacktestResult,
+    MeasurementTable,
+    backtest_progress,
+    backtest_result,
+)
+from nodewise_client._configurations import Configurations, NodeRange, WorkerRange
+from nodewise_client._connection import DEFAULT_MAX_RECEIVE_BYTES, STREAM_TIMEOUT_S, Connection
 from nodewise_client._diagnoses import (
-    Answer,
     DiagnosisProgress,
     DiagnosisResult,
     ReplayChange,
     ReplayResult,
     diagnose_request,
+    diagnosis_progress,
     diagnosis_result,
     replay_request,
     replay_result,
@@ -50,9 +59,9 @@ from nodewise_client._plans import (
     PlanConstraints,
     PlanProgress,
     PlanResult,
+    plan_progress,
     plan_request,
     plan_result,
-    progress_from_wire,
 )
 from nodewise_client._predictions import (
     BatchPredictResult,
@@ -73,7 +82,7 @@ from nodewise_client._questions import (
     stream_request,
 )
 from nodewise_client._requests import append_request, backtest_request, new_id, retract_request, schedule_request
-from nodewise_client._resume import ResumePolicy
+from nodewise_client._resume import ResumePolicy, restart_pause_s
 from nodewise_client._schedules import Cluster, NodePool, QueueQuota, ScheduleJob, ScheduleResult, schedule_result
 from nodewise_client._simulation_questions import (
     PredictedCurve,
@@ -82,25 +91,38 @@ from nodewise_client._simulation_questions import (
     ThroughputCurve,
     simulate_request,
 )
-from nodewise_client._simulations import SimulationParts, SimulationProgress, SimulationResult
+from nodewise_client._simulations import (
+    SimulationProgress,
+    SimulationResult,
+    simulation_answer,
+    simulation_progress,
+)
 from nodewise_client._suggestions import SuggestResult, suggest_request, suggest_result
 from nodewise_protos.v1 import (
     diagnosis_service_pb2,
-    diagnosis_service_pb2_grpc,
-    evaluation_service_pb2_grpc,
     plan_service_pb2,
-    plan_service_pb2_grpc,
     prediction_service_pb2,
-    prediction_service_pb2_grpc,
     profile_service_pb2,
-    profile_service_pb2_grpc,
     schedule_service_pb2,
-    schedule_service_pb2_grpc,
 )
 
 Request = TypeVar("Request")
 Reply = TypeVar("Reply")
-Item = TypeVar("Item")
+Progress = TypeVar("Progress")
+Result = TypeVar("Result")
+
+
+class _PagedRequest(Protocol):
+    page_token: str
+
+
+class _Page(Protocol):
+    next_page_token: str
+
+
+Listing = TypeVar("Listing", bound=_PagedRequest)
+Page = TypeVar("Page", bound=_Page)
+Event = TypeVar("Event", bound=Message)
 
 
 class AsyncClient:
@@ -128,49 +150,11 @@ class AsyncClient:
         self._connection: Final = Connection(
             target=target, timeout_s=timeout_s, token=token, tls=tls, retry=retry, max_receive_bytes=max_receive_bytes
         )
+        self._services: Final = Services(self._connection)
         self._closed = False
 
-    # A channel belongs to the event loop that is running, so it is made with the first call.
-
-    @cached_property
-    def _channel(self) -> grpc.aio.Channel:
-        target, options, credentials = self._connection.target, self._connection.options, self._connection.credentials
-        if credentials is None:
-            return grpc.aio.insecure_channel(target, options)
-        return grpc.aio.secure_channel(target, credentials, options)
-
-    @cached_property
-    def _prediction(self) -> prediction_service_pb2_grpc.PredictionServiceAsyncStub:
-        return prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
-
-    @cached_property
-    def _profiles(self) -> profile_service_pb2_grpc.ProfileServiceAsyncStub:
-        return profile_service_pb2_grpc.ProfileServiceStub(self._channel)
-
-    @cached_property
-    def _schedules(self) -> schedule_service_pb2_grpc.ScheduleServiceAsyncStub:
-        return schedule_service_pb2_grpc.ScheduleServiceStub(self._channel)
-
-    @cached_property
-    def _plans(self) -> plan_service_pb2_grpc.PlanServiceAsyncStub:
-        return plan_service_pb2_grpc.PlanServiceStub(self._channel)
-
-    @cached_property
-    def _diagnoses(self) -> diagnosis_service_pb2_grpc.DiagnosisServiceAsyncStub:
-        return diagnosis_service_pb2_grpc.DiagnosisServiceStub(self._channel)
-
-    @cached_property
-    def _evaluations(self) -> evaluation_service_pb2_grpc.EvaluationServiceAsyncStub:
-        return evaluation_service_pb2_grpc.EvaluationServiceStub(self._channel)
-
-    @cached_property
-    def _health(self) -> grpc.aio.UnaryUnaryMultiCallable[str, HealthStatus]:
-        return self._channel.unary_unary(
-            HEALTH_CHECK, request_serializer=encode_health_request, response_deserializer=decode_health_response
-        )
-
     def __repr__(self) -> str:
-        return f"AsyncClient({self._connection.target!r})"
+        return f"{type(self).__name__}({self._connection.target!r})"
 
     async def __aenter__(self) -> Self:
         return self
@@ -183,8 +167,7 @@ class AsyncClient:
     async def close(self) -> None:
         """End every call and the connection. Ingest writers are to be left before."""
         self._closed = True
-        if "_channel" in self.__dict__:
-            await self._channel.close()
+        await self._services.close()
 
     # --- predictions -----------------------------------------------------------------------------------------------
 
@@ -209,7 +192,7 @@ class AsyncClient:
             minimum_revision=minimum_revision,
         )
         return predict_result(
-            await self._unary("Predict", self._prediction.Predict, predict_request(question), timeout_s)
+            await self._unary("Predict", self._rpc.prediction.Predict, predict_request(question), timeout_s)
         )
 
     async def batch_predict(
@@ -227,36 +210,32 @@ class AsyncClient:
             jobs=jobs, configurations=configurations, ranges=ranges, objective=objective, options=options
         )
         request = batch_request(question)
-        return batch_result(await self._unary("BatchPredict", self._prediction.BatchPredict, request, timeout_s))
+        return batch_result(await self._unary("BatchPredict", self._rpc.prediction.BatchPredict, request, timeout_s))
 
     async def stream_predict(
-        self,
-        questions: Iterable[Question | BatchQuestion] | AsyncIterable[Question | BatchQuestion],
-        *,
-        timeout_s: float = STREAM_TIMEOUT_S,
+        self, questions: Many[Question | BatchQuestion], *, timeout_s: float = STREAM_TIMEOUT_S
     ) -> AsyncIterator[StreamAnswer]:
         """Ask over one stream: questions are read as the server takes them, answers come as they are ready.
 
         `timeout_s` is for the whole stream. An error of one question ends that question, not the stream.
         """
-        self._check()
         failures: list[Exception] = []
 
         async def requests() -> AsyncIterator[prediction_service_pb2.StreamPredictRequest]:
-            # gRPC reads this in a task of its own and would only log what goes wrong here.
-            number = 0
+            # gRPC reads this beside the answers and would only log what goes wrong here.
+            number = 0  # counted by hand: what is awaited cannot be enumerated
             try:
-                async for question in _each(questions):
+                async for question in each(questions):
                     number += 1
                     yield stream_request(question, number)
             except Exception as failure:  # noqa: BLE001  # the caller's own; raised again where the answers are read
                 failures.append(failure)
 
-        call = self._prediction.StreamPredict(requests(), timeout=timeout_s, metadata=self._connection.metadata)
+        call = self._rpc.prediction.StreamPredict(requests(), timeout=timeout_s, metadata=self._connection.metadata)
         try:
             async for message in call:
                 yield stream_answer(message)
-        except grpc.aio.AioRpcError as failure:
+        except RpcError as failure:
             raise self._explained(failure, "StreamPredict") from failure
         finally:
             call.cancel()
@@ -293,18 +272,18 @@ class AsyncClient:
             options=options,
             minimum_revision=minimum_revision,
         )
-        reply = await self._unary("SuggestMeasurements", self._prediction.SuggestMeasurements, request, timeout_s)
+        reply = await self._unary("SuggestMeasurements", self._rpc.prediction.SuggestMeasurements, request, timeout_s)
         return suggest_result(reply)
 
     async def list_estimators(self, *, timeout_s: float | None = None) -> EstimatorList:
         """The estimators that can be asked, and the plugins that could not be loaded."""
-        pages: list[prediction_service_pb2.ListEstimatorsResponse] = []
-        while not pages or pages[-1].next_page_token:
-            request = prediction_service_pb2.ListEstimatorsRequest(
-                page_token=pages[-1].next_page_token if pages else ""
-            )
-            pages.append(await self._unary("ListEstimators", self._prediction.ListEstimators, request, timeout_s))
-        return estimator_list(pages)
+        pages = self._pages(
+            "ListEstimators",
+            self._rpc.prediction.ListEstimators,
+            prediction_service_pb2.ListEstimatorsRequest(),
+            timeout_s,
+        )
+        return estimator_list(await collected(pages))
 
     # --- profiles --------------------------------------------------------------------------------------------------
 
@@ -318,7 +297,7 @@ class AsyncClient:
     ) -> Profile:
         """Append to a profile in one call and commit. The same `request_id` again changes nothing."""
         request = append_request(profile_id, content, request_id)
-        reply = await self._unary("AppendProfile", self._profiles.AppendProfile, request, timeout_s)
+        reply = await self._unary("AppendProfile", self._rpc.profile.AppendProfile, request, timeout_s)
         return profile_from_wire(reply.profile)
 
     def ingest(
@@ -346,7 +325,7 @@ class AsyncClient:
         )
         return AsyncIngestWriter(
             core,
-            lambda feed: self._profiles.IngestProfile(feed, metadata=self._connection.metadata),
+            lambda feed: self._rpc.profile.IngestProfile(feed, metadata=self._connection.metadata),
             explain=lambda failure: self._explained(failure, "IngestProfile"),
             policy=policy,
             acknowledge_timeout_s=self._connection.timeout_s,
@@ -355,7 +334,7 @@ class AsyncClient:
     async def get_profile(self, profile_id: str, *, timeout_s: float | None = None) -> Profile:
         """Read a profile with its content."""
         request = profile_service_pb2.GetProfileRequest(profile_id=profile_id)
-        reply = await self._unary("GetProfile", self._profiles.GetProfile, request, timeout_s)
+        reply = await self._unary("GetProfile", self._rpc.profile.GetProfile, request, timeout_s)
         return profile_from_wire(reply.profile)
 
     async def list_profiles(
@@ -363,18 +342,14 @@ class AsyncClient:
     ) -> AsyncIterator[Profile]:
         """The profiles by name, without their content; pages are fetched as they are needed."""
         request = profile_service_pb2.ListProfilesRequest(name_prefix=name_prefix, page_size=page_size)
-        while True:
-            page = await self._unary("ListProfiles", self._profiles.ListProfiles, request, timeout_s)
+        async for page in self._pages("ListProfiles", self._rpc.profile.ListProfiles, request, timeout_s):
             for profile in page.profiles:
                 yield profile_from_wire(profile)
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
 
     async def delete_profile(self, profile_id: str, *, etag: str = "", timeout_s: float | None = None) -> None:
         """Delete a profile; with an etag only if it is still this one. Never retried: it could be gone by then."""
         request = profile_service_pb2.DeleteProfileRequest(profile_id=profile_id, etag=etag)
-        await self._unary("DeleteProfile", self._profiles.DeleteProfile, request, timeout_s)
+        await self._unary("DeleteProfile", self._rpc.profile.DeleteProfile, request, timeout_s)
 
     async def retract_observations(
         self,
@@ -387,7 +362,7 @@ class AsyncClient:
     ) -> Profile:
         """Take observations out of a profile by their numbers; they stay in its history."""
         request = retract_request(profile_id, numbers, reason, request_id)
-        reply = await self._unary("RetractObservations", self._profiles.RetractObservations, request, timeout_s)
+        reply = await self._unary("RetractObservations", self._rpc.profile.RetractObservations, request, timeout_s)
         return profile_from_wire(reply.profile)
 
     # --- schedules and backtests -----------------------------------------------------------------------------------
@@ -416,7 +391,7 @@ class AsyncClient:
             quotas=quotas,
             options=options,
         )
-        return schedule_result(await self._unary("Schedule", self._schedules.Schedule, request, timeout_s))
+        return schedule_result(await self._unary("Schedule", self._rpc.schedule.Schedule, request, timeout_s))
 
     async def simulate(
         self,
@@ -439,7 +414,6 @@ class AsyncClient:
 
         The result holds every finished job where `keep_jobs` is set, and who held what when where `keep_timeline` is.
         """
-        self._check()
         request = simulate_request(
             cluster=cluster,
             jobs=jobs,
@@ -453,28 +427,22 @@ class AsyncClient:
             keep_timeline=keep_timeline,
             options=options,
         )
-        call = self._schedules.Simulate(request, timeout=timeout_s, metadata=self._connection.metadata)
-        parts = SimulationParts()
-        try:
-            async for message in call:
-                progress = parts.take(message)
-                if progress is not None and on_progress is not None:
-                    on_progress(progress)
-        except grpc.aio.AioRpcError as failure:
-            raise self._explained(failure, "Simulate") from failure
-        finally:
-            call.cancel()
-        if parts.result is None:
-            raise InternalError("the server ended the simulation without a result", code=Code.INTERNAL)
-        return parts.result
+        return await self._answer(
+            "Simulate",
+            self._rpc.schedule.Simulate,
+            request,
+            simulation_progress,
+            simulation_answer,
+            on_progress,
+            timeout_s,
+        )
 
     async def list_policies(self, *, timeout_s: float | None = None) -> PolicyList:
         """The policies that can be asked, and the plugins that could not be loaded."""
-        pages: list[schedule_service_pb2.ListPoliciesResponse] = []
-        while not pages or pages[-1].next_page_token:
-            request = schedule_service_pb2.ListPoliciesRequest(page_token=pages[-1].next_page_token if pages else "")
-            pages.append(await self._unary("ListPolicies", self._schedules.ListPolicies, request, timeout_s))
-        return policy_list(pages)
+        pages = self._pages(
+            "ListPolicies", self._rpc.schedule.ListPolicies, schedule_service_pb2.ListPoliciesRequest(), timeout_s
+        )
+        return policy_list(await collected(pages))
 
     async def backtest(
         self,
@@ -486,23 +454,16 @@ class AsyncClient:
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> BacktestResult:
         """Fit estimators to a table's train rows and score them on its test rows; `on_progress` hears how far it is."""
-        self._check()
         request = backtest_request(table, estimators, calibration)
-        call = self._evaluations.Backtest(request, timeout=timeout_s, metadata=self._connection.metadata)
-        result: BacktestResult | None = None
-        try:
-            async for message in call:
-                if message.HasField("progress") and on_progress is not None:
-                    on_progress(BacktestProgress(done=message.progress.done_count, total=message.progress.total_count))
-                elif message.HasField("result"):
-                    result = backtest_result(message.result)
-        except grpc.aio.AioRpcError as failure:
-            raise self._explained(failure, "Backtest") from failure
-        finally:
-            call.cancel()
-        if result is None:
-            raise InternalError("the server ended the backtest without a result", code=Code.INTERNAL)
-        return result
+        return await self._answer(
+            "Backtest",
+            self._rpc.evaluation.Backtest,
+            request,
+            backtest_progress,
+            backtest_result,
+            on_progress,
+            timeout_s,
+        )
 
     # --- plans -----------------------------------------------------------------------------------------------------
 
@@ -526,7 +487,6 @@ class AsyncClient:
         `objective` None = highest throughput. After `budget_s` seconds (0 = as long as the call has) the best so far is
         the answer. `frontier_points` 0 leaves the frontier out.
         """
-        self._check()
         request = plan_request(
             profile,
             constraints,
@@ -538,21 +498,9 @@ class AsyncClient:
             explain=explain,
             minimum_revision=minimum_revision,
         )
-        call = self._plans.Plan(request, timeout=timeout_s, metadata=self._connection.metadata)
-        result: PlanResult | None = None
-        try:
-            async for message in call:
-                if message.HasField("progress") and on_progress is not None:
-                    on_progress(progress_from_wire(message.progress))
-                elif message.HasField("result"):
-                    result = plan_result(message.result)
-        except grpc.aio.AioRpcError as failure:
-            raise self._explained(failure, "Plan") from failure
-        finally:
-            call.cancel()
-        if result is None:
-            raise InternalError("the server ended the plan without a result", code=Code.INTERNAL)
-        return result
+        return await self._answer(
+            "Plan", self._rpc.plan.Plan, request, plan_progress, plan_result, on_progress, timeout_s
+        )
 
     # --- traces ----------------------------------------------------------------------------------------------------
 
@@ -579,7 +527,6 @@ class AsyncClient:
         hashes of those to use, none = all of the profile's. `timeline` asks for the executed events too.
         `trace_mapping` is for formats that do not say what is what.
         """
-        self._check()
         request = replay_request(
             profile,
             fit_steps=fit_steps,
@@ -593,16 +540,15 @@ class AsyncClient:
             budget_s=budget_s,
             minimum_revision=minimum_revision,
         )
-        answer = Answer(replay_result, on_progress)
-        call = self._diagnoses.Replay(request, timeout=timeout_s, metadata=self._connection.metadata)
-        try:
-            async for message in call:
-                answer.add(message)
-        except grpc.aio.AioRpcError as failure:
-            raise self._explained(failure, "Replay") from failure
-        finally:
-            call.cancel()
-        return answer.result
+        return await self._answer(
+            "Replay",
+            self._rpc.diagnosis.Replay,
+            request,
+            diagnosis_progress,
+            replay_result,
+            on_progress,
+            timeout_s,
+        )
 
     async def diagnose(
         self,
@@ -626,7 +572,6 @@ class AsyncClient:
         Without `steps` all but the first and the last, where there are more than three. After `budget_s` seconds (0 =
         as long as the call has) what was found so far is the answer. `strategies` 0 leaves them out.
         """
-        self._check()
         request = diagnose_request(
             profile,
             steps=steps,
@@ -640,59 +585,100 @@ class AsyncClient:
             budget_s=budget_s,
             minimum_revision=minimum_revision,
         )
-        answer = Answer(diagnosis_result, on_progress)
-        call = self._diagnoses.Diagnose(request, timeout=timeout_s, metadata=self._connection.metadata)
-        try:
-            async for message in call:
-                answer.add(message)
-        except grpc.aio.AioRpcError as failure:
-            raise self._explained(failure, "Diagnose") from failure
-        finally:
-            call.cancel()
-        return answer.result
+        return await self._answer(
+            "Diagnose",
+            self._rpc.diagnosis.Diagnose,
+            request,
+            diagnosis_progress,
+            diagnosis_result,
+            on_progress,
+            timeout_s,
+        )
 
     async def list_diagnosers(self, *, timeout_s: float | None = None) -> DiagnoserList:
         """The diagnosers that can be asked, the formats that can be read, and the plugins that could not be loaded."""
-        pages: list[diagnosis_service_pb2.ListDiagnosersResponse] = []
-        while not pages or pages[-1].next_page_token:
-            request = diagnosis_service_pb2.ListDiagnosersRequest(page_token=pages[-1].next_page_token if pages else "")
-            pages.append(await self._unary("ListDiagnosers", self._diagnoses.ListDiagnosers, request, timeout_s))
-        return diagnoser_list(pages)
+        pages = self._pages(
+            "ListDiagnosers",
+            self._rpc.diagnosis.ListDiagnosers,
+            diagnosis_service_pb2.ListDiagnosersRequest(),
+            timeout_s,
+        )
+        return diagnoser_list(await collected(pages))
 
     # --- the server ------------------------------------------------------------------------------------------------
 
     async def health(self, service: str = "", *, timeout_s: float | None = None) -> HealthStatus:
         """What the server says of itself, or of one service, e.g. "nodewise.v1.PredictionService" (grpc.health.v1)."""
-        return await self._unary("Health/Check", self._health, service, timeout_s)
+        return await self._unary("Health/Check", self._rpc.health, service, timeout_s)
 
     # --- within ----------------------------------------------------------------------------------------------------
 
-    def _check(self) -> None:
+    @property
+    def _rpc(self) -> Services:
+        # Nothing may reach a closed channel: gRPC would make a method on it, and break the process's memory.
         if self._closed:
             raise RuntimeError("the client is closed")
+        return self._services
 
     async def _unary(
-        self,
-        method: str,
-        call: grpc.aio.UnaryUnaryMultiCallable[Request, Reply],
-        request: Request,
-        timeout_s: float | None,
+        self, method: str, call: UnaryCall[Request, Reply], request: Request, timeout_s: float | None
     ) -> Reply:
-        self._check()
         timeout_s = self._connection.timeout_s if timeout_s is None else timeout_s
         try:
             return await call(request, timeout=timeout_s, metadata=self._connection.metadata)
-        except grpc.aio.AioRpcError as failure:
+        except RpcError as failure:
             raise self._explained(failure, method) from failure
 
-    def _explained(self, failure: grpc.aio.AioRpcError, method: str) -> NodewiseError:
+    async def _pages(
+        self, method: str, call: UnaryCall[Listing, Page], request: Listing, timeout_s: float | None
+    ) -> AsyncIterator[Page]:
+        """Yield the pages of a listing, each as it is asked for."""
+        while True:
+            page = await self._unary(method, call, request, timeout_s)
+            yield page
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    async def _answer(
+        self,
+        method: str,
+        call: StreamCall[Request, Event],
+        request: Request,
+        progress: Callable[[Event], Progress],
+        result: Callable[[Sequence[Event]], Result],
+        on_progress: Callable[[Progress], None] | None,
+        timeout_s: float,
+    ) -> Result:
+        """What a stream of progress ends with. It changes nothing: where it was cut, it is begun again, a few times."""
+        end = time.monotonic() + timeout_s
+        attempt = 1
+        while True:
+            events: list[Event] = []
+            heard = False
+            stream = call(request, timeout=max(0.0, end - time.monotonic()), metadata=self._connection.metadata)
+            try:
+                async for event in stream:
+                    heard = True
+                    if not event.HasField("progress"):
+                        events.append(event)
+                    elif on_progress is not None:
+                        on_progress(progress(event))
+            except RpcError as failure:
+                error = self._explained(failure, method)
+                # gRPC itself tries again what was cut before its first message.
+                again = heard and self._connection.retry
+                pause_s = restart_pause_s(error, attempt, end - time.monotonic()) if again else None
+                if pause_s is None:
+                    raise error from failure
+            else:
+                if not events or not events[-1].HasField("result"):
+                    raise InternalError(f"the server ended {method} without a result", code=Code.INTERNAL)
+                return result(events)
+            finally:
+                stream.cancel()
+            attempt += 1
+            await sleep(pause_s)
+
+    def _explained(self, failure: Failure, method: str) -> NodewiseError:
         return from_call(cast("FailedCall", failure), target=self._connection.target, method=method)
-
-
-async def _each(items: Iterable[Item] | AsyncIterable[Item]) -> AsyncIterator[Item]:
-    if isinstance(items, AsyncIterable):
-        async for item in items:
-            yield item
-    else:
-        for item in items:
-            yield item
