@@ -76,7 +76,7 @@ def _replayed(workshop: Workshop, asked: tuple[Asked, ReplayQuestion], run: Long
     question, wanted = asked
     told = _Told(run, pb.ReplayResponse)
     engine = workshop.engine
-    found = replayed(engine.registry.diagnosers, workshop.traces, question, wanted, told, engine.catalogue)
+    found = replayed(engine.registry.diagnosers, workshop.traces, question, wanted, told, engine.estimators.catalogue)
     for piece in _pieces(found.replay.timeline, found.recorded, found.replay.collectives):
         yield pb.ReplayResponse(**piece).SerializeToString()
     yield pb.ReplayResponse(result=write_replay(found)).SerializeToString()
@@ -86,7 +86,7 @@ def _diagnosed(workshop: Workshop, asked: tuple[Asked, DiagnosisQuestion], run: 
     question, wanted = asked
     told = _Told(run, pb.DiagnoseResponse)
     engine = workshop.engine
-    found = diagnosed(engine.registry.diagnosers, workshop.traces, question, wanted, told, engine.catalogue)
+    found = diagnosed(engine.registry.diagnosers, workshop.traces, question, wanted, told, engine.estimators.catalogue)
     for piece in _pieces(found.diagnosis.timeline, found.recorded, found.diagnosis.collectives):
         yield pb.DiagnoseResponse(**piece).SerializeToString()
     yield pb.DiagnoseResponse(result=write_diagnosis(found)).SerializeToString()
