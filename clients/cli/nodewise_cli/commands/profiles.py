@@ -64,7 +64,7 @@ def retract(
     timeout_s: TimeoutS = Wait,
 ) -> None:
     """Take observations out of a profile; they stay in its history."""
-    numbers = listed_counts(observations, "--observations")
+    numbers = listed_counts(observations, "--observations", "observations")
     with connected(holder(server), timeout_s) as client:
         found = client.retract_observations(profile, numbers=numbers, reason=reason)
     if as_json:

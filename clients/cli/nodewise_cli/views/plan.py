@@ -197,6 +197,7 @@ def _frontier(result: PlanResult) -> None:
     rows = list(fastest.values())
     if len(rows) > SHOWN_POINTS:
         rows = [rows[place] for place in np.linspace(0, len(rows) - 1, SHOWN_POINTS).astype(int).tolist()]
+    say()
     _table(f"Frontier: fastest of its number of devices ({len(rows)} of {result.frontier_count} points)", rows)
 
 
