@@ -12,7 +12,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import Fidelity, Options
 from nodewise.domain.profile import Profile
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Freshness, Question
 from nodewise.evaluation.scoring import auto_version
 from nodewise.rpc.reading import Reader, shown
@@ -64,7 +64,7 @@ class ReadOptions:
             allow_fallback=self.allow_fallback,
         )
 
-    def require_estimator(self, engine: Engine) -> None:
+    def require_estimator(self, engine: Answers) -> None:
         """Refuse an estimator that is not loaded, or not in this version.
 
         Raises
@@ -73,7 +73,7 @@ class ReadOptions:
             ESTIMATOR_NOT_FOUND.
         """
         name, registry = self.estimator, engine.registry
-        loaded = auto_version(registry) if name == AUTO else engine.estimator(name).record.version
+        loaded = auto_version(registry) if name == AUTO else engine.estimators.named(name).record.version
         if self.version not in ("", loaded):
             raise NodewiseError(
                 Reason.ESTIMATOR_NOT_FOUND,

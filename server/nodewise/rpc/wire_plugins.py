@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -48,8 +49,8 @@ def write_plugin(loaded: Loaded[Any], kind: pb.PluginKind) -> pb.Plugin:
                 name=each.name,
                 description=each.description,
                 default_value=each.default,
-                minimum=each.minimum,
-                maximum=each.maximum,
+                minimum=each.minimum if isfinite(each.minimum) else None,
+                maximum=each.maximum if isfinite(each.maximum) else None,
             )
             for each in parameters
         ],

@@ -113,7 +113,7 @@ def _work(_: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
 
 def _global_batch(answer: Answer) -> Floats:
     """Of asynchronous rows one mini-batch of each replica."""
-    return answer.samples_per_step * answer.configurations.cycles_per_step()
+    return answer.samples_per_step * answer.configurations.rates.cycles_per_step
 
 
 def _goodput(_: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
