@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 __all__ = [
     "BatchBounds",
@@ -19,6 +20,10 @@ __all__ = [
     "Rule",
     "StatisticalEfficiency",
 ]
+
+
+MOST_BATCHES: Final = 32
+"""Batches that are tried in each row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,13 @@ class BatchBounds:
     most: int
     most_per_worker: int | None = None
 
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """Whole batches between the bounds, both of them included, in a geometric series: at most ``MOST_BATCHES``."""
+        steps = MOST_BATCHES - 1
+        ratio = self.most / self.least
+        return tuple(dict.fromkeys(round(self.least * ratio ** (step / steps)) for step in range(MOST_BATCHES)))
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Objective:
@@ -143,6 +155,13 @@ class Objective:
     current: CurrentConfiguration | None = None
     efficiency: StatisticalEfficiency | None = None
     batch_bounds: BatchBounds | None = None
+
+    def of_rows(self, rows: Sequence[int]) -> Objective:
+        """The same for some rows of the question, in their order; a move is not judged among them."""
+        named = self.offers_of_rows
+        if named is None and self.current is None:
+            return self
+        return replace(self, offers_of_rows=None if named is None else tuple(named[row] for row in rows), current=None)
 
     @property
     def currency(self) -> str:

@@ -14,9 +14,9 @@ from nodewise.rpc.wire_profiles import timestamp
 from nodewise_protos.v1 import plugin_pb2 as pb
 from nodewise_protos.v1 import prediction_service_pb2, problem_pb2
 
-__all__ = ["write_plugin", "write_plugin_problem", "write_score"]
+__all__ = ["PLUGIN_KINDS", "write_plugin", "write_plugin_problem", "write_score"]
 
-_KINDS: Final = MappingProxyType(
+PLUGIN_KINDS: Final = MappingProxyType(
     {
         "estimator": pb.PLUGIN_KIND_ESTIMATOR,
         "policy": pb.PLUGIN_KIND_POLICY,
@@ -62,7 +62,7 @@ def write_plugin_problem(problem: PluginProblem) -> pb.PluginProblem:
     return pb.PluginProblem(
         name=problem.name,
         distribution=problem.distribution,
-        kind=_KINDS.get(problem.kind, pb.PLUGIN_KIND_UNSPECIFIED),
+        kind=PLUGIN_KINDS.get(problem.kind, pb.PLUGIN_KIND_UNSPECIFIED),
         problem=problem_pb2.Problem(reason=problem.reason, message=problem.message),
     )
 

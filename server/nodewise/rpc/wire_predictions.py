@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from nodewise.domain.columns import Floats, Ints
+from nodewise.estimation.answer.goodput import global_batch
 from nodewise.estimation.question import Answer, Basis
 from nodewise.rpc.errors import write_notice, write_refusal
 from nodewise.rpc.wire_profiles import timestamp
@@ -111,14 +112,9 @@ def _work(_: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
     }
 
 
-def _global_batch(answer: Answer) -> Floats:
-    """Of asynchronous rows one mini-batch of each replica."""
-    return answer.samples_per_step * answer.configurations.rates.cycles_per_step
-
-
 def _goodput(_: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
     return {
-        "global_batch_samples": joined(_global_batch),
+        "global_batch_samples": joined(lambda answer: global_batch(answer.configurations)),
         "batch_per_worker_samples": joined(lambda answer: answer.configurations.batch_per_worker),
         "accumulation_steps": joined(lambda answer: answer.configurations.accumulation),
         "goodput_samples_per_second": joined(lambda answer: answer.goodput_per_s),

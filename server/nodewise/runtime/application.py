@@ -28,6 +28,7 @@ from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import run_in
 from nodewise.rpc.diagnoses import Diagnoses
 from nodewise.rpc.evaluations import Evaluations
+from nodewise.rpc.listing import Listing
 from nodewise.rpc.plans import Plans
 from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
@@ -92,7 +93,9 @@ class Application:
         self._reader = ProfileReader(store)
         # What shipped estimators bring with them; what the store teaches is learned beside the way of requests.
         priors = learned_from(_inline(registry), ()).priors
-        workshop = workshop_of(settings, registry, catalogue, store.traces, priors=priors)
+        workshop = workshop_of(
+            settings, registry, catalogue, store.traces, priors=priors, ahead=partial(self._ahead.submit, _guarded)
+        )
         self._engine, self._limits = workshop.engine, workshop.limits
         hand: Callable[[], Hand] = partial(ThreadHand, workshop)
         if processes:
@@ -207,7 +210,8 @@ class Application:
         scores = partial(run_in, self._reads, self._store.scores.scores)
         policy = self._settings.default_policy
         behaviours = (
-            Predictions(self._engine, sources, self._limits, self._work, scores, self._compute, self._simulations),
+            Predictions(self._engine, sources, self._limits, self._work, self._compute, self._simulations),
+            Listing(self._engine, scores),
             Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._committed),
             Schedules(self._engine, sources, self._limits, self._work, policy),
             Simulations(self._engine, sources, self._limits, self._compute, policy),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import Reason, invalid_field
 from nodewise.domain.objective import (
+    CurrentConfiguration,
     FewestDevices,
     HighestThroughput,
     Knee,
@@ -18,17 +21,29 @@ from nodewise.domain.objective import (
     LeastTime,
     Objective,
     Recommendation,
+    Rule,
 )
 from nodewise.domain.predictions import Notice, Predictions
 from nodewise.domain.words import number
 from nodewise.domain.workload import Workload
+from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import one_sided_rate
+from nodewise.estimation.answer.moving import Stay, staying
 from nodewise.estimation.answer.offers import Charged, charged
 
 __all__ = ["Verdict", "judged", "whole_finish_s", "work_of"]
 
 KNEE_TOLERANCE = 1e-9
 """Relative slack of the knee's comparison: exactly linear scaling must not fail at share 1 by one bit of rounding."""
+
+
+_RATE_KEYS: Final = MappingProxyType(
+    {
+        "samples/s": "samples_per_s",
+        "mini-batches/s": "minibatches_per_s",
+        "samples/s of goodput": "goodput_samples_per_s",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -75,7 +90,9 @@ def judged(
 ) -> Verdict:
     """Apply an objective to predicted rows.
 
-    Rates are samples/s; where the batch of a row is not known, mini-batches/s, which compare rows of one batch alike.
+    Rates are samples/s, or goodput where the objective says what another batch is worth; where the batch of a row is
+    not known, mini-batches/s, which compare rows of one batch alike. Other rows than the current one are judged with
+    the restart in their times and costs.
 
     Raises
     ------
@@ -83,9 +100,13 @@ def judged(
         INVALID_FIELD when the rule needs work, a data set's size or prices that were not given.
     """
     answered = predictions.answered
+    efficiency, current = objective.efficiency, objective.current
     everything = predictions.all_answered
     known = _batch_known(configurations, predictions, samples_per_s)
     rate, rate_name = (samples_per_s, "samples/s") if known else (minibatches_per_s, "mini-batches/s")
+    if known and efficiency is not None:
+        rate, rate_name = goodput_per_s(efficiency, configurations, samples_per_s), "samples/s of goodput"
+    elsewhere = answered if current is None else answered & (np.arange(len(answered)) != current.row)
     judging = answered
     remarks: tuple[Notice, ...] = ()
     confidence = objective.confidence
@@ -103,8 +124,13 @@ def judged(
             raise invalid_field(path, text)
         finish_s = _finish_s(work, rate, predictions)
         if charges is not None:
-            finish_s = np.where(answered, finish_s + charges.start_up_s, 0.0)
+            finish_s = np.where(elsewhere, finish_s + charges.start_up_s, finish_s)
     costs = _costs(objective, charges, finish_s)
+    # Judged by what a move really takes; the columns say what each row would take by itself.
+    weighed_s, weighed_costs = finish_s, costs
+    if finish_s is not None and current is not None:
+        weighed_s = np.where(elsewhere, finish_s + current.restart_cost_s, finish_s)
+        weighed_costs = _costs(objective, charges, weighed_s)
     index: slice | Ints = slice(None) if everything else np.flatnonzero(judging)
     nodes = configurations.nodes[index]
     varied = len(nodes) < 2 or bool(np.logical_or.reduce(nodes != nodes[0]))
@@ -117,14 +143,19 @@ def judged(
         scale_name="nodes" if varied else "workers",
         rate=rate[index],
         rate_name=rate_name,
-        finish_s=None if finish_s is None else finish_s[index],
-        costs=None if costs is None else costs[index],
+        finish_s=None if weighed_s is None else weighed_s[index],
+        costs=None if weighed_costs is None else weighed_costs[index],
         currency=objective.currency,
     )
     chosen, rule, why, numbers = _apply(objective, rows) if len(nodes) else (None, "", "no row was answered", {})
     if chosen is None:
         notice = Notice(Reason.OBJECTIVE_UNREACHABLE, why)
         return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice, remarks=remarks)
+    keeps = False
+    if current is not None and judging[current.row]:
+        here = current.row if isinstance(index, slice) else int(np.searchsorted(index, current.row))
+        chosen, why, keeps = _or_kept(objective.rule, current, rows, here, (chosen, why))
+        numbers |= {_rate_key(rows): float(rows.rate[chosen]), "restart_cost_s": current.restart_cost_s}
     row = chosen if isinstance(index, slice) else int(index[chosen])
     if confidence is not None:
         why += f", judged by what is reached with probability {confidence:g}"
@@ -139,11 +170,32 @@ def judged(
         numbers=numbers,
         device=configurations.devices[configurations.device_index[row]],
         offer="" if charges is None else objective.offers[charges.index[row]].name,
-        samples_per_s=float(rate[row]) if known else None,
-        finish_s=None if finish_s is None else float(finish_s[row]),
-        cost=None if costs is None else float(costs[row]),
+        samples_per_s=float(samples_per_s[row]) if known else None,
+        finish_s=None if weighed_s is None else float(weighed_s[row]),
+        cost=None if weighed_costs is None else float(weighed_costs[row]),
+        keeps_current=keeps,
     )
     return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=remarks)
+
+
+def _or_kept(
+    rule: Rule, current: CurrentConfiguration, rows: _Rows, here: int, preferred: tuple[int, str]
+) -> tuple[int, str, bool]:
+    """The preferred row and why, or the current one where moving does not pay; and whether it is the current one."""
+    chosen, why = preferred
+    if chosen == here:
+        return here, f"{why}, and it runs there now", True
+    weighed = Stay(rate=rows.rate, finish_s=rows.finish_s, costs=rows.costs, held=rows.held, devices=rows.devices)
+    window_s = staying(rule, current, here, chosen, weighed)
+    if window_s is None:
+        return chosen, f"{why}, worth a restart of {number(current.restart_cost_s)} s", False
+    where = f"{rows.scale[here]} {rows.scale_name}"
+    text = (
+        f"{where}, as now: {number(float(rows.rate[chosen]))} {rows.rate_name} on {rows.scale[chosen]} instead of "
+        f"{number(float(rows.rate[here]))} do not pay for a restart of {number(current.restart_cost_s)} s within "
+        f"{number(window_s)} s"
+    )
+    return here, text, True
 
 
 def whole_finish_s(
@@ -318,7 +370,7 @@ def _first(key: Floats, nodes: Ints) -> int:
 
 
 def _rate_key(rows: _Rows) -> str:
-    return "samples_per_s" if rows.rate_name == "samples/s" else "minibatches_per_s"
+    return _RATE_KEYS[rows.rate_name]
 
 
 def _whole(workload: Workload) -> float | None:

@@ -190,7 +190,7 @@ class _Search:
         once_s = 0.0 if predictions.once_s is None else predictions.once_s[self._places]
         self._log_step = np.log(step_s)
         self._decision = Decision(
-            question.objective or HIGHEST_THROUGHPUT,
+            (question.objective or HIGHEST_THROUGHPUT).of_rows(self._places.tolist()),
             self._configurations,
             Predictions.of(step_s, log_spread=self._log_spread, once_s=once_s),
             question.profile.workload,
