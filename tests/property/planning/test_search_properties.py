@@ -18,7 +18,7 @@ from nodewise.domain.objective import (
     LeastCost,
     LeastTime,
     Objective,
-    Prices,
+    Offer,
     Rule,
 )
 from nodewise.domain.planning import PlanConstraints, PlanPool
@@ -28,7 +28,8 @@ from nodewise.planning.search import Found, How, searched
 
 POOLS = tuple(PlanPool(device=name, nodes=(1, 2, 3), workers_per_node=2) for name in "AB")
 CONSTRAINTS = PlanConstraints(pools=POOLS, global_batches=(32, 64))
-PRICES = Prices(per_node_hour={"A": 3600.0, "B": 1800.0})
+PRICES = {"A": 3600.0, "B": 1800.0}
+OFFERS = tuple(Offer(device=device, price_per_node_hour=price) for device, price in PRICES.items())
 RULES: list[Rule] = [
     HighestThroughput(),
     Knee(0.5),
@@ -50,7 +51,7 @@ tables = st.builds(
 
 
 def goal(rule: Rule) -> Goal:
-    return goal_of(Objective(rule=rule, remaining_samples=1000.0, prices=PRICES), Workload(), CONSTRAINTS)
+    return goal_of(Objective(rule=rule, remaining_samples=1000.0, offers=OFFERS), Workload(), CONSTRAINTS)
 
 
 def found(table: Table, rule: Rule, **how: Any) -> tuple[Found, TableModel]:
@@ -68,7 +69,7 @@ def by_hand(table: Table, rule: Rule) -> dict[int, int]:
         nodes, workers = int(rows.nodes[row]), int(rows.workers[row])
         rate = (1.0 / table.step_s[row]) * int(rows.global_batch[row])
         finish_s = 1000.0 / rate
-        cost = finish_s * (PRICES.per_node_hour[device] / 3600.0) * nodes
+        cost = finish_s * (PRICES[device] / 3600.0) * nodes
         if table.memory[row] > table.capacity[table.origin[row]]:
             continue
         if isinstance(rule, LeastTime) and (
