@@ -35,15 +35,26 @@ class NodePool:
     ----------
     available_devices : (nodes,) int
         Devices on each node that may be given out; those that the request's jobs hold are included.
-    link_bytes_per_s, price_per_node_hour : float
+    link_bytes_per_s : float
         0 = not known.
+    price_per_node_hour : float or None
+        None = not known.
+    node_names : tuple of str
+        One per node, unique; empty = nodes have indexes alone.
+    devices_per_node : int
+        Nodes are given out whole, each with so many devices; 0 = devices are given out one by one.
+    max_nodes : int or None
+        Nodes that the pool may grow to; None = it does not grow.
     """
 
     name: str
     device: str
     available_devices: Ints
     link_bytes_per_s: float = 0.0
-    price_per_node_hour: float = 0.0
+    price_per_node_hour: float | None = None
+    node_names: tuple[str, ...] = ()
+    devices_per_node: int = 0
+    max_nodes: int | None = None
 
     @property
     def total_devices(self) -> int:

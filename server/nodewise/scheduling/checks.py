@@ -84,7 +84,7 @@ def _check_cluster(question: ScheduleQuestion, found: Findings) -> None:
         if names.setdefault(pool.name, index) != index:
             found.wrong(f"{path}.name", f"must be unique, {pool.name!r} is also cluster.pools[{names[pool.name]}]")
         found.number(f"{path}.link_bytes_per_second", pool.link_bytes_per_s)
-        found.number(f"{path}.price_per_node_hour", pool.price_per_node_hour)
+        found.number(f"{path}.price_per_node_hour", pool.price_per_node_hour or 0.0)
         for node in (pool.available_devices < 0).nonzero()[0].tolist():
             found.wrong(f"{path}.available_devices[{node}]", f"must be 0 or more, found {pool.available_devices[node]}")
 

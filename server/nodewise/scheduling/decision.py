@@ -15,10 +15,11 @@ __all__ = ["Action", "Decision", "DecisionReason", "JobDecision"]
 class Action(IntEnum):
     """What to do with a job; values are the contract's."""
 
-    KEEP = 1
-    CHANGE = 2
-    WAIT = 3
-    NO_ANSWER = 4
+    START = 1
+    KEEP = 2
+    CHANGE = 3
+    WAIT = 4
+    NO_ANSWER = 5
 
 
 class DecisionReason(StrEnum):
@@ -29,7 +30,7 @@ class DecisionReason(StrEnum):
     MINIMUM_RUN = "MINIMUM_RUN"
     """KEEP: it has not yet run for its minimum_run_seconds."""
     STARTED = "STARTED"
-    """CHANGE: it did not run."""
+    """START: it does not run."""
     RESIZED = "RESIZED"
     """CHANGE: another number of devices in the same pool."""
     MOVED = "MOVED"
@@ -59,10 +60,10 @@ class JobDecision:
         index, devices) with those of servers.
     samples_per_s : float
         Predicted there (mini-batches/s where the batch is not known); 0 = it does not run or is not known.
-    finish_s : float
-        Seconds until it is done if that stays; 0 = as above.
-    marginal_samples_per_s : float
-        What the next larger allowed count in the pool would add per device; 0 = none or not known.
+    finish_s : float or None
+        Seconds until it is done if that stays; None = as above.
+    marginal_samples_per_s : float or None
+        What the next larger allowed count in the pool would add per device; None = there is none, or it is not known.
     basis, refusal
         What the curve rests on; why there is none.
     """
@@ -76,8 +77,8 @@ class JobDecision:
     nodes: int = 0
     placement: NodeDevices = ()
     samples_per_s: float = 0.0
-    finish_s: float = 0.0
-    marginal_samples_per_s: float = 0.0
+    finish_s: float | None = None
+    marginal_samples_per_s: float | None = None
     basis: Basis | None = None
     refusal: Refusal | None = None
 

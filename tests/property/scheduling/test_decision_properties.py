@@ -108,8 +108,10 @@ def _check_feasible(question: ScheduleQuestion, found: Decision) -> None:
             assert job.devices >= asked.min_devices
             assert not asked.max_devices or job.devices <= asked.max_devices
             assert not asked.allowed_devices or job.devices in asked.allowed_devices
+            assert job.finish_s is not None
             assert job.finish_s > 0
         same = asked.current is not None and (job.pool, job.placement) == (asked.current.pool, asked.current.placement)
+        assert (job.action == Action.START) == (asked.current is None and job.devices > 0)
         assert (job.action == Action.KEEP) == (same and job.action != Action.NO_ANSWER)
         assert job.why
         if asked.queue == "q":

@@ -48,7 +48,7 @@ def one(*args: Any, **changes: Any) -> JobDecision:
 
 def test_a_job_starts() -> None:
     found = one()
-    assert (found.action, found.reason) == (Action.CHANGE, "STARTED")
+    assert (found.action, found.reason) == (Action.START, "STARTED")
     assert (found.pool, found.devices, found.nodes, found.placement) == ("p", 7, 2, ((0, 4), (1, 3)))
     assert found.samples_per_s == pytest.approx(50.0)
     assert found.finish_s == pytest.approx(20.0)
@@ -117,7 +117,7 @@ def test_a_job_spread_over_more_nodes_than_were_predicted_says_so() -> None:
 def test_a_job_for_which_nothing_is_free_waits() -> None:
     found = run([asked("a"), asked("b", 9000.0, min_devices=4)]).jobs[1]
     assert (found.action, found.reason, found.devices, found.pool) == (Action.WAIT, "NO_FREE_DEVICES", 0, "")
-    assert (found.finish_s, found.samples_per_s, found.placement) == (0.0, 0.0, ())
+    assert (found.finish_s, found.samples_per_s, found.placement) == (None, 0.0, ())
     assert found.why == "needs 4 devices or more; left free: 1 of 'p'"
 
 
@@ -179,7 +179,7 @@ def test_a_job_within_its_minimum_run_keeps_what_it_has() -> None:
 def test_a_minimum_run_on_a_count_without_a_prediction_says_so() -> None:
     pinned = asked("a", minimum_run_s=600.0, current=on((0, 3)), allowed_devices=(1, 2))
     found = run([pinned]).jobs[0]
-    assert (found.action, found.samples_per_s, found.finish_s) == (Action.KEEP, 0.0, 0.0)
+    assert (found.action, found.samples_per_s, found.finish_s) == (Action.KEEP, 0.0, None)
     assert found.why.endswith("its throughput there is not known")
 
 
