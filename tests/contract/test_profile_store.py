@@ -32,6 +32,7 @@ from nodewise.profiles.digest import content_digest
 from nodewise.profiles.store import (
     AppendRequest,
     DeleteRequest,
+    Evidence,
     ProfileStore,
     ProfileSummary,
     RetractRequest,
@@ -65,7 +66,7 @@ def test_staged_batches_are_durable_but_do_not_count(store: ProfileStore) -> Non
     assert store.list() == ()
     assert list(store.profiles()) == []
     refused(Reason.PROFILE_NOT_FOUND, store.delete, "job")
-    refused(Reason.PROFILE_NOT_FOUND, store.retract, "job", "r", [1])
+    refused(Reason.PROFILE_NOT_FOUND, store.retract, "job", "r", Evidence.of([1]))
     assert store.generation() == before
 
 
@@ -266,12 +267,12 @@ def test_every_revision_can_be_had_as_it_was(store: ProfileStore) -> None:
     )
     store.append("job", "a", [later, batch(3, workload=WORKLOAD, commit=True)])
     happened()
-    store.retract("job", "r", [1, 3])
+    store.retract("job", "r", Evidence.of([1, 3]))
     happened()
     store.append("job", "b", [batch(1, phase_timings=phase_timings(0.5), commit=True)])
     happened()
     store.append("job", "b", [batch(2, 2.0, 3.0, commit=True)])
-    store.retract("job", "r2", [2])
+    store.retract("job", "r2", Evidence.of([2]))
     happened()
     assert [profile.revision for profile in history] == [1, 2, 3, 4, 6]
     for then in history:
@@ -283,7 +284,7 @@ def test_every_revision_can_be_had_as_it_was(store: ProfileStore) -> None:
             assert rows_of(found.observations) == rows_of(then.observations)
     assert speeds(store.load("job", None, 5)).keys() == {2, 4, 5, 6, 7, 8}
     for missing in (0, -1, 7):
-        refused(Reason.PROFILE_NOT_FOUND, store.load, "job", None, missing)
+        refused(Reason.REVISION_NOT_FOUND, store.load, "job", None, missing)
     refused(Reason.PROFILE_NOT_FOUND, store.load, "nobody", None, 1)
 
 
@@ -345,7 +346,7 @@ def test_names_are_data(store: ProfileStore) -> None:
     name = "x'; DROP TABLE profiles; --"
     store.append(name, name, [batch(1, 1.0, commit=True)])
     assert store.load(name).profile_id == name
-    store.retract(name, name, [1], name)
+    store.retract(name, name, Evidence.of([1]), name)
     assert [found.profile_id for found in store.list("x'")] == [name]
     store.delete(name)
     assert store.list() == ()
@@ -358,7 +359,7 @@ def test_a_retraction_takes_observations_out_and_moves_the_revision(store: Profi
     store.append("job", "s", [batch(1, 1.0, 2.0, 3.0, commit=True)])
     before = store.load("job")
     generation = store.generation()
-    summary = store.retract("job", "r1", [3, 1, 3], "the node was throttled")
+    summary = store.retract("job", "r1", Evidence.of([3, 1, 3]), "the node was throttled")
     after = store.load("job", before)
     assert speeds(after) == speeds(store.load("job")) == {2: 2.0}
     assert (summary.revision, summary.observations_count, summary.digest) == (2, 1, after.digest)
@@ -372,30 +373,30 @@ def test_a_retraction_of_the_newest_restores_the_digest_before_them(store: Profi
     store.append("job", "s", [batch(1, 1.0, commit=True)])
     before = store.load("job")
     store.append("job", "s", [batch(2, 2.0, 3.0, commit=True)])
-    assert store.retract("job", "r", [2, 3]).digest == before.digest
+    assert store.retract("job", "r", Evidence.of([2, 3])).digest == before.digest
 
 
 def test_a_retraction_sent_twice_changes_nothing(store: ProfileStore) -> None:
     store.append("job", "s", [batch(1, 1.0, 2.0, commit=True)])
-    first = store.retract("job", "r", [1])
+    first = store.retract("job", "r", Evidence.of([1]))
     generation = store.generation()
-    assert store.retract("job", "r", (1, 1)) == first
+    assert store.retract("job", "r", Evidence.of((1, 1))) == first
     assert store.generation() == generation
-    refused(Reason.BATCH_CONFLICT, store.retract, "job", "r", [2])
+    refused(Reason.REQUEST_ID_REUSED, store.retract, "job", "r", Evidence.of([2]))
 
 
 def test_observations_that_are_not_there_cannot_be_retracted(store: ProfileStore) -> None:
     store.append("job", "s", [batch(1, 1.0, 2.0, commit=True)])
-    store.retract("job", "r", [1])
-    error = refused(Reason.OBSERVATION_NOT_FOUND, store.retract, "job", "r2", [1, 2, 3, 0, 2**70])
-    assert error.metadata["numbers"] == f"0,1,3,{2**70}"
-    refused(Reason.INVALID_FIELD, store.retract, "job", "r3", [])
+    store.retract("job", "r", Evidence.of([1]))
+    error = refused(Reason.EVIDENCE_NOT_FOUND, store.retract, "job", "r2", Evidence.of([1, 2, 3, 0, 2**70]))
+    assert error.metadata["observation_numbers"] == f"0,1,3,{2**70}"
+    refused(Reason.INVALID_FIELD, store.retract, "job", "r3", Evidence.of([]))
     assert speeds(store.load("job")) == {2: 2.0}
 
 
 def test_all_observations_may_go(store: ProfileStore) -> None:
     store.append("job", "s", [batch(1, 1.0, commit=True)])
-    assert store.retract("job", "r", [1]).observations_count == 0
+    assert store.retract("job", "r", Evidence.of([1])).observations_count == 0
     profile = store.load("job")
     assert profile.is_empty
     assert profile.digest == content_digest(Profile())
@@ -404,7 +405,7 @@ def test_all_observations_may_go(store: ProfileStore) -> None:
 def test_deletes_a_profile_with_its_sessions(store: ProfileStore) -> None:
     store.append("job", "s", [batch(1, 1.0, commit=True), batch(2, 2.0)])
     store.append("job", "t", [batch(1, 3.0)])
-    store.retract("job", "r", [1])
+    store.retract("job", "r", Evidence.of([1]))
     generation = store.generation()
     store.delete("job")
     assert store.generation() != generation
@@ -513,12 +514,12 @@ def test_requests_that_share_a_transaction_fail_alone(store: ProfileStore) -> No
             AppendRequest("a", "s", [batch(1, 1.0, commit=True)]),
             AppendRequest("b", "s", [batch(2, 1.0)]),
             AppendRequest("a", "s", [batch(2, np.nan)]),
-            RetractRequest("old", "r", (7,)),
+            RetractRequest("old", "r", Evidence.of((7,))),
             AppendRequest("a", "s", [batch(2, 2.0, commit=True)]),
             DeleteRequest("old"),
             DeleteRequest("old"),
             AppendRequest("old", "s", [batch(1, 5.0, commit=True)]),
-            RetractRequest("a", "r", (1,)),
+            RetractRequest("a", "r", Evidence.of((1,))),
         ]
     )
     reasons = [outcome.reason if isinstance(outcome, NodewiseError) else None for outcome in outcomes]
@@ -526,7 +527,7 @@ def test_requests_that_share_a_transaction_fail_alone(store: ProfileStore) -> No
         None,
         Reason.BATCH_OUT_OF_ORDER,
         Reason.INVALID_FIELD,
-        Reason.OBSERVATION_NOT_FOUND,
+        Reason.EVIDENCE_NOT_FOUND,
         None,
         None,
         Reason.PROFILE_NOT_FOUND,
@@ -607,7 +608,7 @@ def test_every_process_sees_what_another_committed(shared: Opener) -> None:
     assert other.generation() not in seen
     seen.add(other.generation())
     assert speeds(one.load("job", known)) == {1: 1.0, 2: 2.0}
-    one.retract("job", "r", [1])
+    one.retract("job", "r", Evidence.of([1]))
     assert other.generation() not in seen
     seen.add(other.generation())
     one.delete("job")
