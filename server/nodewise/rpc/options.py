@@ -72,8 +72,11 @@ class ReadOptions:
         NodewiseError
             ESTIMATOR_NOT_FOUND.
         """
-        name, registry = self.estimator, engine.registry
-        loaded = auto_version(registry) if name == AUTO else engine.estimators.named(name).record.version
+        name = self.estimator
+        if name == AUTO:
+            loaded = auto_version(engine.registry) if self.version else ""
+        else:
+            loaded = engine.estimators.named(name).record.version
         if self.version not in ("", loaded):
             raise NodewiseError(
                 Reason.ESTIMATOR_NOT_FOUND,

@@ -31,7 +31,7 @@ from nodewise.rpc.options import ReadOptions, read_model_options, read_options
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.varint import encode_varint
 from nodewise.rpc.wire_configurations import read_candidates, read_parts
-from nodewise.rpc.wire_objectives import read_objective, write_recommendation
+from nodewise.rpc.wire_objectives import HIGHEST_THROUGHPUT, read_objective, write_recommendation
 from nodewise.rpc.wire_offers import read_offers_of_rows
 from nodewise.rpc.wire_predictions import columns_of, write_basis, write_predictions
 from nodewise.rpc.wire_suggestions import read_runnable, read_wish, write_suggestions
@@ -100,7 +100,9 @@ class Predictions:
         options.require_estimator(self._engine)
         configurations = read_candidates(request.configurations, request.ranges, self._limits)
         self._check_steps(len(configurations), options)
-        objective = self._objective(request, configurations)
+        objective = HIGHEST_THROUGHPUT
+        if request.ranges or request.configurations.offer_names or _says_more(request):
+            objective = self._objective(request, configurations)
         profile = await self._sources.profile(request.profile, _waiting(call, options))
         question = options.question(profile, configurations, objective)
         prepared = self._engine.ready(question)
@@ -212,7 +214,9 @@ class Predictions:
         shared = None
         if request.HasField("configurations") or request.ranges:
             shared = read_candidates(request.configurations, request.ranges, self._limits)
-        read_objective(request.objective, offers=request.offers)
+        common: Objective | None = None
+        if shared is not None:
+            common = self._objective(pb.BatchJob(), shared, request)
         jobs: list[_Job | NodewiseError] = []
         rows = 0
         for number, message in enumerate(request.jobs):
@@ -223,7 +227,10 @@ class Predictions:
                     configurations = read_candidates(message.configurations, message.ranges, self._limits)
                 if configurations is None:
                     raise invalid_field("configurations", "must be given here or for the whole batch")
-                jobs.append(_Job(configurations, self._objective(message, configurations, request)))
+                if configurations is not shared or common is None or _says_more(message):
+                    jobs.append(_Job(configurations, self._objective(message, configurations, request)))
+                else:
+                    jobs.append(_Job(configurations, common))
             except NodewiseError as error:
                 jobs.append(prefixed(error, f"jobs[{number}]."))
                 continue
@@ -285,6 +292,18 @@ def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -
     question, wish = asked
     timed = replace(question, options=replace(question.options, budget=run.budget))
     yield write_suggestions(workshop.engine.suggest(timed, wish)).SerializeToString()
+
+
+def _says_more(request: pb.PredictRequest | pb.BatchJob) -> bool:
+    """Whether a question asks for more than its rows: most do not, and are answered often."""
+    return bool(
+        request.HasField("objective")
+        or request.HasField("work")
+        or request.offers
+        or request.HasField("current")
+        or request.HasField("efficiency")
+        or request.HasField("batch_bounds")
+    )
 
 
 def _waiting(call: Call, options: ReadOptions) -> Call | None:
