@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from functools import lru_cache
@@ -26,6 +27,8 @@ _REMEMBERED_BYTES: Final = 64 * 1024
 _ANY: Final[Mapping[str, int]] = MappingProxyType({})
 LOOK_EVERY_S: Final = 0.02
 """Between two looks for a revision that is waited for: another process may commit it. A look reads one counter."""
+LONGEST_WAIT_S: Final = 60.0
+"""Longest wait for a revision, of calls without a deadline too."""
 GRACE_S: Final = 0.05
 """Kept of a call's time to say that its revision was not reached."""
 
@@ -91,7 +94,9 @@ class ProfileSources:
             return await run_in(self._executor, self._at, profile_id, stated["revision"])
         least = stated.get("minimum_revision", 0)
         profile = await self._newest(profile_id, path)
-        while profile.revision < least and call is not None and call.remaining_s() > LOOK_EVERY_S + GRACE_S:
+        left_s = 0.0 if call is None else min(call.remaining_s() - GRACE_S, LONGEST_WAIT_S)
+        ends_s = time.monotonic() + left_s
+        while profile.revision < least and time.monotonic() + LOOK_EVERY_S < ends_s:
             await asyncio.sleep(LOOK_EVERY_S)
             profile = await self._newest(profile_id, path)
         if profile.revision < least:
