@@ -29,6 +29,7 @@ from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Network, Workload
 from nodewise.profiles.batches import Batch, TraceChunk
 from nodewise.profiles.digest import content_digest
+from nodewise.profiles.naming import MOST_LABELS, Naming
 from nodewise.profiles.store import (
     AppendRequest,
     DeleteRequest,
@@ -402,6 +403,43 @@ def test_all_observations_may_go(store: ProfileStore) -> None:
     assert profile.digest == content_digest(Profile())
 
 
+def test_facts_timings_and_traces_are_retracted_and_may_come_again(store: ProfileStore) -> None:
+    sent = Batch(
+        sequence_number=1,
+        workload=Workload(parameter_bytes=8, tensors=3),
+        network=NETWORK,
+        phase_timings=varied_timings(3, 1),
+        trace_chunks=(chunk(0, b"t", last=True),),
+        commit=True,
+    )
+    store.append("job", "s", [sent])
+    history = [store.load("job")]
+    gone = Evidence.of(
+        (), [2], ["workload.parameter_bytes", "network.half_duplex"], [history[0].traces[0].content_sha256]
+    )
+    store.retract("job", "r", gone)
+    assert store.retract("job", "r", gone).revision == 2
+    history.append(store.load("job", history[0]))
+    assert history[1].phase_timing_numbers.tolist() == [1, 3]
+    assert rows_of(history[1].phase_timings) == rows_of(varied_timings(3, 1).take(np.array([0, 2])))
+    assert (history[1].workload, history[1].traces) == (Workload(tensors=3), ())
+    assert history[1].network == replace(NETWORK, half_duplex=None)
+    refused(Reason.EVIDENCE_NOT_FOUND, store.retract, "job", "r2", gone)
+    refused(Reason.REQUEST_ID_REUSED, store.retract, "job", "r", Evidence.of(facts=["workload.tensors"]))
+    other = Workload(parameter_bytes=9)
+    store.append("job", "t", [replace(sent, workload=other, network=Network())])
+    history.append(store.load("job", history[1]))
+    assert history[2].phase_timing_numbers.tolist() == [1, 3, 4, 5, 6]
+    assert (history[2].workload, len(history[2].traces)) == (Workload(parameter_bytes=9, tensors=3), 1)
+    store.retract("job", "r3", Evidence.of(facts=["workload.parameter_bytes"], phase_timings=[6]))
+    history.append(store.load("job", history[0]))
+    for then in history:
+        for known in (None, *history):
+            found = store.load("job", known, then.revision)
+            assert (found.digest, found.workload, found.traces) == (then.digest, then.workload, then.traces)
+            assert found.phase_timing_numbers.tolist() == then.phase_timing_numbers.tolist()
+
+
 def test_deletes_a_profile_with_its_sessions(store: ProfileStore) -> None:
     store.append("job", "s", [batch(1, 1.0, commit=True), batch(2, 2.0)])
     store.append("job", "t", [batch(1, 3.0)])
@@ -425,6 +463,93 @@ def test_an_etag_guards_a_deletion(store: ProfileStore) -> None:
     error = refused(Reason.ETAG_MISMATCH, store.delete, "job", etag)
     assert error.metadata["etag"] == store.load("job").etag
     store.delete("job", store.load("job").etag)
+
+
+def test_a_deleted_profile_comes_back_as_it_was(store: ProfileStore) -> None:
+    store.append("job", "s", [batch(1, 1.0, commit=True), batch(2, 2.0)])
+    before, status = store.load("job"), store.open_session("job", "s")
+    deleted = store.delete("job", before.etag)
+    assert deleted.purge_time_s > deleted.delete_time_s >= before.update_time_s
+    assert replace(deleted, delete_time_s=0.0, purge_time_s=0.0) == ProfileSummary.of(before)
+    generation = store.generation()
+    assert store.delete("job", before.etag) == deleted
+    assert store.generation() == generation
+    assert store.undelete("job") == store.undelete("job") == ProfileSummary.of(before)
+    assert store.generation() != generation
+    assert store.open_session("job", "s") == status
+    assert speeds(store.load("job")) == {1: 1.0}
+    assert store.append("job", "s", [batch(3, commit=True)]).observations_count == 2
+
+
+def test_a_profile_begun_under_the_name_of_a_deleted_one_keeps_it(store: ProfileStore) -> None:
+    refused(Reason.PROFILE_NOT_FOUND, store.undelete, "job")
+    store.append("job", "s", [batch(1, 1.0, commit=True)])
+    store.delete("job")
+    store.append("job", "s", [batch(1, 2.0)])
+    refused(Reason.PROFILE_NOT_FOUND, store.undelete, "job")
+    assert store.list(deleted=True) == ()
+    store.append("job", "s", [batch(2, commit=True)])
+    assert speeds(store.load("job")) == {1: 2.0}
+
+
+def test_lists_deleted_profiles_where_they_are_wanted(store: ProfileStore) -> None:
+    for name in ("a", "b", "c"):
+        store.append(name, "s", [batch(1, 1.0, naming=Naming(labels={"of": name}), commit=True)])
+    deleted = store.delete("b")
+    assert [found.profile_id for found in store.list()] == ["a", "c"]
+    assert [found.profile_id for found in store.list(deleted=True)] == ["a", "b", "c"]
+    assert store.list("", "a", 1, deleted=True) == store.list(labels=[("of", "b")], deleted=True) == (deleted,)
+    assert store.list(labels=[("of", "b")]) == ()
+
+
+# --- names and labels
+
+
+def test_names_and_labels_count_from_their_commit_on(store: ProfileStore) -> None:
+    store.append("job", "s", [batch(1, 1.0, naming=Naming(display_name="one", labels={"a": "1", "b": "2"}))])
+    store.append("job", "s", [batch(2, naming=Naming(labels={"a": "", "c": "3"}), commit=True)])
+    first = store.load("job")
+    assert (first.display_name, first.labels) == ("one", {"b": "2", "c": "3"})
+    assert first.digest == content_digest(without_identity(first))
+    status = store.append("job", "t", [batch(1, naming=Naming(display_name=""), commit=True)])
+    assert (status.revision, status.observations_count) == (2, 1)
+    second = store.load("job", first)
+    assert (second.display_name, second.labels, second.digest) == ("", first.labels, first.digest)
+    for known in (None, first, second):
+        found = store.load("job", known, 1)
+        assert (found.display_name, found.labels) == (first.display_name, first.labels)
+    refused(Reason.BATCH_CONFLICT, store.append, "job", "t", [batch(1, naming=Naming(display_name="x"), commit=True)])
+
+
+def test_a_profile_has_so_many_labels_at_most(store: ProfileStore) -> None:
+    many = Naming(labels={str(number): "x" for number in range(MOST_LABELS)})
+    store.append("job", "s", [batch(1, naming=many, commit=True)])
+    error = refused(Reason.INVALID_FIELD, store.append, "job", "s", [batch(2, naming=Naming(labels={"one": "more"}))])
+    assert error.violations[0].field == "labels"
+    store.append("job", "s", [batch(2, naming=Naming(labels={"one": "more", "0": ""}), commit=True)])
+    assert len(store.load("job").labels) == MOST_LABELS
+
+
+# --- changes
+
+
+def test_tells_what_changed_after_a_generation(store: ProfileStore) -> None:
+    start, none = store.changes(0)
+    assert none == ()
+    store.apply([AppendRequest(name, "s", [batch(1, 1.0, commit=True)]) for name in ("a", "b", "other")])
+    store.append("a", "s", [batch(2, 2.0)])
+    middle, found = store.changes(start)
+    assert [summary.profile_id for summary in found] == ["a", "b", "other"]
+    assert found == store.list()
+    assert store.changes(middle) == (middle, ())
+    store.append("b", "s", [batch(2, 2.0, commit=True)])
+    deleted = store.delete("a")
+    store.append("a", "s", [batch(1, 5.0, commit=True)])
+    last, found = store.changes(middle)
+    assert found == (deleted, *store.list("b"), *store.list("a"))
+    assert [summary.profile_id for summary in store.changes(start, "b")[1]] == ["b"]
+    store.retract("b", "r", Evidence.of([1]))
+    assert store.changes(last)[1] == store.list("b")
 
 
 # --- traces

@@ -21,7 +21,6 @@ from nodewise.profiles.store import (
     Outcome,
     RetractRequest,
     SessionStatus,
-    UndeleteRequest,
     WriteRequest,
 )
 from nodewise.profiles.traces import TraceStore, stage_name
@@ -212,7 +211,7 @@ class Writing:
                 found, changed = retract(self.connection, request, self.now())
             case DeleteRequest():
                 found, changed = delete(self.connection, request, self.now(), self.deleted_kept_s)
-            case UndeleteRequest():
+            case _:
                 found, changed = undelete(self.connection, request, self.now())
         self.changed |= changed
         return found

@@ -66,7 +66,8 @@ class Service:
         ).profile
 
     def get(self, profile_id: str = "job", **fields: Any) -> profile_pb2.Profile:
-        return self.call("get_profile", profile_id=profile_id, **fields).profile
+        found: profile_pb2.Profile = self.call("get_profile", profile_id=profile_id, **fields).profile
+        return found
 
     def refused(self, expected: Reason, name: str, /, **fields: Any) -> NodewiseError:
         return refused(expected, lambda: self.call(name, **fields))
@@ -401,14 +402,13 @@ def watched(service: Service, *steps: Callable[[], object], **fields: Any) -> li
     """What is told at first, then after each step: steps follow what was told of the ones before."""
 
     async def told() -> list[pb.WatchProfilesResponse]:
-        replies = aiter(service.behaviours.watch_profiles(pb.WatchProfilesRequest(**fields), CALL))
+        replies = service.behaviours.watch_profiles(pb.WatchProfilesRequest(**fields), CALL)
         found = [await anext(replies)]
         while not found[-1].caught_up:
             found.append(await anext(replies))
         for step in steps:
             await asyncio.to_thread(step)
             found.append(await asyncio.wait_for(anext(replies), 60))
-        await replies.aclose()
         return found
 
     return asyncio.run(told())
