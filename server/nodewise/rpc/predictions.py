@@ -15,7 +15,7 @@ import structlog
 from nodewise.domain.budget import Budget
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.domain.objective import Objective
+from nodewise.domain.objective import HIGHEST_THROUGHPUT, Objective
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Basis, Freshness, Question
@@ -31,7 +31,7 @@ from nodewise.rpc.options import ReadOptions, read_model_options, read_options
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.varint import encode_varint
 from nodewise.rpc.wire_configurations import read_candidates, read_parts
-from nodewise.rpc.wire_objectives import HIGHEST_THROUGHPUT, read_objective, write_recommendation
+from nodewise.rpc.wire_objectives import read_objective, write_recommendation
 from nodewise.rpc.wire_offers import read_offers_of_rows
 from nodewise.rpc.wire_predictions import columns_of, write_basis, write_predictions
 from nodewise.rpc.wire_suggestions import read_runnable, read_wish, write_suggestions
@@ -47,6 +47,9 @@ TURN_S: Final = 0.002
 REPLIES_BYTES: Final = 32 * 1024 * 1024
 """Replies that are kept, together: about ten thousand of the usual size."""
 _PREDICT_TAG: Final = bytes([pb.StreamPredictResponse.PREDICT_FIELD_NUMBER << 3 | 2])
+
+_Question = pb.PredictRequest | pb.BatchJob | pb.SuggestMeasurementsRequest
+_AboutRows = _Question | pb.BatchPredictRequest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,16 +122,17 @@ class Predictions:
 
     def _objective(
         self,
-        request: pb.PredictRequest | pb.BatchJob | pb.SuggestMeasurementsRequest,
+        request: _Question,
         configurations: Configurations,
         shared: pb.BatchPredictRequest | None = None,
     ) -> Objective:
         """What best means in a question of so many rows, with all that it is computed from."""
-        best, offers, asked = request.objective, request.offers, request
+        best, offers = request.objective, request.offers
+        rows_of: _AboutRows = request
         if shared is not None:
             best = best if request.HasField("objective") else shared.objective
             offers = offers or shared.offers
-            asked = request if request.HasField("configurations") or request.ranges else shared
+            rows_of = request if request.HasField("configurations") or request.ranges else shared
         if isinstance(request, pb.SuggestMeasurementsRequest):
             found = read_objective(best, request.work, offers)
         else:
@@ -145,8 +149,9 @@ class Predictions:
             raise invalid_field("current.row", f"must be a row of the question, 0 to {rows - 1}")
         if found.batch_bounds is not None:
             self._check_candidates(found, configurations)
-        parts = ((path, len(part)) for path, part in read_parts(asked.configurations, asked.ranges, self._limits))
-        named = read_offers_of_rows(asked.configurations, asked.ranges, parts, found.offers)
+        configured, ranges = rows_of.configurations, rows_of.ranges
+        parts = ((path, len(part)) for path, part in read_parts(configured, ranges, self._limits))
+        named = read_offers_of_rows(configured, ranges, parts, found.offers)
         return found if named is None else _with_named(found, named)
 
     def _check_candidates(self, objective: Objective, configurations: Configurations) -> None:

@@ -91,7 +91,8 @@ class ProfileSources:
             reader = Reader()
             reader.identifier(profile_id, f"{path}.profile_id")
             reader.finish()
-            return await run_in(self._executor, self._at, profile_id, stated["revision"])
+            exact: Profile = await run_in(self._executor, self._at, profile_id, stated["revision"])
+            return exact
         least = stated.get("minimum_revision", 0)
         profile = await self._newest(profile_id, path)
         left_s = 0.0 if call is None else min(call.remaining_s() - GRACE_S, LONGEST_WAIT_S)

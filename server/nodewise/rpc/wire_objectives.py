@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from nodewise.domain.objective import (
+    HIGHEST_THROUGHPUT,
     BatchBounds,
     CurrentConfiguration,
     FewestDevices,
@@ -34,10 +35,8 @@ from nodewise_values.facts import (
     WORK,
 )
 
-__all__ = ["HIGHEST_THROUGHPUT", "read_objective", "write_recommendation"]
+__all__ = ["read_objective", "write_recommendation"]
 
-HIGHEST_THROUGHPUT: Final = Objective()
-"""What is asked for where nothing is said."""
 _DEADLINE: Final = "deadline_seconds"
 
 
@@ -164,7 +163,7 @@ def write_recommendation(found: Recommendation | None) -> pb.Recommendation | No
         samples_per_second=found.samples_per_s,
         finish_seconds=found.finish_s,
         cost=found.cost,
-        rule=pb.ObjectiveRule.Value(f"OBJECTIVE_RULE_{found.rule.upper()}"),
+        rule=f"OBJECTIVE_RULE_{found.rule.upper()}",
         why=found.why,
         numbers=[pb.NamedNumber(name=name, value=value) for name, value in found.numbers.items()],
         keeps_current=found.keeps_current,

@@ -43,11 +43,11 @@ def commit(store: ProfileStore, number: int, *rates: float) -> None:
     store.append("job", "session", [batch(number, *rates, commit=True)])
 
 
-def options(freshness: int, estimator: str = "fake") -> options_pb2.PredictOptions:
+def options(freshness: Any, estimator: str = "fake") -> options_pb2.PredictOptions:
     return options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator=estimator, freshness=freshness))
 
 
-def at(**revision: int) -> profile_pb2.ProfileSource:
+def at(**revision: Any) -> profile_pb2.ProfileSource:
     return profile_pb2.ProfileSource(profile_id="job", **revision)
 
 
