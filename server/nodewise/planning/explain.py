@@ -16,9 +16,10 @@ from nodewise.planning.alternatives import LISTED, alternatives_of
 from nodewise.planning.asked import AskedSpace, Values
 from nodewise.planning.planner import Planner
 from nodewise.planning.reasons import missing_memory
-from nodewise.planning.results import Explanation, Sensitivity
+from nodewise.planning.results import named, rejection
 from nodewise.planning.search import Found
 from nodewise.planning.words import NAMES, described, percent
+from nodewise_values import PlanExplanation, PlanRejection, PlanSensitivity
 
 __all__ = ["explained"]
 
@@ -26,11 +27,11 @@ UNLIMITED: Final = 1e9
 """Times the memory of any device: no limit."""
 
 
-def explained(planner: Planner, space: AskedSpace, winner: Configurations, values: Values) -> Explanation:
+def explained(planner: Planner, space: AskedSpace, winner: Configurations, values: Values) -> PlanExplanation:
     """What there is to say of the winner, one row; cut short, and said so, when time is over."""
     budget = planner.question.options.budget
-    binding: list[Exclusion] = []
-    sensitivities: list[Sensitivity] = []
+    binding: list[PlanRejection] = []
+    sensitivities: list[PlanSensitivity] = []
     alternatives = alternatives_of(planner, space, winner, values)
     complete = True
     for look in _Looks(planner, winner, values).all():
@@ -42,15 +43,15 @@ def explained(planner: Planner, space: AskedSpace, winner: Configurations, value
             complete = False
             break
         if isinstance(seen, Exclusion):
-            binding.append(seen)
-        elif isinstance(seen, Sensitivity):
+            binding.append(rejection(seen))
+        elif isinstance(seen, PlanSensitivity):
             sensitivities.append(seen)
-    return Explanation(
+    return PlanExplanation(
         alternatives=alternatives, binding=tuple(binding), sensitivities=tuple(sensitivities), complete=complete
     )
 
 
-_Look = Callable[[], "Exclusion | Sensitivity | None"]
+_Look = Callable[[], "Exclusion | PlanSensitivity | None"]
 
 
 class _Looks:
@@ -130,7 +131,7 @@ class _Looks:
         if isinstance(rule, FewestDevices):
             return self._fewer_devices(rule.deadline_s)
         if isinstance(rule, LeastCost) and rule.deadline_s is not None:
-            name, free = "deadline_s", replace(self._objective, rule=LeastCost())
+            name, free = "deadline_seconds", replace(self._objective, rule=LeastCost())
         elif isinstance(rule, LeastTime) and rule.max_cost is not None:
             name, free = "max_cost", replace(self._objective, rule=LeastTime(max_nodes=rule.max_nodes))
         elif isinstance(rule, LeastTime) and rule.max_nodes is not None:
@@ -170,11 +171,11 @@ class _Looks:
         if needed_s <= deadline_s:
             return None
         message = (
-            f"deadline_s binds: on fewer devices the fastest, {described(found.winners, 0)}, needs {needed_s:.4g} of "
-            f"{deadline_s:.4g}"
+            f"deadline_seconds binds: on fewer devices the fastest, {described(found.winners, 0)}, needs "
+            f"{needed_s:.4g} of {deadline_s:.4g}"
         )
         return Exclusion(
-            constraint="deadline_s", message=message, numbers={"deadline_s": deadline_s, "needed": needed_s}
+            constraint="deadline_seconds", message=message, numbers={"deadline_seconds": deadline_s, "needed": needed_s}
         )
 
     def _without_list(self, name: str) -> Exclusion | None:
@@ -222,14 +223,14 @@ class _Looks:
             pools.append(replace(pool, nodes=tuple(sorted({*pool.nodes, *grown}))))
         return replace(self._constraints, pools=tuple(pools), max_nodes=None if most is None else more(most))
 
-    def _with(self, change: str, constraints: PlanConstraints) -> Sensitivity:
+    def _with(self, change: str, constraints: PlanConstraints) -> PlanSensitivity:
         found = self._searched(constraints)
         if not len(found.winners):
-            return Sensitivity(change=change, best="nothing is feasible", speedup=0.0)
+            return PlanSensitivity(change=change, best="nothing is feasible")
         step_s = float(found.values.step_s[0])
         numbers = {"step_s": step_s, "samples_per_s": int(found.winners.global_batch[0]) / step_s}
         best = described(found.winners, 0)
-        return Sensitivity(change=change, best=best, speedup=self._gain(found), numbers=numbers)
+        return PlanSensitivity(change=change, best=best, speedup_ratio=self._gain(found), numbers=named(numbers))
 
     def _faster(self, found: Found) -> str:
         gain = self._gain(found) - 1.0

@@ -216,7 +216,7 @@ class Application:
             Schedules(self._engine, sources, self._limits, self._work, policy),
             Simulations(self._engine, sources, self._limits, self._compute, policy),
             Plans(self._engine, sources, self._limits, self._compute),
-            Diagnoses(self._engine.registry, sources, self._compute),
+            Diagnoses(sources, self._compute),
             Evaluations(self._compute),
         )
         return handlers(behaviours, self._settings.default_deadline_s, self._limits.reply_bytes)

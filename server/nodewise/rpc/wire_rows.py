@@ -1,0 +1,62 @@
+"""Rows of the domain as messages, field by field by their names; what a request may leave out."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, Final, TypeVar
+
+from google.protobuf.message import Message
+
+from nodewise.rpc.reading import Reader
+
+__all__ = ["read_budget_s", "stated", "written"]
+
+LONGEST_BUDGET_S: Final = 1e7
+
+MessageT = TypeVar("MessageT", bound=Message)
+_SHORTER: Final = (("_seconds", "_s"), ("_ratio", ""), ("_count", ""), ("_ordinal", ""))
+"""Ends of names on the wire, and what they are in the domain, which writes units shorter."""
+
+
+@cache
+def _fields(kind: type[Message], of: type[Any]) -> tuple[tuple[str, str, bool], ...]:
+    """Fields that a row of a type has: their names on the wire and in the domain, and whether they may be absent."""
+    found = []
+    for field in kind.DESCRIPTOR.fields:
+        names = [field.name]
+        names += [field.name.removesuffix(end) + short for end, short in _SHORTER if field.name.endswith(end)]
+        known = next((name for name in names if hasattr(of, name)), None)
+        if known is not None:
+            found.append((field.name, known, field.has_presence))
+    return tuple(found)
+
+
+def written(kind: type[MessageT], row: Any, *, absent: float | None = None, **others: Any) -> MessageT:
+    """A message that says what a row of the domain says.
+
+    Parameters
+    ----------
+    absent : float or None
+        What the row holds, besides None, where an optional field is absent.
+    **others
+        Fields that are not the row's, or that it holds otherwise; None = absent.
+    """
+    held: dict[str, Any] = {}
+    for name, known, optional in _fields(kind, type(row)):
+        if name not in others:
+            value = getattr(row, known)
+            held[name] = None if optional and absent is not None and value == absent else value
+    return kind(**held, **others)
+
+
+def stated(message: Any, name: str, default: Any) -> Any:
+    """What an optional field holds, or what its absence says."""
+    return getattr(message, name) if message.HasField(name) else default
+
+
+def read_budget_s(message: Any, reader: Reader) -> float:
+    """The most seconds that a call may take besides its deadline; infinite where none are stated."""
+    if not message.HasField("budget_seconds"):
+        return math.inf
+    return reader.number(message.budget_seconds, "budget_seconds", above=0.0, most=LONGEST_BUDGET_S)
