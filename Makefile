@@ -9,7 +9,8 @@ export COVERAGE_RCFILE := $(CURDIR)/pyproject.toml
 # Where the tests and the demo look for data from outside the repository; `make NODEWISE_DATA=... test`.
 export NODEWISE_DATA
 
-TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_job_traces clients/python/nodewise_client protos/python/nodewise_values tools research
+TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_job_traces clients/python/nodewise_client \
+	protos/python/nodewise_values tools research
 DEMO := $(wildcard examples/demo examples/provision.py)
 
 .DEFAULT_GOAL := help
@@ -20,10 +21,10 @@ help:
 	@echo "make demo           the main job, end to end, with tables and a plot"
 	@echo "make test           every test, the coverage floor, and the marked tests again on the built wheels"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
-	@echo "make lint           ruff, mypy, import-linter, buf, and whether the committed stubs are fresh"
+	@echo "make lint           ruff, mypy, import-linter, buf, and whether what is generated is fresh"
 	@echo "make bench          benchmarks beside their baselines, one JSON object per line"
 	@echo "make format         ruff's formatter and its safe fixes"
-	@echo "make stubs          generate the Python stubs of protos/nodewise/v1"
+	@echo "make stubs          generate the Python stubs of protos/nodewise/v1, and the client for threads"
 	@echo "make lock           pin requirements/*.in and the pyproject.toml files; UPGRADE=1 takes the newest versions"
 	@echo "make release-image  keep the contract's image of the released version, for buf breaking"
 	@echo "make clean          remove environments, builds and caches"
@@ -68,6 +69,7 @@ lint:
 	$(VENV)/buf format --diff --exit-code protos
 	$(VENV)/python tools/check_breaking.py
 	$(TOOLS)/python tools/generate_stubs.py --check
+	$(VENV)/python tools/generate_sync_client.py --check
 
 # What differs from BASE, a branch; what is left out for want of time is named.
 BASE ?= main
@@ -90,6 +92,7 @@ stubs:
 	@$(PYTHON) tools/environment.py dev tools
 	@$(VENV)/python tools/third_party_protos.py
 	@$(TOOLS)/python tools/generate_stubs.py
+	@$(VENV)/python tools/generate_sync_client.py
 
 lock:
 	@$(PYTHON) tools/environment.py tools

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from results import Result
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Curves, JobState, NodePool
 from nodewise.hosting.registry import Loaded, load_registry
 from nodewise.plugin import PolicyRecord
-from nodewise.scheduling.budget import Unlimited
 from nodewise.scheduling.placement import Wanted, placed
 from nodewise.scheduling.simulation.core import simulated
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
@@ -95,7 +95,7 @@ def plain(jobs: Sequence[SimulatedJob], pools: Sequence[NodePool], policy: Polic
         )
         parameters = {each.name: each.default for each in policy.parameters}
         state = ClusterState(now_s=now_s, pools=tuple(pools), jobs=states, parameters=parameters)
-        decided = policy.policy.decide(state, seen, Unlimited())
+        decided = policy.policy.decide(state, seen, Budget())
         assert isinstance(decided, Allocation)
         granted = [(job, grant) for job, grant in zip(active, decided.grants) if grant.devices]
         wanted = []

@@ -1,4 +1,4 @@
-"""Score policies on Pollux' workloads: ``score_policies.py DATA [POLICY...]`` prints the tables of docs/scheduling.md.
+"""Score policies on Pollux' workloads: ``score_policies.py DATA [POLICY...]`` prints tables of policies.
 
 DATA holds ``measurements`` and ``jobs/pollux_workloads``. Jobs of applications without measured curves are left out.
 Nodes of four T4, rounds of 60 s, 30 s for every start and change. Curves are measured ones; "predicted" is what

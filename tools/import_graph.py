@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-__all__ = ["LIBRARIES", "SCRIPTS", "ImportGraph", "fitting", "is_test", "ranked"]
+__all__ = ["LIBRARIES", "SCRIPTS", "ImportGraph", "expected_s", "fitting", "is_test", "ranked"]
 
 LIBRARIES: Final = ("server", "plugins", "clients/cli", "clients/python", "protos/python")
 """Folders whose modules any file may import."""
@@ -25,8 +25,9 @@ SEEN_BY_TESTS: Final = ("tests/support", "tools")
 CONTENTS: Final = ("docs", "examples")
 """Folders that tests look through."""
 
-UNKNOWN_S: Final = 2.0
-"""What a file of tests is taken to need that has not been timed here."""
+UNKNOWN_S: Final = {"unit": 2.0, "property": 4.0, "contract": 4.0, "integration": 8.0}
+"""What a file of tests is taken to need that has not been timed here, by its folder."""
+UNKNOWN_ELSEWHERE_S: Final = 20.0
 
 
 def is_test(path: str) -> bool:
@@ -87,17 +88,22 @@ class ImportGraph:
         return found
 
 
+def expected_s(path: str, seconds: Mapping[str, float]) -> float:
+    """What a file of tests takes, as far as is known."""
+    return seconds.get(path, UNKNOWN_S.get(path.split("/")[1], UNKNOWN_ELSEWHERE_S))
+
+
 def ranked(distances: Mapping[str, int], seconds: Mapping[str, float]) -> list[str]:
     """Files of tests that a change touches: the nearest first, and of equally near ones the quickest."""
     tests = [path for path in distances if is_test(path)]
-    return sorted(tests, key=lambda path: (distances[path], seconds.get(path, UNKNOWN_S), path))
+    return sorted(tests, key=lambda path: (distances[path], expected_s(path, seconds), path))
 
 
 def fitting(tests: Sequence[str], seconds: Mapping[str, float], budget_s: float) -> list[str]:
     """Those that fit into a time, each in its turn: one that is too long leaves its place to the next."""
     chosen, left_s = [], budget_s
     for path in tests:
-        needed_s = seconds.get(path, UNKNOWN_S)
+        needed_s = expected_s(path, seconds)
         if needed_s <= left_s:
             chosen.append(path)
             left_s -= needed_s

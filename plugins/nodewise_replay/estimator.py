@@ -35,7 +35,7 @@ SOME_RANKS: Final = 0.4
 RECORDED_LOG_ERROR: Final = 0.04
 PER_DOUBLING: Final = 0.04
 """Expected |ln(predicted / measured)|: of a run like the recorded one, and more for each doubling or halving of it
-(docs/estimators/replay.md, "What-ifs")."""
+(docs/explanation/replay.md, "What-ifs")."""
 
 MISSING_RANKS: Final = 0.15
 """The same, more, where ranks left no trace: what the others wait for is told by guesswork."""

@@ -45,7 +45,7 @@ class ScalingEstimator:
     def learn(self, corpus: Corpus) -> Prior:
         """The shipped prior, with what the profiles say of devices that it does not know.
 
-        Of those that it knows, a few runs of other jobs say less than it holds (docs/estimators/scaling.md).
+        Of those that it knows, a few runs of other jobs say less than it holds (research/scaling.md).
         """
         known = shipped()
         lessons = [

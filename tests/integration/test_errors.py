@@ -169,11 +169,13 @@ def reach(stubs: Stubs, reason: Reason) -> Failure:  # noqa: C901, PLR0912  # on
     raise AssertionError(f"no way to {reason} is known")
 
 
-# Reached elsewhere: a notice and not an error; a store that is gone; a call that ends in time; a fault of ours; a
-# method that only a later release has.
+# Reached elsewhere: a notice and not an error; a store that is gone; a process that is killed; a queue that is full; a
+# call that ends in time; a fault of ours; a method that only a later release has.
 ELSEWHERE = {
     Reason.OBJECTIVE_UNREACHABLE,
     Reason.STORE_UNAVAILABLE,
+    Reason.COMPUTE_LOST,
+    Reason.OVERLOADED,
     Reason.DEADLINE_EXCEEDED,
     Reason.INTERNAL,
     Reason.NOT_IMPLEMENTED,

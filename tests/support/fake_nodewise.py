@@ -150,7 +150,10 @@ class FakeServer:
             self._server = None
 
     def answer(self, method: str, *answers: Any) -> None:
-        """Queue answers of a method: messages, statuses or codes to fail with, or functions of the request."""
+        """Queue answers of a method: messages, statuses or codes to fail with, or functions of the request.
+
+        A stream's answer is a list of messages; a code in it is where it is cut.
+        """
         self.answers[method].extend(answers)
 
     def handle(self, method: str, request: Any, context: grpc.ServicerContext, default: Any) -> Any:
@@ -264,7 +267,10 @@ class _Evaluations(evaluation_service_pb2_grpc.EvaluationServiceServicer):
         self.fake = fake
 
     def Backtest(self, request: Any, context: Any) -> Iterator[Any]:
-        yield from self.fake.handle("Backtest", request, context, [])
+        for message in self.fake.handle("Backtest", request, context, []):
+            if isinstance(message, grpc.StatusCode):
+                context.abort(message, "cut")
+            yield message
 
 
 class Face:

@@ -1,7 +1,7 @@
 """Client of the Nodewise service: how fast a training job would be elsewhere, how sure that is, what is worth it."""
 
-from nodewise_client._aio_client import AsyncClient
-from nodewise_client._aio_ingest import AsyncIngestWriter
+from nodewise_client._async.client import AsyncClient
+from nodewise_client._async.ingest import AsyncIngestWriter
 from nodewise_client._backtests import (
     BacktestProgress,
     BacktestResult,
@@ -10,7 +10,6 @@ from nodewise_client._backtests import (
     Metrics,
     RowPrediction,
 )
-from nodewise_client._client import Client
 from nodewise_client._configurations import (
     Configurations,
     NodeRange,
@@ -74,7 +73,6 @@ from nodewise_client._evidence import (
     content_to_wire,
 )
 from nodewise_client._hugging_face import ImportedModel, ImportedModelError, model_from_hugging_face
-from nodewise_client._ingest import IngestWriter
 from nodewise_client._ingest_core import CommitResult
 from nodewise_client._layer_tables import layers_from_csv
 from nodewise_client._listings import (
@@ -159,6 +157,8 @@ from nodewise_client._simulations import (
     simulation_result,
 )
 from nodewise_client._suggestions import MeasurementSuggestion, SuggestResult
+from nodewise_client._sync.client import Client
+from nodewise_client._sync.ingest import IngestWriter
 from nodewise_client._timelines import ReplayedCollective, Timeline
 from nodewise_client._traces import prepared_trace
 from nodewise_client._version import version

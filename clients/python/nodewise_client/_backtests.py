@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final
@@ -179,8 +179,14 @@ def table_to_wire(table: MeasurementTable) -> evaluation_service_pb2.Measurement
     return message
 
 
-def backtest_result(message: evaluation_service_pb2.BacktestResult) -> BacktestResult:
-    """The scores that a message holds."""
+def backtest_progress(response: evaluation_service_pb2.BacktestResponse) -> BacktestProgress:
+    """How far a backtest is, from its message."""
+    return BacktestProgress(done=response.progress.done_count, total=response.progress.total_count)
+
+
+def backtest_result(responses: Sequence[evaluation_service_pb2.BacktestResponse]) -> BacktestResult:
+    """The scores that a last message holds."""
+    message = responses[-1].result
     return BacktestResult(
         evaluations={
             found.estimator: EstimatorEvaluation(

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nodewise_client._client import Client
 from nodewise_client._evidence import Observation, PhaseTimings
-from nodewise_client._ingest import IngestWriter
 from nodewise_client._requests import new_id
 from nodewise_client._resume import ResumePolicy
+from nodewise_client._sync.client import Client
+from nodewise_client._sync.ingest import IngestWriter
 from nodewise_client._traces import prepared_trace
 
 LOG: Final = logging.getLogger("nodewise_client.recorder")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias
 
 from nodewise_client._columns import frozen
-from nodewise_client._errors import Code, InternalError
 from nodewise_client._evidence import ProfileContent, source_to_wire
 from nodewise_client._timelines import Pieces, ReplayedCollective, Timeline
 from nodewise_protos.v1 import diagnosis_service_pb2 as wire
@@ -313,45 +312,25 @@ def _change_to_wire(change: ReplayChange) -> wire.ReplayChange:
     )
 
 
-Response = TypeVar("Response", wire.ReplayResponse, wire.DiagnoseResponse)
-Result = TypeVar("Result")
+def diagnosis_progress(response: wire.ReplayResponse | wire.DiagnoseResponse) -> DiagnosisProgress:
+    """How far a replay or a diagnosis is."""
+    told = response.progress
+    return DiagnosisProgress(stage=told.stage, done=told.done_count, total=told.total_count)
 
 
-class Answer(Generic[Response, Result]):
-    """The messages of one answer as they come."""
-
-    def __init__(
-        self, finish: Callable[[Response, Pieces], Result], on_progress: Callable[[DiagnosisProgress], None] | None
-    ) -> None:
-        self._finish: Callable[[Response, Pieces], Result] = finish
-        self._on_progress = on_progress
-        self._pieces = Pieces()
-        self._result: Result | None = None
-
-    def add(self, message: Response) -> None:
-        """Take the next message."""
-        if message.HasField("progress"):
-            if self._on_progress is not None:
-                told = message.progress
-                self._on_progress(DiagnosisProgress(stage=told.stage, done=told.done_count, total=told.total_count))
-        elif message.HasField("timeline"):
-            self._pieces.add_timeline(message.timeline)
-        elif message.HasField("collectives"):
-            self._pieces.add_collectives(message.collectives)
-        elif message.HasField("result"):
-            self._result = self._finish(message, self._pieces)
-
-    @property
-    def result(self) -> Result:
-        """The result; raises InternalError where none came."""
-        if self._result is None:
-            raise InternalError("the server ended the call without a result", code=Code.INTERNAL)
-        return self._result
+def _pieces(responses: Iterable[wire.ReplayResponse] | Iterable[wire.DiagnoseResponse]) -> Pieces:
+    pieces = Pieces()
+    for response in responses:
+        if response.HasField("timeline"):
+            pieces.add_timeline(response.timeline)
+        elif response.HasField("collectives"):
+            pieces.add_collectives(response.collectives)
+    return pieces
 
 
-def replay_result(response: wire.ReplayResponse, pieces: Pieces) -> ReplayResult:
+def replay_result(responses: Sequence[wire.ReplayResponse]) -> ReplayResult:
     """The answer that a last message and the pieces before it hold."""
-    message = response.result
+    message, pieces = responses[-1].result, _pieces(responses)
     return ReplayResult(
         steps=tuple(map(_step, message.steps)),
         host_error=message.host_error_ratio if message.HasField("host_error_ratio") else None,
@@ -380,9 +359,9 @@ def replay_result(response: wire.ReplayResponse, pieces: Pieces) -> ReplayResult
     )
 
 
-def diagnosis_result(response: wire.DiagnoseResponse, pieces: Pieces) -> DiagnosisResult:
+def diagnosis_result(responses: Sequence[wire.DiagnoseResponse]) -> DiagnosisResult:
     """The answer that a last message and the pieces before it hold."""
-    message = response.result
+    message, pieces = responses[-1].result, _pieces(responses)
     return DiagnosisResult(
         bottlenecks=tuple(map(_bottleneck, message.bottlenecks)),
         strategies=tuple(map(_strategy, message.strategies)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
@@ -211,8 +211,9 @@ def plan_request(
     )
 
 
-def progress_from_wire(message: plan_service_pb2.PlanProgress) -> PlanProgress:
+def plan_progress(response: plan_service_pb2.PlanResponse) -> PlanProgress:
     """How far a search is, from its message."""
+    message = response.progress
     return PlanProgress(
         space=message.space_count,
         evaluated=message.evaluated_count,
@@ -223,8 +224,9 @@ def progress_from_wire(message: plan_service_pb2.PlanProgress) -> PlanProgress:
     )
 
 
-def plan_result(message: plan_service_pb2.PlanResult) -> PlanResult:
-    """The answer that a message holds."""
+def plan_result(responses: Sequence[plan_service_pb2.PlanResponse]) -> PlanResult:
+    """The answer that a last message holds."""
+    message = responses[-1].result
     rows = tuple(_planned(message))
     recommended = recommendation_of(message.recommendation) if message.HasField("recommendation") else None
     return PlanResult(

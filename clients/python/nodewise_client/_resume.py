@@ -1,4 +1,4 @@
-"""How an ingest stream that was cut is resumed: how often, after which pauses, and on what."""
+"""How a stream that was cut is resumed or begun again: how often, after which pauses, and on what."""
 
 from __future__ import annotations
 
@@ -51,3 +51,18 @@ class ResumePolicy:
         pause *= 1.0 + self.jitter * (2.0 * self.uniform() - 1.0)
         asked = error.retry_delay_s if error is not None else None
         return max(pause, asked or 0.0)
+
+
+# As often as gRPC itself tries a call again, and after the same pauses.
+_RESTARTS: Final = ResumePolicy(max_attempts=4)
+
+
+def restart_pause_s(error: NodewiseError, attempt: int, left_s: float) -> float | None:
+    """Seconds before a call that changes nothing is begun again after this many attempts; None = it is not.
+
+    Only a server that went away is worth another attempt. One that is overloaded says when to come back, to the caller.
+    """
+    if error.code is not Code.UNAVAILABLE or attempt >= _RESTARTS.max_attempts:
+        return None
+    pause_s = _RESTARTS.pause_s(attempt, error)
+    return pause_s if pause_s < left_s else None

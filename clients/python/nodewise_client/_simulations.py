@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -121,8 +121,9 @@ class SimulationResult:
     """What predicted curves rest on."""
 
 
-def simulation_progress(message: simulation_pb2.SimulationProgress) -> SimulationProgress:
+def simulation_progress(response: schedule_service_pb2.SimulateResponse) -> SimulationProgress:
     """How far a simulation is, from its message."""
+    message = response.progress
     return SimulationProgress(
         repetitions_done=message.repetitions_done_count,
         repetitions=message.repetitions_count,
@@ -167,63 +168,46 @@ FIGURE_FIELDS: Final = {
 _FIGURE_NAMES: Final = {wire: name for name, wire in FIGURE_FIELDS.items()}
 
 
-class SimulationParts:
-    """Puts the messages of a simulation together."""
-
-    def __init__(self) -> None:
-        self._jobs: dict[int, list[SimulatedJob]] = {}
-        self._timelines: dict[int, list[HeldDevices]] = {}
-        self.result: SimulationResult | None = None
-        """Set by the last message."""
-
-    def take(self, message: schedule_service_pb2.SimulateResponse) -> SimulationProgress | None:
-        """Keep a message; its progress, if it tells of that."""
-        event = message.WhichOneof("event")
-        if event == "progress":
-            return simulation_progress(message.progress)
-        if event == "jobs":
-            self._jobs.setdefault(message.jobs.seed, []).extend(_job_rows(message.jobs))
-        elif event == "timeline":
-            self._timelines.setdefault(message.timeline.seed, []).extend(_timeline_rows(message.timeline))
-        elif event == "result":
-            self.result = self._result(message.result)
-        return None
-
-    def _result(self, message: simulation_pb2.SimulationResult) -> SimulationResult:
-        return SimulationResult(
-            runs=tuple(self._run(run) for run in message.runs),
-            figures={
-                _FIGURE_NAMES[each.name]: SimulationFigure(
-                    mean=each.mean,
-                    lower=each.lower if each.HasField("lower") else None,
-                    upper=each.upper if each.HasField("upper") else None,
-                )
-                for each in message.figures
-                if each.name in _FIGURE_NAMES
-            },
-            policy=message.policy,
-            policy_version=message.policy_version,
-            complete=message.complete,
-            bases=tuple(basis_from_wire(basis) for basis in message.bases),
-        )
-
-    def _run(self, message: simulation_pb2.SimulationRun) -> SimulationRun:
-        values = {name: getattr(message, wire) for name, wire in RUN_FIELDS.items()}
-        for name, wire in FIGURE_FIELDS.items():
-            values[name] = getattr(message, wire) if message.HasField(wire) else None
-        return SimulationRun(
-            **values,
-            jobs_finished=tuple(self._jobs.get(message.seed, ())),
-            timeline=tuple(self._timelines.get(message.seed, ())),
-        )
-
-
 def simulation_result(message: simulation_pb2.SimulationResult) -> SimulationResult:
     """The answer that a message holds, without columns of jobs and timeline."""
-    parts = SimulationParts()
-    parts.take(schedule_service_pb2.SimulateResponse(result=message))
-    assert parts.result is not None
-    return parts.result
+    return simulation_answer([schedule_service_pb2.SimulateResponse(result=message)])
+
+
+def simulation_answer(responses: Sequence[schedule_service_pb2.SimulateResponse]) -> SimulationResult:
+    """The answer that a last message and the rows before it hold."""
+    jobs: dict[int, list[SimulatedJob]] = {}
+    timelines: dict[int, list[HeldDevices]] = {}
+    for response in responses:
+        if response.HasField("jobs"):
+            jobs.setdefault(response.jobs.seed, []).extend(_job_rows(response.jobs))
+        elif response.HasField("timeline"):
+            timelines.setdefault(response.timeline.seed, []).extend(_timeline_rows(response.timeline))
+    message = responses[-1].result
+    return SimulationResult(
+        runs=tuple(_run(run, jobs.get(run.seed, ()), timelines.get(run.seed, ())) for run in message.runs),
+        figures={
+            _FIGURE_NAMES[each.name]: SimulationFigure(
+                mean=each.mean,
+                lower=each.lower if each.HasField("lower") else None,
+                upper=each.upper if each.HasField("upper") else None,
+            )
+            for each in message.figures
+            if each.name in _FIGURE_NAMES
+        },
+        policy=message.policy,
+        policy_version=message.policy_version,
+        complete=message.complete,
+        bases=tuple(basis_from_wire(basis) for basis in message.bases),
+    )
+
+
+def _run(
+    message: simulation_pb2.SimulationRun, jobs: Iterable[SimulatedJob], timeline: Iterable[HeldDevices]
+) -> SimulationRun:
+    values = {name: getattr(message, wire) for name, wire in RUN_FIELDS.items()}
+    for name, wire in FIGURE_FIELDS.items():
+        values[name] = getattr(message, wire) if message.HasField(wire) else None
+    return SimulationRun(**values, jobs_finished=tuple(jobs), timeline=tuple(timeline))
 
 
 def _job_rows(message: simulation_pb2.SimulationJobRows) -> Iterable[SimulatedJob]:

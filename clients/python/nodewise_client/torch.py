@@ -19,10 +19,10 @@ from typing import Any, Final, Self
 
 import torch
 
-from nodewise_client._client import Client
 from nodewise_client._configurations import Configurations
 from nodewise_client._delivery import Delivery, Place, place_of_environment
 from nodewise_client._step_times import UNTIMED_STEPS, Phase, StepTimes
+from nodewise_client._sync.client import Client
 
 __all__ = ["Recorder", "trace_handler"]
 
@@ -124,7 +124,7 @@ class Recorder:
         self._times.begin_step()
 
     def phase(self, name: Phase) -> AbstractContextManager[None]:
-        """Time a part of the step: "download", "compute", "upload" or "update"; docs/profiles.md says what they are."""
+        """Time a part of the step: "download", "compute", "upload" or "update"; docs/reference/profiles.md has them."""
         return self._times.phase(name)
 
     # --- recording -------------------------------------------------------------------------------------------------

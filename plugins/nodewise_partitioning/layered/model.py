@@ -36,7 +36,7 @@ __all__ = ["COLUMNS", "EXPECTED_LOG_ERROR", "LayeredModel", "assess_layers"]
 
 EXPECTED_LOG_ERROR: Final = 0.6
 """Mean |ln(predicted / measured)| of facts alone, as on the measured tables of CNNs that were scored
-(docs/estimators/partitioning_layered.md)."""
+(research/partitioning_layered.md)."""
 MOST_LAYOUTS: Final = 8
 """Layouts that an answer describes: the first ones of a long question."""
 COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes", *PARTS, *MEMORY_COLUMNS)

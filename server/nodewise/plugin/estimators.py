@@ -30,7 +30,7 @@ __all__ = [
 
 MEASUREMENT_LOG_SPREAD: Final = 0.04
 """Standard deviation of ln(step time) of one measurement, where a model does not say: single runs that are repeated
-differ by about 4 % (docs/estimators/queueing.md)."""
+differ by about 4 % (research/queueing.md)."""
 
 
 class Corpus(Protocol):

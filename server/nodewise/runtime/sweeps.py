@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from nodewise.catalogue.loading import load_catalogue
+from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.lessons.priors import learned_from
@@ -25,7 +26,6 @@ from nodewise.rpc.simulation_requests import ReadSimulation, read_simulation
 from nodewise.rpc.wire_predictions import read_options
 from nodewise.rpc.wire_profiles import read_content
 from nodewise.rpc.wire_simulations import write_result
-from nodewise.scheduling.budget import Unlimited
 from nodewise.scheduling.simulating import simulated_repeatedly
 from nodewise_protos.v1 import schedule_service_pb2 as pb
 from nodewise_protos.v1 import simulation_pb2
@@ -92,7 +92,7 @@ def simulated_unit(requests: tuple[bytes, ...], unit: SweepUnit) -> bytes:
         settings.prediction_error.job_sigma, settings.prediction_error.row_sigma = unit.job_sigma, unit.row_sigma
     policy = policy_named(_registry(), unit.policy)
     read = _read(request, policy.record, _unanswered)
-    found = simulated_repeatedly(read.question, policy, Unlimited())
+    found = simulated_repeatedly(read.question, policy, Budget())
     return write_result(found, 1, policy.record, ()).SerializeToString()
 
 
@@ -136,7 +136,7 @@ def _read(request: pb.SimulateRequest, policy: PolicyRecord, predict: Callable[[
                     Reason.PROFILE_NOT_FOUND, f"curves[{number}].profile: must be inline, a sweep has no store"
                 )
             profiles[number] = read_content(curve.profile.inline, f"curves[{number}].profile.inline", LIMITS)
-    return read_simulation(request, policy, read_options(request.options), profiles, predict, Unlimited(), LIMITS)
+    return read_simulation(request, policy, read_options(request.options), profiles, predict, Budget(), LIMITS)
 
 
 def _unanswered(_: Question) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import UTC, datetime
 
 import grpc
@@ -33,6 +34,7 @@ from nodewise_client import (
     NodeDevices,
     NodePool,
     NodeRange,
+    NodewiseError,
     NotFoundError,
     Notice,
     Objective,
@@ -694,6 +696,55 @@ def test_a_backtest_that_ends_without_a_result_is_an_error(client, server):
     server.answer("Backtest", status_of(S.INVALID_ARGUMENT, "bad", reason="CONTRADICTORY_FACTS"))
     with pytest.raises(InvalidArgumentError):
         client.backtest(TABLE)
+
+
+PROGRESS = evaluation_service_pb2.BacktestResponse(progress={"done_count": 1, "total_count": 2})
+RESULT = evaluation_service_pb2.BacktestResponse(result={"prior": "shipped"})
+
+
+def test_a_stream_of_progress_that_was_cut_is_begun_again(client, server):
+    server.answer("Backtest", [PROGRESS, S.UNAVAILABLE], S.UNAVAILABLE, [PROGRESS, S.UNAVAILABLE], [PROGRESS, RESULT])
+    heard: list[BacktestProgress] = []
+    result = client.backtest(TABLE, on_progress=heard.append)
+    assert (result.prior, [progress.done for progress in heard]) == ("shipped", [1, 1, 1])
+    first, *others = server.requests["Backtest"]
+    assert others == [first] * 3
+
+
+def test_a_stream_that_is_cut_each_time_is_given_up(client, server):
+    server.answer("Backtest", *[[PROGRESS, S.UNAVAILABLE]] * 5)
+    with pytest.raises(UnavailableError, match="cut"):
+        client.backtest(TABLE)
+    assert len(server.requests["Backtest"]) == 4
+
+
+def test_a_stream_is_begun_again_within_its_deadline(client, server):
+    server.answer("Backtest", [PROGRESS, S.UNAVAILABLE])
+    with pytest.raises(UnavailableError, match="cut"):
+        client.backtest(TABLE, timeout_s=0.01, on_progress=lambda _: time.sleep(0.01))
+    assert len(server.requests["Backtest"]) == 1
+
+
+@pytest.mark.parametrize("code", [S.RESOURCE_EXHAUSTED, S.INTERNAL, S.CANCELLED])
+def test_a_stream_that_ends_otherwise_is_not_begun_again(client, server, code):
+    server.answer("Backtest", [PROGRESS, code])
+    with pytest.raises(NodewiseError, match="cut"):
+        client.backtest(TABLE)
+    assert len(server.requests["Backtest"]) == 1
+
+
+def test_without_retry_a_stream_is_not_begun_again(server, make_client):
+    server.answer("Backtest", [PROGRESS, S.UNAVAILABLE])
+    with pytest.raises(UnavailableError):
+        make_client(server.target, retry=False).backtest(TABLE)
+    assert len(server.requests["Backtest"]) == 1
+
+
+def test_an_overloaded_server_says_when_to_come_back(client, server):
+    server.answer("Predict", status_of(S.RESOURCE_EXHAUSTED, "too much", reason="OVERLOADED", retry_delay_s=0.5))
+    with pytest.raises(ResourceExhaustedError) as caught:
+        client.predict("r")
+    assert (caught.value.retry_delay_s, len(server.requests["Predict"])) == (0.5, 1)
 
 
 def test_health(client, server):

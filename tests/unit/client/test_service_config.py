@@ -9,13 +9,14 @@ from nodewise_client import _connection
 from nodewise_protos.v1 import (
     diagnosis_service_pb2,
     evaluation_service_pb2,
+    plan_service_pb2,
     prediction_service_pb2,
     profile_service_pb2,
     schedule_service_pb2,
 )
 
 SHARED = Path(__file__).parents[3] / "protos" / "nodewise" / "v1" / _connection.SERVICE_CONFIG
-# Unary calls that change something each time they are made.
+# Calls that change something each time they are made.
 NOT_IDEMPOTENT = {"nodewise.v1.ProfileService/DeleteProfile"}
 
 
@@ -23,21 +24,22 @@ def test_the_client_ships_the_shared_file():
     assert _connection.service_config() == SHARED.read_text(encoding="utf-8")
 
 
-def test_every_unary_idempotent_call_is_retried_and_nothing_else():
+def test_every_idempotent_call_with_one_request_is_retried_and_nothing_else():
     modules = (
         prediction_service_pb2,
         profile_service_pb2,
         schedule_service_pb2,
         evaluation_service_pb2,
         diagnosis_service_pb2,
+        plan_service_pb2,
     )
     methods = {
-        f"{service.full_name}/{method.name}": method.client_streaming or method.server_streaming
+        f"{service.full_name}/{method.name}": method.client_streaming
         for module in modules
         for service in module.DESCRIPTOR.services_by_name.values()
         for method in service.methods
     }
-    unary = {name for name, streaming in methods.items() if not streaming}
+    asked_once = {name for name, streaming in methods.items() if not streaming}
     config = json.loads(_connection.service_config())
     retried = {
         f"{name['service']}/{name['method']}"
@@ -45,7 +47,7 @@ def test_every_unary_idempotent_call_is_retried_and_nothing_else():
         if "retryPolicy" in entry
         for name in entry["name"]
     }
-    assert retried == unary - NOT_IDEMPOTENT
+    assert retried == asked_once - NOT_IDEMPOTENT
 
 
 def test_the_numbers_are_what_every_runtime_accepts():

@@ -18,7 +18,12 @@ from nodewise.runtime.settings import LimitSettings, Settings
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
+PAGES = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
+        *(page for folder in ("docs", "examples", "research", "clients") for page in (ROOT / folder).rglob("*.md")),
+    ]
+)
 
 
 def text_of(name: str) -> str:
@@ -33,7 +38,7 @@ def generator() -> dict[str, Any]:
 def test_generated_pages_are_fresh(generator: dict[str, Any]) -> None:
     renew = "stale: run `.venv/bin/python tools/generate_docs.py`"
     assert text_of("errors.md") == generator["errors_page"](), renew
-    assert text_of("operations.md") == generator["operations_page"](text_of("operations.md")), renew
+    assert text_of("guides/operations.md") == generator["operations_page"](text_of("guides/operations.md")), renew
 
 
 def test_every_reason_is_documented() -> None:
@@ -44,7 +49,7 @@ def test_every_reason_is_documented() -> None:
 
 
 def test_every_setting_is_documented_with_a_meaning() -> None:
-    page = text_of("operations.md")
+    page = text_of("guides/operations.md")
     names = [name for name in Settings.model_fields if name != "limits"]
     for name in [*names, *(f"limits.{limit}" for limit in LimitSettings.model_fields)]:
         (line,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` | `NODEWISE_")]
@@ -53,7 +58,7 @@ def test_every_setting_is_documented_with_a_meaning() -> None:
 
 
 def test_the_settings_and_the_catalogue_of_the_page_are_such(tmp_path: Path) -> None:
-    settings, catalogue = re.findall(r"```toml\n(.*?)```", text_of("operations.md"), re.DOTALL)
+    settings, catalogue = re.findall(r"```toml\n(.*?)```", text_of("guides/operations.md"), re.DOTALL)
     Settings(**tomllib.loads(settings))
     (tmp_path / "own.toml").write_text(catalogue)
     found = load_catalogue(tmp_path / "own.toml")

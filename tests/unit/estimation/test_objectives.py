@@ -225,7 +225,7 @@ def test_least_cost_within_a_deadline() -> None:
     late = verdict(objective, [1, 2], [1.0, 1.2])
     assert late.recommendation is None
     assert late.notice is not None
-    assert late.notice.message == "no row finishes within 2500 s: the fastest takes 3000 s on 2 nodes"
+    assert late.notice.message == "no row finishes within 2,500 s: the fastest takes 3,000 s on 2 nodes"
 
 
 def test_the_nodes_of_parameter_servers_are_charged_alike() -> None:

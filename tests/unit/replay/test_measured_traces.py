@@ -1,4 +1,4 @@
-"""What measured traces are replayed to; docs/estimators/replay.md states the figures."""
+"""What measured traces are replayed to; docs/explanation/replay.md states the figures."""
 
 from __future__ import annotations
 

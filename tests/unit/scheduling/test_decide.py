@@ -13,7 +13,6 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant, NodePool
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.budget import Unlimited, Until
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Action, Decision, JobDecision
 from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
@@ -40,7 +39,7 @@ def run(
     **changes: Any,
 ) -> Decision:
     question = ScheduleQuestion(now_s=0.0, pools=pools, jobs=tuple(jobs), **changes)
-    return decide(question, policy or POLICIES[name], PREDICT, budget or Unlimited())
+    return decide(question, policy or POLICIES[name], PREDICT, budget or Budget())
 
 
 def one(*args: Any, **changes: Any) -> JobDecision:
@@ -186,7 +185,7 @@ def test_a_minimum_run_on_a_count_without_a_prediction_says_so() -> None:
 
 def test_minibatches_are_called_so() -> None:
     question = ScheduleQuestion(now_s=0.0, pools=(pool("p", 1),), jobs=(asked("a"),))
-    found = decide(question, POLICIES[FILL], Tables({"t": {"V100": TABLE}}, batch=0), Unlimited())
+    found = decide(question, POLICIES[FILL], Tables({"t": {"V100": TABLE}}, batch=0), Budget())
     assert "10 mini-batches/s predicted, 1,000 mini-batches left" in found.jobs[0].why
 
 
@@ -233,8 +232,8 @@ def test_memory_is_passed_on_and_settled_jobs_are_shown_without_rows() -> None:
 
 def test_a_budget_ends() -> None:
     now = [0.0]
-    budget = Until(2.0, lambda: now[0])
+    budget = Budget(2.0, clock_s=lambda: now[0])
     assert budget.remaining_s() == 2.0
     now[0] = 3.0
     assert budget.remaining_s() == -1.0
-    assert Unlimited().remaining_s() > 1e9
+    assert Budget().remaining_s() > 1e9

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from import_graph import UNKNOWN_S, ImportGraph, fitting, ranked
+from import_graph import ImportGraph, fitting, ranked
 
 TREE = {
     "server/house/__init__.py": "",
@@ -100,14 +100,18 @@ def test_relative_imports_are_followed(tmp_path: Path) -> None:
 
 
 def test_near_tests_come_first_and_quick_ones_among_equally_near() -> None:
-    distances = {"tests/test_b.py": 1, "tests/test_a.py": 1, "tests/test_slow.py": 1, "tests/test_self.py": 0}
-    distances |= {"tests/test_far.py": 4, "server/house/values.py": 0, "tests/support/serving.py": 1}
-    order = ranked(distances, {"tests/test_slow.py": 30.0, "tests/test_far.py": 0.1, "tests/test_self.py": 9.0})
-    assert order == [f"tests/test_{name}.py" for name in ("self", "a", "b", "slow", "far")]
+    distances = {f"tests/unit/test_{name}.py": 1 for name in ("b", "a", "slow")}
+    distances |= {"tests/chaos/test_chaos.py": 1, "tests/unit/test_self.py": 0, "tests/unit/test_far.py": 4}
+    distances |= {"server/house/values.py": 0, "tests/support/serving.py": 1}
+    seconds = {"tests/unit/test_slow.py": 30.0, "tests/unit/test_far.py": 0.1, "tests/unit/test_self.py": 9.0}
+    order = ranked(distances, seconds)
+    assert [Path(path).stem[5:] for path in order] == ["self", "a", "b", "chaos", "slow", "far"]
 
 
 def test_a_test_that_is_too_long_leaves_its_place_to_the_next() -> None:
-    seconds = {"long": 60.0, "first": 4.0, "second": 4.0}
-    assert fitting(["first", "long", "new", "second"], seconds, 4.0 + UNKNOWN_S + 3.9) == ["first", "new"]
-    assert fitting(["long"], seconds, 60.0) == ["long"]
-    assert fitting(["new"], seconds, 0.0) == []
+    first, long, new, second = (f"tests/unit/test_{name}.py" for name in ("first", "long", "new", "second"))
+    seconds = {long: 60.0, first: 4.0, second: 4.0}
+    assert fitting([first, long, new, second], seconds, 9.9) == [first, new]
+    assert fitting([first, long, new, second], seconds, 10.0) == [first, new, second]
+    assert fitting([long], seconds, 60.0) == [long]
+    assert fitting([new], seconds, 0.0) == []

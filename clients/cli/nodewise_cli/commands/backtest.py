@@ -5,22 +5,23 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from nodewise_cli.commands.options import AsJson, Server, Wait
-from nodewise_cli.console import complain, print_json, print_table, say, shown
-from nodewise_cli.failures import CommandError, ExitStatus, InputError
+from nodewise_cli.console import complain, print_json
+from nodewise_cli.failures import CommandError, InputError, RefusedAnswer
 from nodewise_cli.inputs.selections import also_trained
 from nodewise_cli.inputs.table_content import measurement_table, timed_rows
 from nodewise_cli.inputs.table_errors import in_table
 from nodewise_cli.inputs.tables import Table, read_table
+from nodewise_cli.outputs import checked_output, writing
 from nodewise_cli.service import connected
+from nodewise_cli.views.backtest import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import BacktestResult, EstimatorEvaluation, Metrics, NodewiseError, RowPrediction, RowStatus
+from nodewise_client import BacktestResult, NodewiseError, RowPrediction, RowStatus
 
 __all__ = ["backtest"]
 
@@ -74,14 +75,13 @@ def backtest(
     if predictions is not None:
         _write_predictions(predictions, read, result)
     if as_json:
-        print_json(_document(result))
+        print_json(document(result))
     else:
-        _show(result)
+        show(result)
     rows = [found for evaluation in result.evaluations.values() for found in evaluation.predictions]
     if rows and all(found.status is RowStatus.REFUSED for found in rows):
         reasons = Counter(found.refusal_reason for found in rows).most_common(1)
-        complain(f"every test row was refused: {reasons[0][0]}")
-        raise typer.Exit(ExitStatus.REFUSED)
+        raise RefusedAnswer(f"every test row was refused: {reasons[0][0]}", reason=reasons[0][0] or "")
 
 
 def _calibration(path: Path) -> Table:
@@ -105,8 +105,7 @@ def _located(error: NodewiseError, table: Table, calibration: Table | None) -> C
 
 def _writable(path: Path, read: Sequence[Path]) -> None:
     """Refuse before the work what would fail after it, and what would destroy a table."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"--predictions: must be a file in a directory that exists, found {path}")
+    checked_output(path, "--predictions")
     for table in read:
         if path.exists() and path.samefile(table):
             raise InputError(
@@ -115,78 +114,14 @@ def _writable(path: Path, read: Sequence[Path]) -> None:
 
 
 def _write_predictions(path: Path, table: Table, result: BacktestResult) -> None:
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(
-                ["row", "job", "estimator", "steps_per_s", "lower_steps_per_s", "upper_steps_per_s", "status"]
-            )
-            for name, evaluation in result.evaluations.items():
-                writer.writerows(_line(table, name, found) for found in evaluation.predictions)
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
+    with writing(path), path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["row", "job", "estimator", "steps_per_s", "lower_steps_per_s", "upper_steps_per_s", "status"])
+        for name, evaluation in result.evaluations.items():
+            writer.writerows(_line(table, name, found) for found in evaluation.predictions)
 
 
 def _line(table: Table, estimator: str, found: RowPrediction) -> list[Any]:
     values = (found.steps_per_s, found.lower_steps_per_s, found.upper_steps_per_s)
     cells = ["" if value is None else repr(value) for value in values]
     return [found.row, table.columns["job"][found.row], estimator, *cells, str(found.status)]
-
-
-def _document(result: BacktestResult) -> dict[str, Any]:
-    return {
-        "estimators": {name: asdict(found.overall) for name, found in result.evaluations.items()},
-        "jobs": _grouped({name: found.by_job for name, found in result.evaluations.items()}),
-        "by_sync": _grouped({name: found.by_sync for name, found in result.evaluations.items()}),
-        "prior": result.prior or None,
-        "versions": {name: found.estimator_version or None for name, found in result.evaluations.items()},
-        "refusals": {name: _refusals(found) for name, found in result.evaluations.items()},
-    }
-
-
-def _grouped(metrics: dict[str, dict[str, Metrics]]) -> dict[str, dict[str, Any]]:
-    """From estimator and group to group and estimator."""
-    grouped: dict[str, dict[str, Any]] = {}
-    for name, groups in metrics.items():
-        for group, found in groups.items():
-            grouped.setdefault(group, {})[name] = asdict(found)
-    return grouped
-
-
-def _refusals(evaluation: EstimatorEvaluation) -> dict[str, int]:
-    """How many rows were refused for which reason."""
-    return dict(Counter(found.refusal_reason for found in evaluation.predictions if found.refusal_reason is not None))
-
-
-def _show(result: BacktestResult) -> None:
-    rows = []
-    for name, found in result.evaluations.items():
-        rows.append(_row(name, "all", found.overall))
-        rows += [_row(name, f"sync {group}", metrics) for group, metrics in found.by_sync.items()]
-        rows += [_row(name, group, metrics) for group, metrics in found.by_job.items()]
-    headings = ["rows", "refused", "mape", "median", "worst", "bias", "kendall", "90 % covers", "regret"]
-    print_table([("estimator", False), ("job", False), *((heading, True) for heading in headings)], rows)
-    for name, found in result.evaluations.items():
-        for reason, count in _refusals(found).items():
-            say(f"{name} refused {count} rows: {reason}")
-    say("mape, median, worst: |predicted / measured - 1|; bias: mean of ln(predicted / measured).")
-    if result.prior:
-        say(f"Prior: {result.prior}")
-
-
-def _row(estimator: str, group: str, found: Metrics) -> list[str]:
-    return [
-        estimator,
-        group,
-        str(found.n),
-        str(found.refused),
-        *map(_percent, (found.mape, found.median_ape, found.max_ape)),
-        shown(found.bias, 3),
-        shown(found.kendall, 3),
-        _percent(found.coverage90),
-        _percent(found.regret),
-    ]
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from nodewise_cli.commands.options import AsJson, Server, TimeoutS, Wait
-from nodewise_cli.console import print_json, print_table
+from nodewise_cli.console import print_json
 from nodewise_cli.service import connected
+from nodewise_cli.views.table import print_table, words
 from nodewise_client import (
     DiagnoserInfo,
     DiagnoserList,
@@ -29,7 +30,7 @@ def plugins(server: Server = None, as_json: AsJson = False, timeout_s: TimeoutS 
         return
     columns = ["name", "version", "kind", "distribution", "mode", "status"]
     print_table(
-        [*((name, False) for name in columns), ("", False)],
+        [*(words(name) for name in columns), words("")],
         [[*(entry[name] or "-" for name in columns), entry["description"]] for entry in entries],
     )
 

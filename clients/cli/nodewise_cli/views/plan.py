@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from nodewise_cli.console import print_table, say, shown
+from nodewise_cli.console import say
+from nodewise_cli.views.numbers import lasting, shown
+from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import Planned, PlanResult
 
 __all__ = ["document", "show"]
@@ -133,7 +135,7 @@ def _best(result: PlanResult, best: Planned) -> None:
     if prediction.memory_bytes is not None:
         told.append(f"{shown(prediction.memory_bytes / 2**30, 3)} GiB on each device")
     if prediction.finish_s is not None:
-        told.append(f"done in {_lasting(prediction.finish_s)}")
+        told.append(f"done in {lasting(prediction.finish_s)}")
     if prediction.cost is not None:
         told.append(f"cost {shown(prediction.cost)}")
     say(f"  {', '.join(told)}.")
@@ -195,6 +197,7 @@ def _frontier(result: PlanResult) -> None:
     rows = list(fastest.values())
     if len(rows) > SHOWN_POINTS:
         rows = [rows[place] for place in np.linspace(0, len(rows) - 1, SHOWN_POINTS).astype(int).tolist()]
+    say()
     _table(f"Frontier: fastest of its number of devices ({len(rows)} of {result.frontier_count} points)", rows)
 
 
@@ -224,12 +227,6 @@ def _counted(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def _lasting(seconds: float) -> str:
-    if seconds < 2 * 3600:
-        return f"{shown(seconds)} s"
-    return f"{shown(seconds / 3600, 3)} h" if seconds < 2 * 86400 else f"{shown(seconds / 86400, 3)} days"
-
-
 def _table(title: str, rows: Sequence[Planned]) -> None:
     """Columns in which all rows hold the default are left out."""
     stated = [_DEFAULTS | dict(found.configuration) for found in rows]
@@ -240,7 +237,9 @@ def _table(title: str, rows: Sequence[Planned]) -> None:
     ]
     if all(each["sync"] == "allreduce" for each in stated):
         names.remove("sync")
-    columns = [(_HEADINGS[name], name not in ("device", "recompute", "sync", "precision")) for name in names]
+    columns = [
+        (words if name in ("device", "recompute", "sync", "precision") else figures)(_HEADINGS[name]) for name in names
+    ]
     cells = []
     for each, found in zip(stated, rows):
         prediction = found.prediction
@@ -254,7 +253,7 @@ def _table(title: str, rows: Sequence[Planned]) -> None:
                 (prediction.bottleneck or "-").replace("_", " "),
             ]
         )
-    measures = [("step s", True), ("samples/s", True), ("GiB", True), ("bottleneck", False)]
+    measures = [figures("step s", 2), figures("samples/s", 1), figures("GiB", 1), words("bottleneck")]
     print_table([*columns, *measures], cells, title=title)
 
 
@@ -263,7 +262,7 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else ""
-    return str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _row(found: Planned) -> dict[str, Any]:

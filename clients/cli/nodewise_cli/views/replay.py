@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from nodewise_cli.console import complain, print_table, say, shown
+from nodewise_cli.console import complain, say
+from nodewise_cli.views.numbers import milliseconds, shown
+from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import DiagnosisBasis, EdgeCounts, ReplayResult
 
-__all__ = ["document", "edges_table", "milliseconds", "read_traces", "show", "warn"]
+__all__ = ["document", "edges_table", "read_traces", "show", "warn"]
 
 
 def document(result: ReplayResult) -> dict[str, Any]:
@@ -104,13 +106,13 @@ def _open(result: ReplayResult) -> str:
 def _steps(result: ReplayResult) -> None:
     print_table(
         [
-            ("step", True),
-            ("measured host ms", True),
-            ("predicted host ms", True),
-            ("error", True),
-            ("measured device ms", True),
-            ("predicted device ms", True),
-            ("error", True),
+            figures("step"),
+            figures("measured host ms"),
+            figures("predicted host ms"),
+            figures("host error"),
+            figures("measured device ms"),
+            figures("predicted device ms"),
+            figures("device error"),
         ],
         [
             [
@@ -127,11 +129,6 @@ def _steps(result: ReplayResult) -> None:
     )
 
 
-def milliseconds(seconds: float | None) -> str:
-    """A time for people; a dash where it is not known."""
-    return shown(None if seconds is None else 1e3 * seconds)
-
-
 def _error(measured: float | None, predicted: float | None) -> str:
     return "-" if not measured or predicted is None else f"{100 * (predicted / measured - 1):+.2f} %"
 
@@ -140,7 +137,7 @@ def edges_table(edges: Mapping[str, EdgeCounts]) -> None:
     """Print where the edges of the graph come from."""
     if edges:
         print_table(
-            [("edges", False), ("found", True), ("inferred", True), ("missing", True)],
+            [words("edges"), figures("found"), figures("inferred"), figures("missing")],
             [
                 [kind.replace("_", " "), f"{counts.found:,}", f"{counts.inferred:,}", f"{counts.missing:,}"]
                 for kind, counts in edges.items()

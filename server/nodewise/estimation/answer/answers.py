@@ -102,6 +102,11 @@ class Answers:
         """Who can be asked."""
         return self.estimators.registry
 
+    @property
+    def lessons(self) -> Lessons:
+        """What was learned: another object once something else is adopted."""
+        return self._lessons
+
     def answer(self, question: Question, *, keep: bool = True) -> Answer:
         """Answer a question.
 

@@ -21,7 +21,7 @@ __all__ = ["assembled"]
 
 FAR_EXTRAPOLATION: Final = 2.0
 """Scale relative to the evidence from which an answer warns: beyond twice the largest scale in evidence even the right
-model's saturation rests on assumption (docs/estimators/queueing.md)."""
+model's saturation rests on assumption (research/queueing.md)."""
 
 
 def assembled(question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Answer:

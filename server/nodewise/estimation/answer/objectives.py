@@ -20,6 +20,7 @@ from nodewise.domain.objective import (
     Recommendation,
 )
 from nodewise.domain.predictions import Notice, Predictions
+from nodewise.domain.words import number
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.intervals import one_sided_rate
 
@@ -194,9 +195,8 @@ def _apply(objective: Objective, rows: _Rows) -> _Choice:
 def _highest(rows: _Rows) -> _Choice:
     best = _first(-rows.rate, rows.nodes)
     value = float(rows.rate[best])
-    why = (
-        f"{value:.4g} {rows.rate_name} on {rows.scale[best]} {rows.scale_name} is the highest of {len(rows.rate)} rows"
-    )
+    where = f"{rows.scale[best]} {rows.scale_name}"
+    why = f"{number(value)} {rows.rate_name} on {where} is the highest of {len(rows.rate)} rows"
     return best, "highest_throughput", why, {_rate_key(rows): value}
 
 
@@ -222,11 +222,11 @@ def _knee(rows: _Rows, share: float) -> _Choice:
     if at:
         numbers[f"gain_per_{one}"] = gain
         why = (
-            f"{counts[at]} {name}: the step from {counts[at - 1]} brings {gain:.4g} {unit} each, "
-            f"at least {share:g} of the {base:.4g} at {counts[0]}; no larger step does"
+            f"{counts[at]} {name}: the step from {counts[at - 1]} brings {number(gain)} {unit} each, "
+            f"at least {share:g} of the {number(base)} at {counts[0]}; no larger step does"
         )
     else:
-        why = f"{counts[0]} {name}: no larger step brings {share:g} of the {base:.4g} {unit} each at {counts[0]}"
+        why = f"{counts[0]} {name}: no larger step brings {share:g} of the {number(base)} {unit} each at {counts[0]}"
     return chosen, "knee", why, numbers
 
 
@@ -242,17 +242,17 @@ def _least_time(rows: _Rows, rule: LeastTime) -> _Choice:
         limits.append(f"a cost of {rule.max_cost:g} {rows.currency}".rstrip())
     within = " and ".join(limits) or "no limit"
     if not allowed.any():
-        least = f"; the cheapest row costs {rows.costs.min():.4g}" if rows.costs is not None else ""
+        least = f"; the cheapest row costs {number(rows.costs.min())}" if rows.costs is not None else ""
         return None, "", f"no row stays within {within}: the smallest has {rows.held.min()} nodes{least}", {}
     candidates = np.flatnonzero(allowed)
     # What is spent once may turn the order of rates.
     slowness = -rows.rate if rows.finish_s is None else rows.finish_s
     best = int(candidates[_first(slowness[candidates], rows.nodes[candidates])])
     numbers = {_rate_key(rows): float(rows.rate[best])}
-    time = f"{rows.rate[best]:.4g} {rows.rate_name}"
+    time = f"{number(rows.rate[best])} {rows.rate_name}"
     if rows.finish_s is not None:
         numbers["finish_s"] = float(rows.finish_s[best])
-        time = f"{rows.finish_s[best]:.4g} s"
+        time = f"{number(rows.finish_s[best])} s"
     if rows.costs is not None:
         numbers["cost"] = float(rows.costs[best])
     return best, "least_time", f"{time} on {rows.nodes[best]} nodes is the least time within {within}", numbers
@@ -265,11 +265,11 @@ def _least_cost(rows: _Rows, rule: LeastCost) -> _Choice:
     if rule.deadline_s is not None:
         assert rows.finish_s is not None  # work_of refuses a deadline without work
         allowed &= rows.finish_s <= rule.deadline_s
-        within = f"within {rule.deadline_s:.4g} s"
+        within = f"within {number(rule.deadline_s)} s"
         if not allowed.any():
             fastest = int(rows.finish_s.argmin())
             fastest_s, nodes = rows.finish_s[fastest], rows.nodes[fastest]
-            why = f"no row finishes {within}: the fastest takes {fastest_s:.4g} s on {nodes} nodes"
+            why = f"no row finishes {within}: the fastest takes {number(fastest_s)} s on {nodes} nodes"
             return None, "", why, {}
     candidates = np.flatnonzero(allowed)
     best = int(candidates[_first(rows.costs[candidates], rows.nodes[candidates])])
@@ -277,7 +277,8 @@ def _least_cost(rows: _Rows, rule: LeastCost) -> _Choice:
     if rows.finish_s is not None:
         numbers["finish_s"] = float(rows.finish_s[best])
     why = (
-        f"{rows.costs[best]:.4g} {rows.currency}".rstrip() + f" on {rows.nodes[best]} nodes is the least cost {within}"
+        f"{number(rows.costs[best])} {rows.currency}".rstrip()
+        + f" on {rows.nodes[best]} nodes is the least cost {within}"
     )
     return best, "least_cost", why, numbers
 
@@ -287,11 +288,13 @@ def _fewest_devices(rows: _Rows, deadline_s: float) -> _Choice:
     in_time = np.flatnonzero(rows.finish_s <= deadline_s)
     if not len(in_time):
         fastest = int(rows.finish_s.argmin())
-        took = f"the fastest takes {rows.finish_s[fastest]:.4g} s on {_devices(rows, fastest)}"
-        return None, "", f"no row finishes within {deadline_s:.4g} s: {took}", {}
+        took = f"the fastest takes {number(rows.finish_s[fastest])} s on {_devices(rows, fastest)}"
+        return None, "", f"no row finishes within {number(deadline_s)} s: {took}", {}
     best = int(in_time[np.lexsort((rows.nodes[in_time], rows.finish_s[in_time], rows.devices[in_time]))[0]])
     numbers = {_rate_key(rows): float(rows.rate[best]), "finish_s": float(rows.finish_s[best])}
-    why = f"{_devices(rows, best)}, done in {rows.finish_s[best]:.4g} s, are the fewest within {deadline_s:.4g} s"
+    why = (
+        f"{_devices(rows, best)}, done in {number(rows.finish_s[best])} s, are the fewest within {number(deadline_s)} s"
+    )
     return best, "fewest_devices", why, numbers
 
 

@@ -23,7 +23,7 @@ STRONG_LOG_ERROR: Final = 0.05
 
 WEAK_LOG_ERROR: Final = 0.65
 """Error of an answer from facts alone: fitted forms that extrapolate without fitting evidence err by a factor of two
-(docs/estimators/scaling.md, "Beside the published peers")."""
+(research/scaling.md, "Beside the published peers")."""
 
 CLAIM_WEIGHT: Final = 2.0
 """Trials that an estimator's own claim stands for: enough that one lucky trial does not outweigh it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,24 +11,25 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Ints, as_ints, constant_floats, constant_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import Refusal
+from nodewise.domain.facts import CONFIGURATION_DEFAULTS
 from nodewise.domain.predictions import Predictions, RowRefusal
 
 __all__ = ["Shown", "shown_to"]
 
-_DEFAULTS: Final[Mapping[str, int]] = {
-    "tensor_parallel": 1,
-    "pipeline_parallel": 1,
-    "data_parallel": 0,
-    "expert_parallel": 1,
-    "context_parallel": 1,
-    "sequence_parallel": 0,
-    "interleave": 1,
-    "zero_stage": 0,
-    "recomputation": 0,
-    "backup_workers": 0,
-}
-"""Columns of whole numbers that an estimator may not know, and the value that states nothing."""
-_HYBRID: Final = ("hybrid_sync_fraction", "hybrid_switch_s")
+_ALWAYS_KNOWN: Final = frozenset(
+    {
+        "nodes",
+        "workers",
+        "parameter_servers",
+        "sync_mode",
+        "batch_per_worker",
+        "accumulation",
+        "global_batch",
+        "link_bytes_per_s",
+    }
+)
+_DEFAULTS: Final = {name: default for name, default in CONFIGURATION_DEFAULTS.items() if name not in _ALWAYS_KNOWN}
+"""Columns of numbers that an estimator may not know, and the value that states nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,17 +79,14 @@ def _stated(
     rows = len(configurations)
     found: list[tuple[str, NDArray[np.bool_]]] = []
     for name, default in _DEFAULTS.items():
-        if name in columns or getattr(configurations, name) is constant_ints(rows, default):
+        constant = constant_floats(rows, default) if isinstance(default, float) else constant_ints(rows, default)
+        if name in columns or getattr(configurations, name) is constant:
             continue
         stated = getattr(configurations, name) != default
         if name == "data_parallel":
             # Every worker a replica is what an unstated degree means as well.
             stated &= configurations.data_parallel != configurations.workers
         found.append((name, stated))
-    for name in _HYBRID:
-        values = getattr(configurations, name)
-        if name not in columns and values is not constant_floats(rows, 0.0):
-            found.append((name, values != 0.0))
     if configurations.has_groups and "groups" not in columns:
         found.append(("groups", configurations.grouped()))
     if "precision" not in columns and configurations.precisions != ("",):

@@ -19,7 +19,7 @@ __all__ = ["disagreement"]
 
 DISAGREEMENT: Final = 1.5
 """Factor between a measured and a predicted rate of the profile's own evidence from which an answer warns: repeated
-one-worker campaigns of the same job differ by up to 24 % (docs/estimators/queueing.md)."""
+one-worker campaigns of the same job differ by up to 24 % (research/queueing.md)."""
 COMPARED_OBSERVATIONS: Final = 4096
 """Observations, the newest ones, that a model is compared with when it was fitted."""
 

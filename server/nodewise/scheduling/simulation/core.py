@@ -11,7 +11,6 @@ from typing import Final
 from nodewise.domain.schedule import NodePool
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.budget import Unlimited
 from nodewise.scheduling.simulation.arrivals import Arrivals
 from nodewise.scheduling.simulation.chances import Failures
 from nodewise.scheduling.simulation.deciding import Decider, policy_parameters
@@ -74,7 +73,7 @@ def simulated(
     """
     settings = settings or SimulationSettings()
     settings.check()
-    return _Simulation(jobs, pools, policy, settings, budget or Unlimited(), progress).run()
+    return _Simulation(jobs, pools, policy, settings, budget or Budget(), progress).run()
 
 
 class _Simulation:

@@ -1,0 +1,63 @@
+"""Suggested runs as JSON and for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodewise_cli.console import say
+from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.table import figures, print_table
+from nodewise_client import SuggestResult
+
+__all__ = ["document", "show"]
+
+
+def document(result: SuggestResult) -> dict[str, Any]:
+    """The JSON of suggestions."""
+    return {
+        "suggestions": [
+            {
+                "row": found.row,
+                "nodes": found.nodes,
+                "workers": found.workers,
+                "cost_node_s": found.cost_node_s,
+                "expected_regret_fall": found.expected_regret_fall,
+                "expected_width_fall": found.expected_width_fall,
+                "why": found.why,
+            }
+            for found in result
+        ],
+        "expected_regret": result.expected_regret,
+        "estimator": result.basis.estimator,
+        "estimator_version": result.basis.estimator_version,
+        # An inline profile's revision is its digest.
+        "revision": result.basis.profile_revision or result.basis.profile_digest,
+        "warnings": [
+            {"reason": found.reason, "message": found.message, "rows": list(found.rows)} for found in result.warnings
+        ],
+    }
+
+
+def show(name: str, result: SuggestResult) -> None:
+    """Print the runs with what they teach and cost, and why."""
+    basis = result.basis
+    if len(result):
+        columns = [figures(heading) for heading in ("", "nodes", "workers", "node-seconds", "regret", "ln width")]
+        cells = [
+            [
+                str(number),
+                f"{found.nodes:,}",
+                f"{found.workers:,}",
+                shown(found.cost_node_s),
+                f"-{shown(100 * found.expected_regret_fall, 3)} %" if found.expected_regret_fall else "-",
+                f"-{shown(found.expected_width_fall, 3)}",
+            ]
+            for number, found in enumerate(result, 1)
+        ]
+        title = f"{name}, to be measured next by {basis.estimator} {basis.estimator_version}".rstrip()
+        print_table(columns, cells, title=title)
+    say(f"Expected regret of deciding now: {100 * result.expected_regret:.3g} % of the best throughput.")
+    for number, found in enumerate(result, 1):
+        say(f"{number}: {found.why}.")
+    for warning in result.warnings:
+        say(f"Note: {warning.message}")

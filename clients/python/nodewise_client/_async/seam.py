@@ -1,0 +1,198 @@
+"""What asyncio needs of its own: channels, streams, waiting. `_sync.seam` offers threads the same by the same names."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable
+from functools import cached_property
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
+
+import grpc
+import grpc.aio
+
+from nodewise_client._connection import HEALTH_CHECK, Connection, decode_health_response, encode_health_request
+from nodewise_client._enums import HealthStatus
+from nodewise_client._evidence import Observation, Observations, PhaseTimings
+from nodewise_client._ingest_core import Given, GivenPhases
+from nodewise_protos.v1 import (
+    diagnosis_service_pb2_grpc,
+    evaluation_service_pb2_grpc,
+    plan_service_pb2_grpc,
+    prediction_service_pb2_grpc,
+    profile_service_pb2_grpc,
+    schedule_service_pb2_grpc,
+)
+from nodewise_protos.v1 import profile_service_pb2 as wire
+
+Item = TypeVar("Item")
+Request = TypeVar("Request")
+Reply = TypeVar("Reply")
+
+RpcError: Final = grpc.aio.AioRpcError
+Failure: TypeAlias = grpc.aio.AioRpcError
+UnaryCall: TypeAlias = grpc.aio.UnaryUnaryMultiCallable[Request, Reply]
+StreamCall: TypeAlias = grpc.aio.UnaryStreamMultiCallable[Request, Reply]
+Many: TypeAlias = Iterable[Item] | AsyncIterable[Item]
+ManyObservations: TypeAlias = Given | AsyncIterable[Observation | Observations]
+ManyPhases: TypeAlias = GivenPhases | AsyncIterable[PhaseTimings]
+
+sleep: Final = asyncio.sleep
+
+
+class Services:
+    """The channel and the stubs on it. A channel belongs to the event loop that is running: the first call makes it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection: Final = connection
+
+    @cached_property
+    def _channel(self) -> grpc.aio.Channel:
+        target, options, credentials = self._connection.target, self._connection.options, self._connection.credentials
+        if credentials is None:
+            return grpc.aio.insecure_channel(target, options)
+        return grpc.aio.secure_channel(target, credentials, options)
+
+    @cached_property
+    def prediction(self) -> prediction_service_pb2_grpc.PredictionServiceAsyncStub:
+        """PredictionService."""
+        return prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
+
+    @cached_property
+    def profile(self) -> profile_service_pb2_grpc.ProfileServiceAsyncStub:
+        """ProfileService."""
+        return profile_service_pb2_grpc.ProfileServiceStub(self._channel)
+
+    @cached_property
+    def schedule(self) -> schedule_service_pb2_grpc.ScheduleServiceAsyncStub:
+        """ScheduleService."""
+        return schedule_service_pb2_grpc.ScheduleServiceStub(self._channel)
+
+    @cached_property
+    def plan(self) -> plan_service_pb2_grpc.PlanServiceAsyncStub:
+        """PlanService."""
+        return plan_service_pb2_grpc.PlanServiceStub(self._channel)
+
+    @cached_property
+    def diagnosis(self) -> diagnosis_service_pb2_grpc.DiagnosisServiceAsyncStub:
+        """DiagnosisService."""
+        return diagnosis_service_pb2_grpc.DiagnosisServiceStub(self._channel)
+
+    @cached_property
+    def evaluation(self) -> evaluation_service_pb2_grpc.EvaluationServiceAsyncStub:
+        """EvaluationService."""
+        return evaluation_service_pb2_grpc.EvaluationServiceStub(self._channel)
+
+    @cached_property
+    def health(self) -> grpc.aio.UnaryUnaryMultiCallable[str, HealthStatus]:
+        """Check of grpc.health.v1."""
+        return self._channel.unary_unary(
+            HEALTH_CHECK, request_serializer=encode_health_request, response_deserializer=decode_health_response
+        )
+
+    async def close(self) -> None:
+        """End every call and the connection."""
+        if "_channel" in self.__dict__:
+            await self._channel.close()
+
+
+# --- iterables -----------------------------------------------------------------------------------------------------
+
+
+async def each(items: Many[Item]) -> AsyncIterator[Item]:
+    """Yield the items, also those that have to be awaited."""
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
+
+
+async def parts(given: ManyObservations | ManyPhases) -> AsyncIterator[Given | GivenPhases]:
+    """Yield rows as they were given, or one by one where they have to be awaited."""
+    if isinstance(given, AsyncIterable):
+        async for item in given:
+            yield item
+    else:
+        yield given
+
+
+async def collected(items: AsyncIterator[Item]) -> list[Item]:
+    """All items."""
+    return [item async for item in items]
+
+
+# --- the ingest writer's stream and its waiting --------------------------------------------------------------------
+
+
+class IngestCall(Protocol):
+    """A stream that was opened."""
+
+    def __aiter__(self) -> AsyncIterator[wire.IngestProfileResponse]: ...
+    def cancel(self) -> bool: ...
+    def cancelled(self) -> bool: ...
+
+
+OpenStream = Callable[[AsyncIterator[wire.IngestProfileRequest]], IngestCall]
+
+
+async def replies(call: IngestCall) -> AsyncIterator[wire.IngestProfileResponse]:
+    """Yield what the server says. A stream that was cancelled from here ends; gRPC would cancel the task that reads."""
+    try:
+        async for reply in call:
+            yield reply
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not call.cancelled() or (task is not None and task.cancelling()):
+            raise
+
+
+class Changed:
+    """Wakes all that wait. Between two awaits nobody else runs, so there is nothing to lock."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    def notify_all(self) -> None:
+        """Wake all that wait."""
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self, timeout_s: float | None = None) -> None:
+        """Wait until something changes, or the time is over."""
+        event = self._event
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await event.wait()
+
+    async def wait_for(self, done: Callable[[], bool], timeout_s: float | None = None) -> None:
+        """Wait until something holds, or the time is over."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not done():
+                    await self._event.wait()
+
+
+class Runner:
+    """Runs the writer's stream beside its user."""
+
+    def __init__(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        self._task: Final = asyncio.create_task(run(), name=name)
+
+    async def join(self, timeout_s: float) -> None:
+        """Wait until it has ended, or the time is over."""
+        await asyncio.wait([self._task], timeout=timeout_s)
+
+    async def end(self, timeout_s: float) -> None:
+        """The same, and make it end."""
+        await self.join(timeout_s)
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
