@@ -29,6 +29,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.objectives import judged
 from nodewise.estimation.question import Question
 from nodewise.estimation.suggestion.search import Suggestions, Wish
+from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.hosting.registry import load_registry
 from nodewise.plugin import Prior
 from score_scaling import Lessons
@@ -146,7 +147,7 @@ class Simulation:
         return recommendation.row
 
     def _suggestions(self, ran: Sequence[int]) -> Suggestions:
-        return self._engine.suggest(self._question(ran), self._wish)
+        return suggest(self._engine, self._question(ran), self._wish)
 
 
 def walks_of(simulation: Simulation, case: Case, regret: float, seeds: int) -> dict[str, list[Walk]]:

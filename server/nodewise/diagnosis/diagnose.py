@@ -11,7 +11,7 @@ from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay
 from nodewise.diagnosis.diagnosers import diagnoser_of
 from nodewise.diagnosis.evidence import evidence_of
 from nodewise.diagnosis.recorded import recorded_timeline, with_kinds
-from nodewise.diagnosis.results import Asked, Diagnosed, Replayed
+from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
 from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.replay import Replay, ReplayQuestion
@@ -26,7 +26,7 @@ Diagnosers = Mapping[str, Loaded[DiagnoserRecord]]
 
 
 def replayed(
-    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: ReplayQuestion, run: Run
+    diagnosers: Diagnosers, loader: TraceLoader, question: TraceQuestion, wanted: ReplayQuestion, run: Run
 ) -> Replayed:
     """Replay steps of a job. Takes up to minutes: for a thread.
 
@@ -58,7 +58,7 @@ def replayed(
 
 
 def diagnosed(
-    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: DiagnosisQuestion, run: Run
+    diagnosers: Diagnosers, loader: TraceLoader, question: TraceQuestion, wanted: DiagnosisQuestion, run: Run
 ) -> Diagnosed:
     """Diagnose a job. Takes up to minutes: for a thread.
 

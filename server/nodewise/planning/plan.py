@@ -14,7 +14,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer
-from nodewise.planning.asked import Values
+from nodewise.planning.checked_model import Values
 from nodewise.planning.explain import explained
 from nodewise.planning.frontier import Frontier
 from nodewise.planning.planner import Planner, planner_of

@@ -13,7 +13,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.estimators.estimators import joint_refusal
 from nodewise.estimation.question import AUTO, Answer, Basis, Question
 from nodewise.hosting.calls import has
-from nodewise.planning.asked import AskedModel, AskedSpace
+from nodewise.planning.checked_model import BoundedSpace, CheckedModel
 from nodewise.planning.goal import Goal, goal_of
 from nodewise.planning.results import PlanQuestion
 from nodewise.planning.search import Found, How, searched
@@ -32,14 +32,14 @@ class Planner:
     answers: Answers
     question: PlanQuestion
     constraints: PlanConstraints
-    model: AskedModel
+    model: CheckedModel
     basis: Basis
 
     def goal(self, objective: Objective | None = None) -> Goal:
         """The question's objective, or another, over its constraints."""
         return goal_of(objective or self.question.objective, self.question.profile.workload, self.constraints)
 
-    def space(self, constraints: PlanConstraints | None = None) -> AskedSpace:
+    def space(self, constraints: PlanConstraints | None = None) -> BoundedSpace:
         """The space within the question's constraints, or others."""
         return self.model.space(constraints or self.constraints)
 
@@ -100,7 +100,7 @@ def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
     loaded = answers.estimators.named(name)
     if not has(loaded, fitted.model, PlanningModel, "space"):
         raise _no_planner(answers, name)
-    model = AskedModel(loaded, fitted.model)
+    model = CheckedModel(loaded, fitted.model)
     return Planner(answers=answers, question=question, constraints=constraints, model=model, basis=fitted.basis)
 
 

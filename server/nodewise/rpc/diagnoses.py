@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from nodewise.diagnosis.diagnose import diagnosed, replayed
-from nodewise.diagnosis.results import Asked
+from nodewise.diagnosis.results import TraceQuestion
 from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.replay import ReplayedCollective, ReplayQuestion, Timeline
 from nodewise.hosting.registry import Loaded, Registry
@@ -72,7 +72,7 @@ class Diagnoses:
         return response
 
 
-def _replayed(workshop: Workshop, asked: tuple[Asked, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
+def _replayed(workshop: Workshop, asked: tuple[TraceQuestion, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
     question, wanted = asked
     told = _Told(run, pb.ReplayResponse)
     found = replayed(workshop.answers.registry.diagnosers, workshop.traces, question, wanted, told)
@@ -81,7 +81,7 @@ def _replayed(workshop: Workshop, asked: tuple[Asked, ReplayQuestion], run: Long
     yield pb.ReplayResponse(result=write_replay(found)).SerializeToString()
 
 
-def _diagnosed(workshop: Workshop, asked: tuple[Asked, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
+def _diagnosed(workshop: Workshop, asked: tuple[TraceQuestion, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
     question, wanted = asked
     told = _Told(run, pb.DiagnoseResponse)
     found = diagnosed(workshop.answers.registry.diagnosers, workshop.traces, question, wanted, told)

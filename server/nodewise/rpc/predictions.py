@@ -20,7 +20,8 @@ from nodewise.domain.scores import RunningScore
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Answer, Question
 from nodewise.estimation.suggestion.search import HIGHEST_THROUGHPUT, Wish
-from nodewise.evaluation.scoring import auto_version
+from nodewise.estimation.suggestion.suggest import suggest
+from nodewise.evaluation.running_scores import auto_version
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
@@ -304,7 +305,7 @@ class Predictions:
 def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
     question, wish = asked
     timed = replace(question, options=replace(question.options, budget=run.budget))
-    yield write_suggestions(workshop.answers.suggest(timed, wish)).SerializeToString()
+    yield write_suggestions(suggest(workshop.answers, timed, wish)).SerializeToString()
 
 
 class _Turn:

@@ -19,6 +19,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.calibrations import calibrations_of
 from nodewise.estimation.question import AUTO, Answer, Freshness, Question
 from nodewise.estimation.suggestion.search import Wish
+from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import Assessment, Catalogue, Prior
 
@@ -224,7 +225,7 @@ def test_a_part_that_fails_costs_its_part(method: str) -> None:
 
 def test_suggestions_are_told_by_the_heaviest_part() -> None:
     engine = engine_of(long=rated(1.2), short=rated(0.8))
-    found = engine.suggest(Question(profile=profile_of(), configurations=asked(1, 2, 4, 8, 16)), Wish())
+    found = suggest(engine, Question(profile=profile_of(), configurations=asked(1, 2, 4, 8, 16)), Wish())
     assert found.basis.estimator == "long"
 
 

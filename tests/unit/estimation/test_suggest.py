@@ -20,6 +20,7 @@ from nodewise.estimation.question import Question
 from nodewise.estimation.suggestion import search
 from nodewise.estimation.suggestion.covariance import assumed_covariance, measured
 from nodewise.estimation.suggestion.search import HIGHEST_THROUGHPUT, Suggestions, Wish
+from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.plugin import CovariantModel, Floats
 
 
@@ -59,7 +60,7 @@ def suggestions(
     question = Question(
         profile=profile_of(workers=ran), configurations=asked(*nodes), objective=objective, options=options or Options()
     )
-    return engine.suggest(question, Wish(**wish))
+    return suggest(engine, question, Wish(**wish))
 
 
 def steps_of(rates: dict[int, float]) -> dict[int, float]:

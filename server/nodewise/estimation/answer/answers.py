@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Fidelity, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
 from nodewise.estimation.answer.assembly import assembled
 from nodewise.estimation.answer.prediction import predicted
 from nodewise.estimation.choice.chooser import Chooser
-from nodewise.estimation.choice.trials import Predict
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.estimation.lessons.trials import Predict
 from nodewise.estimation.question import AUTO, Answer, Question
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution
-from nodewise.estimation.suggestion.covariance import covariance_of
-from nodewise.estimation.suggestion.search import Suggestions, Wish, refusal_of, suggested
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
 from nodewise.ports.cache import KEPT_ROWS, LruCache
@@ -185,28 +182,6 @@ class Answers:
             known = assembled(question, configurations, predictions, fitted)
             self._answers.put(key, known, len(configurations) or 1)
         return known
-
-    def suggest(self, question: Question, wish: Wish) -> Suggestions:
-        """What to measure next. Takes up to seconds: for a thread.
-
-        Raises
-        ------
-        NodewiseError
-            As ``answer``; the first refusal where every row is refused; DEADLINE_EXCEEDED.
-        """
-        prepared = self.prepared(question)
-        if prepared.fitted.parts:
-            # How errors hang together is told by one model: the heaviest part of a mixture.
-            heaviest = prepared.fitted.parts[0].share.estimator
-            prepared = self.prepared(replace(question, estimator=heaviest))
-        answer, fitted = self.complete(prepared), prepared.fitted
-        refusal = refusal_of(answer.predictions)
-        if refusal is not None:
-            raise NodewiseError.refused(refusal)
-        name = fitted.basis.estimator
-        shown = self.estimators.shown(name, question.profile, prepared.configurations)
-        covariance = covariance_of(self.estimators.named(name), fitted, shown, answer, question.options)
-        return suggested(question, answer, covariance, wish)
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a question about the profile's own configurations would need."""

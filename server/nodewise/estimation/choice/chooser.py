@@ -10,9 +10,9 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.choice.shares import Candidate, Share, shares_of, similar_to, why
-from nodewise.estimation.choice.trials import Predict, Trial, left_out, trials_left_out
 from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
 from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.estimation.lessons.trials import Predict, Trial, left_out, trials_left_out
 from nodewise.estimation.question import AUTO, Freshness, Question
 from nodewise.plugin import Assessment
 from nodewise.ports.cache import KEPT_ROWS, LruCache

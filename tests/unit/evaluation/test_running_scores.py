@@ -19,7 +19,7 @@ from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Question
-from nodewise.evaluation.scoring import SCORED_OBSERVATIONS, arrived, auto_version, score_of, scored
+from nodewise.evaluation.running_scores import SCORED_OBSERVATIONS, arrived, auto_version, score_of, scored
 from nodewise.profiles.ledger import UnscoredCommit
 
 PERFECT = Answers(registry_of({"perfect": Fake()}))
