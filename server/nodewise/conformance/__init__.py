@@ -9,8 +9,8 @@ In a test of the plugin's own project:
 ... def test_conforms(case):
 ...     case.run()
 
-or, for what is installed, without writing any: ``pytest --nodewise-conformance my-plugin``. Nothing but
-``pytest_plugin`` imports pytest.
+or, for what is installed, without writing any: ``pytest --nodewise-conformance my-plugin``
+(``nodewise.pytest_plugin``). The suite itself knows nothing of pytest.
 """
 
 from nodewise.conformance.cases import Case, cases, installed_cases

@@ -18,6 +18,9 @@ from nodewise.scheduling.verdict import Verdict, verdict_of
 
 __all__ = ["POLICY_CHECKS"]
 
+ASKED_S: Final = 60.0
+"""Time that a policy is given, unless it is what is checked."""
+
 
 def _stated(record: PolicyRecord, cluster: Cluster, **parameters: float) -> ClusterState:
     """The cluster as the service states it: every parameter has a value."""
@@ -28,10 +31,10 @@ def _stated(record: PolicyRecord, cluster: Cluster, **parameters: float) -> Clus
 def _decided(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState) -> Allocation | Shares:
     """What the policy itself answers."""
     policy, name = loaded.record.policy, cluster.name
-    return sound(f"decide on {name!r}", lambda: policy.decide(state, cluster.curves, Budget()))
+    return sound(f"decide on {name!r}", lambda: policy.decide(state, cluster.curves, Budget(ASKED_S)))
 
 
-def _verdict(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState, seconds: float = 60.0) -> Verdict:
+def _verdict(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState, seconds: float = ASKED_S) -> Verdict:
     """Feasible grants: what the service makes of the answer."""
     try:
         return verdict_of(loaded, state, cluster.curves, Budget(seconds))

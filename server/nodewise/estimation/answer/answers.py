@@ -203,6 +203,11 @@ class Answers:
         """
         return self._resolution.of(profile, configurations)
 
+    @property
+    def lessons(self) -> Lessons:
+        """What was learned: another object once something else is adopted."""
+        return self._lessons
+
     def adopt(self, priors: Mapping[str, Prior], calibrations: Mapping[str, Calibration]) -> None:
         """Answer with what was learned meanwhile. Questions under way end with what they began with."""
         self._lessons = Lessons(dict(priors), dict(calibrations))
