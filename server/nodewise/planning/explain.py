@@ -28,7 +28,7 @@ UNLIMITED: Final = 1e9
 
 def explained(planner: Planner, space: BoundedSpace, winner: Configurations, values: Values) -> Explanation:
     """What there is to say of the winner, one row; cut short, and said so, when time is over."""
-    budget = planner.question.options.budget
+    budget = planner.question.terms.options.budget
     binding: list[Exclusion] = []
     sensitivities: list[Sensitivity] = []
     alternatives = alternatives_of(planner, space, winner, values)

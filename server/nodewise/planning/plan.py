@@ -45,7 +45,7 @@ def planned(answers: Answers, question: PlanQuestion, progress: Callable[[Progre
     goal = planner.goal()
     started = time.perf_counter()
     space = planner.space()
-    budget = question.options.budget
+    budget = question.terms.options.budget
     how = How(frontier=question.frontier_points > 0, prune=not question.exhaustive, budget=budget)
     found = searched(space, goal, how, progress)
     search_s = time.perf_counter() - started

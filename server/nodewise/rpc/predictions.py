@@ -114,19 +114,15 @@ class Predictions:
         """
         options = read_options(request.options)
         configurations = read_candidates(request.configurations, request.ranges, self._limits)
-        if options.options.simulated_steps:
+        if options.terms.options.simulated_steps:
             self._check_steps(len(configurations), options)
         objective = read_objective(request.objective) if request.HasField("objective") else None
         profile = await self._sources.profile(request.profile)
         question = Question(
             profile=profile,
             configurations=configurations,
-            estimator=options.estimator,
             objective=objective,
-            options=options.options,
-            coverage=options.coverage,
-            freshness=options.freshness,
-            allow_fallback=options.allow_fallback,
+            terms=options.terms,
         )
         prepared = self._answers.ready(question)
         if prepared is None:
@@ -146,8 +142,8 @@ class Predictions:
     async def _slowly(self, question: Question, call: Call) -> Answer:
         """In a thread, which learns how long the call still waits."""
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
-        asked = replace(question, options=replace(question.options, budget=budget))
-        executor = self._simulations if question.options.fidelity == Fidelity.SIMULATE else self._executor
+        asked = replace(question, terms=question.terms.within(budget))
+        executor = self._simulations if question.terms.options.fidelity == Fidelity.SIMULATE else self._executor
         try:
             answered: Answer = await run_in(executor, self._answers.answer, asked)
         finally:
@@ -155,7 +151,7 @@ class Predictions:
         return answered
 
     def _check_steps(self, rows: int, options: ReadOptions) -> None:
-        refused = too_long(rows, options.options, self._limits)
+        refused = too_long(rows, options.terms.options, self._limits)
         if refused is not None:
             raise refused
 
@@ -166,11 +162,10 @@ class Predictions:
         if len(request.jobs) > self._limits.jobs_per_call:
             raise too_many("jobs", "jobs_per_call", self._limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options)
-        if options.estimator != AUTO:
-            self._answers.estimators.named(options.estimator)
+        self._answers.estimators.require(options.terms.estimator)
         turn = _Turn(call)
         jobs = await self._jobs(request, turn)
-        if options.options.simulated_steps:
+        if options.terms.options.simulated_steps:
             rows = sum(len(job.configurations) for job in jobs if job.configurations is not None)
             self._check_steps(rows, options)
         results: list[Answer | NodewiseError] = []
@@ -219,12 +214,8 @@ class Predictions:
                 Question(
                     profile=profile,
                     configurations=job.configurations,
-                    estimator=options.estimator,
                     objective=job.objective,
-                    options=options.options,
-                    coverage=options.coverage,
-                    freshness=options.freshness,
-                    allow_fallback=options.allow_fallback,
+                    terms=options.terms,
                 ),
                 call,
             )
@@ -262,17 +253,12 @@ class Predictions:
         wish = read_wish(request)
         options = read_options(request.options)
         require_model(options)
-        if options.estimator != AUTO:
-            self._answers.estimators.named(options.estimator)
+        self._answers.estimators.require(options.terms.estimator)
         question = Question(
             configurations=read_runnable(request, self._limits),
             objective=read_objective(request.objective) if request.HasField("objective") else HIGHEST_THROUGHPUT,
             profile=await self._sources.profile(request.profile),
-            estimator=options.estimator,
-            options=options.options,
-            coverage=options.coverage,
-            freshness=options.freshness,
-            allow_fallback=options.allow_fallback,
+            terms=options.terms,
         )
         return LongCall(_suggested, (question, wish))
 
@@ -304,7 +290,7 @@ class Predictions:
 
 def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
     question, wish = asked
-    timed = replace(question, options=replace(question.options, budget=run.budget))
+    timed = replace(question, terms=question.terms.within(run.budget))
     yield write_suggestions(suggest(workshop.answers, timed, wish)).SerializeToString()
 
 

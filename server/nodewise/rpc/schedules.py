@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Executor
-from dataclasses import replace
 from typing import Final
 
 from nodewise.domain.budget import Budget
@@ -54,8 +53,7 @@ class Schedules:
         started = time.perf_counter()
         loaded = policy_named(self._answers.registry, request.policy or self._default_policy)
         options = read_options(request.options)
-        if options.estimator != "auto":
-            self._answers.estimators.named(options.estimator)
+        self._answers.estimators.require(options.terms.estimator)
         if not request.HasField("now"):
             raise invalid_field("now", "must be given: submit times and deadlines are counted from it")
         if len(request.jobs) > self._limits.jobs_per_call:
@@ -84,11 +82,7 @@ class Schedules:
             parameters=dict(request.policy_parameters),
             memory=request.policy_state,
             quotas=read_quotas(request.quotas),
-            estimator=options.estimator,
-            options=replace(options.options, budget=budget),
-            coverage=options.coverage,
-            freshness=options.freshness,
-            allow_fallback=options.allow_fallback,
+            terms=options.terms.within(budget),
         )
         caps = ScheduleLimits(jobs=self._limits.jobs_per_call)
         try:
@@ -98,7 +92,7 @@ class Schedules:
         return write_decision(decision, time.perf_counter() - started)
 
     def _answer(self, question: Question) -> Answer:
-        refused = too_long(len(question.configurations), question.options, self._limits)
+        refused = too_long(len(question.configurations), question.terms.options, self._limits)
         if refused is not None:
             raise refused
         return self._answers.answer(question)

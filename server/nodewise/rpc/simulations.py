@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import AUTO, Answer, Question
+from nodewise.estimation.question import Answer, Question
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
@@ -62,8 +62,7 @@ class Simulations:
         policy = request.policy or self._default_policy
         policy_named(self._answers.registry, policy)
         options = read_options(request.options)
-        if options.estimator != AUTO:
-            self._answers.estimators.named(options.estimator)
+        self._answers.estimators.require(options.terms.estimator)
         check_sizes(request.jobs, request.curves, self._limits)
         profiles: dict[int, Profile] = {}
         for number, curve in enumerate(request.curves):
@@ -83,7 +82,7 @@ def _simulated(workshop: Workshop, asked: tuple[bytes, str, dict[int, Profile]],
     options = read_options(request.options)
 
     def answer(question: Question) -> Answer:
-        refused = too_long(len(question.configurations), question.options, workshop.limits)
+        refused = too_long(len(question.configurations), question.terms.options, workshop.limits)
         if refused is not None:
             raise refused
         return workshop.answers.answer(question)

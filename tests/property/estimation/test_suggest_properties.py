@@ -12,7 +12,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import HighestThroughput, Knee, LeastTime, Objective
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Question
+from nodewise.estimation.question import Question, Terms
 from nodewise.estimation.suggestion.covariance import assumed_covariance, measured
 from nodewise.estimation.suggestion.search import Wish
 from nodewise.estimation.suggestion.suggest import suggest
@@ -46,7 +46,7 @@ def test_falls_are_not_negative_and_suggestions_differ(
         profile=profile_of(workers=(512,)),
         configurations=asked(*nodes.tolist()),
         objective=objective,
-        options=Options(seed=seed),
+        terms=Terms(options=Options(seed=seed)),
     )
     found = suggest(engine, question, Wish(count=count, start_up_s=1.0))
     assert found.expected_regret >= 0.0

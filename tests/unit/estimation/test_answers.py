@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from estimators import Fake, asked, predictions_of, profile_of, record_of, refusing, registry_of
+from estimators import Fake, asked, predictions_of, profile_of, question_of, record_of, refusing, registry_of
 
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
@@ -37,7 +37,7 @@ def engine_of(mode: str = "inline", **estimators: Any) -> Answers:
 
 def answer(engine: Answers, **question: Any) -> Answer:
     values: dict[str, Any] = {"profile": profile_of(), "configurations": ROWS}
-    return engine.answer(Question(**(values | question)))
+    return engine.answer(question_of(**(values | question)))
 
 
 def error_of(engine: Answers, **question: Any) -> NodewiseError:
@@ -513,7 +513,7 @@ def test_only_what_is_prepared_and_shipped_is_ready() -> None:
     engine = Answers(registry)
 
     def ready(engine: Answers = engine, **question: Any) -> bool:
-        asking = Question(**({"profile": profile_of(), "configurations": ROWS} | question))
+        asking = question_of(**({"profile": profile_of(), "configurations": ROWS} | question))
         assert engine.ready(asking) is None or "digest" not in question
         answered = engine.answer(asking)
         prepared = engine.ready(asking)
@@ -558,7 +558,7 @@ def test_a_new_question_about_a_fitted_model_is_ready_and_one_about_another_prof
 
 def test_an_unknown_name_is_told_at_once() -> None:
     with pytest.raises(NodewiseError) as caught:
-        engine_of(one=Fake()).ready(Question(profile=profile_of(), configurations=ROWS, estimator="two"))
+        engine_of(one=Fake()).ready(question_of(profile_of(), ROWS, estimator="two"))
     assert caught.value.reason == Reason.ESTIMATOR_NOT_FOUND
 
 

@@ -19,7 +19,7 @@ from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.lessons.trials import Predict
-from nodewise.estimation.question import AUTO, Answer, Question
+from nodewise.estimation.question import Answer, Question, Terms
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
@@ -46,7 +46,7 @@ class Prepared:
     def key(self) -> tuple[object, ...]:
         """Equal keys have equal answers. Holds the objects themselves: a model that is fitted anew is another one."""
         question = self.question
-        return self.fitted, self.configurations, question.objective, question.options, question.coverage
+        return self.fitted, self.configurations, question.objective, question.terms.options, question.terms.coverage
 
 
 class Answers:
@@ -99,11 +99,6 @@ class Answers:
         """Who can be asked."""
         return self.estimators.registry
 
-    @property
-    def lessons(self) -> Lessons:
-        """What was learned: another object once something else is adopted."""
-        return self._lessons
-
     def answer(self, question: Question, *, keep: bool = True) -> Answer:
         """Answer a question.
 
@@ -134,9 +129,8 @@ class Answers:
         NodewiseError
             Whatever stands in the way of every row and shows before a fit.
         """
-        if question.estimator != AUTO:
-            self.estimators.named(question.estimator)
-        if question.options.fidelity == Fidelity.SIMULATE:
+        self.estimators.require(question.terms.estimator)
+        if question.terms.options.fidelity == Fidelity.SIMULATE:
             return None
         known = self._ready.get(_question_key(question))
         if known is not None:
@@ -158,7 +152,7 @@ class Answers:
         configurations, fitted = self._fitted(question)
         may_be_ready = (
             question.profile.digest
-            and question.options.fidelity != Fidelity.SIMULATE
+            and question.terms.options.fidelity != Fidelity.SIMULATE
             and len(configurations) <= INLINE_ROWS
             and self._inline(question)
             and _scale(configurations) <= INLINE_SCALE
@@ -174,7 +168,7 @@ class Answers:
         if known is None:
             question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
             # A model is pure: another objective or coverage needs no other predictions.
-            rows = (fitted, configurations, question.options)
+            rows = (fitted, configurations, question.terms.options)
             predictions = self._predictions.get(rows)
             if predictions is None:
                 predictions = predicted(self.estimators, fitted, configurations, question)
@@ -223,14 +217,16 @@ class Answers:
 
     def _inline(self, question: Question) -> bool:
         """Whether every estimator that a question may reach runs in the caller's thread."""
-        loaded = self.registry.estimators.get(question.estimator)
-        return self.estimators.all_inline if loaded is None or question.allow_fallback else loaded.mode == "inline"
+        loaded = self.registry.estimators.get(question.terms.estimator)
+        return (
+            self.estimators.all_inline if loaded is None or question.terms.allow_fallback else loaded.mode == "inline"
+        )
 
     def _alone(self, name: str) -> Predict:
         """A way of asking one estimator."""
 
         def predict(profile: Profile, configurations: Configurations) -> Predictions:
-            question = Question(profile=profile, configurations=configurations, estimator=name)
+            question = Question(profile=profile, configurations=configurations, terms=Terms(estimator=name))
             return self.answer(question).predictions
 
         return predict
@@ -243,9 +239,9 @@ def _question_key(question: Question) -> tuple[object, ...]:
         profile.digest,
         profile.revision,
         question.configurations,
-        question.estimator,
-        question.options,
-        question.allow_fallback,
+        question.terms.estimator,
+        question.terms.options,
+        question.terms.allow_fallback,
     )
 
 

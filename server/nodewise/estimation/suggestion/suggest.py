@@ -25,12 +25,12 @@ def suggest(answers: Answers, question: Question, wish: Wish) -> Suggestions:
     if prepared.fitted.parts:
         # How errors hang together is told by one model: the heaviest part of a mixture.
         heaviest = prepared.fitted.parts[0].share.estimator
-        prepared = answers.prepared(replace(question, estimator=heaviest))
+        prepared = answers.prepared(replace(question, terms=question.terms.by(heaviest)))
     answer, fitted = answers.complete(prepared), prepared.fitted
     refusal = refusal_of(answer.predictions)
     if refusal is not None:
         raise NodewiseError.refused(refusal)
     name = fitted.basis.estimator
     shown = answers.estimators.shown(name, question.profile, prepared.configurations)
-    covariance = covariance_of(answers.estimators.named(name), fitted, shown, answer, question.options)
+    covariance = covariance_of(answers.estimators.named(name), fitted, shown, answer, question.terms.options)
     return suggested(question, answer, covariance, wish)
