@@ -50,6 +50,12 @@ stand.
 | 1 | failure: `INTERNAL`, `UNAVAILABLE`, `DEADLINE_EXCEEDED`, conflicts, a plugin that failed |
 | 2 | bad input: `INVALID_ARGUMENT`, `NOT_FOUND`, and what is wrong with options and files |
 | 3 | refused: `EVIDENCE_MISSING`, `UNSUPPORTED_CONFIGURATION`, `MODEL_NOT_CACHED`, `OBJECTIVE_UNREACHABLE` |
+| 130 | interrupted (Ctrl-C) |
+
+With `--json` the last line of standard error is an object of `error` with `code`, `reason`, `message` and
+`violations`, each of `field` and `description`. Reasons of the command line's own: `BAD_INPUT` (an option, a file
+or a row of it), `BAD_USAGE` (no such option or argument), `COMMAND_FAILED` (a file that cannot be written, a library
+that is missing), `SIMULATION_FAILED`, `REFUSED`.
 
 ## Reasons of plugins that were left out
 In `ListEstimators`, `ListPolicies`, `ListDiagnosers` and `nodewise plugins`: `PLUGIN_BROKEN` (loading raised),

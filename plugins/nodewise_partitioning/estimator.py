@@ -105,7 +105,7 @@ class PartitioningEstimator:
             return Assessment(refusal=_NO_DIMENSIONS)
         refusals = refusals_of(_uncorrected(profile, transformer, query.catalogue), query.configurations)
         if sum(len(each.rows) for each in refusals) == len(query.configurations):
-            nothing = Refusal.missing("no configuration was asked about")
+            nothing = Refusal.missing("no configuration was asked about", "configurations")
             return Assessment(refusal=refusals[0].refusal if refusals else nothing)
         own = len(profile.observations)
         strength = OWN_RUNS if own else FACTS_ALONE

@@ -65,7 +65,7 @@ class QueueingEstimator:
                 judged.append(found)
         if not judged:
             missing = [refusal for refusal in refusals if refusal.reason == Reason.EVIDENCE_MISSING]
-            nothing = Refusal.missing("no configuration was asked about")
+            nothing = Refusal.missing("no configuration was asked about", "configurations")
             return Assessment(refusal=(missing or refusals or [nothing])[0])
         strength, _, error = min(judged, key=_weakest_first)
         texts = tuple(dict.fromkeys(text for _, found, _ in judged for text in found))

@@ -30,11 +30,11 @@ def print_error(value: dict[str, Any]) -> None:
     sys.stderr.flush()
 
 
-def say(text: str = "") -> None:
+def say(text: str = "", *, bold: bool = False) -> None:
     """A sentence on standard output, folded between words where the width is known."""
     width = _told_width()
     for line in (text,) if width is None else _folded(text, width):
-        print_line(line)
+        print_line(line, bold=bold)
 
 
 def print_line(text: str = "", *, bold: bool = False) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from nodewise.domain.errors import invalid_field
 from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.hosting.calls import call, unless_wrong
 from nodewise.hosting.registry import Loaded
-from nodewise.plugin import DiagnoserRecord, Run
+from nodewise.plugin import Catalogue, DiagnoserRecord, Run
 from nodewise.profiles.reading import TraceLoader
 
 __all__ = ["diagnosed", "replayed"]
@@ -25,8 +25,22 @@ __all__ = ["diagnosed", "replayed"]
 Diagnosers = Mapping[str, Loaded[DiagnoserRecord]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Context:
+    """What diagnosers meet."""
+
+    run: Run
+    catalogue: Catalogue
+
+    def remaining_s(self) -> float:
+        return self.run.remaining_s()
+
+    def advanced(self, stage: str, done: int, total: int) -> None:
+        self.run.advanced(stage, done, total)
+
+
 def replayed(
-    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: ReplayQuestion, run: Run
+    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: ReplayQuestion, run: Run, catalogue: Catalogue
 ) -> Replayed:
     """Replay steps of a job. Takes up to minutes: for a thread.
 
@@ -38,8 +52,8 @@ def replayed(
     loaded = diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, run)
     wanted = _steps_wanted(wanted, evidence.steps)
-    diagnoser, check = loaded.record.diagnoser, unless_wrong(wrong_replay)
-    replay: Replay = call(loaded, diagnoser, "replay", evidence.traces, wanted, run, check=check)
+    diagnoser, check, context = loaded.record.diagnoser, unless_wrong(wrong_replay), _Context(run, catalogue)
+    replay: Replay = call(loaded, diagnoser, "replay", evidence.traces, wanted, context, check=check)
     if wanted.changes:
         replay = _without_measured(replay)
     if replay.timeline is not None:
@@ -58,7 +72,12 @@ def replayed(
 
 
 def diagnosed(
-    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: DiagnosisQuestion, run: Run
+    diagnosers: Diagnosers,
+    loader: TraceLoader,
+    question: Asked,
+    wanted: DiagnosisQuestion,
+    run: Run,
+    catalogue: Catalogue,
 ) -> Diagnosed:
     """Diagnose a job. Takes up to minutes: for a thread.
 
@@ -70,9 +89,9 @@ def diagnosed(
     loaded = diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, run)
     _require_steps(wanted.steps, "steps", evidence.steps)
-    diagnoser, check = loaded.record.diagnoser, unless_wrong(wrong_diagnosis)
+    diagnoser, check, context = loaded.record.diagnoser, unless_wrong(wrong_diagnosis), _Context(run, catalogue)
     traces, profile = evidence.traces, question.profile
-    diagnosis: Diagnosis = call(loaded, diagnoser, "diagnose", traces, profile, wanted, run, check=check)
+    diagnosis: Diagnosis = call(loaded, diagnoser, "diagnose", traces, profile, wanted, context, check=check)
     if diagnosis.timeline is not None:
         diagnosis = replace(diagnosis, timeline=with_kinds(diagnosis.timeline, evidence.traces))
     recorded = None

@@ -75,7 +75,8 @@ class Diagnoses:
 def _replayed(workshop: Workshop, asked: tuple[Asked, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
     question, wanted = asked
     told = _Told(run, pb.ReplayResponse)
-    found = replayed(workshop.engine.registry.diagnosers, workshop.traces, question, wanted, told)
+    engine = workshop.engine
+    found = replayed(engine.registry.diagnosers, workshop.traces, question, wanted, told, engine.estimators.catalogue)
     for piece in _pieces(found.replay.timeline, found.recorded, found.replay.collectives):
         yield pb.ReplayResponse(**piece).SerializeToString()
     yield pb.ReplayResponse(result=write_replay(found)).SerializeToString()
@@ -84,7 +85,8 @@ def _replayed(workshop: Workshop, asked: tuple[Asked, ReplayQuestion], run: Long
 def _diagnosed(workshop: Workshop, asked: tuple[Asked, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
     question, wanted = asked
     told = _Told(run, pb.DiagnoseResponse)
-    found = diagnosed(workshop.engine.registry.diagnosers, workshop.traces, question, wanted, told)
+    engine = workshop.engine
+    found = diagnosed(engine.registry.diagnosers, workshop.traces, question, wanted, told, engine.estimators.catalogue)
     for piece in _pieces(found.diagnosis.timeline, found.recorded, found.diagnosis.collectives):
         yield pb.DiagnoseResponse(**piece).SerializeToString()
     yield pb.DiagnoseResponse(result=write_diagnosis(found)).SerializeToString()

@@ -75,7 +75,7 @@ def parse_steps(given: str | None, option: str) -> tuple[int, ...]:
     """
     if given is None or given.strip().lower() == "all":
         return ()
-    return listed_counts(given, option)
+    return listed_counts(given, option, "steps")
 
 
 def parse_change(given: str) -> ReplayChange:

@@ -36,8 +36,8 @@ def parse_counts(given: str, option: str) -> tuple[Counts, ...]:
     return tuple(_part(part.strip(), given, option) for part in given.split(","))
 
 
-def listed_counts(given: str, option: str) -> tuple[int, ...]:
-    """The numbers of an option one by one, in order, none twice.
+def listed_counts(given: str, option: str, what: str) -> tuple[int, ...]:
+    """The numbers of an option one by one, in order, none twice; ``what`` they number, for messages.
 
     Raises
     ------
@@ -47,9 +47,9 @@ def listed_counts(given: str, option: str) -> tuple[int, ...]:
     found: set[int] = set()
     for counts in parse_counts(given, option):
         if counts.powers_of_two:
-            raise InputError(f"{option}: must be numbers such as 2-5 or 1,3, found {given!r}")
+            raise InputError(f"{option}: must be {what} such as 2-5 or 1,3, found {given!r}")
         if (counts.last - counts.first) // counts.step >= MOST_LISTED:
-            raise InputError(f"{option}: must be at most {MOST_LISTED:,} numbers, found {given!r}")
+            raise InputError(f"{option}: must be at most {MOST_LISTED:,} {what}, found {given!r}")
         found.update(range(counts.first, counts.last + 1, counts.step))
     return tuple(sorted(found))
 

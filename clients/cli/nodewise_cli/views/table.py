@@ -9,7 +9,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from nodewise_cli.console import print_line, width_of_output
+from nodewise_cli.console import print_line, say, width_of_output
 
 __all__ = ["Column", "figures", "print_table", "words"]
 
@@ -52,7 +52,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], title:
         kept.remove(order.pop())
     widths = _widths(columns, rows, kept, least, room)
     if title:
-        print_line(title, bold=True)
+        say(title, bold=True)
     for line in _lines(columns, widths, [column.heading for column in columns]):
         print_line(line, bold=True)
     print_line("─" * (sum(widths.values()) + len(GAP) * (len(widths) - 1)))
