@@ -21,7 +21,7 @@ from nodewise.runtime.processes import settle
 
 __all__ = ["Frame", "serve"]
 
-NICENESS: Final = 5
+NICENESS: Final = 10
 """Of the process: where cores are few, who serves short calls goes first."""
 
 
