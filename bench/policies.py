@@ -25,7 +25,7 @@ from nodewise.domain.budget import Budget
 from nodewise.domain.columns import Floats, as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.schedule import ClusterState, Curves, JobState, NodePool
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.hosting.registry import load_registry
 from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.decide import decide
@@ -201,7 +201,7 @@ def run() -> Iterator[Result]:
     for name in GREEDY:
         taken_s = decision_s(policies[name], state, curves, 2)
         yield Result(f"decide_{name}_{MANY}_jobs_{MANY}_devices", taken_s, "s", plain_s)
-    engine = Engine(registry, catalogue=load_catalogue())
+    engine = Answers(registry, catalogue=load_catalogue())
     asked = question()
     started = time.perf_counter()
     decide(asked, registry.policies["efficiency-capped"], engine.answer, Budget())

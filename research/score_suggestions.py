@@ -25,10 +25,10 @@ from nodewise.domain.columns import as_floats
 from nodewise.domain.configurations import SyncMode
 from nodewise.domain.objective import HighestThroughput, Knee, Objective
 from nodewise.domain.predictions import Predictions
-from nodewise.estimation.engine import Engine
-from nodewise.estimation.objectives import judged
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.answer.objectives import judged
 from nodewise.estimation.question import Question
-from nodewise.estimation.suggest import Suggestions, Wish
+from nodewise.estimation.suggestion.search import Suggestions, Wish
 from nodewise.hosting.registry import load_registry
 from nodewise.plugin import Prior
 from score_scaling import Lessons
@@ -73,7 +73,7 @@ class Walk:
 class Simulation:
     """One decision, its configurations "run" one after the other."""
 
-    def __init__(self, engine: Engine, case: Case, objective: Objective, estimator: str, start_up_s: float) -> None:
+    def __init__(self, engine: Answers, case: Case, objective: Objective, estimator: str, start_up_s: float) -> None:
         self._engine, self._case, self._objective, self._estimator = engine, case, objective, estimator
         self._wish = Wish(start_up_s=start_up_s, run_steps=RUN_STEPS)
         self._asked = case.job.configurations(case.rows)
@@ -266,7 +266,7 @@ def simulated(arguments: argparse.Namespace) -> tuple[Scores, dict[str, float]]:
         )
         if not cases:
             continue
-        engine = Engine(registry, priors=_priors(lessons, job))
+        engine = Answers(registry, priors=_priors(lessons, job))
         several = []
         for case in cases:
             simulation = Simulation(engine, case, objective, arguments.estimator, arguments.start_up_s)

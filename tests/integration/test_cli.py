@@ -166,6 +166,13 @@ def test_a_row_that_is_too_large_is_named_by_its_line(tmp_path: Path) -> None:
     assert Ran("backtest", path).complaint.startswith(f"{path}:3: column workers: must be")
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["profiles", "--help"]])
+def test_summaries_of_commands_are_whole(arguments: list[str]) -> None:
+    commands = Ran(*arguments).out.partition("Commands:")[2].splitlines()
+    assert len(commands) > 4
+    assert not [line for line in commands if line.rstrip().endswith("...")]
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "reason", "said"),
     [

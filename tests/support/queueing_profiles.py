@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from nodewise.estimation.check import checked
+from nodewise.estimation.estimators.check import checked
 from nodewise.plugin import (
     Configurations,
     Network,

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.catalogue.loading import load_catalogue
-from nodewise.estimation.check import checked
+from nodewise.estimation.estimators.check import checked
 from nodewise.plugin import (
     Assessment,
     Configurations,

@@ -80,21 +80,21 @@ def nodewise(
     """How many nodes is a training job worth? Serve, ingest profiles, predict, schedule, score."""
 
 
-for _command in (
-    serve,
-    ingest,
-    predict,
-    suggest,
-    plan,
-    schedule,
-    simulate,
-    sweep,
-    backtest,
-    replay,
-    diagnose,
-    estimators,
-    health,
+for _command, _summary in (
+    (serve, "Serve until SIGTERM or Ctrl-C, then drain."),
+    (ingest, "Store measurements or traces as profiles of a server."),
+    (predict, "Predict configurations that never ran, and recommend one."),
+    (suggest, "Suggest which runs to measure next, best first."),
+    (plan, "Find the best partition of a model before it is built."),
+    (schedule, "Share a cluster among jobs by predicted throughput."),
+    (simulate, "Tell what policies would have done to jobs over time."),
+    (sweep, "Compare policies over loads, seeds and prediction errors."),
+    (backtest, "Score estimators on measurements they have not seen."),
+    (replay, "Predict recorded steps from the other recorded steps."),
+    (diagnose, "Find what bounds recorded steps, and what would help."),
+    (estimators, "Show how well each estimator has predicted so far."),
+    (health, "Ask a server whether it serves."),
 ):
-    app.command()(ungrouped(_command))
+    app.command(short_help=_summary)(ungrouped(_command))
 app.add_typer(plugins, name="plugins")
 app.add_typer(profiles, name="profiles")

@@ -21,8 +21,8 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
-from nodewise.estimation.check import checked
-from nodewise.estimation.ignored import shown_to
+from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.shown import shown_to
 from nodewise.hosting.calls import ImpossibleAnswerError
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import (

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from nodewise.conformance.evidence import Cluster, Evidence
 from nodewise.conformance.findings import NonConformanceError, difference, require, sound
+from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.schedule import Allocation, ClusterState, Shares
 from nodewise.hosting.registry import Loaded
@@ -17,15 +18,8 @@ from nodewise.scheduling.verdict import Verdict, verdict_of
 
 __all__ = ["POLICY_CHECKS"]
 
-
-class _Budget:
-    """Time that never ends, or that has ended."""
-
-    def __init__(self, seconds: float = 60.0) -> None:
-        self._seconds = seconds
-
-    def remaining_s(self) -> float:
-        return self._seconds
+ASKED_S: Final = 60.0
+"""Time that a policy is given, unless it is what is checked."""
 
 
 def _stated(record: PolicyRecord, cluster: Cluster, **parameters: float) -> ClusterState:
@@ -37,13 +31,13 @@ def _stated(record: PolicyRecord, cluster: Cluster, **parameters: float) -> Clus
 def _decided(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState) -> Allocation | Shares:
     """What the policy itself answers."""
     policy, name = loaded.record.policy, cluster.name
-    return sound(f"decide on {name!r}", lambda: policy.decide(state, cluster.curves, _Budget()))
+    return sound(f"decide on {name!r}", lambda: policy.decide(state, cluster.curves, Budget(ASKED_S)))
 
 
-def _verdict(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState, seconds: float = 60.0) -> Verdict:
+def _verdict(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState, seconds: float = ASKED_S) -> Verdict:
     """Feasible grants: what the service makes of the answer."""
     try:
-        return verdict_of(loaded, state, cluster.curves, _Budget(seconds))
+        return verdict_of(loaded, state, cluster.curves, Budget(seconds))
     except NodewiseError as error:
         raise NonConformanceError(f"on {cluster.name!r}: {error.message}") from error
 

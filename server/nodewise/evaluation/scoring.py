@@ -10,7 +10,7 @@ from nodewise.domain.columns import Floats, Ints, as_ints, freeze
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.scores import ScoreSums
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Answer, Question
 from nodewise.hosting.registry import Registry
 from nodewise.profiles.ledger import UnscoredCommit
@@ -29,7 +29,7 @@ def auto_version(registry: Registry) -> str:
 
 
 def arrived(
-    engine: Engine, before: Profile, after: Profile, commit: UnscoredCommit, most: int = SCORED_OBSERVATIONS
+    answers: Answers, before: Profile, after: Profile, commit: UnscoredCommit, most: int = SCORED_OBSERVATIONS
 ) -> Observations:
     """The observations of a commit that can be scored, ``most`` of them.
 
@@ -48,14 +48,14 @@ def arrived(
         wanted &= np.isin(observations.number, list(commit.retracted), invert=True)
     found = observations.take(freeze(np.flatnonzero(wanted).astype(np.int64, copy=False)))
     found = found.take(_spaced(len(found), most))
-    if _resolves(engine, before, found):
+    if _resolves(answers, before, found):
         return found
     return found.take(
-        as_ints([row for row in range(len(found)) if _resolves(engine, before, found.take(as_ints([row])))])
+        as_ints([row for row in range(len(found)) if _resolves(answers, before, found.take(as_ints([row])))])
     )
 
 
-def scored(engine: Engine, before: Profile, observations: Observations, estimator: str = AUTO) -> ScoreSums:
+def scored(answers: Answers, before: Profile, observations: Observations, estimator: str = AUTO) -> ScoreSums:
     """The score of what an estimator answers from a profile about configurations that were measured later.
 
     Rows that it refuses are counted apart. Fits the profile unless the model is kept from earlier.
@@ -63,10 +63,10 @@ def scored(engine: Engine, before: Profile, observations: Observations, estimato
     Raises
     ------
     NodewiseError
-        As ``Engine.answer``.
+        As ``Answers.answer``.
     """
     question = Question(profile=before, configurations=observations.configurations, estimator=estimator)
-    return score_of(engine.answer(question, keep=False), observations.steps_per_s)
+    return score_of(answers.answer(question, keep=False), observations.steps_per_s)
 
 
 def score_of(answer: Answer, measured_steps_per_s: Floats) -> ScoreSums:
@@ -96,9 +96,9 @@ def _spaced(rows: int, most: int) -> Ints:
     return freeze(np.linspace(0.0, rows - 1.0, most).round().astype(np.int64))
 
 
-def _resolves(engine: Engine, profile: Profile, observations: Observations) -> bool:
+def _resolves(answers: Answers, profile: Profile, observations: Observations) -> bool:
     try:
-        engine.resolve(profile, observations.configurations)
+        answers.resolve(profile, observations.configurations)
     except NodewiseError:
         return False
     return True

@@ -25,7 +25,7 @@ COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes")
 REQUIRED: Final = frozenset({"nodes", "workers", "device_index", "global_batch", "parameter_servers", "sync_mode"})
 """What a prefix must settle: keys and limits are made of it."""
 LEAST_STEP_S: Final = 1e-9
-"""As in predictions (``estimation.check``); those that last too long to be true lose."""
+"""As in predictions (``estimation.estimators.check``); those that last too long to be true lose."""
 BOUND_TOLERANCE: Final = 1e-9
 """Relative amount by which a value below its bound is called a fault; rounding is not the model's fault to prove."""
 

@@ -173,7 +173,7 @@ class CovariantModel(Model, Protocol):
     """Optional: a model that knows how its errors hang together, so that it can be told what a measurement would teach.
 
     Without it the service assumes errors that are the more alike the closer two configurations are in scale
-    (``estimation.suggest``).
+    (``estimation.suggestion``).
     """
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final, Protocol, TypeVar
 
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.ports.compute import Compute, Work
 from nodewise.ports.limits import Limits
 from nodewise.profiles.reading import TraceLoader
@@ -31,7 +31,7 @@ class Workshop:
 
     Attributes
     ----------
-    engine : Engine
+    engine : Answers
         Plugins, catalogue, and what was learned.
     traces : TraceLoader
         Reads the traces that profiles name.
@@ -39,7 +39,7 @@ class Workshop:
         Caps of a call.
     """
 
-    engine: Engine
+    engine: Answers
     traces: TraceLoader
     limits: Limits
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.predictions import Fidelity
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
 from nodewise.planning.plan import planned
 from nodewise.planning.results import PlanQuestion
@@ -29,7 +29,7 @@ class Plans:
 
     Parameters
     ----------
-    engine : Engine
+    engine : Answers
         Knows the estimators.
     sources : ProfileSources
         Finds profiles.
@@ -39,7 +39,7 @@ class Plans:
         Where searches are made.
     """
 
-    def __init__(self, engine: Engine, sources: ProfileSources, limits: Limits, compute: Compute[Workshop]) -> None:
+    def __init__(self, engine: Answers, sources: ProfileSources, limits: Limits, compute: Compute[Workshop]) -> None:
         self._engine = engine
         self._sources = sources
         self._limits = limits
@@ -51,7 +51,7 @@ class Plans:
         options = read_options(request.options)
         _require_search(options)
         if options.estimator != AUTO:
-            self._engine.estimator(options.estimator)
+            self._engine.estimators.named(options.estimator)
         plan = read_plan(request, self._limits)
         question = PlanQuestion(
             profile=await self._sources.profile(request.profile),

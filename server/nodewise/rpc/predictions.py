@@ -17,9 +17,9 @@ from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import Fidelity
 from nodewise.domain.scores import RunningScore
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Answer, Question
-from nodewise.estimation.suggest import HIGHEST_THROUGHPUT, Wish
+from nodewise.estimation.suggestion.search import HIGHEST_THROUGHPUT, Wish
 from nodewise.evaluation.scoring import auto_version
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
@@ -73,7 +73,7 @@ class Predictions:
 
     Parameters
     ----------
-    engine : Engine
+    engine : Answers
         Answers.
     sources : ProfileSources
         Finds profiles.
@@ -89,7 +89,7 @@ class Predictions:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Answers,
         sources: ProfileSources,
         limits: Limits,
         executor: Executor,
@@ -166,7 +166,7 @@ class Predictions:
             raise too_many("jobs", "jobs_per_call", self._limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options)
         if options.estimator != AUTO:
-            self._engine.estimator(options.estimator)
+            self._engine.estimators.named(options.estimator)
         turn = _Turn(call)
         jobs = await self._jobs(request, turn)
         if options.options.simulated_steps:
@@ -262,7 +262,7 @@ class Predictions:
         options = read_options(request.options)
         require_model(options)
         if options.estimator != AUTO:
-            self._engine.estimator(options.estimator)
+            self._engine.estimators.named(options.estimator)
         question = Question(
             configurations=read_runnable(request, self._limits),
             objective=read_objective(request.objective) if request.HasField("objective") else HIGHEST_THROUGHPUT,

@@ -10,7 +10,7 @@ from typing import Final
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
@@ -41,7 +41,7 @@ class Schedules:
     """
 
     def __init__(
-        self, engine: Engine, sources: ProfileSources, limits: Limits, executor: Executor, default_policy: str
+        self, engine: Answers, sources: ProfileSources, limits: Limits, executor: Executor, default_policy: str
     ) -> None:
         self._engine = engine
         self._sources = sources
@@ -55,7 +55,7 @@ class Schedules:
         loaded = policy_named(self._engine.registry, request.policy or self._default_policy)
         options = read_options(request.options)
         if options.estimator != "auto":
-            self._engine.estimator(options.estimator)
+            self._engine.estimators.named(options.estimator)
         if not request.HasField("now"):
             raise invalid_field("now", "must be given: submit times and deadlines are counted from it")
         if len(request.jobs) > self._limits.jobs_per_call:

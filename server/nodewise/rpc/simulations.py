@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Answer, Question
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
@@ -30,7 +30,7 @@ class Simulations:
 
     Parameters
     ----------
-    engine : Engine
+    engine : Answers
         Knows the estimators and the policies.
     sources : ProfileSources
         Finds profiles.
@@ -44,7 +44,7 @@ class Simulations:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Answers,
         sources: ProfileSources,
         limits: Limits,
         compute: Compute[Workshop],
@@ -63,7 +63,7 @@ class Simulations:
         policy_named(self._engine.registry, policy)
         options = read_options(request.options)
         if options.estimator != AUTO:
-            self._engine.estimator(options.estimator)
+            self._engine.estimators.named(options.estimator)
         check_sizes(request.jobs, request.curves, self._limits)
         profiles: dict[int, Profile] = {}
         for number, curve in enumerate(request.curves):

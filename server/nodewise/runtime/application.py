@@ -17,8 +17,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.estimation.priors import learned_from
-from nodewise.estimation.warming import warm_up
+from nodewise.estimation.estimators.warm_up import warm_up
+from nodewise.estimation.lessons.priors import learned_from
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue
 from nodewise.profiles.reader import ProfileReader

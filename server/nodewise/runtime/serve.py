@@ -125,7 +125,11 @@ def _run(settings: Settings, listen: str, announce: Callable[[str], None], *, sh
         warming = loop.create_task(application.warm_up())
         await asyncio.wait((warming, stopping), return_when=asyncio.FIRST_COMPLETED)
         if not ended.is_set():
-            port = await application.start(listen, share_port=share_port)
+            try:
+                port = await application.start(listen, share_port=share_port)
+            except PortInUseError:
+                await application.stop()  # what it holds by now goes with it: its pool, its files
+                raise
             _settle_garbage()
             announce(f"{listen.rsplit(':', 1)[0]}:{port}")
         await stopping

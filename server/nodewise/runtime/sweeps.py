@@ -14,8 +14,8 @@ from typing import Any, Final
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.estimation.engine import Engine
-from nodewise.estimation.priors import learned_from
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.lessons.priors import learned_from
 from nodewise.estimation.question import Answer, Question
 from nodewise.hosting.registry import Registry, load_registry
 from nodewise.plugin import PolicyRecord
@@ -109,12 +109,12 @@ def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:
     registry = _registry()
     catalogue = load_catalogue(None)
     priors = learned_from(registry, ()).priors
-    engine = Engine(registry, catalogue=catalogue, priors=priors, max_workers=LIMITS.max_workers)
+    answers = Answers(registry, catalogue=catalogue, priors=priors, max_workers=LIMITS.max_workers)
     policy = next(iter(registry.policies.values())).record
     asked = pb.SimulateRequest()
     asked.CopyFrom(request)
     asked.policy_parameters.clear()
-    read = _read(asked, policy, engine.answer)
+    read = _read(asked, policy, answers.answer)
     for message, curve in zip(asked.curves, read.curves):
         if message.HasField("profile"):
             message.CopyFrom(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nodewise.catalogue.loading import CatalogueError, load_catalogue
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.hosting.registry import Registry, load_registry
 from nodewise.plugin import Catalogue
 from nodewise.profiles.reading import TraceLoader
@@ -52,7 +52,7 @@ def workshop_of(
     """A workshop over plugins, a catalogue and a store of traces; ``engine`` are further arguments of its engine."""
     limits = settings.limits.limits()
     loader = TraceLoader(traces, registry.trace_readers, limits.trace_unpacked_bytes)
-    made = Engine(registry, catalogue=catalogue, max_workers=limits.max_workers, traces=loader.traces_of, **engine)
+    made = Answers(registry, catalogue=catalogue, max_workers=limits.max_workers, traces=loader.traces_of, **engine)
     return Workshop(engine=made, traces=loader, limits=limits)
 
 

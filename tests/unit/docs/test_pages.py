@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from nodewise import plugin
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.errors import CATALOGUE
 from nodewise.runtime.settings import LimitSettings, Settings
+from nodewise_cli.app import app
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
@@ -122,11 +124,63 @@ def test_columns_of_predictions_are_described() -> None:
         assert f"`{name}`" in page
 
 
+def anchors(page: Path) -> set[str]:
+    """Those of a page's headings, as they are made of them where it is read."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
         if not target.startswith(("https:", "mailto:")):
-            assert (page.parent / target).exists(), target
+            there = page.parent / target if target else page
+            assert there.exists(), target
+            assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    pages = [page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if page.parent.name != "adr"]
+    for page in pages:
+        # Pages about one kind of plugin are reached from the first of them.
+        assert page == "README.md" or page.startswith("plugins/") or f"({page})" in index, page
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) < 900
+
+
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_and_options_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"`nodewise ([a-z][a-z-]*)([^`]*)`", text)
+    shown = re.findall(r"^(?: {4})?(?:\S+/bin/)?nodewise ([a-z][a-z-]*)(.*)$", "\n".join(fenced(text)), re.MULTILINE)
+    for command, rest in [*named, *shown]:
+        assert command in COMMANDS, f"nodewise {command}"
+        below = getattr(COMMANDS[command], "commands", {}).values()
+        parameters = [parameter for each in (COMMANDS[command], *below) for parameter in each.params]
+        options = {name for parameter in parameters for name in (*parameter.opts, *parameter.secondary_opts)}
+        for option in re.findall(r"(?<=\s)--[a-z][a-z-]*", rest):
+            assert option in {*options, "--help"}, f"nodewise {command} {option}"
+
+
+def fenced(text: str) -> list[str]:
+    """Blocks of code, with fences or indented."""
+    return [*re.findall(r"```(?:sh|text)?\n(.*?)```", text, re.DOTALL), *re.findall(r"^ {4}\S.*$", text, re.MULTILINE)]
+
+
+def test_every_script_of_research_is_told_of_where_it_is_quoted() -> None:
+    page = ROOT / "research" / "README.md"
+    rows = re.findall(r"^\| (`.+?`) \|.*\| \[.+?\]\((.+?)\) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    told = {script: quoted for scripts, quoted in rows for script in re.findall(r"`(\w+\.py)`", scripts)}
+    assert set(told) == {script.name for script in page.parent.glob("*.py")}
+    helpers = {"reference_intervals.py", "measurement_designs.py", "simulated_jobs.py"}
+    for script, quoted in told.items():
+        assert script in helpers or script in (page.parent / quoted).read_text(encoding="utf-8"), script
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "adr").glob("*.md")), ids=lambda page: page.name)

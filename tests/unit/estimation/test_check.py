@@ -9,7 +9,7 @@ from estimators import asked, predictions_of
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Notice, Predictions, RowRefusal
-from nodewise.estimation.check import checked
+from nodewise.estimation.estimators.check import checked
 from nodewise.hosting.calls import ImpossibleAnswerError
 
 ROWS = asked(1, 2, 4)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
-from nodewise.estimation.check import checked
-from nodewise.estimation.mixture import MEAN_TO_DEVIATION, Part, mixed
+from nodewise.estimation.answer.mixture import MEAN_TO_DEVIATION, Part, mixed
+from nodewise.estimation.estimators.check import checked
 
 
 def part(name: str, steps: list[float], weight: float = 0.5, **changes: Any) -> Part:

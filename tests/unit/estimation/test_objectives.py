@@ -13,7 +13,7 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Prices
 from nodewise.domain.predictions import Predictions, RowRefusal
 from nodewise.domain.workload import Workload
-from nodewise.estimation.objectives import Verdict, judged
+from nodewise.estimation.answer.objectives import Verdict, judged
 
 BATCH = 10
 EUROS = Prices(per_node_hour={"V100": 3.6}, currency="EUR")

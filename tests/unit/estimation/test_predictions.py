@@ -6,7 +6,7 @@ from estimators import asked
 from nodewise.domain.columns import as_floats
 from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
-from nodewise.estimation.check import checked
+from nodewise.estimation.estimators.check import checked
 
 WHY = Refusal(Reason.UNSUPPORTED_CONFIGURATION, "not this row")
 

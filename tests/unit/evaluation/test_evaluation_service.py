@@ -13,7 +13,7 @@ from measurement_tables import Proportional, Row, registry_of, table_of
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.plugin import Assessment, Profile, Query
 from nodewise.ports.compute import LongRun
 from nodewise.ports.limits import Limits
@@ -35,7 +35,7 @@ class Service:
 
     def __init__(self, estimator: Proportional, **limits: int) -> None:
         self.workshop = Workshop(
-            engine=Engine(registry_of(estimator)),
+            engine=Answers(registry_of(estimator)),
             traces=TraceLoader(MemoryTraceStore(), {}),
             limits=Limits(**limits),
         )

@@ -17,12 +17,12 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Options, Predictions, RowRefusal
 from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.scores import ScoreSums
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Question
 from nodewise.evaluation.scoring import SCORED_OBSERVATIONS, arrived, auto_version, score_of, scored
 from nodewise.profiles.ledger import UnscoredCommit
 
-PERFECT = Engine(registry_of({"perfect": Fake()}))
+PERFECT = Answers(registry_of({"perfect": Fake()}))
 BEFORE = profile_of("before", workers=(1, 2))
 
 
@@ -59,7 +59,7 @@ def test_rows_without_a_rate_and_retracted_ones_are_left_out() -> None:
 
 def test_rows_that_nobody_could_have_asked_about_are_left_out_alone() -> None:
     profile = after([3, 4], [3.0, 4.0])
-    small = Engine(registry_of({"perfect": Fake()}), max_workers=3)
+    small = Answers(registry_of({"perfect": Fake()}), max_workers=3)
     assert rates_of(arrived(small, BEFORE, profile, commit(3, 4))) == [3.0]
 
 
@@ -78,7 +78,7 @@ def test_the_profile_before_answers_and_not_the_one_that_knows() -> None:
         rate = float(profile.observations.steps_per_s.mean())
         return Fake(lambda configurations, _: predictions_of([1.0 / rate] * len(configurations)))
 
-    engine = Engine(registry_of({"mean": Fake(fit=fit)}))
+    engine = Answers(registry_of({"mean": Fake(fit=fit)}))
     profile = after([4], [3.0])
     found = scored(engine, BEFORE, arrived(engine, BEFORE, profile, commit(3, 3)), "mean")
     assert found.log_error == pytest.approx(math.log(1.5 / 3.0))  # rates of 1 and 2 before; with the 3 it would be 2
@@ -87,7 +87,7 @@ def test_the_profile_before_answers_and_not_the_one_that_knows() -> None:
 
 
 def test_auto_is_scored_by_what_it_would_have_answered() -> None:
-    engine = Engine(registry_of({"perfect": Fake(strength=0.9)}))
+    engine = Answers(registry_of({"perfect": Fake(strength=0.9)}))
     observations = arrived(engine, BEFORE, after([3, 4], [6.0, 2.0]), commit(3, 4))
     assert scored(engine, BEFORE, observations, AUTO) == scored(engine, BEFORE, observations, "perfect")
 
@@ -98,7 +98,7 @@ def test_refused_rows_are_counted_apart() -> None:
         refusals = (RowRefusal(far, Refusal(Reason.EVIDENCE_MISSING, "too many")),) if far else ()
         return Predictions.of(1.0 / configurations.workers, refusals=refusals)
 
-    engine = Engine(registry_of({"shy": Fake(predict)}))
+    engine = Answers(registry_of({"shy": Fake(predict)}))
     observations = arrived(engine, BEFORE, after([3, 4, 5], [3.0, 4.0, 5.0]), commit(3, 5))
     found = scored(engine, BEFORE, observations, "shy")
     assert (found.observations, found.unanswered) == (1, 2)
@@ -107,7 +107,7 @@ def test_refused_rows_are_counted_apart() -> None:
 
 def test_a_model_is_kept_and_answers_that_nobody_asks_for_again_are_not() -> None:
     fake = Fake()
-    engine = Engine(registry_of({"perfect": fake}))
+    engine = Answers(registry_of({"perfect": fake}))
     observations = arrived(engine, BEFORE, after([3, 4], [3.0, 4.0]), commit(3, 4))
     first = engine.answer(Question(profile=BEFORE, configurations=observations.configurations), keep=False)
     again = engine.answer(Question(profile=BEFORE, configurations=observations.configurations), keep=False)
@@ -117,7 +117,7 @@ def test_a_model_is_kept_and_answers_that_nobody_asks_for_again_are_not() -> Non
 
 
 def test_an_estimator_that_refuses_the_job_says_so() -> None:
-    engine = Engine(registry_of({"able": Fake(), "unable": Fake(refusal=Refusal(Reason.EVIDENCE_MISSING, "no", ()))}))
+    engine = Answers(registry_of({"able": Fake(), "unable": Fake(refusal=Refusal(Reason.EVIDENCE_MISSING, "no", ()))}))
     with pytest.raises(NodewiseError) as caught:
         scored(engine, BEFORE, arrived(engine, BEFORE, after([3], [3.0]), commit(3, 3)), "unable")
     assert caught.value.reason == Reason.EVIDENCE_MISSING

@@ -43,7 +43,7 @@ def list_profiles(
 def show(
     profile: ProfileName, server: HolderServer = None, as_json: AsJson = False, timeout_s: TimeoutS = Wait
 ) -> None:
-    """Show a profile: its facts, its observations with their numbers, and its traces."""
+    """Show a profile's facts, numbered observations and traces."""
     with connected(holder(server), timeout_s) as client:
         found = client.get_profile(profile)
     if as_json:
@@ -83,7 +83,7 @@ def delete(
     as_json: AsJson = False,
     timeout_s: TimeoutS = Wait,
 ) -> None:
-    """Delete a profile with all that it holds; not if somebody changes it meanwhile."""
+    """Delete a profile, unless somebody changes it meanwhile."""
     with connected(holder(server), timeout_s) as client:
         found = client.get_profile(profile)
         client.delete_profile(profile, etag=found.etag if etag is None else etag)
@@ -103,7 +103,10 @@ def export(
     as_json: AsJson = False,
     timeout_s: TimeoutS = Wait,
 ) -> None:
-    """Export what a profile holds as JSON of nodewise.v1.ProfileContent, which `predict` and `suggest` take."""
+    """Export a profile as a file that `predict` and `suggest` take.
+
+    The file is JSON of nodewise.v1.ProfileContent.
+    """
     checked_output(output, "--output", [".json"])
     with connected(holder(server), timeout_s) as client:
         found = client.get_profile(profile)

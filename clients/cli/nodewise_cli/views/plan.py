@@ -10,6 +10,7 @@ import numpy as np
 
 from nodewise_cli.console import say
 from nodewise_cli.views.numbers import lasting, shown
+from nodewise_cli.views.predict import row_document
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import Planned, PlanResult
 
@@ -266,20 +267,5 @@ def _cell(value: Any) -> str:
 
 
 def _row(found: Planned) -> dict[str, Any]:
-    prediction = found.prediction
     stated = _DEFAULTS | dict(found.configuration)
-    return {name: stated[name] for name in _DEFAULTS} | {
-        "step_s": prediction.step_s,
-        "steps_per_s": prediction.steps_per_s,
-        "samples_per_s": prediction.samples_per_s,
-        "lower_samples_per_s": prediction.lower_samples_per_s,
-        "upper_samples_per_s": prediction.upper_samples_per_s,
-        "coverage": prediction.coverage,
-        "breakdown": prediction.breakdown,
-        "bottleneck": prediction.bottleneck,
-        "memory_bytes": prediction.memory_bytes,
-        "finish_s": prediction.finish_s,
-        "cost": prediction.cost,
-        "extra": prediction.extra,
-        "status": prediction.status,
-    }
+    return row_document(found.prediction) | {name: stated[name] for name in _DEFAULTS}

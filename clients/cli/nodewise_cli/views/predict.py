@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict, fields
+from typing import Any, Final
 
 from nodewise_cli.console import say
 from nodewise_cli.inputs.measured import Point, at
@@ -12,42 +13,35 @@ from nodewise_cli.views.numbers import shown
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import Prediction, PredictResult, RowStatus
 
-__all__ = ["document", "rate_of", "show", "unit_of"]
+__all__ = ["document", "rate_of", "row_document", "show", "unit_of"]
+
+_PLAIN: Final = tuple(each.name for each in fields(Prediction) if each.name not in ("staleness", "refusal"))
 
 
 def document(result: PredictResult) -> dict[str, Any]:
     """The JSON of a prediction. What is not known is null."""
     chosen = result.recommendation
     return {
-        "predictions": [_row(found) for found in result],
-        "recommended": None
-        if chosen is None
-        else {
-            "nodes": chosen.nodes,
-            "workers": chosen.workers,
-            "rule": chosen.rule,
-            "why": chosen.why,
-            "row": chosen.row,
-            "numbers": chosen.numbers,
-        },
+        "predictions": [row_document(found) for found in result],
+        "recommended": None if chosen is None else asdict(chosen),
         "estimator": result.basis.estimator,
         "estimator_version": result.basis.estimator_version,
         # An inline profile's revision is its digest.
         "revision": result.basis.profile_revision or result.basis.profile_digest,
         "choice": result.basis.choice,
-        "mixture": [
-            {
-                "estimator": part.estimator,
-                "estimator_version": part.estimator_version,
-                "weight": part.weight,
-                "expected_log_error": part.expected_log_error,
-            }
-            for part in result.basis.mixture
-        ],
+        "mixture": [asdict(part) for part in result.basis.mixture],
         "evidence": list(result.basis.evidence),
-        "warnings": [
-            {"reason": found.reason, "message": found.message, "rows": list(found.rows)} for found in result.warnings
-        ],
+        "warnings": [asdict(found) for found in result.warnings],
+    }
+
+
+def row_document(found: Prediction) -> dict[str, Any]:
+    """The JSON of a row."""
+    staleness = found.staleness
+    return {name: getattr(found, name) for name in _PLAIN} | {
+        "staleness_mean_steps": None if staleness is None else staleness.mean_steps,
+        "staleness_p95_steps": None if staleness is None else staleness.p95_steps,
+        "refusal": None if found.refusal is None else asdict(found.refusal),
     }
 
 
@@ -102,42 +96,6 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
         say(f"Rests on: {'; '.join(basis.evidence)}.")
     for found in result.warnings:
         say(f"Note: {found.message}")
-
-
-def _row(found: Prediction) -> dict[str, Any]:
-    return {
-        "nodes": found.nodes,
-        "workers": found.workers,
-        "samples_per_s": found.samples_per_s,
-        "steps_per_s": found.steps_per_s,
-        "step_s": found.step_s,
-        "lower_samples_per_s": found.lower_samples_per_s,
-        "upper_samples_per_s": found.upper_samples_per_s,
-        "lower_steps_per_s": found.lower_steps_per_s,
-        "upper_steps_per_s": found.upper_steps_per_s,
-        "coverage": found.coverage,
-        "interval_basis": found.interval_basis,
-        "breakdown": found.breakdown,
-        "bottleneck": found.bottleneck,
-        "extrapolation": found.extrapolation,
-        "status": found.status,
-        "utilisation": found.utilisation,
-        "staleness_mean_steps": None if found.staleness is None else found.staleness.mean_steps,
-        "staleness_p95_steps": None if found.staleness is None else found.staleness.p95_steps,
-        "memory_bytes": found.memory_bytes,
-        "excess_memory_bytes": found.excess_memory_bytes,
-        "finish_s": found.finish_s,
-        "once_s": found.once_s,
-        "cost": found.cost,
-        "extra": found.extra,
-        "refusal": None
-        if found.refusal is None
-        else {
-            "reason": found.refusal.reason,
-            "message": found.refusal.message,
-            "missing_fields": list(found.refusal.missing_fields),
-        },
-    }
 
 
 def _mark(result: PredictResult, row: int) -> str:

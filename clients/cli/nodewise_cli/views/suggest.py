@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from nodewise_cli.console import say
@@ -15,26 +16,13 @@ __all__ = ["document", "show"]
 def document(result: SuggestResult) -> dict[str, Any]:
     """The JSON of suggestions."""
     return {
-        "suggestions": [
-            {
-                "row": found.row,
-                "nodes": found.nodes,
-                "workers": found.workers,
-                "cost_node_s": found.cost_node_s,
-                "expected_regret_fall": found.expected_regret_fall,
-                "expected_width_fall": found.expected_width_fall,
-                "why": found.why,
-            }
-            for found in result
-        ],
+        "suggestions": [asdict(found) for found in result],
         "expected_regret": result.expected_regret,
         "estimator": result.basis.estimator,
         "estimator_version": result.basis.estimator_version,
         # An inline profile's revision is its digest.
         "revision": result.basis.profile_revision or result.basis.profile_digest,
-        "warnings": [
-            {"reason": found.reason, "message": found.message, "rows": list(found.rows)} for found in result.warnings
-        ],
+        "warnings": [asdict(found) for found in result.warnings],
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.estimation.engine import Lessons
+from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.ports.compute import Work
 from nodewise.rpc.long_call import Workshop
 from nodewise.runtime.compute.pool import HandLostError

@@ -12,10 +12,9 @@ from nodewise.domain.columns import Floats
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Fidelity, Notice, Predictions
-from nodewise.estimation.derived import derived
-from nodewise.estimation.intervals import interval_of
-from nodewise.estimation.models import Fitted
-from nodewise.estimation.objectives import judged, whole_finish_s
+from nodewise.estimation.answer.intervals import interval_of
+from nodewise.estimation.answer.objectives import judged, whole_finish_s
+from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.question import Answer, Question
 
 __all__ = ["assembled"]
@@ -33,7 +32,7 @@ def assembled(question: Question, configurations: Configurations, predictions: P
 
 def _assembled(question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Answer:
     basis = fitted.basis
-    rates = derived(configurations)
+    rates = configurations.rates
     step_s = predictions.step_s
     if predictions.all_answered:
         steps_per_s = rates.cycles_per_step / step_s

@@ -11,14 +11,13 @@ import numpy as np
 from nodewise.domain.columns import Floats, as_floats, as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.predictions import Options
-from nodewise.estimation.calibration import Calibration
-from nodewise.estimation.check import MOST_LOG_SPREAD
-from nodewise.estimation.derived import derived
-from nodewise.estimation.ignored import Shown
+from nodewise.estimation.estimators.check import MOST_LOG_SPREAD
+from nodewise.estimation.estimators.shown import Shown
+from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.question import Answer
 from nodewise.hosting.calls import ImpossibleAnswerError, call, has, read, unless_wrong
 from nodewise.hosting.registry import Loaded
-from nodewise.plugin import MEASUREMENT_LOG_SPREAD, CovariantModel, EstimatorRecord, Model
+from nodewise.plugin import MEASUREMENT_LOG_SPREAD, CovariantModel, EstimatorRecord
 
 __all__ = ["LogCovariance", "assumed_covariance", "covariance_of", "measured"]
 
@@ -46,27 +45,23 @@ class LogCovariance:
 
 
 def covariance_of(
-    loaded: Loaded[EstimatorRecord],
-    model: Model,
-    shown: Shown,
-    answer: Answer,
-    options: Options,
-    calibration: Calibration,
+    loaded: Loaded[EstimatorRecord], fitted: Fitted, shown: Shown, answer: Answer, options: Options
 ) -> LogCovariance:
     """How the errors of a model's answered rows hang together: as it says, else as is assumed.
 
     Parameters
     ----------
+    fitted : Fitted
+        The model, and what its spreads are multiplied by; those of the answer are already.
     shown : Shown
         What the model was asked about.
-    calibration : Calibration
-        What the model's spreads are multiplied by; those of the answer are already.
 
     Raises
     ------
     NodewiseError
         ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT naming what is wrong, or what the model raises.
     """
+    model = fitted.model
     answered = as_ints(np.flatnonzero(answer.predictions.answered))
     if not has(loaded, model, CovariantModel, "log_covariance"):
         return assumed_covariance(answer.configurations.take(answered), answer.predictions.log_spread[answered])
@@ -75,7 +70,7 @@ def covariance_of(
     values: Floats = call(loaded, model, "log_covariance", rows, options, check=check)
     noise: float = read(loaded, model, "measurement_log_spread", check=_noise, method="log_covariance")
     places = answered if shown.rows is None else np.searchsorted(shown.rows, answered)
-    return LogCovariance(as_floats(values[np.ix_(places, places)] * calibration.factor**2), noise)
+    return LogCovariance(as_floats(values[np.ix_(places, places)] * fitted.calibration.factor**2), noise)
 
 
 def _wrong_values(values: Any, rows: int) -> str | None:
@@ -122,7 +117,7 @@ def assumed_covariance(configurations: Configurations, log_spread: Floats) -> Lo
     log_spread : float
         Standard deviation of ln(step time) of each.
     """
-    rates = derived(configurations)
+    rates = configurations.rates
     batch = rates.samples_per_step / rates.minibatches_per_step
     kinds = np.stack(
         [

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from nodewise.domain.columns import as_ints
-from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Notice, Options
 from nodewise.domain.profile import Profile
-from nodewise.estimation.assessing import shown_of
-from nodewise.estimation.derived import derived
-from nodewise.estimation.predicting import predicted_by
-from nodewise.hosting.registry import Loaded
-from nodewise.plugin import EstimatorRecord, Model
+from nodewise.estimation.estimators.estimators import Estimators
+from nodewise.estimation.fit.fitted import ModelKey
+from nodewise.estimation.resolution import Resolution
+from nodewise.plugin import Model
 
 __all__ = ["disagreement"]
 
@@ -28,11 +25,7 @@ COMPARED_OBSERVATIONS: Final = 4096
 
 
 def disagreement(
-    loaded: Loaded[EstimatorRecord],
-    model: Model,
-    profile: Profile,
-    options: Options,
-    resolve: Callable[[Profile, Configurations], Configurations],
+    estimators: Estimators, key: ModelKey, model: Model, profile: Profile, resolution: Resolution
 ) -> tuple[Notice, ...]:
     """A notice where the model does not predict what its own evidence measured.
 
@@ -45,14 +38,14 @@ def disagreement(
     try:
         newest = np.lexsort((observations.number, observations.measured_at_s))[-COMPARED_OBSERVATIONS:]
         compared = observations.take(as_ints(np.sort(newest)))
-        configurations = resolve(profile, compared.configurations)
-        shown = shown_of(loaded, profile, configurations)
-        predictions = predicted_by(loaded, model, shown.configurations, options, quiet=True)
+        shown = estimators.shown(key.estimator, profile, resolution.of(profile, compared.configurations))
+        options = Options(seed=key.seed)
+        predictions = estimators.predicted(key.estimator, model, shown.configurations, options, quiet=True)
     except NodewiseError:
         return ()
     measured = compared if shown.rows is None else compared.take(shown.rows)
     rows = np.flatnonzero(predictions.answered & (measured.steps_per_s > 0))
-    rate = derived(shown.configurations).cycles_per_step[rows] / predictions.step_s[rows]
+    rate = shown.configurations.rates.cycles_per_step[rows] / predictions.step_s[rows]
     log_ratio = np.abs(np.log(rate / measured.steps_per_s[rows]))
     apart = int((log_ratio > np.log(DISAGREEMENT)).sum())
     if not apart:

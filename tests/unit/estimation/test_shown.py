@@ -11,7 +11,7 @@ from nodewise.domain.configurations import WorkerGroup, WorkerGroups
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Notice, RowStatus
 from nodewise.domain.workload import Workload
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Question
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import BASIC_COLUMNS
@@ -39,12 +39,12 @@ STATED: list[dict[str, Any]] = [
 ]
 
 
-def engine_of(*columns: str, **estimators: Any) -> Engine:
+def engine_of(*columns: str, **estimators: Any) -> Answers:
     loaded = {
         name: Loaded(replace(record_of(name, fake), columns=BASIC_COLUMNS | set(columns)), "tests 1.0", "inline")
         for name, fake in estimators.items()
     }
-    return Engine(Registry(estimators=loaded, policies={}, trace_readers={}, diagnosers={}))
+    return Answers(Registry(estimators=loaded, policies={}, trace_readers={}, diagnosers={}))
 
 
 @pytest.mark.parametrize("stated", STATED)
@@ -85,4 +85,4 @@ def test_a_question_of_which_no_row_is_left_is_refused_or_goes_to_another() -> N
     both = Registry(
         estimators={**engine.registry.estimators, "two": knowing}, policies={}, trace_readers={}, diagnosers={}
     )
-    assert Engine(both).answer(question).basis.estimator == "two"
+    assert Answers(both).answer(question).basis.estimator == "two"

@@ -20,10 +20,10 @@ from nodewise.domain.columns import Floats, Ints, as_ints
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import HighestThroughput, Objective
 from nodewise.domain.predictions import Notice, Predictions
-from nodewise.estimation.covariance import LogCovariance, measured
 from nodewise.estimation.question import Answer, Basis, Question
-from nodewise.estimation.ran import ran_before
-from nodewise.estimation.regret import Decision, Samples, likelihoods
+from nodewise.estimation.suggestion.covariance import LogCovariance, measured
+from nodewise.estimation.suggestion.ran_before import ran_before
+from nodewise.estimation.suggestion.regret import Decision, Samples, likelihoods
 
 __all__ = [
     "HIGHEST_THROUGHPUT",

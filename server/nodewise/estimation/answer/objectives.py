@@ -22,8 +22,7 @@ from nodewise.domain.objective import (
 from nodewise.domain.predictions import Notice, Predictions
 from nodewise.domain.words import number
 from nodewise.domain.workload import Workload
-from nodewise.estimation.derived import derived
-from nodewise.estimation.intervals import one_sided_rate
+from nodewise.estimation.answer.intervals import one_sided_rate
 
 __all__ = ["Verdict", "judged", "whole_finish_s", "work_of"]
 
@@ -151,7 +150,7 @@ def whole_finish_s(
 
 def _batch_known(configurations: Configurations, predictions: Predictions, samples_per_s: Floats) -> bool:
     if predictions.all_answered:
-        return derived(configurations).batch_known
+        return configurations.rates.batch_known
     return bool((samples_per_s[predictions.answered] > 0).all())
 
 

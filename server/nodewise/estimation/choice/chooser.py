@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Fidelity
-from nodewise.estimation.assessing import assessed, joint_refusal
-from nodewise.estimation.calibration import UNTRIED, Calibration
-from nodewise.estimation.choice import Candidate, Share, shares_of, similar_to, why
+from nodewise.estimation.choice.shares import Candidate, Share, shares_of, similar_to, why
+from nodewise.estimation.choice.trials import Predict, Trial, left_out, trials_left_out
+from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
+from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.question import AUTO, Freshness, Question
-from nodewise.estimation.trials import Predict, Trial, left_out, trials_left_out
-from nodewise.hosting.registry import Registry
-from nodewise.plugin import Assessment, Catalogue
-from nodewise.ports.cache import LruCache
+from nodewise.plugin import Assessment
+from nodewise.ports.cache import KEPT_ROWS, LruCache
 
 __all__ = ["Choice", "Chooser"]
 
@@ -47,53 +46,64 @@ class Choice:
 
 
 class Chooser:
-    """Chooses among a registry's estimators.
+    """Chooses among estimators.
 
     Parameters
     ----------
-    registry : Registry
+    estimators : Estimators
     predict : callable
         From an estimator's name to a way of asking it alone; what it answers is checked.
-    catalogue : Catalogue
-        What estimators may know of devices and links as they say whether they can answer.
     """
 
-    def __init__(self, registry: Registry, predict: Callable[[str], Predict], catalogue: Catalogue) -> None:
-        self._registry = registry
-        self._catalogue = catalogue
+    def __init__(self, estimators: Estimators, predict: Callable[[str], Predict]) -> None:
+        self._estimators = estimators
         self._predict = predict
+        self._choices: LruCache[tuple[object, ...], Choice] = LruCache(KEPT_ROWS)
         self._trials: LruCache[tuple[object, ...], tuple[Trial, ...]] = LruCache(KEPT_TRIALS)
 
     def choose(
-        self,
-        question: Question,
-        configurations: Configurations,
-        calibrations: Mapping[str, Calibration],
-        versions: Callable[[str], object],
-        *,
-        may_try: bool,
+        self, question: Question, configurations: Configurations, lessons: Lessons, *, may_try: bool
     ) -> Choice | None:
-        """Who answers, or None where that takes trials which may not be made here.
+        """Who answers, or None where that takes trials which may not be made here. Choices are kept.
 
         Parameters
         ----------
         configurations : Configurations
             As resolved.
-        calibrations : mapping of estimator to Calibration
-            What was tried on the store's jobs.
-        versions : callable
-            Of an estimator's name, what its predictions depend on besides the profile: trials are kept under it.
+        lessons : Lessons
+            What was tried on the store's jobs, and the priors that predictions depend on.
 
         Raises
         ------
         NodewiseError
-            A joint refusal where no estimator can answer; MODEL_NOT_CACHED where trials are needed and the question
-            does not wait.
+            ESTIMATOR_NOT_FOUND; a joint refusal where no estimator can answer; MODEL_NOT_CACHED where trials are needed
+            and the question does not wait.
         """
-        refusal: Refusal | None = None
-        asked = (question.profile, configurations, question.options, self._catalogue)
         if question.estimator != AUTO:
-            named = assessed(self._registry.estimators[question.estimator], *asked)
+            self._estimators.named(question.estimator)
+        if not question.profile.digest:
+            return self._chosen(question, configurations, lessons, may_try=may_try)
+        key = (
+            question.profile.digest,
+            question.estimator,
+            configurations,
+            question.options,
+            question.allow_fallback,
+            lessons,
+        )
+        known = self._choices.get(key)
+        if known is None:
+            known = self._chosen(question, configurations, lessons, may_try=may_try)
+            if known is not None:
+                self._choices.put(key, known, len(configurations) or 1)
+        return known
+
+    def _chosen(
+        self, question: Question, configurations: Configurations, lessons: Lessons, *, may_try: bool
+    ) -> Choice | None:
+        refusal: Refusal | None = None
+        if question.estimator != AUTO:
+            named = self._estimators.assessed(question.estimator, question.profile, configurations, question.options)
             if named.refusal is None:
                 share = Share(estimator=question.estimator, weight=1.0, expected_log_error=0.0)
                 return Choice(shares=(share,), why="asked for by name", fallback=False, evidence=named.evidence)
@@ -102,7 +112,7 @@ class Chooser:
             refusal = named.refusal
         able = self._able(question, configurations, refusal)
         modes = tuple(SyncMode(mode) for mode in sorted(set(configurations.sync_mode.tolist())))
-        own = self._own_trials(question, tuple(able), modes, versions, may_try=may_try)
+        own = self._own_trials(question, tuple(able), modes, lessons, may_try=may_try)
         if own is None:
             return None
         candidates = [
@@ -110,7 +120,7 @@ class Chooser:
                 estimator=name,
                 assessment=assessment,
                 own=own[name],
-                similar=similar_to(calibrations.get(name, UNTRIED).trials, modes),
+                similar=similar_to(lessons.calibration(name).trials, modes),
             )
             for name, assessment in able.items()
         ]
@@ -129,11 +139,11 @@ class Chooser:
         """What the estimators say that can answer, by name."""
         able: dict[str, Assessment] = {}
         refusals: list[tuple[str, Refusal]] = []
-        for name, loaded in self._registry.estimators.items():
+        for name in self._estimators.registry.estimators:
             if name == question.estimator:
                 continue
             try:
-                assessment = assessed(loaded, question.profile, configurations, question.options, self._catalogue)
+                assessment = self._estimators.assessed(name, question.profile, configurations, question.options)
             except NodewiseError as error:
                 # One broken estimator must not cost the others their answers.
                 assessment = Assessment(refusal=Refusal(error.reason, error.message))
@@ -150,7 +160,7 @@ class Chooser:
         question: Question,
         names: tuple[str, ...],
         modes: tuple[SyncMode, ...],
-        versions: Callable[[str], object],
+        lessons: Lessons,
         *,
         may_try: bool,
     ) -> dict[str, tuple[Trial, ...]] | None:
@@ -163,7 +173,7 @@ class Chooser:
             if not left_out(profile, mode):
                 continue
             for name in names:
-                key = (profile.digest, mode, name, versions(name))
+                key = (profile.digest, mode, name, lessons.version(self._estimators.named(name)))
                 trials = self._trials.get(key) if profile.digest else None
                 if trials is None:
                     if question.freshness == Freshness.CACHED_ONLY:

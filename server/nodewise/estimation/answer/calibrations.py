@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Profile
-from nodewise.estimation.calibration import Calibration, calibrated
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.lessons.calibration import Calibration, calibrated
 from nodewise.estimation.question import Question
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
@@ -23,12 +23,12 @@ def calibrations_of(
     registry: Registry, profiles: Sequence[Profile], *, catalogue: Catalogue, priors: Mapping[str, Prior]
 ) -> dict[str, Calibration]:
     """Try every estimator on every profile that allows it; those that nothing was tried on are left out."""
-    engine = Engine(registry, catalogue=catalogue, priors=priors, capacity=MODELS_KEPT)
+    answers = Answers(registry, catalogue=catalogue, priors=priors, capacity=MODELS_KEPT)
     found = {}
     for name in registry.estimators:
 
         def predict(profile: Profile, asked: Configurations, estimator: str = name) -> Predictions:
-            return engine.answer(Question(profile=profile, configurations=asked, estimator=estimator)).predictions
+            return answers.answer(Question(profile=profile, configurations=asked, estimator=estimator)).predictions
 
         calibration = calibrated(profiles, predict)
         if calibration.jobs:

@@ -11,10 +11,9 @@ from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.profile import Profile
-from nodewise.estimation.derived import KEPT_ROWS
-from nodewise.ports.cache import LruCache
+from nodewise.ports.cache import KEPT_ROWS, LruCache
 
-__all__ = ["MAX_WORKERS", "Defaults", "defaults_of", "resolved"]
+__all__ = ["MAX_WORKERS", "Defaults", "Resolution", "defaults_of", "resolved"]
 
 MAX_WORKERS: Final = 131_072
 """Largest number of workers that is asked of a model unless an engine says otherwise: exact models cost in proportion
@@ -75,13 +74,39 @@ def defaults_of(profile: Profile) -> Defaults:
     )
 
 
-_kept: LruCache[tuple[Configurations, Defaults, int], Configurations] = LruCache(KEPT_ROWS)
+class Resolution:
+    """Resolves questions, each once: the wire hands out one object per distinct set of configurations.
+
+    Parameters
+    ----------
+    max_workers : int
+        Largest number of workers that is asked of a model, stated or resolved from nodes.
+    profiles : int
+        Profiles whose defaults are kept.
+    """
+
+    def __init__(self, max_workers: int, profiles: int) -> None:
+        self._max_workers = max_workers
+        self._defaults: LruCache[str, Defaults] = LruCache(profiles)
+        self._resolved: LruCache[tuple[Configurations, Defaults], Configurations] = LruCache(KEPT_ROWS)
+
+    def of(self, profile: Profile, configurations: Configurations) -> Configurations:
+        """The configurations with everything filled in that the profile's evidence tells; raises as ``resolved``."""
+        defaults = self._defaults.get(profile.digest)
+        if defaults is None:
+            defaults = defaults_of(profile)
+            if profile.digest:
+                self._defaults.put(profile.digest, defaults)
+        key = (configurations, defaults)
+        known = self._resolved.get(key)
+        if known is None:
+            known = resolved(configurations, defaults, self._max_workers)
+            self._resolved.put(key, known, len(configurations) or 1)
+        return known
 
 
 def resolved(configurations: Configurations, defaults: Defaults, max_workers: int = MAX_WORKERS) -> Configurations:
     """The same rows with nothing left open that the evidence can tell.
-
-    Remembered by the identity of the configurations: the wire hands out one object per distinct question.
 
     Raises
     ------
@@ -90,15 +115,6 @@ def resolved(configurations: Configurations, defaults: Defaults, max_workers: in
         more than ``max_workers``; CONTRADICTORY_FACTS where degrees, placement, groups or backup workers do not fit, or
         where a row that is not hybrid states how a hybrid runs.
     """
-    key = (configurations, defaults, max_workers)
-    known = _kept.get(key)
-    if known is None:
-        known = _resolve(configurations, defaults, max_workers)
-        _kept.put(key, known, len(configurations) or 1)
-    return known
-
-
-def _resolve(configurations: Configurations, defaults: Defaults, max_workers: int) -> Configurations:
     changes: dict[str, object] = {}
 
     sync_mode = configurations.sync_mode

@@ -12,8 +12,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import Predictions
 from nodewise.domain.workload import Workload
-from nodewise.estimation.derived import derived
-from nodewise.estimation.objectives import judged
+from nodewise.estimation.answer.objectives import judged
 
 __all__ = ["Decision", "Samples", "likelihoods"]
 
@@ -30,7 +29,7 @@ class Decision:
     def __init__(
         self, objective: Objective, configurations: Configurations, predictions: Predictions, workload: Workload
     ) -> None:
-        rates = derived(configurations)
+        rates = configurations.rates
         counted = rates.samples_per_step if rates.batch_known else rates.minibatches_per_step
         self._objective, self._workload = objective, workload
         self._configurations, self._predictions = configurations, predictions

@@ -15,10 +15,10 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import HighestThroughput, LeastCost, LeastTime, Objective, Prices
 from nodewise.domain.predictions import Fidelity, Notice, Options
 from nodewise.domain.profile import Observations, Profile
-from nodewise.estimation.engine import Engine
-from nodewise.estimation.learning import calibrations_of
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.answer.calibrations import calibrations_of
 from nodewise.estimation.question import AUTO, Answer, Freshness, Question
-from nodewise.estimation.suggest import Wish
+from nodewise.estimation.suggestion.search import Wish
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import Assessment, Catalogue, Prior
 
@@ -30,16 +30,16 @@ class Noon:
         return 43200.0
 
 
-def engine_of(mode: str = "inline", **estimators: Any) -> Engine:
-    return Engine(registry_of(estimators, mode), clock=Noon())
+def engine_of(mode: str = "inline", **estimators: Any) -> Answers:
+    return Answers(registry_of(estimators, mode), clock=Noon())
 
 
-def answer(engine: Engine, **question: Any) -> Answer:
+def answer(engine: Answers, **question: Any) -> Answer:
     values: dict[str, Any] = {"profile": profile_of(), "configurations": ROWS}
     return engine.answer(Question(**(values | question)))
 
 
-def error_of(engine: Engine, **question: Any) -> NodewiseError:
+def error_of(engine: Answers, **question: Any) -> NodewiseError:
     with pytest.raises(NodewiseError) as caught:
         answer(engine, **question)
     return caught.value
@@ -415,7 +415,7 @@ def test_a_choice_by_name_does_not_leak_into_an_automatic_one() -> None:
 
 def test_the_least_recently_used_model_is_forgotten() -> None:
     fake = Fake()
-    engine = Engine(registry_of({"one": fake}), capacity=2)
+    engine = Answers(registry_of({"one": fake}), capacity=2)
     for digest in ("a", "b", "c", "c", "b"):
         answer(engine, profile=profile_of(digest))
     assert fake.fitted == 3
@@ -450,7 +450,7 @@ def test_the_basis_names_prior_and_catalogue() -> None:
         seen.append((context.prior, context.catalogue.digest, context.seed))
         return Fake()
 
-    engine = Engine(registry_of({"one": Fake(fit=fit)}), priors={"one": prior}, catalogue=Catalogue(digest="c1"))
+    engine = Answers(registry_of({"one": Fake(fit=fit)}), priors={"one": prior}, catalogue=Catalogue(digest="c1"))
     basis = answer(engine, options=Options(seed=7)).basis
     assert (basis.prior_id, basis.catalogue_digest) == ("p1", "c1")
     assert seen == [(prior, "c1", 7)]
@@ -509,9 +509,9 @@ def test_only_what_is_prepared_and_shipped_is_ready() -> None:
         trace_readers={},
         diagnosers={},
     )
-    engine = Engine(registry)
+    engine = Answers(registry)
 
-    def ready(engine: Engine = engine, **question: Any) -> bool:
+    def ready(engine: Answers = engine, **question: Any) -> bool:
         asking = Question(**({"profile": profile_of(), "configurations": ROWS} | question))
         assert engine.ready(asking) is None or "digest" not in question
         answered = engine.answer(asking)
@@ -562,7 +562,7 @@ def test_an_unknown_name_is_told_at_once() -> None:
 
 
 def test_more_workers_than_stated_are_refused_however_they_come_about() -> None:
-    engine = Engine(registry_of({"one": Fake()}), max_workers=8)
+    engine = Answers(registry_of({"one": Fake()}), max_workers=8)
     assert answer(engine, configurations=Configurations.of(1, nodes=8)).predictions.all_answered
     for configurations in (Configurations.of(1, nodes=9), asked(9), Configurations.of(1, nodes=2**62)):
         error = error_of(engine, configurations=configurations)
@@ -584,7 +584,7 @@ class Gate:
         return self._result
 
 
-def together(engine: Engine, gate: Gate, askers: int = 4) -> list[Any]:
+def together(engine: Answers, gate: Gate, askers: int = 4) -> list[Any]:
     """What concurrent askers get; all of them ask before the first fit ends."""
     asking = threading.Barrier(askers)
 
@@ -655,7 +655,7 @@ def test_a_model_is_built_on_a_name() -> None:
 
 def test_threads_share_an_engine() -> None:
     gate = threading.Barrier(8)
-    engine = Engine(registry_of({"one": Fake(), "two": Fake(strength=0.9)}), capacity=16)
+    engine = Answers(registry_of({"one": Fake(), "two": Fake(strength=0.9)}), capacity=16)
 
     def ask(number: int) -> list[float]:
         gate.wait()

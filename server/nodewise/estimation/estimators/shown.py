@@ -13,10 +13,8 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import Refusal
 from nodewise.domain.facts import CONFIGURATION_DEFAULTS
 from nodewise.domain.predictions import Predictions, RowRefusal
-from nodewise.estimation.derived import KEPT_ROWS
-from nodewise.ports.cache import LruCache
 
-__all__ = ["Shown", "merged", "shown_to"]
+__all__ = ["Shown", "shown_to"]
 
 _ALWAYS_KNOWN: Final = frozenset(
     {
@@ -45,8 +43,9 @@ class Shown:
     rows: Ints | None
     refusals: tuple[RowRefusal, ...]
 
-
-_kept: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(KEPT_ROWS)
+    def merged(self, predictions: Predictions, rows: int) -> Predictions:
+        """Predictions of what was shown, in their places among all rows, with the refusals of the others."""
+        return Predictions.joined(rows, ((self.rows, predictions),), refusals=self.refusals)
 
 
 def shown_to(columns: frozenset[str], configurations: Configurations, precision: str) -> Shown:
@@ -57,15 +56,6 @@ def shown_to(columns: frozenset[str], configurations: Configurations, precision:
     precision : str
         The workload's own number format: a row that states it states nothing new.
     """
-    key = (configurations, columns, precision)
-    known = _kept.get(key)
-    if known is None:
-        known = _shown(columns, configurations, precision)
-        _kept.put(key, known, len(configurations) or 1)
-    return known
-
-
-def _shown(columns: frozenset[str], configurations: Configurations, precision: str) -> Shown:
     rows = len(configurations)
     refusals = RowRefusal.first(
         rows, ((stated, _not_known(name)) for name, stated in _stated(columns, configurations, precision))
@@ -103,8 +93,3 @@ def _stated(
         new = np.array([name not in ("", precision) for name in configurations.precisions], dtype=bool)
         found.append(("precision", new[configurations.precision_index]))
     return found
-
-
-def merged(predictions: Predictions, shown: Shown, rows: int) -> Predictions:
-    """The predictions of the rows that were shown, in their places among all, with the refusals of the others."""
-    return Predictions.joined(rows, ((shown.rows, predictions),), refusals=shown.refusals)

@@ -1,21 +1,17 @@
-"""Fitted models, what they are kept under, and fits that are under way."""
+"""Fitted models: what they are kept under, what their answers rest on, and mixtures of them."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Notice
-from nodewise.estimation.calibration import UNTRIED, Calibration
-from nodewise.estimation.choice import Share
+from nodewise.estimation.choice.shares import Share
+from nodewise.estimation.lessons.calibration import UNTRIED, Calibration
 from nodewise.estimation.question import AUTO, Basis, MixtureShare
 from nodewise.plugin import Model
 
-__all__ = ["Fitted", "Flights", "MixturePart", "ModelKey", "circle", "fitting", "mixture_of", "stated"]
+__all__ = ["Fitted", "MixturePart", "ModelKey", "lost_part", "mixture_of", "stated"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -43,7 +39,7 @@ class MixturePart:
 
 @dataclass(frozen=True, slots=True)
 class ModelKey:
-    """Everything that a fitted model depends on, besides the engine's catalogue."""
+    """Everything that a fitted model depends on, besides the catalogue."""
 
     digest: str
     estimator: str
@@ -51,70 +47,6 @@ class ModelKey:
     prior_id: str
     calibration_id: str
     seed: int
-
-
-fitting: ContextVar[tuple[ModelKey, ...]] = ContextVar("fitting", default=())
-"""Models that are being fitted here, each for the one before it."""
-
-
-def circle(chain: tuple[ModelKey, ...], estimator: str) -> NodewiseError:
-    """Estimators that build on each other without end."""
-    names = " -> ".join((*(key.estimator for key in chain), estimator))
-    return NodewiseError(
-        Reason.ESTIMATOR_FAILED, f"estimators build on each other in a circle: {names}", {"estimator": estimator}
-    )
-
-
-class Flights:
-    """Fits that are under way: whoever asks for the same model meanwhile waits for it instead of fitting it again."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._flights: dict[ModelKey, Future[Fitted]] = {}
-        self._waiting: dict[ModelKey, ModelKey] = {}
-
-    def joined(self, key: ModelKey, fit: Callable[[], Fitted]) -> Fitted:
-        """What the fit under way returns or raises; ``fit`` is called where there is none.
-
-        Raises
-        ------
-        NodewiseError
-            ESTIMATOR_FAILED where models of two threads would wait for each other, else what the fit raises.
-        """
-        own = fitting.get()
-        with self._lock:
-            flight = self._flights.get(key)
-            mine = flight is None
-            if flight is None:
-                flight = self._flights[key] = Future()
-            else:
-                ahead: ModelKey | None = key
-                while ahead is not None:
-                    if ahead in own:
-                        raise circle(own, key.estimator)
-                    ahead = self._waiting.get(ahead)
-                self._waiting.update(dict.fromkeys(own, key))
-        if mine:
-            return self._flown(key, flight, fit)
-        try:
-            return flight.result()
-        finally:
-            with self._lock:
-                for waiting in own:
-                    self._waiting.pop(waiting, None)
-
-    def _flown(self, key: ModelKey, flight: Future[Fitted], fit: Callable[[], Fitted]) -> Fitted:
-        try:
-            fitted = fit()
-        except BaseException as error:
-            with self._lock:
-                del self._flights[key]
-            flight.set_exception(error)
-            raise
-        with self._lock:
-            del self._flights[key]
-        flight.set_result(fitted)
-        return fitted
 
 
 def stated(fitted: Fitted, choice: str, fallback: bool, revision: int, evidence: tuple[str, ...]) -> Fitted:  # noqa: FBT001  # as in the basis
@@ -165,3 +97,8 @@ def mixture_of(parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notic
         calibration=tried,
         parts=parts,
     )
+
+
+def lost_part(estimator: str, error: NodewiseError) -> Notice:
+    """That a mixture is without one of its parts."""
+    return Notice("PART_MISSING", f"{estimator} has no part in the mixture ({error.reason}): {error.message}")

@@ -1,0 +1,1 @@
+"""The choice of who answers: expected errors, trials on runs held back, shares of a mixture."""
