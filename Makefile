@@ -62,7 +62,7 @@ lint:
 	$(VENV)/ruff format --check
 	$(VENV)/mypy $(TYPED)
 	$(if $(DEMO),$(VENV)/mypy $(DEMO))
-	MYPYPATH=examples/plugins/nodewise_example_amdahl $(VENV)/mypy examples/plugins/nodewise_example_amdahl/nodewise_example_amdahl.py
+	$(VENV)/mypy $(wildcard examples/plugins/nodewise_example_*/*.py)
 	MYPYPATH=examples/plugins/nodewise_baselines $(VENV)/mypy examples/plugins/nodewise_baselines/nodewise_baselines
 	$(VENV)/lint-imports
 	$(VENV)/buf lint

@@ -23,7 +23,7 @@ from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.estimating.asked import Evidence
 from nodewise_replay.estimating.model import ReplayModel
 from nodewise_replay.estimating.recordings import Recording, recordings_of
-from nodewise_replay.estimating.steps import step_seconds
+from nodewise_replay.estimating.step_seconds import step_seconds
 
 __all__ = ["ReplayEstimator"]
 

@@ -254,6 +254,7 @@ def test_a_diagnosis(client: Client) -> None:
     assert client.diagnose("job", diagnoser="tiny", strategies=0, bottlenecks=0).bottlenecks == ()
     assert TINY.asked[-1][2].strategies == 0
     assert TINY.asked[-1][1].profile_id == "job"
+    assert (TINY.catalogues[-1].device("Tesla V100") or {})["fp16_flops_per_s"] == 125e12
 
 
 async def test_the_client_for_asyncio_asks_the_same(target: str) -> None:

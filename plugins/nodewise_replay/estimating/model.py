@@ -30,7 +30,7 @@ from nodewise_replay.changes.network import LATENCY_BYTES
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.estimating.asked import Evidence
 from nodewise_replay.estimating.recordings import Recording
-from nodewise_replay.estimating.steps import PARTS, StepParts, step_parts, step_seconds
+from nodewise_replay.estimating.step_seconds import PARTS, StepParts, step_parts, step_seconds
 
 __all__ = ["ReplayModel"]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
+import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.profile import Profile, TraceReference
@@ -23,6 +24,8 @@ from nodewise.profiles.traces import TraceStore
 from nodewise.profiles.unpacking import TraceStream
 
 __all__ = ["AUTO_FORMAT", "DEFAULT_UNPACKED_BYTES", "LoadedTrace", "TraceLoader"]
+
+_log = structlog.get_logger(__name__)
 
 AUTO_FORMAT: Final = "auto"
 """Format of a trace whose reader is to be found by its content; no reader is called so."""
@@ -202,19 +205,25 @@ class TraceLoader:
         return ", ".join(self._readers) or "none is loaded"
 
     def _recognised(self, asked: _Asked) -> Loaded[TraceReaderRecord]:
-        """The first reader, by name, that recognises the file; one that fails keeps no other from it."""
+        """The reader that is surest of the file, of equals the first by name; one that fails keeps no other from it."""
         with self._opened(asked, lambda _: None) as stream:
             head = io.BufferedReader(stream, HEAD_BYTES).read(HEAD_BYTES)
         if not head.strip():
             raise _unreadable(asked, "it is empty")
         failure: NodewiseError | None = None
-        for loaded in self._readers.values():
+        sure: dict[str, float] = {}
+        for name, loaded in self._readers.items():
             reader, about = loaded.record.reader, _which(asked)
             try:
-                if call(loaded, reader, "recognises", head, asked.source, check=_truth, about=about):
-                    return loaded
+                sure[name] = call(loaded, reader, "recognises", head, asked.source, check=_confidence, about=about)
             except NodewiseError as error:
                 failure = failure or error
+        most = max(sure.values(), default=0.0)
+        if most > 0:
+            first, *others = sorted(name for name, confidence in sure.items() if confidence == most)
+            if others:
+                _log.warning("readers_tie", chosen=first, others=others, confidence=most)
+            return self._readers[first]
         if isinstance(failure, PluginError):
             raise failure
         if failure is not None:
@@ -243,11 +252,11 @@ class TraceLoader:
         return [_warned(trace, problem) for trace in by_rank] if problem else by_rank
 
 
-def _truth(answer: Any) -> bool:
-    """What a reader answers when it is asked whether it recognises a file."""
-    if not isinstance(answer, bool | np.bool_):
-        raise ImpossibleAnswerError(f"a {type(answer).__name__} instead of True or False")
-    return bool(answer)
+def _confidence(answer: Any) -> float:
+    """What a reader answers when it is asked whether it recognises a file: 0 to 1."""
+    if not isinstance(answer, int | float | np.number | np.bool_) or not 0 <= answer <= 1:
+        raise ImpossibleAnswerError("what is no confidence from 0 to 1")
+    return float(answer)
 
 
 def _key(asked: _Asked, record: TraceReaderRecord) -> ArtefactKey:

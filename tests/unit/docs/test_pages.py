@@ -32,6 +32,12 @@ def text_of(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
 
 
+def plugin_pages() -> str:
+    return "\n".join(
+        text_of(str(page.relative_to(DOCS))) for page in (DOCS / "plugins.md", *(DOCS / "plugins").glob("*.md"))
+    )
+
+
 @pytest.fixture(scope="module")
 def generator() -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "tools" / "generate_docs.py"))
@@ -69,7 +75,7 @@ def test_the_settings_and_the_catalogue_of_the_page_are_such(tmp_path: Path) -> 
 
 
 def test_every_hook_is_documented_with_its_arguments() -> None:
-    manager, page = plugin.new_plugin_manager(), text_of("plugins.md")
+    manager, page = plugin.new_plugin_manager(), plugin_pages()
     hooks = [name for name in dir(manager.hook) if name.startswith("nodewise_")]
     assert len(hooks) == 4
     for name in hooks:
@@ -92,7 +98,7 @@ PROTOCOLS = [
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.__name__)
 def test_every_protocol_is_documented_with_its_methods(protocol: type) -> None:
-    page = text_of("plugins.md")
+    page = plugin_pages()
     methods = {
         name: method
         for name, method in vars(protocol).items()
@@ -109,11 +115,11 @@ def test_every_protocol_is_documented_with_its_methods(protocol: type) -> None:
     "record", ["EstimatorRecord", "PolicyRecord", "TraceReaderRecord", "DiagnoserRecord", "Context"]
 )
 def test_what_plugins_meet_is_named(record: str) -> None:
-    assert f"`{record}`" in text_of("plugins.md")
+    assert f"`{record}`" in plugin_pages()
 
 
 def test_columns_of_predictions_are_described() -> None:
-    page = text_of("plugins.md")
+    page = plugin_pages()
     for name in plugin.Predictions.__dataclass_fields__:
         assert f"`{name}`" in page
 

@@ -240,6 +240,36 @@ def test_what_unpacks_to_too_much_is_refused_even_if_the_reader_hides_it() -> No
         assert "65536" in error.message
 
 
+class Sure(TinyReader):
+    """Recognises everything as surely as it is told to."""
+
+    def __init__(self, confidence: Any) -> None:
+        super().__init__()
+        self._confidence = confidence
+
+    def recognises(self, head: bytes, source: Any) -> Any:
+        return self._confidence
+
+
+def test_the_surest_reader_reads_and_of_equally_sure_ones_the_first_by_name() -> None:
+    store = MemoryTraceStore()
+    reference = stored(store, tiny())
+    records = [reader(Sure(how), name) for name, how in (("a", 0.1), ("c", 0.9), ("b", 0.9), ("d", False))]
+    with capture_logs() as logs:
+        (found,) = loader(store, *records).load([reference])
+    assert found.reader == "b"
+    assert [(one["chosen"], one["others"]) for one in logs if one["event"] == "readers_tie"] == [("b", ["c"])]
+
+
+@pytest.mark.parametrize("confidence", [float("nan"), -0.1, 1.5, None, "very"])
+def test_a_confidence_that_is_none_is_the_readers_fault(confidence: Any) -> None:
+    store = MemoryTraceStore()
+    error = refused(lambda: loader(store, reader(Sure(confidence), "odd")).load([stored(store, tiny())]))
+    assert error.reason is Reason.READER_INVALID_RESULT
+    assert error.metadata["reader"] == "odd"
+    assert "what is no confidence from 0 to 1" in error.message
+
+
 @pytest.mark.parametrize(
     ("data", "more", "said"),
     [
