@@ -20,6 +20,7 @@ from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Basis, Freshness, Question
 from nodewise.estimation.suggestion.search import Wish
+from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
@@ -62,7 +63,7 @@ class Predictions:
 
     Parameters
     ----------
-    engine : Answers
+    answers : Answers
         Answers.
     sources : ProfileSources
         Finds profiles.
@@ -76,14 +77,14 @@ class Predictions:
 
     def __init__(
         self,
-        engine: Answers,
+        answers: Answers,
         sources: ProfileSources,
         limits: Limits,
         executor: Executor,
         compute: Compute[Workshop],
         simulations: Executor | None = None,
     ) -> None:
-        self._engine = engine
+        self._answers = answers
         self._sources = sources
         self._limits = limits
         self._executor = executor
@@ -97,13 +98,13 @@ class Predictions:
         The same question about the same model has the same reply: schedulers ask it every round.
         """
         options = read_options(request.options)
-        options.require_estimator(self._engine)
+        options.require_estimator(self._answers)
         configurations = read_candidates(request.configurations, request.ranges, self._limits)
         self._check_steps(len(configurations), options)
         objective = self._objective(request, configurations)
         profile = await self._sources.profile(request.profile, _waiting(call, options))
         question = options.question(profile, configurations, objective)
-        prepared = self._engine.ready(question)
+        prepared = self._answers.ready(question)
         if prepared is None:
             return _reply(await self._slowly(question, request.if_none_match, call), options)
         if request.if_none_match and prepared.basis.digest == request.if_none_match:
@@ -111,7 +112,7 @@ class Predictions:
         key = (prepared.key, options.columns)
         reply = self._replies.get(key)
         if reply is None:
-            reply = _reply(self._engine.complete(prepared), options)
+            reply = _reply(self._answers.complete(prepared), options)
             self._replies.put(key, reply, len(reply))
         return reply
 
@@ -160,18 +161,18 @@ class Predictions:
 
         The basis alone where its digest is the one that the asker has an answer of.
         """
-        prepared = self._engine.ready(question)
+        prepared = self._answers.ready(question)
         if prepared is None:
             return await self._slowly(question, if_none_match, call)
         if if_none_match and prepared.basis.digest == if_none_match:
             return prepared.basis
-        return self._engine.complete(prepared)
+        return self._answers.complete(prepared)
 
     async def _slowly(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
         """In a thread, which learns how long the call still waits."""
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
-        asked = replace(question, options=replace(question.options, budget=budget))
-        executor = self._simulations if question.options.fidelity == Fidelity.SIMULATE else self._executor
+        asked = replace(question, terms=question.terms.within(budget))
+        executor = self._simulations if question.terms.options.fidelity == Fidelity.SIMULATE else self._executor
         try:
             answered: Answer | Basis = await run_in(executor, self._fully, asked, if_none_match)
         finally:
@@ -179,13 +180,13 @@ class Predictions:
         return answered
 
     def _fully(self, question: Question, if_none_match: str) -> Answer | Basis:
-        prepared = self._engine.prepared(question)
+        prepared = self._answers.prepared(question)
         if if_none_match and prepared.basis.digest == if_none_match:
             return prepared.basis
-        return self._engine.complete(prepared)
+        return self._answers.complete(prepared)
 
     def _check_steps(self, rows: int, options: ReadOptions) -> None:
-        refused = too_long(rows, options.options, self._limits) if options.options.simulated_steps else None
+        refused = too_long(rows, options.terms.options, self._limits)
         if refused is not None:
             raise refused
 
@@ -196,7 +197,7 @@ class Predictions:
         if len(request.jobs) > self._limits.jobs_per_call:
             raise too_many("jobs", "jobs_per_call", self._limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options)
-        options.require_estimator(self._engine)
+        options.require_estimator(self._answers)
         turn = _Turn(call)
         jobs = await self._jobs(request, turn)
         rows = sum(len(job.configurations) for job in jobs if isinstance(job, _Job))
@@ -274,7 +275,7 @@ class Predictions:
         """What to measure next."""
         wish = read_wish(request)
         options = read_model_options(request.options)
-        options.require_estimator(self._engine)
+        options.require_estimator(self._answers)
         configurations = read_runnable(request, self._limits)
         objective = self._objective(request, configurations)
         profile = await self._sources.profile(request.profile, _waiting(call, options))
@@ -283,13 +284,13 @@ class Predictions:
 
 def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
     question, wish = asked
-    timed = replace(question, options=replace(question.options, budget=run.budget))
-    yield write_suggestions(workshop.engine.suggest(timed, wish)).SerializeToString()
+    timed = replace(question, terms=question.terms.within(run.budget))
+    yield write_suggestions(suggest(workshop.answers, timed, wish)).SerializeToString()
 
 
 def _waiting(call: Call, options: ReadOptions) -> Call | None:
     """The call, whose time a revision may be waited for, if its asker waits."""
-    return call if options.freshness == Freshness.WAIT else None
+    return call if options.terms.freshness == Freshness.WAIT else None
 
 
 @lru_cache(maxsize=1024)
