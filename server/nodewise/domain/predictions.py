@@ -293,14 +293,16 @@ class Predictions:
             return tuple(sorted(place[row] for row in old if row in place))
 
         columns = {name: getattr(self, name) for name in (*_PLAIN, *_OPTIONAL, "status", "bottleneck_index")}
+        changed: dict[str, Any] = {
+            name: None if column is None else taken(column, rows) for name, column in columns.items()
+        }
+        for group in _GROUPS:
+            changed[group] = {name: taken(column, rows) for name, column in getattr(self, group).items()}
         moved = [RowRefusal(kept(each.rows), each.refusal) for each in self.refusals]
         noticed = [(each, kept(each.rows)) for each in self.notices]
         return replace(
             self,
-            **{name: None if column is None else taken(column, rows) for name, column in columns.items()},
-            **{
-                group: {name: taken(column, rows) for name, column in getattr(self, group).items()} for group in _GROUPS
-            },
+            **changed,
             refusals=tuple(each for each in moved if each.rows),
             notices=tuple(replace(each, rows=at) for each, at in noticed if at or not each.rows),
         )

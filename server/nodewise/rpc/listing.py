@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any, Final
 
@@ -91,7 +91,12 @@ class Listing:
 
     def _loaded(self) -> Iterator[tuple[Loaded[Any], plugin_pb2.PluginKind]]:
         registry = self._answers.registry
-        of_kinds = (registry.estimators, registry.policies, registry.trace_readers, registry.diagnosers)
+        of_kinds: tuple[Mapping[str, Loaded[Any]], ...] = (
+            registry.estimators,
+            registry.policies,
+            registry.trace_readers,
+            registry.diagnosers,
+        )
         for kind, loaded in zip(PLUGIN_KINDS.values(), of_kinds, strict=True):
             yield from ((each, kind) for each in loaded.values())
 

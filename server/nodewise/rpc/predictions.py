@@ -123,7 +123,8 @@ class Predictions:
         shared: pb.BatchPredictRequest | None = None,
     ) -> Objective:
         """What best means in a question of so many rows, with all that it is computed from."""
-        best, offers, asked = request.objective, request.offers, request
+        best, offers = request.objective, request.offers
+        asked: pb.PredictRequest | pb.BatchJob | pb.SuggestMeasurementsRequest | pb.BatchPredictRequest = request
         if shared is not None:
             best = best if request.HasField("objective") else shared.objective
             offers = offers or shared.offers

@@ -164,7 +164,7 @@ def write_recommendation(found: Recommendation | None) -> pb.Recommendation | No
         samples_per_second=found.samples_per_s,
         finish_seconds=found.finish_s,
         cost=found.cost,
-        rule=pb.ObjectiveRule.Value(f"OBJECTIVE_RULE_{found.rule.upper()}"),
+        rule=f"OBJECTIVE_RULE_{found.rule.upper()}",
         why=found.why,
         numbers=[pb.NamedNumber(name=name, value=value) for name, value in found.numbers.items()],
         keeps_current=found.keeps_current,

@@ -93,9 +93,7 @@ class Application:
         self._reader = ProfileReader(store)
         # What shipped estimators bring with them; what the store teaches is learned beside the way of requests.
         priors = learned_from(_inline(registry), ()).priors
-        workshop = workshop_of(
-            settings, registry, catalogue, store.traces, priors=priors, ahead=partial(self._ahead.submit, _guarded)
-        )
+        workshop = workshop_of(settings, registry, catalogue, store.traces, priors=priors, ahead=self._soon)
         self._answers, self._limits = workshop.answers, workshop.limits
         hand: Callable[[], Hand] = partial(ThreadHand, workshop)
         if processes:
@@ -227,7 +225,11 @@ class Application:
             self.scoring.notify()
         if profile_id not in self._waiting_ahead:  # one fit serves all commits that came before it
             self._waiting_ahead.add(profile_id)
-            self._ahead.submit(_guarded, partial(self._fit, profile_id))
+            self._soon(partial(self._fit, profile_id))
+
+    def _soon(self, work: Callable[[], None]) -> None:
+        """Do work that no call waits for, beside those that do."""
+        self._ahead.submit(_guarded, work)
 
     def _fit(self, profile_id: str) -> None:
         self._waiting_ahead.discard(profile_id)
