@@ -82,9 +82,9 @@ class Predictions:
     scores : callable
         Finds running scores.
     compute : Compute
-        Where measurements are weighed against each other.
+        Where measurements are weighed against each other, and jobs simulated.
     simulations : Executor or None
-        Threads for simulations, which take long; None = the same.
+        Threads for simulations of a batch; None = the same.
     """
 
     def __init__(
@@ -127,6 +127,8 @@ class Predictions:
             freshness=options.freshness,
             allow_fallback=options.allow_fallback,
         )
+        if question.options.fidelity == Fidelity.SIMULATE:
+            return await self._simulated(question, options, call)
         prepared = self._engine.ready(question)
         if prepared is None:
             return _reply(await self._slowly(question, call), options)
@@ -137,6 +139,30 @@ class Predictions:
             self._replies.put(key, reply, len(reply))
         return reply
 
+    async def _simulated(self, question: Question, options: ReadOptions, call: Call) -> bytes:
+        """By the pool, unless the same was asked since something was learned."""
+        if question.estimator != AUTO:
+            self._engine.estimators.named(question.estimator)
+        profile = question.profile
+        known = (
+            self._engine.lessons,
+            profile.digest,
+            profile.revision,
+            question.configurations,
+            question.objective,
+            options,
+        )
+        reply = self._replies.get(known) if profile.digest else None
+        if reply is None:
+            reply = await self._computed((question, options), call)
+            if profile.digest:
+                self._replies.put(known, reply, len(reply))
+        return reply
+
+    @unary
+    async def _computed(self, asked: tuple[Question, ReadOptions], call: Call) -> LongCall:
+        return LongCall(_answered, asked)
+
     async def answer(self, question: Question, call: Call) -> Answer:
         """Here and now where that takes no longer than a look at a fitted model, else in a thread."""
         prepared = self._engine.ready(question)
@@ -145,7 +171,7 @@ class Predictions:
     async def _slowly(self, question: Question, call: Call) -> Answer:
         """In a thread, which learns how long the call still waits."""
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
-        asked = replace(question, options=replace(question.options, budget=budget))
+        asked = _timed(question, budget)
         executor = self._simulations if question.options.fidelity == Fidelity.SIMULATE else self._executor
         try:
             answered: Answer = await run_in(executor, self._engine.answer, asked)
@@ -303,8 +329,17 @@ class Predictions:
 
 def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
     question, wish = asked
-    timed = replace(question, options=replace(question.options, budget=run.budget))
-    yield write_suggestions(workshop.engine.suggest(timed, wish)).SerializeToString()
+    yield write_suggestions(workshop.engine.suggest(_timed(question, run.budget), wish)).SerializeToString()
+
+
+def _answered(workshop: Workshop, asked: tuple[Question, ReadOptions], run: LongRun) -> Iterator[bytes]:
+    question, options = asked
+    yield _reply(workshop.engine.answer(_timed(question, run.budget)), options)
+
+
+def _timed(question: Question, budget: Budget) -> Question:
+    """The question, with the time that there is for it."""
+    return replace(question, options=replace(question.options, budget=budget))
 
 
 class _Turn:
