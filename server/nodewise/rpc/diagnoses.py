@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from nodewise.diagnosis.diagnose import diagnosed, replayed
-from nodewise.diagnosis.results import Asked
+from nodewise.diagnosis.results import TraceQuestion
 from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.replay import ReplayedCollective, ReplayQuestion, Timeline
 from nodewise.hosting.registry import Loaded, Registry
@@ -72,21 +72,23 @@ class Diagnoses:
         return response
 
 
-def _replayed(workshop: Workshop, asked: tuple[Asked, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
+def _replayed(workshop: Workshop, asked: tuple[TraceQuestion, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
     question, wanted = asked
     told = _Told(run, pb.ReplayResponse)
-    engine = workshop.engine
-    found = replayed(engine.registry.diagnosers, workshop.traces, question, wanted, told, engine.estimators.catalogue)
+    answers = workshop.answers
+    found = replayed(answers.registry.diagnosers, workshop.traces, question, wanted, told, answers.estimators.catalogue)
     for piece in _pieces(found.replay.timeline, found.recorded, found.replay.collectives):
         yield pb.ReplayResponse(**piece).SerializeToString()
     yield pb.ReplayResponse(result=write_replay(found)).SerializeToString()
 
 
-def _diagnosed(workshop: Workshop, asked: tuple[Asked, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
+def _diagnosed(workshop: Workshop, asked: tuple[TraceQuestion, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
     question, wanted = asked
     told = _Told(run, pb.DiagnoseResponse)
-    engine = workshop.engine
-    found = diagnosed(engine.registry.diagnosers, workshop.traces, question, wanted, told, engine.estimators.catalogue)
+    answers = workshop.answers
+    found = diagnosed(
+        answers.registry.diagnosers, workshop.traces, question, wanted, told, answers.estimators.catalogue
+    )
     for piece in _pieces(found.diagnosis.timeline, found.recorded, found.diagnosis.collectives):
         yield pb.DiagnoseResponse(**piece).SerializeToString()
     yield pb.DiagnoseResponse(result=write_diagnosis(found)).SerializeToString()

@@ -8,7 +8,6 @@ from dataclasses import replace
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import AUTO
 from nodewise.planning.plan import planned
 from nodewise.planning.results import PlanQuestion
 from nodewise.planning.search import Progress
@@ -29,7 +28,7 @@ class Plans:
 
     Parameters
     ----------
-    engine : Answers
+    answers : Answers
         Knows the estimators.
     sources : ProfileSources
         Finds profiles.
@@ -39,8 +38,8 @@ class Plans:
         Where searches are made.
     """
 
-    def __init__(self, engine: Answers, sources: ProfileSources, limits: Limits, compute: Compute[Workshop]) -> None:
-        self._engine = engine
+    def __init__(self, answers: Answers, sources: ProfileSources, limits: Limits, compute: Compute[Workshop]) -> None:
+        self._answers = answers
         self._sources = sources
         self._limits = limits
         self.compute = compute
@@ -50,17 +49,13 @@ class Plans:
         """Progress, at least once, then the result: the best so far where time was over before."""
         options = read_options(request.options)
         _require_search(options)
-        if options.estimator != AUTO:
-            self._engine.estimators.named(options.estimator)
+        self._answers.estimators.require(options.terms.estimator)
         plan = read_plan(request, self._limits)
         question = PlanQuestion(
             profile=await self._sources.profile(request.profile),
             constraints=plan.constraints,
             objective=plan.objective,
-            estimator=options.estimator,
-            options=options.options,
-            coverage=options.coverage,
-            freshness=options.freshness,
+            terms=options.terms,
             exhaustive=request.exhaustive,
             frontier_points=plan.frontier_points,
             explain=not request.skip_explanation,
@@ -69,9 +64,9 @@ class Plans:
 
 
 def _require_search(options: ReadOptions) -> None:
-    if options.options.fidelity == Fidelity.SIMULATE:
+    if options.terms.options.fidelity == Fidelity.SIMULATE:
         raise invalid_field("options.fidelity", "must be FIDELITY_MODEL: a search evaluates a model")
-    if options.allow_fallback:
+    if options.terms.allow_fallback:
         raise invalid_field("options.allow_fallback", "must be false: another estimator has another space")
 
 
@@ -81,6 +76,6 @@ def _planned(workshop: Workshop, asked: tuple[PlanQuestion, ReadOptions], run: L
     def advanced(progress: Progress) -> None:
         run.tell(lambda: pb.PlanResponse(progress=write_progress(progress)).SerializeToString())
 
-    timed = replace(question, options=replace(question.options, budget=run.budget))
-    result = planned(workshop.engine, timed, advanced)
+    timed = replace(question, terms=question.terms.within(run.budget))
+    result = planned(workshop.answers, timed, advanced)
     yield pb.PlanResponse(result=write_plan(result, options.columns)).SerializeToString()

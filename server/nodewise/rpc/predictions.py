@@ -1,4 +1,4 @@
-"""PredictionService: thin behaviours over the engine."""
+"""PredictionService: thin behaviours over the one way to an answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from nodewise.domain.scores import RunningScore
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Answer, Question
 from nodewise.estimation.suggestion.search import HIGHEST_THROUGHPUT, Wish
-from nodewise.evaluation.scoring import auto_version
+from nodewise.estimation.suggestion.suggest import suggest
+from nodewise.evaluation.running_scores import auto_version
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
@@ -73,7 +74,7 @@ class Predictions:
 
     Parameters
     ----------
-    engine : Answers
+    answers : Answers
         Answers.
     sources : ProfileSources
         Finds profiles.
@@ -89,7 +90,7 @@ class Predictions:
 
     def __init__(
         self,
-        engine: Answers,
+        answers: Answers,
         sources: ProfileSources,
         limits: Limits,
         executor: Executor,
@@ -97,7 +98,7 @@ class Predictions:
         compute: Compute[Workshop],
         simulations: Executor | None = None,
     ) -> None:
-        self._engine = engine
+        self._answers = answers
         self._sources = sources
         self._limits = limits
         self._executor = executor
@@ -113,39 +114,34 @@ class Predictions:
         """
         options = read_options(request.options)
         configurations = read_candidates(request.configurations, request.ranges, self._limits)
-        if options.options.simulated_steps:
+        if options.terms.options.simulated_steps:
             self._check_steps(len(configurations), options)
         objective = read_objective(request.objective) if request.HasField("objective") else None
         profile = await self._sources.profile(request.profile)
         question = Question(
             profile=profile,
             configurations=configurations,
-            estimator=options.estimator,
             objective=objective,
-            options=options.options,
-            coverage=options.coverage,
-            freshness=options.freshness,
-            allow_fallback=options.allow_fallback,
+            terms=options.terms,
         )
-        if question.options.fidelity == Fidelity.SIMULATE:
+        if question.terms.options.fidelity == Fidelity.SIMULATE:
             return await self._simulated(question, options, call)
-        prepared = self._engine.ready(question)
+        prepared = self._answers.ready(question)
         if prepared is None:
             return _reply(await self._slowly(question, call), options)
         key = (prepared.key, options.columns)
         reply = self._replies.get(key)
         if reply is None:
-            reply = _reply(self._engine.complete(prepared), options)
+            reply = _reply(self._answers.complete(prepared), options)
             self._replies.put(key, reply, len(reply))
         return reply
 
     async def _simulated(self, question: Question, options: ReadOptions, call: Call) -> bytes:
         """By the pool, unless the same was asked since something was learned."""
-        if question.estimator != AUTO:
-            self._engine.estimators.named(question.estimator)
+        self._answers.estimators.require(question.terms.estimator)
         profile = question.profile
         known = (
-            self._engine.lessons,
+            self._answers.lessons,
             profile.digest,
             profile.revision,
             question.configurations,
@@ -165,22 +161,22 @@ class Predictions:
 
     async def answer(self, question: Question, call: Call) -> Answer:
         """Here and now where that takes no longer than a look at a fitted model, else in a thread."""
-        prepared = self._engine.ready(question)
-        return await self._slowly(question, call) if prepared is None else self._engine.complete(prepared)
+        prepared = self._answers.ready(question)
+        return await self._slowly(question, call) if prepared is None else self._answers.complete(prepared)
 
     async def _slowly(self, question: Question, call: Call) -> Answer:
         """In a thread, which learns how long the call still waits."""
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
-        asked = _timed(question, budget)
-        executor = self._simulations if question.options.fidelity == Fidelity.SIMULATE else self._executor
+        asked = replace(question, terms=question.terms.within(budget))
+        executor = self._simulations if question.terms.options.fidelity == Fidelity.SIMULATE else self._executor
         try:
-            answered: Answer = await run_in(executor, self._engine.answer, asked)
+            answered: Answer = await run_in(executor, self._answers.answer, asked)
         finally:
             budget.end()
         return answered
 
     def _check_steps(self, rows: int, options: ReadOptions) -> None:
-        refused = too_long(rows, options.options, self._limits)
+        refused = too_long(rows, options.terms.options, self._limits)
         if refused is not None:
             raise refused
 
@@ -191,11 +187,10 @@ class Predictions:
         if len(request.jobs) > self._limits.jobs_per_call:
             raise too_many("jobs", "jobs_per_call", self._limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options)
-        if options.estimator != AUTO:
-            self._engine.estimators.named(options.estimator)
+        self._answers.estimators.require(options.terms.estimator)
         turn = _Turn(call)
         jobs = await self._jobs(request, turn)
-        if options.options.simulated_steps:
+        if options.terms.options.simulated_steps:
             rows = sum(len(job.configurations) for job in jobs if job.configurations is not None)
             self._check_steps(rows, options)
         results: list[Answer | NodewiseError] = []
@@ -244,12 +239,8 @@ class Predictions:
                 Question(
                     profile=profile,
                     configurations=job.configurations,
-                    estimator=options.estimator,
                     objective=job.objective,
-                    options=options.options,
-                    coverage=options.coverage,
-                    freshness=options.freshness,
-                    allow_fallback=options.allow_fallback,
+                    terms=options.terms,
                 ),
                 call,
             )
@@ -287,23 +278,18 @@ class Predictions:
         wish = read_wish(request)
         options = read_options(request.options)
         require_model(options)
-        if options.estimator != AUTO:
-            self._engine.estimators.named(options.estimator)
+        self._answers.estimators.require(options.terms.estimator)
         question = Question(
             configurations=read_runnable(request, self._limits),
             objective=read_objective(request.objective) if request.HasField("objective") else HIGHEST_THROUGHPUT,
             profile=await self._sources.profile(request.profile),
-            estimator=options.estimator,
-            options=options.options,
-            coverage=options.coverage,
-            freshness=options.freshness,
-            allow_fallback=options.allow_fallback,
+            terms=options.terms,
         )
         return LongCall(_suggested, (question, wish))
 
     async def list_estimators(self, request: pb.ListEstimatorsRequest, call: Call) -> pb.ListEstimatorsResponse:
         """What can be asked."""
-        registry = self._engine.registry
+        registry = self._answers.registry
         names, next_token = page(sorted(registry.estimators), request.page_size, request.page_token)
         found = [score for score in await self._scores() if score.sums.observations]
         scores = {(score.estimator, score.version): write_score(score) for score in found}
@@ -329,17 +315,13 @@ class Predictions:
 
 def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
     question, wish = asked
-    yield write_suggestions(workshop.engine.suggest(_timed(question, run.budget), wish)).SerializeToString()
+    timed = replace(question, terms=question.terms.within(run.budget))
+    yield write_suggestions(suggest(workshop.answers, timed, wish)).SerializeToString()
 
 
 def _answered(workshop: Workshop, asked: tuple[Question, ReadOptions], run: LongRun) -> Iterator[bytes]:
     question, options = asked
-    yield _reply(workshop.engine.answer(_timed(question, run.budget)), options)
-
-
-def _timed(question: Question, budget: Budget) -> Question:
-    """The question, with the time that there is for it."""
-    return replace(question, options=replace(question.options, budget=budget))
+    yield _reply(workshop.answers.answer(replace(question, terms=question.terms.within(run.budget))), options)
 
 
 class _Turn:

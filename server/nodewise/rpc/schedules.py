@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Executor
-from dataclasses import replace
 from typing import Final
 
 from nodewise.domain.budget import Budget
@@ -41,9 +40,9 @@ class Schedules:
     """
 
     def __init__(
-        self, engine: Answers, sources: ProfileSources, limits: Limits, executor: Executor, default_policy: str
+        self, answers: Answers, sources: ProfileSources, limits: Limits, executor: Executor, default_policy: str
     ) -> None:
-        self._engine = engine
+        self._answers = answers
         self._sources = sources
         self._limits = limits
         self._executor = executor
@@ -52,10 +51,9 @@ class Schedules:
     async def schedule(self, request: pb.ScheduleRequest, call: Call) -> pb.ScheduleResponse:
         """Who gets what. Deciding happens in a thread: it may take as long as the call has."""
         started = time.perf_counter()
-        loaded = policy_named(self._engine.registry, request.policy or self._default_policy)
+        loaded = policy_named(self._answers.registry, request.policy or self._default_policy)
         options = read_options(request.options)
-        if options.estimator != "auto":
-            self._engine.estimators.named(options.estimator)
+        self._answers.estimators.require(options.terms.estimator)
         if not request.HasField("now"):
             raise invalid_field("now", "must be given: submit times and deadlines are counted from it")
         if len(request.jobs) > self._limits.jobs_per_call:
@@ -84,11 +82,7 @@ class Schedules:
             parameters=dict(request.policy_parameters),
             memory=request.policy_state,
             quotas=read_quotas(request.quotas),
-            estimator=options.estimator,
-            options=replace(options.options, budget=budget),
-            coverage=options.coverage,
-            freshness=options.freshness,
-            allow_fallback=options.allow_fallback,
+            terms=options.terms.within(budget),
         )
         caps = ScheduleLimits(jobs=self._limits.jobs_per_call)
         try:
@@ -98,14 +92,14 @@ class Schedules:
         return write_decision(decision, time.perf_counter() - started)
 
     def _answer(self, question: Question) -> Answer:
-        refused = too_long(len(question.configurations), question.options, self._limits)
+        refused = too_long(len(question.configurations), question.terms.options, self._limits)
         if refused is not None:
             raise refused
-        return self._engine.answer(question)
+        return self._answers.answer(question)
 
     async def list_policies(self, request: pb.ListPoliciesRequest, call: Call) -> pb.ListPoliciesResponse:
         """What can be asked."""
-        registry = self._engine.registry
+        registry = self._answers.registry
         names, next_token = page(sorted(registry.policies), request.page_size, request.page_token)
         response = pb.ListPoliciesResponse(next_page_token=next_token)
         for name in names:

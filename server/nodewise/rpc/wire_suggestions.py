@@ -47,7 +47,7 @@ def require_model(options: ReadOptions) -> None:
     NodewiseError
         INVALID_FIELD.
     """
-    if options.options.fidelity == Fidelity.SIMULATE:
+    if options.terms.options.fidelity == Fidelity.SIMULATE:
         description = (
             "must be FIDELITY_MODEL: the spread of a simulation is its own, and says nothing of what a measurement "
             "would find"

@@ -35,7 +35,7 @@ class Service:
 
     def __init__(self, estimator: Proportional, **limits: int) -> None:
         self.workshop = Workshop(
-            engine=Answers(registry_of(estimator)),
+            answers=Answers(registry_of(estimator)),
             traces=TraceLoader(MemoryTraceStore(), {}),
             limits=Limits(**limits),
         )

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Fidelity, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
 from nodewise.estimation.answer.assembly import assembled
 from nodewise.estimation.answer.prediction import predicted
 from nodewise.estimation.choice.chooser import Chooser
-from nodewise.estimation.choice.trials import Predict
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons
-from nodewise.estimation.question import AUTO, Answer, Question
+from nodewise.estimation.lessons.trials import Predict
+from nodewise.estimation.question import Answer, Question, Terms
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution
-from nodewise.estimation.suggestion.covariance import covariance_of
-from nodewise.estimation.suggestion.search import Suggestions, Wish, refusal_of, suggested
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
 from nodewise.ports.cache import KEPT_ROWS, LruCache
@@ -49,7 +46,7 @@ class Prepared:
     def key(self) -> tuple[object, ...]:
         """Equal keys have equal answers. Holds the objects themselves: a model that is fitted anew is another one."""
         question = self.question
-        return self.fitted, self.configurations, question.objective, question.options, question.coverage
+        return self.fitted, self.configurations, question.objective, question.terms.options, question.terms.coverage
 
 
 class Answers:
@@ -132,9 +129,8 @@ class Answers:
         NodewiseError
             Whatever stands in the way of every row and shows before a fit.
         """
-        if question.estimator != AUTO:
-            self.estimators.named(question.estimator)
-        if question.options.fidelity == Fidelity.SIMULATE:
+        self.estimators.require(question.terms.estimator)
+        if question.terms.options.fidelity == Fidelity.SIMULATE:
             return None
         known = self._ready.get(_question_key(question))
         if known is not None:
@@ -156,7 +152,7 @@ class Answers:
         configurations, fitted = self._fitted(question)
         may_be_ready = (
             question.profile.digest
-            and question.options.fidelity != Fidelity.SIMULATE
+            and question.terms.options.fidelity != Fidelity.SIMULATE
             and len(configurations) <= INLINE_ROWS
             and self._inline(question)
             and _scale(configurations) <= INLINE_SCALE
@@ -172,7 +168,7 @@ class Answers:
         if known is None:
             question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
             # A model is pure: another objective or coverage needs no other predictions.
-            rows = (fitted, configurations, question.options)
+            rows = (fitted, configurations, question.terms.options)
             predictions = self._predictions.get(rows)
             if predictions is None:
                 predictions = predicted(self.estimators, fitted, configurations, question)
@@ -180,28 +176,6 @@ class Answers:
             known = assembled(question, configurations, predictions, fitted)
             self._answers.put(key, known, len(configurations) or 1)
         return known
-
-    def suggest(self, question: Question, wish: Wish) -> Suggestions:
-        """What to measure next. Takes up to seconds: for a thread.
-
-        Raises
-        ------
-        NodewiseError
-            As ``answer``; the first refusal where every row is refused; DEADLINE_EXCEEDED.
-        """
-        prepared = self.prepared(question)
-        if prepared.fitted.parts:
-            # How errors hang together is told by one model: the heaviest part of a mixture.
-            heaviest = prepared.fitted.parts[0].share.estimator
-            prepared = self.prepared(replace(question, estimator=heaviest))
-        answer, fitted = self.complete(prepared), prepared.fitted
-        refusal = refusal_of(answer.predictions)
-        if refusal is not None:
-            raise NodewiseError.refused(refusal)
-        name = fitted.basis.estimator
-        shown = self.estimators.shown(name, question.profile, prepared.configurations)
-        covariance = covariance_of(self.estimators.named(name), fitted, shown, answer, question.options)
-        return suggested(question, answer, covariance, wish)
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a question about the profile's own configurations would need."""
@@ -243,14 +217,16 @@ class Answers:
 
     def _inline(self, question: Question) -> bool:
         """Whether every estimator that a question may reach runs in the caller's thread."""
-        loaded = self.registry.estimators.get(question.estimator)
-        return self.estimators.all_inline if loaded is None or question.allow_fallback else loaded.mode == "inline"
+        loaded = self.registry.estimators.get(question.terms.estimator)
+        return (
+            self.estimators.all_inline if loaded is None or question.terms.allow_fallback else loaded.mode == "inline"
+        )
 
     def _alone(self, name: str) -> Predict:
         """A way of asking one estimator."""
 
         def predict(profile: Profile, configurations: Configurations) -> Predictions:
-            question = Question(profile=profile, configurations=configurations, estimator=name)
+            question = Question(profile=profile, configurations=configurations, terms=Terms(estimator=name))
             return self.answer(question).predictions
 
         return predict
@@ -263,9 +239,9 @@ def _question_key(question: Question) -> tuple[object, ...]:
         profile.digest,
         profile.revision,
         question.configurations,
-        question.estimator,
-        question.options,
-        question.allow_fallback,
+        question.terms.estimator,
+        question.terms.options,
+        question.terms.allow_fallback,
     )
 
 
