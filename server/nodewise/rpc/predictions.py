@@ -83,9 +83,9 @@ class Predictions:
     scores : callable
         Finds running scores.
     compute : Compute
-        Where measurements are weighed against each other.
+        Where measurements are weighed against each other, and jobs simulated.
     simulations : Executor or None
-        Threads for simulations, which take long; None = the same.
+        Threads for simulations of a batch; None = the same.
     """
 
     def __init__(
@@ -124,6 +124,8 @@ class Predictions:
             objective=objective,
             terms=options.terms,
         )
+        if question.terms.options.fidelity == Fidelity.SIMULATE:
+            return await self._simulated(question, options, call)
         prepared = self._answers.ready(question)
         if prepared is None:
             return _reply(await self._slowly(question, call), options)
@@ -133,6 +135,29 @@ class Predictions:
             reply = _reply(self._answers.complete(prepared), options)
             self._replies.put(key, reply, len(reply))
         return reply
+
+    async def _simulated(self, question: Question, options: ReadOptions, call: Call) -> bytes:
+        """By the pool, unless the same was asked since something was learned."""
+        self._answers.estimators.require(question.terms.estimator)
+        profile = question.profile
+        known = (
+            self._answers.lessons,
+            profile.digest,
+            profile.revision,
+            question.configurations,
+            question.objective,
+            options,
+        )
+        reply = self._replies.get(known) if profile.digest else None
+        if reply is None:
+            reply = await self._computed((question, options), call)
+            if profile.digest:
+                self._replies.put(known, reply, len(reply))
+        return reply
+
+    @unary
+    async def _computed(self, asked: tuple[Question, ReadOptions], call: Call) -> LongCall:
+        return LongCall(_answered, asked)
 
     async def answer(self, question: Question, call: Call) -> Answer:
         """Here and now where that takes no longer than a look at a fitted model, else in a thread."""
@@ -292,6 +317,11 @@ def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -
     question, wish = asked
     timed = replace(question, terms=question.terms.within(run.budget))
     yield write_suggestions(suggest(workshop.answers, timed, wish)).SerializeToString()
+
+
+def _answered(workshop: Workshop, asked: tuple[Question, ReadOptions], run: LongRun) -> Iterator[bytes]:
+    question, options = asked
+    yield _reply(workshop.answers.answer(replace(question, terms=question.terms.within(run.budget))), options)
 
 
 class _Turn:
