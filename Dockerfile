@@ -15,6 +15,7 @@ RUN python -m venv /build-tools \
 COPY LICENSE README.md pyproject.toml ./
 COPY protos protos
 COPY clients/python clients/python
+COPY clients/cli clients/cli
 COPY server server
 COPY plugins plugins
 RUN for project in protos clients/python .; do \

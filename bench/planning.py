@@ -10,7 +10,6 @@ import numpy as np
 from results import Result
 
 from nodewise.catalogue.loading import load_catalogue
-from nodewise.cli.documents import read_plan_request
 from nodewise.domain.columns import as_ints
 from nodewise.estimation.engine import Engine
 from nodewise.estimation.registry import load_registry
@@ -20,6 +19,7 @@ from nodewise.planning.results import PlanQuestion, PlanResult
 from nodewise.ports.limits import Limits
 from nodewise.rpc.wire_plans import read_plan
 from nodewise.rpc.wire_profiles import read_content
+from nodewise_cli.inputs.documents import read_plan_request
 
 SPEC = Path(__file__).parent.parent / "examples" / "plan_22b_64_devices.json"
 ONE_BY_ONE = 2_000

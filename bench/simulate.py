@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from results import Result
@@ -20,18 +22,15 @@ from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.budget import Unlimited
 from nodewise.scheduling.placement import Wanted, placed
 from nodewise.scheduling.simulation.core import simulated
-from nodewise.scheduling.simulation.inputs.gavel import (
-    gavel_pools,
-    gavel_settings,
-    read_gavel_table,
-    read_gavel_trace,
-)
-from nodewise.scheduling.simulation.inputs.generators import diurnal, generated, log_normal
-from nodewise.scheduling.simulation.inputs.philly import read_philly
-from nodewise.scheduling.simulation.inputs.pollux import pollux_curves, read_pollux_workload, read_step_times
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
+from nodewise_job_traces import Curve, Job
+from nodewise_job_traces.gavel import SETTINGS as GAVEL_SETTINGS
+from nodewise_job_traces.gavel import read_gavel_table, read_gavel_trace
+from nodewise_job_traces.generators import diurnal, generated, log_normal
+from nodewise_job_traces.philly import read_philly
+from nodewise_job_traces.pollux import pollux_curves, read_pollux_workload, read_step_times
 
 DATA = os.environ.get("NODEWISE_DATA")
 REPEATS = 3
@@ -40,10 +39,22 @@ GAVEL_S = {"fifo": 2.8, "max-min-fairness": 5.6, "max-min-fairness-aware": 3.0}
 PHILLY_NODES, PHILLY_NODE_DEVICES, PHILLY_ROUND_S = 312, 8, 360.0
 """The published size of that cluster (2,490 GPUs)."""
 PHILLY_HEAD = 3_000
+STATED = [field.name for field in fields(Job) if field.name not in {"curve", "predicted"}]
+stated_of = attrgetter(*STATED)
 
 
 def pool(name: str, sizes: Sequence[int]) -> NodePool:
     return NodePool(name=name, device=name, available_devices=as_ints(sizes))
+
+
+def as_simulated(jobs: Iterable[Job], devices_per_node: Sequence[int] = ()) -> Iterator[SimulatedJob]:
+    """Jobs of a file or a law as the simulation has them."""
+    curves: dict[Curve, JobCurve] = {}
+    for job in jobs:
+        if job.curve not in curves:
+            curves[job.curve] = JobCurve.of(job.curve.rates, devices_per_node)
+        stated: dict[str, Any] = dict(zip(STATED, stated_of(job)))
+        yield SimulatedJob(**stated, curve=curves[job.curve])
 
 
 def plain(jobs: Sequence[SimulatedJob], pools: Sequence[NodePool], policy: PolicyRecord, round_s: float) -> float:
@@ -122,10 +133,9 @@ def timed(run: Callable[[], object], repeats: int = REPEATS) -> float:
 
 def made_up(policies: dict[str, PolicyRecord]) -> Iterator[Result]:
     """2,000 elastic jobs of three curves over days and nights on 64 devices."""
-    curves = [
-        JobCurve.of({(0, n): n / (1 + drag * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}, (8,)) for drag in (0.02, 0.1, 0.3)
-    ]
-    jobs = list(generated(diurnal(60.0), log_normal(1_200.0, 1.2), curves, jobs=2_000, requested=(1, 2, 4), seed=1))
+    curves = [Curve.of({(0, n): n / (1 + drag * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}) for drag in (0.02, 0.1, 0.3)]
+    laws = (diurnal(60.0), log_normal(1_200.0, 1.2))
+    jobs = list(as_simulated(generated(*laws, curves, jobs=2_000, requested=(1, 2, 4), seed=1), (8,)))
     cluster = [pool("gpu", [8] * 8)]
     for name in ("fifo", "equal-share", "efficiency-capped"):
 
@@ -148,9 +158,11 @@ def gavel(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
     counts = {"v100": 8, "p100": 16, "k80": 24}
     table = read_gavel_table((data / "gavel" / "simulation_throughputs.json").open())
     trace = (data / "gavel" / "physical_cluster" / "max_min_fairness.trace").open()
-    jobs = read_gavel_trace(trace, table, list(counts))
+    jobs = list(as_simulated(read_gavel_trace(trace, table, list(counts))))
+    cluster = [pool(name, [1] * count) for name, count in counts.items()]
+    settings = SimulationSettings(**{**GAVEL_SETTINGS, "clock": Clock(GAVEL_SETTINGS["clock"])})
     for name, published_s in GAVEL_S.items():
-        seconds = timed(lambda n=name: simulated(jobs, gavel_pools(counts), policies[n], gavel_settings()))
+        seconds = timed(lambda n=name: simulated(jobs, cluster, policies[n], settings))
         yield Result(f"simulate_96_jobs_{name}_beside_gavels_published_time", seconds, "s", published_s)
 
 
@@ -158,7 +170,7 @@ def pollux(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
     times = read_step_times((data / "measurements" / "sia_t4_2_to_16_nodes.csv").open())
     curves = pollux_curves({job.removesuffix("/aws"): steps for job, steps in times.items()}, 32)
     workload = (data / "jobs" / "pollux_workloads" / "workload-6.csv").open()
-    jobs = read_pollux_workload(workload, curves, only=("bert", "cifar10", "ncf"))
+    jobs = list(as_simulated(read_pollux_workload(workload, curves, only=("bert", "cifar10", "ncf")), (4,)))
     cluster = [pool("t4", [4] * 8)]
     settings = SimulationSettings(clock=Clock.FIXED_ROUNDS, round_s=60.0)
     for name in ("efficiency-srpt", "efficiency-capped"):
@@ -176,10 +188,11 @@ def philly(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
     cluster = [pool("gpu", [PHILLY_NODE_DEVICES] * PHILLY_NODES)]
     path = data / "jobs" / "philly_pollux_extract.csv"
     settings = SimulationSettings(clock=Clock.FIXED_ROUNDS, round_s=PHILLY_ROUND_S, on_changes_only=True)
-    head = list(itertools.islice(read_philly(path.open()), PHILLY_HEAD))
+    jobs = list(as_simulated(read_philly(path.open())))
+    head = jobs[:PHILLY_HEAD]
     for name in ("fifo", "efficiency-srpt"):
         started = time.perf_counter()
-        result = simulated(read_philly(path.open()), cluster, policies[name], settings)
+        result = simulated(jobs, cluster, policies[name], settings)
         seconds = time.perf_counter() - started
         assert result.finished == result.jobs
         beside = len(head) / timed(lambda n=name: plain(head, cluster, policies[n], PHILLY_ROUND_S), 1)

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 WHEELS = BUILD / "wheels"
 PROJECTS = (Path("protos"), Path("clients/python"), Path())
-SOURCES = ("server", "plugins", "clients/python/nodewise_client", "protos/python", "protos/nodewise")
+SOURCES = ("server", "plugins", "clients/cli", "clients/python/nodewise_client", "protos/python", "protos/nodewise")
 OLDEST_PYTHON = (3, 11)
 
 

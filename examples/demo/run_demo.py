@@ -16,12 +16,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from nodewise.cli.ingest import ingest_job
-from nodewise.cli.measured import measured_points
-from nodewise.cli.plots import draw
-from nodewise.cli.questions import AskedJob
-from nodewise.cli.table_content import configurations_of
-from nodewise.cli.tables import Table, read_table
+from nodewise_cli.commands.ingest import ingest_job
+from nodewise_cli.inputs.measured import measured_points
+from nodewise_cli.inputs.questions import AskedJob
+from nodewise_cli.inputs.table_content import configurations_of
+from nodewise_cli.inputs.tables import Table, read_table
+from nodewise_cli.pictures.prediction import draw
 from nodewise_client import (
     BatchJob,
     Client,

@@ -1,6 +1,6 @@
 """`python -m nodewise` is the command line."""
 
-from nodewise.cli.main import main
+from nodewise_cli.main import main
 
 if __name__ == "__main__":
     main()

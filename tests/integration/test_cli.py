@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
-from nodewise.cli.ingest import BATCH_ROWS, _session
-from nodewise.cli.table_content import profile_content, timings_of
-from nodewise.cli.tables import read_table
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise_cli.app import app
+from nodewise_cli.commands.ingest import BATCH_ROWS, _session
+from nodewise_cli.inputs.table_content import profile_content, timings_of
+from nodewise_cli.inputs.tables import read_table
 from nodewise_client import Client
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -17,15 +17,15 @@ from serving import Stubs, failure_of, registry_with, stored
 from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, exchange, reader, tiny
 from typer.testing import CliRunner
 
-from nodewise.cli import trace_options
-from nodewise.cli.commands import app
-from nodewise.cli.trace_files import trace_files
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.replay import ReplayedStep, Timeline
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings
+from nodewise_cli.app import app
+from nodewise_cli.commands import trace_options
+from nodewise_cli.inputs.trace_files import trace_files
 from nodewise_client import (
     AsyncClient,
     Client,

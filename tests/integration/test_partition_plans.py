@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
 from nodewise.domain.errors import Reason
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise_cli.app import app
 from nodewise_client import (
     Client,
     Configurations,

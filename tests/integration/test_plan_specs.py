@@ -14,9 +14,9 @@ import pytest
 from google.protobuf import json_format
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
+from nodewise_cli.app import app
 from nodewise_protos.v1 import plan_service_pb2 as pb
 from nodewise_protos.v1 import plan_service_pb2_grpc
 

@@ -17,10 +17,10 @@ from planning import TableModel, planner, random_table
 from serving import Stubs, failure_of, registry_with
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.plugin import Assessment
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise_cli.app import app
 from nodewise_client import (
     AsyncClient,
     Client,

@@ -14,10 +14,10 @@ from serving import registry_with
 from tiny_traces import TinyDiagnoser, diagnoser
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings
+from nodewise_cli.app import app
 from nodewise_client import Client
 from nodewise_replay.diagnoser import Replayer
 

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parameter_server_tables import table_path
 
-TOOLS = Path(__file__).resolve().parents[2] / "tools"
-DESIGNS = runpy.run_path(str(TOOLS / "measurement_designs.py"))
+RESEARCH = Path(__file__).resolve().parents[2] / "research"
+DESIGNS = runpy.run_path(str(RESEARCH / "measurement_designs.py"))
 Row: Any = DESIGNS["Row"]
 LADDER = [Row(nodes, workers, 64 // workers) for nodes, workers in ((16, 64), (4, 16), (1, 4), (2, 8), (3, 12), (2, 4))]
 
@@ -48,7 +48,7 @@ def test_every_design_runs_everything_once(rows: list[Any], criterion: str) -> N
 @pytest.fixture(scope="module")
 def scores() -> Any:
     """Scores of the A100 table."""
-    command = [sys.executable, TOOLS / "score_suggestions.py", table_path("elasticflow_a100_8_to_64.csv"), "--json"]
+    command = [sys.executable, RESEARCH / "score_suggestions.py", table_path("elasticflow_a100_8_to_64.csv"), "--json"]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )

@@ -16,13 +16,13 @@ from scaling_profiles import EIGHT, USUAL, Scale
 from serving import registry_with
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
 from nodewise.plugin import Configurations as PluginConfigurations
 from nodewise.plugin import Predictions
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.store import ProfileStore
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
+from nodewise_cli.app import app
 from nodewise_client import (
     Client,
     Configurations,

@@ -11,8 +11,8 @@ import pytest
 from serving import one_worker_phases
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise_cli.app import app
 from nodewise_client import Client, content_from_wire
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

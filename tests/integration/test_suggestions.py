@@ -17,10 +17,10 @@ from scaling_profiles import USUAL, Scale
 from serving import Failure, Stubs, failure_of, inline, one_worker_phases, registry_with, stored, workers
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
 from nodewise.domain.errors import Reason
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
+from nodewise_cli.app import app
 from nodewise_client import (
     AsyncClient,
     Client,

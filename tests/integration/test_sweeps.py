@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
+from nodewise.runtime.embedded import EmbeddedServer
+from nodewise_cli.app import app
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WALL = {"wall_s", "decision_s", "longest_decision_s"}
@@ -86,6 +87,19 @@ def test_a_sweep_simulates_what_simulate_does(tmp_path: Path) -> None:
     assert {name: found[name] for name in row if name in found and name not in WALL} == {
         name: value for name, value in row.items() if name in found and name not in WALL
     }
+
+
+def test_a_server_sweeps_to_the_same_numbers(tmp_path: Path) -> None:
+    spec = written(tmp_path, prediction_errors=[{}, {"job_sigma": 0.5}], policy=["equal-share", "fifo"])
+    here = json.loads(ran(spec, "--json").stdout)
+    with EmbeddedServer() as server:
+        there = json.loads(ran(spec, "--processes", "2", "--server", server.target, "--json").stdout)
+        broken = ran(written(tmp_path, policy=["nobody", "fifo"]), "--server", server.target, "--json")
+    assert there["engine"] == "server"
+    assert still(there) == still(here)
+    assert broken.exit_code == 1
+    assert [len(json.loads(broken.stdout)[part]) for part in ("simulations", "failed")] == [4, 4]
+    assert "nobody, load 0.5, seed 0: POLICY_NOT_FOUND" in broken.stderr
 
 
 def test_profiles_are_predicted_once_for_all(tmp_path: Path) -> None:

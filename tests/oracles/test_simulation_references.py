@@ -7,23 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from simulations import POLICIES, pools
+from simulations import POLICIES, as_simulated, pools, settings_of
 
 from nodewise.scheduling.simulation.core import simulated
-from nodewise.scheduling.simulation.inputs.gavel import (
-    gavel_parameters,
-    gavel_pools,
-    gavel_settings,
-    read_gavel_table,
-    read_gavel_trace,
-)
-from nodewise.scheduling.simulation.inputs.pollux import (
-    pollux_curves,
-    pollux_settings,
-    read_pollux_workload,
-    read_step_times,
-)
 from nodewise.scheduling.simulation.results import SimulationResult
+from nodewise_job_traces import gavel, pollux
 
 DATA = Path(os.environ.get("NODEWISE_DATA", ""))
 pytestmark = [
@@ -34,12 +22,15 @@ pytestmark = [
 CLUSTER = {"v100": 8, "p100": 16, "k80": 24}
 
 
-def gavel(trace: str, policy: str) -> SimulationResult:
+def run_of_gavel(trace: str, policy: str) -> SimulationResult:
     with (DATA / "gavel" / "simulation_throughputs.json").open() as stream:
-        table = read_gavel_table(stream)
+        table = gavel.read_gavel_table(stream)
     with (DATA / "gavel" / "physical_cluster" / trace).open() as stream:
-        jobs = read_gavel_trace(stream, table, list(CLUSTER))
-    return simulated(jobs, gavel_pools(CLUSTER), POLICIES[policy], gavel_settings(parameters=gavel_parameters(policy)))
+        jobs = gavel.read_gavel_trace(stream, table, list(CLUSTER))
+    # Each device on a node of its own, which is Gavel's default.
+    cluster = pools(**{name: [1] * count for name, count in CLUSTER.items()})
+    settings = settings_of(gavel.SETTINGS, parameters=gavel.PARAMETERS.get(policy, {}))
+    return simulated(as_simulated(jobs), cluster, POLICIES[policy], settings)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +44,7 @@ def gavel(trace: str, policy: str) -> SimulationResult:
     ],
 )
 def test_gavel(trace: str, policy: str, average_s: float, makespan_s: float, utilisation: float, within: float) -> None:
-    result = gavel(trace, policy)
+    result = run_of_gavel(trace, policy)
     assert result.per_job.response_s.mean() == pytest.approx(average_s, rel=within)
     assert result.makespan_s == pytest.approx(makespan_s, rel=0.04)
     assert result.utilisation == pytest.approx(utilisation, rel=0.04)
@@ -75,13 +66,13 @@ REFERENCE = {
 @pytest.mark.parametrize(("nodes", "policy"), REFERENCE)
 def test_pollux_workloads(nodes: int, policy: str) -> None:
     with (DATA / "measurements" / "sia_t4_2_to_16_nodes.csv").open() as stream:
-        times = {job.removesuffix("/aws"): steps for job, steps in read_step_times(stream).items()}
-    curves = pollux_curves(times, 4 * nodes)
+        times = {job.removesuffix("/aws"): steps for job, steps in pollux.read_step_times(stream).items()}
+    curves = pollux.pollux_curves(times, 4 * nodes)
     found = []
     for number in range(1, 7):
         with (DATA / "jobs" / "pollux_workloads" / f"workload-{number}.csv").open() as stream:
-            jobs = read_pollux_workload(stream, curves, only=times)
-        result = simulated(jobs, pools([4] * nodes), POLICIES[policy], pollux_settings())
+            jobs = pollux.read_pollux_workload(stream, curves, only=times)
+        result = simulated(as_simulated(jobs, (4,)), pools([4] * nodes), POLICIES[policy], settings_of(pollux.SETTINGS))
         assert result.finished == len(jobs)
         found.append(float(result.per_job.response_s.mean()))
     reference = REFERENCE[nodes, policy]

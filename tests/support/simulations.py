@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import NodePool
@@ -10,19 +12,20 @@ from nodewise.plugin import Policy, PolicyRecord
 from nodewise.scheduling.simulation.core import simulated
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.results import SimulationResult
-from nodewise.scheduling.simulation.settings import SimulationSettings
+from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
+from nodewise_job_traces import Curve, Job
 from nodewise_policies.plugin import nodewise_policies
 
 POLICIES: dict[str, PolicyRecord] = {record.name: record for record in nodewise_policies()}
 
 
-def pools(*sizes: int | Sequence[int]) -> list[NodePool]:
-    """One pool per entry: devices of its nodes (a number = one node)."""
+def pools(*sizes: int | Sequence[int], **named: Sequence[int]) -> list[NodePool]:
+    """One pool per entry: devices of its nodes (a number = one node); those with a name are of the device so named."""
+    entries = [(f"p{index}", f"D{index}", size) for index, size in enumerate(sizes)]
+    entries += [(name, name, size) for name, size in named.items()]
     return [
-        NodePool(
-            name=f"p{index}", device=f"D{index}", available_devices=as_ints([size] if isinstance(size, int) else size)
-        )
-        for index, size in enumerate(sizes)
+        NodePool(name=name, device=device, available_devices=as_ints([size] if isinstance(size, int) else size))
+        for name, device, size in entries
     ]
 
 
@@ -50,6 +53,25 @@ def run(
 ) -> SimulationResult:
     found = POLICIES[policy] if isinstance(policy, str) else record(policy)
     return simulated(jobs, pools(*sizes), found, SimulationSettings(**settings))  # type: ignore[arg-type]
+
+
+def as_simulated(jobs: Iterable[Job], devices_per_node: Sequence[int] = ()) -> Iterator[SimulatedJob]:
+    """Jobs of a file or a law as the simulation has them; ``devices_per_node`` by pool says how curves are packed."""
+    curves: dict[Curve, JobCurve] = {}
+
+    def of(curve: Curve | None) -> JobCurve | None:
+        if curve is not None and curve not in curves:
+            curves[curve] = JobCurve.of(curve.rates, devices_per_node)
+        return None if curve is None else curves[curve]
+
+    for each in jobs:
+        stated: dict[str, Any] = {field.name: getattr(each, field.name) for field in fields(each)}
+        yield SimulatedJob(**{**stated, "curve": of(each.curve), "predicted": of(each.predicted)})
+
+
+def settings_of(usual: Mapping[str, Any], **changes: Any) -> SimulationSettings:
+    """A published simulator's settings."""
+    return SimulationSettings(**{**usual, "clock": Clock(usual["clock"]), **changes})
 
 
 def completions(result: SimulationResult) -> Mapping[str, float]:

@@ -1,23 +1,65 @@
-"""A server inside this process, for the command line and for tests: the same service over a real socket."""
+"""The server's door for programs that bring it along, the command line first: serve, embed a server, sweep."""
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import TracebackType
+from typing import Any, Final
 
 import structlog
 
-from nodewise.estimation.registry import Registry
+from nodewise.domain.errors import Kind, NodewiseError
+from nodewise.estimation.registry import PluginConflictError, Registry
+from nodewise.ports.executor import Outcome, WorkExecutor
+from nodewise.profiles.store import StoreFormatError
+from nodewise.runtime.application import PortInUseError
+from nodewise.runtime.executors.local import LocalExecutor
+from nodewise.runtime.executors.ray_engine import RayExecutor, RayMissingError
 from nodewise.runtime.logging import configure_logging
-from nodewise.runtime.serve import application_of, new_event_loop
-from nodewise.runtime.settings import Settings
+from nodewise.runtime.serve import application_of, new_event_loop, serve
+from nodewise.runtime.settings import Settings, SettingsError, load_settings, redacted_url
+from nodewise.runtime.sweeps import SweepUnit, swept, with_given_curves
+from nodewise.scheduling.simulation.repeating import Estimate, estimated
+from nodewise_protos.v1 import schedule_service_pb2
 
-__all__ = ["EmbeddedServer"]
+__all__ = [
+    "EmbeddedServer",
+    "Estimate",
+    "Outcome",
+    "StartError",
+    "SweepUnit",
+    "embedded_target",
+    "estimated",
+    "serve_configured",
+    "sweep",
+]
+
+HIGHEST_PORT: Final = 65_535
+
+
+class StartError(Exception):
+    """What keeps a server or a sweep from starting, in words for its operator.
+
+    Attributes
+    ----------
+    of_input : bool
+        Whether what was given is at fault, rather than the place it runs in.
+    """
+
+    def __init__(self, message: str, *, of_input: bool) -> None:
+        super().__init__(message)
+        self.of_input = of_input
 
 
 class EmbeddedServer:
-    """Serves on loopback, on a port that the system picks, from entering to leaving the context.
+    """A server inside this process, the same service over a real socket.
+
+    Serves on loopback, on a port that the system picks, from entering to leaving the context.
 
     Parameters
     ----------
@@ -55,3 +97,102 @@ class EmbeddedServer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+@contextmanager
+def embedded_target() -> Iterator[str]:
+    """``HOST:PORT`` of a server inside this process that keeps nothing after the block.
+
+    Raises
+    ------
+    StartError
+        If it cannot start.
+    """
+    configure_logging("error")
+    # Traces may be larger than memory: they lie in a directory for as long as the block runs.
+    with ExitStack() as stack:
+        with _starting():
+            traces = stack.enter_context(tempfile.TemporaryDirectory(prefix="nodewise-", ignore_cleanup_errors=True))
+            settings = load_settings(
+                store="memory:", traces=traces, workers=1, grace_s=1.0, drain_delay_s=0.0, scoring=False
+            )
+            server = stack.enter_context(EmbeddedServer(settings))
+        yield server.target
+
+
+def serve_configured(config: Path | None, announce: Callable[[str], None], **options: Any) -> int:
+    """Serve in the foreground until SIGTERM or SIGINT; returns the exit status.
+
+    Parameters
+    ----------
+    config : Path or None
+        File of settings; environment and options stand above it.
+    announce : callable
+        Told ``HOST:PORT`` once calls are answered.
+    **options
+        Settings by name; None = not stated.
+
+    Raises
+    ------
+    StartError
+        Whatever must stop a start.
+    """
+    with _starting():
+        settings = load_settings(config, **options)
+        host, _, port = settings.listen.rpartition(":")
+        if not host or not port.isascii() or not port.isdigit() or int(port) > HIGHEST_PORT:
+            right = f"must be HOST:PORT with a port of 0 to {HIGHEST_PORT}"
+            raise SettingsError(f"setting listen: {right}, found {settings.listen!r}")
+        try:
+            return serve(settings, announce)
+        except StoreFormatError as error:
+            raise StartError(f"store {redacted_url(settings.store)}: {error}", of_input=False) from None
+
+
+def sweep(
+    requests: Sequence[schedule_service_pb2.SimulateRequest],
+    units: Sequence[SweepUnit],
+    progress: Callable[[int, int], None],
+    *,
+    engine: str,
+    processes: int,
+    ray_address: str | None = None,
+) -> list[Outcome[bytes]]:
+    """Every unit's outcome, in the order of units: a SimulationResult's bytes, or its fault.
+
+    Parameters
+    ----------
+    requests : sequence of SimulateRequest
+        What units share; their curves of inline profiles are predicted first.
+    progress : callable
+        Told how many of how many units are done.
+    engine : str
+        `local`: processes of this machine; `ray`: of a Ray cluster, a local one unless ``ray_address`` names another.
+
+    Raises
+    ------
+    StartError
+        If a request is wrong, or Ray is wanted and not installed.
+    """
+    configure_logging("error")
+    executor: WorkExecutor = RayExecutor(processes, ray_address) if engine == "ray" else LocalExecutor(processes)
+    try:
+        given = [with_given_curves(request).SerializeToString() for request in requests]
+        return swept(executor, given, units, progress)
+    except NodewiseError as error:
+        raise StartError(str(error), of_input=True) from None
+    except RayMissingError as error:
+        raise StartError(str(error), of_input=False) from None
+
+
+@contextmanager
+def _starting() -> Iterator[None]:
+    """Whatever stops a start, as one kind of error."""
+    try:
+        yield
+    except SettingsError as error:
+        raise StartError(str(error), of_input=True) from None
+    except (PortInUseError, PluginConflictError) as error:
+        raise StartError(str(error), of_input=False) from None
+    except NodewiseError as error:
+        raise StartError(error.message, of_input=error.kind is Kind.INVALID) from None

@@ -10,10 +10,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from simulations import ONE, POLICIES, pools
+from simulations import POLICIES, as_simulated, pools
 
 from nodewise.scheduling.simulation.core import simulated
-from nodewise.scheduling.simulation.inputs.generators import Draw, exponential, generated, log_normal, poisson
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.repeating import repeated
 from nodewise.scheduling.simulation.results import SimulationResult
@@ -25,6 +24,8 @@ from nodewise.scheduling.simulation.settings import (
     PredictionError,
     SimulationSettings,
 )
+from nodewise_job_traces import Curve
+from nodewise_job_traces.generators import Draw, exponential, generated, log_normal, poisson
 
 NAMES = sorted(POLICIES)
 RATES = st.lists(st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0]), min_size=1, max_size=4)
@@ -153,8 +154,8 @@ def test_work_is_rate_times_time(case: Case) -> None:
 
 
 def one_server(sizes_s: Draw, gap_s: float, jobs: int, seed: int) -> SimulationResult:
-    stream = generated(poisson(gap_s), sizes_s, [ONE], jobs=jobs, seed=seed)
-    return simulated(stream, pools(1), POLICIES["fifo"], SimulationSettings(on_changes_only=True))
+    stream = generated(poisson(gap_s), sizes_s, [Curve.of({(0, 1): 1.0})], jobs=jobs, seed=seed)
+    return simulated(as_simulated(stream), pools(1), POLICIES["fifo"], SimulationSettings(on_changes_only=True))
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nodewise.cli.documents import read_profile, read_schedule_request
-from nodewise.cli.failures import InputError
-from nodewise.cli.schedule_request import schedule_arguments
+from nodewise_cli.failures import InputError
+from nodewise_cli.inputs.documents import read_profile, read_schedule_request
+from nodewise_cli.inputs.schedule_request import schedule_arguments
 from nodewise_client import CurrentAllocation, Fidelity, Freshness, NodeDevices, ProfileContent
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from nodewise.cli.counts import Counts, parse_counts
-from nodewise.cli.failures import InputError
-from nodewise.cli.objectives import Rule, Wanted, objective_of
-from nodewise.cli.service import checked_address
+from nodewise_cli.failures import InputError
+from nodewise_cli.inputs.counts import Counts, parse_counts
+from nodewise_cli.inputs.objectives import Rule, Wanted, objective_of
+from nodewise_cli.service import checked_address
 from nodewise_client import HighestThroughput, Knee, LeastCost, LeastTime
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from nodewise.cli.chrome_trace import write_chrome_trace
-from nodewise.cli.failures import CommandError
-from nodewise.cli.picture import MOST_DRAWN, MOST_LANES, draw_timeline, drawing_of
+from nodewise_cli.failures import CommandError
+from nodewise_cli.pictures.chrome_trace import write_chrome_trace
+from nodewise_cli.pictures.drawing import MOST_DRAWN, MOST_LANES, drawing_of
+from nodewise_cli.pictures.timeline import draw_timeline
 from nodewise_client import Timeline
 
 

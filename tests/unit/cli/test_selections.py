@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from nodewise.cli.failures import InputError
-from nodewise.cli.selections import also_trained
-from nodewise.cli.tables import Table, read_table
+from nodewise_cli.failures import InputError
+from nodewise_cli.inputs.selections import also_trained
+from nodewise_cli.inputs.tables import Table, read_table
 
 OPTION = "--also-train"
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from nodewise.cli.console import complain, print_json, print_table, shown
-from nodewise.cli.errors import explained, in_table, status_of
-from nodewise.cli.failures import ExitStatus, unreadable
-from nodewise.cli.measured import at, measured_points
-from nodewise.cli.questions import AskedJob
-from nodewise.cli.tables import read_table
-from nodewise.cli.waiting import waiting
+from nodewise_cli.console import complain, print_json, print_table, shown
+from nodewise_cli.errors import explained, status_of
+from nodewise_cli.failures import ExitStatus, unreadable
+from nodewise_cli.inputs.measured import at, measured_points
+from nodewise_cli.inputs.questions import AskedJob
+from nodewise_cli.inputs.table_errors import in_table
+from nodewise_cli.inputs.tables import read_table
+from nodewise_cli.waiting import waiting
 from nodewise_client import (
     ConflictError,
     FieldViolation,

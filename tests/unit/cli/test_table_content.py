@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nodewise.cli.table_content import measurement_table, profile_content
-from nodewise.cli.tables import Table, read_table
+from nodewise_cli.inputs.table_content import measurement_table, profile_content
+from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_client import Network, Observations, SyncMode, WorkerGroup
 
 HEADER = (

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from nodewise.cli.columns import COLUMNS
-from nodewise.cli.failures import InputError
-from nodewise.cli.tables import read_table
+from nodewise_cli.failures import InputError
+from nodewise_cli.inputs.columns import COLUMNS
+from nodewise_cli.inputs.tables import read_table
 
 REQUIRED = "job,device,nodes,workers,steps_per_s,split"
 

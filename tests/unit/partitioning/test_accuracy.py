@@ -1,5 +1,5 @@
 """Errors on measured tables through the command, held to what was reached. The tables took part in choosing the
-defaults; tools/score_partitioning.py scores with shapes left out."""
+defaults; research/score_partitioning.py scores with shapes left out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from parameter_server_tables import table_path
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
+from nodewise_cli.app import app
 
 
 @lru_cache

@@ -1,4 +1,4 @@
-"""The figures of docs/estimators/partitioning_layered.md, from the tools that print them."""
+"""The figures of docs/estimators/partitioning_layered.md, from the scripts that print them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PAGE = (ROOT / "docs" / "estimators" / "partitioning_layered.md").read_text(enco
 pytestmark = pytest.mark.skipif(DATA is None, reason="NODEWISE_DATA does not name the folder of measurements")
 
 
-def printed(tool: str, tables: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    monkeypatch.setattr(sys, "argv", [tool, *(str(Path(DATA or "") / table) for table in tables)])
-    runpy.run_path(str(ROOT / "tools" / tool), run_name="__main__")
+def printed(script: str, tables: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    monkeypatch.setattr(sys, "argv", [script, *(str(Path(DATA or "") / table) for table in tables)])
+    runpy.run_path(str(ROOT / "research" / script), run_name="__main__")
     return capsys.readouterr().out
 
 

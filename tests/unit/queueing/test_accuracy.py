@@ -13,8 +13,8 @@ from parameter_server_tables import jobs_of, table_path
 from queueing_profiles import answered
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
 from nodewise.plugin import Observations
+from nodewise_cli.app import app
 
 TABLES = ("testbed_ps.csv", "cmdare_async_ps.csv", "tf_ec2_sync_ps.csv")
 

@@ -16,13 +16,13 @@ from parameter_server_tables import table_path
 from scaling_profiles import answered
 from typer.testing import CliRunner
 
-from nodewise.cli.commands import app
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.evaluation.cases import cases_of
 from nodewise.evaluation.decisions import batches_of
 from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
 from nodewise.evaluation.ordering import configuration_ranks
 from nodewise.plugin import Observations, Prior, Profile, as_floats, as_ints, constant_floats, constant_ints
+from nodewise_cli.app import app
 from nodewise_scaling.points import points_of
 from nodewise_scaling.prior import HYPER, Lesson, learned
 

@@ -1,0 +1,1 @@
+"""What each command takes, asks and shows."""

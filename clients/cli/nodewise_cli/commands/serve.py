@@ -1,0 +1,90 @@
+"""`nodewise serve`: the service in the foreground."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nodewise_cli.failures import ExitStatus
+from nodewise_cli.service import starting
+
+__all__ = ["serve"]
+
+
+def serve(
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where to serve; port 0 picks one. Default 127.0.0.1:50551.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that share the port. Default 1.")] = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="URL", help="memory: or sqlite:PATH. Default sqlite:nodewise.db.")
+    ] = None,
+    durability: Annotated[
+        str | None,
+        typer.Option(help="What an acknowledged batch survives: process (death of the process, default) or power."),
+    ] = None,
+    traces: Annotated[str | None, typer.Option(metavar="DIRECTORY", help="Traces. Default: beside the store.")] = None,
+    catalogue: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.toml", help="Facts of devices and links besides the shipped ones. Default: none."),
+    ] = None,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Plugin allowed besides the shipped ones; repeatable. Default: all."),
+    ] = None,
+    safe_mode: Annotated[bool | None, typer.Option("--safe-mode/--no-safe-mode", help="Shipped plugins only.")] = None,
+    reflection: Annotated[
+        bool | None, typer.Option("--reflection/--no-reflection", help="Offer gRPC server reflection.")
+    ] = None,
+    default_deadline_s: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="For calls that state none. Default 60.")
+    ] = None,
+    drain_delay_s: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="From not serving to the stop, for balancers. Default 0.")
+    ] = None,
+    grace_s: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="For calls in flight when stopping. Default 10.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads for what may block. Default 4.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info (default), warning or error.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="Settings; environment and options stand above it.")
+    ] = None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C, then drain.
+
+    Settings come from options, from the environment (NODEWISE_LISTEN, NODEWISE_STORE, ...) and from a file, in this
+    order. Prints `listening on HOST:PORT` once calls are answered; logs go to standard error, one JSON object a line.
+    """
+    # Only here: the other commands should not wait for the server's imports.
+    from nodewise.runtime.embedded import serve_configured
+
+    with starting():
+        status = serve_configured(
+            config,
+            _announce,
+            listen=listen,
+            workers=workers,
+            store=store,
+            durability=durability,
+            traces=traces,
+            catalogue=catalogue,
+            plugins=tuple(plugin) if plugin else None,
+            safe_mode=safe_mode,
+            reflection=reflection,
+            default_deadline_s=default_deadline_s,
+            drain_delay_s=drain_delay_s,
+            grace_s=grace_s,
+            threads=threads,
+            log_level=log_level,
+        )
+    if status:
+        raise typer.Exit(ExitStatus.FAILURE)
+
+
+def _announce(address: str) -> None:
+    sys.stdout.write(f"listening on {address}\n")
+    sys.stdout.flush()

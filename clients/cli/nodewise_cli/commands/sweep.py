@@ -1,0 +1,200 @@
+"""`nodewise sweep`: policies x loads x prediction errors x seeds, by processes here, a Ray cluster or a server."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+import typer
+
+from nodewise_cli.commands.options import AsJson
+from nodewise_cli.commands.simulate import LONGEST_WAIT_S
+from nodewise_cli.console import complain, print_json
+from nodewise_cli.failures import ExitStatus, InputError
+from nodewise_cli.service import connected, starting
+from nodewise_cli.waiting import waiting
+from nodewise_client import Client, NodewiseError, PredictionError
+
+if TYPE_CHECKING:
+    from nodewise.runtime.embedded import SweepUnit
+    from nodewise_cli.inputs.simulation_spec import SweepSpec
+    from nodewise_cli.views.sweep import SweepRow
+
+__all__ = ["sweep"]
+
+ENGINES: Final = ("local", "ray")
+SimulatingServer: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--server", metavar="HOST:PORT", help="Let this server simulate. Default: processes of this machine."),
+]
+MOST_UNITS: Final = 100_000
+
+
+def sweep(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC.json", help="A specification with policy, loads and seeds.")],
+    engine: Annotated[str, typer.Option(help="local processes, or ray.")] = "local",
+    processes: Annotated[
+        int | None, typer.Option(help="Simulations at a time; default: as many as there are processors.")
+    ] = None,
+    ray_address: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Ray cluster to join; default: a local one for this run.")
+    ] = None,
+    policy: Annotated[list[str] | None, typer.Option(help="Policy instead of the specification's; repeatable.")] = None,
+    csv_out: Annotated[
+        Path | None, typer.Option("--csv", metavar="OUT.csv", help="Write a row for every simulation.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.png", help="Draw mean response times by policy and load.")
+    ] = None,
+    server: SimulatingServer = None,
+    as_json: AsJson = False,
+    timeout_s: Annotated[
+        float, typer.Option(metavar="SECONDS", help="--server: longest wait for each simulation.")
+    ] = LONGEST_WAIT_S,
+) -> None:
+    """Compare policies over loads, seeds and prediction errors: every combination is a simulation of its own.
+
+    The numbers are the same on every engine and in whatever order simulations end. One that fails is reported with what
+    it was, and costs no other.
+    """
+    # Only here: what other commands need not wait for.
+    from nodewise_cli.inputs.simulation_spec import SweepSpec, read_spec
+    from nodewise_cli.pictures.sweep import checked_outputs, draw
+    from nodewise_cli.views.sweep import document, show, write_csv
+
+    checked_outputs(csv_out, plot)
+    given = read_spec(spec, SweepSpec, {"policy": policy} if policy else {})
+    count = processes if processes is not None else os.cpu_count() or 1
+    if not 1 <= count <= 1024:
+        raise InputError(f"--processes: must be 1 to 1024, found {count}")
+    if engine not in ENGINES:
+        raise InputError(f"--engine: must be one of {', '.join(ENGINES)}, found {engine!r}")
+    if ray_address is not None and engine != "ray":
+        raise InputError("--ray-address: must come with --engine ray")
+    if server is not None and engine != "local":
+        raise InputError("--engine: must be left out with --server, which simulates itself")
+    prepared = _prepared(given, spec)
+    started = time.perf_counter()
+    with waiting("sweeping") as progress:
+        if server is None:
+            rows = _swept_here(prepared, progress.tell, engine, count, ray_address)
+        else:
+            with connected(server, timeout_s) as client:
+                rows = _swept_there(prepared, progress.tell, client, count)
+    wall_s = time.perf_counter() - started
+    if csv_out is not None:
+        write_csv(csv_out, rows)
+    if plot is not None:
+        draw(plot, rows)
+    if as_json:
+        told = "server" if server is not None else engine
+        print_json({**document(rows), "engine": told, "processes": count, "wall_s": wall_s})
+    else:
+        show(rows)
+    failures = [row for row in rows if row.fault]
+    for row in failures:
+        complain(f"{row.what}: {row.fault}")
+    if failures:
+        raise typer.Exit(ExitStatus.FAILURE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What `Client.simulate` takes of what units share (one per seed where jobs are drawn, else one), and the units."""
+
+    arguments: list[dict[str, Any]]
+    units: list[SweepUnit]
+
+
+def _prepared(given: SweepSpec, place: Path) -> _Prepared:
+    from nodewise.runtime.embedded import SweepUnit
+    from nodewise_cli.inputs.simulation_jobs import prepared_jobs
+    from nodewise_cli.inputs.simulation_request import policy_arguments, simulate_arguments
+
+    drawn = given.jobs.generate is not None
+    total = len(given.policy) * len(given.loads) * len(given.prediction_errors) * len(given.seeds)
+    if total > MOST_UNITS:
+        raise InputError(f"{place}: must come to at most {MOST_UNITS:,} simulations, found {total:,}")
+    if not all(policy.name for policy in given.policy):
+        raise InputError(f"{place}: policy: must name the policies to compare")
+    prepared = [prepared_jobs(given, place, seed) for seed in (given.seeds if drawn else given.seeds[:1])]
+    units = [
+        SweepUnit(
+            policy=policy.name,
+            parameters=policy_arguments(policy, prepared[0].format)["policy_parameters"],
+            label=policy.shown,
+            load=load,
+            seed=seed,
+            job_sigma=error.job_sigma,
+            row_sigma=error.row_sigma,
+            request=number if drawn else 0,
+        )
+        for policy, load, error, (number, seed) in product(
+            given.policy, given.loads, given.prediction_errors, enumerate(given.seeds)
+        )
+    ]
+    return _Prepared([simulate_arguments(given, each) for each in prepared], units)
+
+
+def _swept_here(
+    prepared: _Prepared, tell: Callable[[int, int], None], engine: str, processes: int, address: str | None
+) -> list[SweepRow]:
+    """By processes of this machine, or of a Ray cluster."""
+    from nodewise.runtime.embedded import sweep as swept
+    from nodewise_cli.views.sweep import SweepRow
+    from nodewise_client import simulate_request, simulation_result
+    from nodewise_protos.v1 import simulation_pb2
+
+    shared: dict[str, Any] = {"policy": "", "policy_parameters": None, "repetitions": 1, "options": None}
+    requests = [
+        simulate_request(**arguments, **shared, keep_jobs=False, keep_timeline=False)
+        for arguments in prepared.arguments
+    ]
+    with starting():
+        outcomes = swept(requests, prepared.units, tell, engine=engine, processes=processes, ray_address=address)
+    rows = []
+    for unit, outcome in zip(prepared.units, outcomes):
+        run = None
+        if outcome.result is not None:
+            (run,) = simulation_result(simulation_pb2.SimulationResult.FromString(outcome.result)).runs
+        rows.append(SweepRow.of(unit, run, outcome.fault))
+    return rows
+
+
+def _swept_there(prepared: _Prepared, tell: Callable[[int, int], None], client: Client, calls: int) -> list[SweepRow]:
+    """By a server, so many simulations at a time; one that fails costs no other."""
+    from nodewise_cli.views.sweep import SweepRow
+
+    def simulated(unit: SweepUnit) -> SweepRow:
+        arguments = prepared.arguments[unit.request]
+        error = PredictionError(job_sigma=unit.job_sigma, row_sigma=unit.row_sigma)
+        settings = replace(
+            arguments["settings"],
+            load=unit.load,
+            seed=unit.seed,
+            prediction_error=error if unit.job_sigma or unit.row_sigma else None,
+        )
+        asked = {**arguments, "settings": settings, "policy": unit.policy, "policy_parameters": unit.parameters}
+        try:
+            (run,) = client.simulate(**asked, repetitions=1).runs
+        except NodewiseError as failure:
+            return SweepRow.of(unit, None, str(failure))
+        return SweepRow.of(unit, run, "")
+
+    units: Sequence[SweepUnit] = prepared.units
+    client.health()  # a server that is not there is said once
+    with ThreadPoolExecutor(min(calls, len(units)), thread_name_prefix="nodewise-sweep") as pool:
+        asked = [pool.submit(simulated, unit) for unit in units]
+        try:
+            for done, _ in enumerate(as_completed(asked), 1):
+                tell(done, len(units))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [each.result() for each in asked]

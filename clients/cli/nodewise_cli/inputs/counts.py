@@ -1,0 +1,56 @@
+"""Numbers of nodes or workers as options give them: ``1-16``, ``1,2,4,8``, ``1-64:2``, ``pow2:1-64``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from nodewise_cli.failures import InputError
+
+__all__ = ["Counts", "parse_counts"]
+
+_PART: Final = re.compile(r"(pow2:)?(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
+_FORM: Final = "must be whole numbers such as 1-16, 1,2,4,8, 1-64:2 or pow2:1-64"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Whole numbers first, first + step, ... up to last; or the powers of two among them."""
+
+    first: int
+    last: int
+    step: int = 1
+    powers_of_two: bool = False
+
+
+def parse_counts(given: str, option: str) -> tuple[Counts, ...]:
+    """The parts of an option, in order.
+
+    Raises
+    ------
+    InputError
+        Naming the option, what was found and what would be right.
+    """
+    return tuple(_part(part.strip(), given, option) for part in given.split(","))
+
+
+def _part(part: str, given: str, option: str) -> Counts:
+    match = _PART.fullmatch(part)
+    if match is None:
+        raise InputError(f"{option}: {_FORM}, found {given!r}")
+    powers = match[1] is not None
+    first = int(match[2])
+    last = first if match[3] is None else int(match[3])
+    step = 1 if match[4] is None else int(match[4])
+    if first < 1:
+        raise InputError(f"{option}: must begin at 1 or more, found {part!r}")
+    if last < first:
+        raise InputError(f"{option}: must not end ({last}) before it begins ({first}), found {part!r}")
+    if step < 1:
+        raise InputError(f"{option}: must step by 1 or more, found {part!r}")
+    if powers and match[4] is not None:
+        raise InputError(f"{option}: powers of two take no step, found {part!r}")
+    if powers and (1 << (first - 1).bit_length()) > last:
+        raise InputError(f"{option}: must hold a power of two, found {part!r}")
+    return Counts(first, last, step, powers)

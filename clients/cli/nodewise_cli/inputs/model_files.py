@@ -1,0 +1,106 @@
+"""Model files that a profile names: a Hugging Face `config.json`, a table of layers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf import json_format
+
+from nodewise_cli.console import complain
+from nodewise_cli.failures import InputError
+from nodewise_client import (
+    ImportedModel,
+    ImportedModelError,
+    ProfileContent,
+    Workload,
+    content_to_wire,
+    layers_from_csv,
+    model_from_hugging_face,
+)
+
+__all__ = ["HUGGING_FACE", "LAYER_TABLE", "is_model", "with_model", "workload_of_model"]
+
+HUGGING_FACE: Final = "hugging_face"
+LAYER_TABLE: Final = "layer_table"
+SEQUENCE_LENGTH: Final = "sequence_length_tokens"
+
+
+def is_model(document: dict[str, Any]) -> bool:
+    """Whether a document is a `config.json` and no message of ours."""
+    return "model_type" in document
+
+
+def workload_of_model(path: Path, document: dict[str, Any], sequence_length: int | None) -> Workload:
+    """The workload of a `config.json`; its notes go to standard error.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the key and what would be right.
+    """
+    try:
+        return _said(model_from_hugging_face(document, sequence_length=sequence_length))
+    except ImportedModelError as error:
+        raise InputError(f"{path}: {str(error).removeprefix('config: ')}") from None
+
+
+def with_model(path: Path, workload: dict[str, Any]) -> dict[str, Any]:
+    """A workload's document with what its model files hold in the place of their names.
+
+    ``{"hugging_face": FILE, "sequence_length_tokens": 4096}`` becomes the transformer of a `config.json`,
+    ``{"layer_table": FILE}`` the layers of a table; paths are relative to the document's. What the document says itself
+    stands.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the place and what would be right.
+    """
+    rest = {key: value for key, value in workload.items() if key not in {HUGGING_FACE, LAYER_TABLE, SEQUENCE_LENGTH}}
+    length = workload.get(SEQUENCE_LENGTH)
+    if length is not None and (HUGGING_FACE not in workload or isinstance(length, bool) or not isinstance(length, int)):
+        found = json.dumps(length)
+        raise InputError(
+            f"{path}: workload.{SEQUENCE_LENGTH}: must be a whole number beside {HUGGING_FACE}, found {found}"
+        )
+    if HUGGING_FACE in workload:
+        _alone(path, workload, HUGGING_FACE, "transformer")
+        named = _file(path, workload, HUGGING_FACE)
+        try:
+            imported = _said(model_from_hugging_face(named, sequence_length=length))
+        except ImportedModelError as error:
+            raise InputError(str(error)) from None
+        rest = {**_json_of(imported), **rest}
+    if LAYER_TABLE in workload:
+        _alone(path, workload, LAYER_TABLE, "layers")
+        try:
+            layers = layers_from_csv(_file(path, workload, LAYER_TABLE))
+        except ImportedModelError as error:
+            raise InputError(str(error)) from None
+        rest = {**rest, **_json_of(Workload(layers=layers))}
+    return rest
+
+
+def _alone(path: Path, workload: dict[str, Any], key: str, what: str) -> None:
+    if what in workload:
+        raise InputError(f"{path}: workload.{what}: must be left out beside {key}, which says it")
+
+
+def _file(path: Path, workload: dict[str, Any], key: str) -> Path:
+    named = workload[key]
+    if not isinstance(named, str) or not named:
+        raise InputError(f"{path}: workload.{key}: must be the path of a file, found {json.dumps(named)}")
+    return path.parent / named
+
+
+def _json_of(workload: Workload) -> dict[str, Any]:
+    message = content_to_wire(ProfileContent(workload=workload)).workload
+    return json_format.MessageToDict(message, preserving_proto_field_name=True)
+
+
+def _said(found: ImportedModel) -> Workload:
+    for note in found.notes:
+        complain(note)
+    return found.workload

@@ -1,0 +1,126 @@
+"""Objectives as options give them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from nodewise_cli.failures import InputError
+from nodewise_client import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Price, Work
+
+__all__ = ["Rule", "Wanted", "objective_of"]
+
+
+class Rule(StrEnum):
+    """What best means."""
+
+    HIGHEST_THROUGHPUT = "highest-throughput"
+    KNEE = "knee"
+    LEAST_TIME = "least-time"
+    LEAST_COST = "least-cost"
+    FEWEST_DEVICES = "fewest-devices"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the options say of the objective."""
+
+    rule: Rule = Rule.KNEE
+    share: float | None = None
+    max_nodes: int | None = None
+    max_cost: float | None = None
+    deadline_s: float | None = None
+    prices: Sequence[str] = ()
+    currency: str = ""
+    samples: float | None = None
+    epochs: float | None = None
+    samples_per_epoch: int | None = None
+    confidence: float | None = None
+
+
+def objective_of(wanted: Wanted) -> Objective:
+    """The objective that some options describe.
+
+    Raises
+    ------
+    InputError
+        Naming the option and what would be right.
+    """
+    _belong(wanted)
+    if wanted.confidence is not None and not 0.5 < wanted.confidence < 1:
+        raise InputError(f"--confidence: must be above 0.5 and below 1, found {wanted.confidence:g}")
+    work = _work(wanted)
+    prices = [_price(price, wanted.currency) for price in wanted.prices]
+    costs = wanted.rule is Rule.LEAST_COST or wanted.max_cost is not None
+    if costs and not prices:
+        raise InputError("--price: must be given where costs are compared, such as --price 3.06 or --price V100=3.06")
+    if costs and work is None:
+        raise InputError(
+            "--samples: must be given (or --epochs) where costs are compared: they depend on the work left"
+        )
+    return Objective(rule=_rule(wanted), confidence=wanted.confidence, work=work, prices=prices)
+
+
+def _belong(wanted: Wanted) -> None:
+    """Every option must belong to the rule."""
+    given = {
+        "--share": (wanted.share, (Rule.KNEE,)),
+        "--max-nodes": (wanted.max_nodes, (Rule.LEAST_TIME,)),
+        "--max-cost": (wanted.max_cost, (Rule.LEAST_TIME,)),
+        "--deadline-s": (wanted.deadline_s, (Rule.LEAST_COST, Rule.FEWEST_DEVICES)),
+    }
+    for option, (value, rules) in given.items():
+        if value is not None and wanted.rule not in rules:
+            belongs = " or ".join(rules)
+            raise InputError(f"{option}: belongs to --objective {belongs}, found --objective {wanted.rule}")
+        _above_zero(option, value)
+    if wanted.share is not None and wanted.share > 1:
+        raise InputError(f"--share: must be above 0 and at most 1, found {wanted.share:g}")
+
+
+def _work(wanted: Wanted) -> Work | None:
+    _above_zero("--samples", wanted.samples)
+    _above_zero("--epochs", wanted.epochs)
+    if wanted.samples is not None and wanted.epochs is not None:
+        raise InputError("--epochs: must not stand beside --samples: give the work left once")
+    if wanted.samples_per_epoch is not None:
+        if wanted.epochs is None:
+            raise InputError("--samples-per-epoch: must stand beside --epochs")
+        return Work(samples=wanted.epochs * wanted.samples_per_epoch)
+    if wanted.samples is None and wanted.epochs is None:
+        return None
+    return Work(samples=wanted.samples, epochs=wanted.epochs)
+
+
+def _rule(wanted: Wanted) -> HighestThroughput | Knee | LeastTime | LeastCost | FewestDevices:
+    match wanted.rule:
+        case Rule.HIGHEST_THROUGHPUT:
+            return HighestThroughput()
+        case Rule.KNEE:
+            return Knee() if wanted.share is None else Knee(share=wanted.share)
+        case Rule.LEAST_TIME:
+            return LeastTime(max_nodes=wanted.max_nodes or 0, max_cost=wanted.max_cost or 0.0)
+        case Rule.LEAST_COST:
+            return LeastCost(deadline_s=wanted.deadline_s or 0.0)
+        case Rule.FEWEST_DEVICES:
+            if wanted.deadline_s is None:
+                raise InputError("--deadline-s: must be given with --objective fewest-devices")
+            return FewestDevices(deadline_s=wanted.deadline_s)
+
+
+def _price(given: str, currency: str) -> Price:
+    device, _, number = given.rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(f"--price: must be a number above 0, or DEVICE=NUMBER, found {given!r}")
+    return Price(per_node_hour=value, device=device, currency=currency)
+
+
+def _above_zero(option: str, value: float | None) -> None:
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise InputError(f"{option}: must be a finite number above 0, found {value:g}")

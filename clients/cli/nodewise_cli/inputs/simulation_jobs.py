@@ -1,0 +1,258 @@
+"""Jobs of a simulation from files, lists and laws: who wrote the file is told by its content."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from nodewise_cli.failures import InputError, unreadable
+from nodewise_cli.inputs.documents import profile_source
+from nodewise_cli.inputs.simulation_spec import CurveSpec, GenerateSpec, InlineJob, LawSpec, Rates, SimulationSpec
+from nodewise_cli.inputs.tables import Table
+from nodewise_client import PredictedCurve
+from nodewise_job_traces import Curve, Job, JobsFileError, generators
+from nodewise_job_traces.gavel import read_gavel_table, read_gavel_trace
+from nodewise_job_traces.philly import read_philly
+from nodewise_job_traces.pollux import APPLICATIONS, pollux_curves, read_pollux_workload, read_step_times
+from nodewise_job_traces.table import TableCurve, read_curve_table, read_job_table
+
+__all__ = ["PreparedJobs", "prepared_jobs"]
+
+_HEADERS: Final = {
+    "philly": {"timestamp", "duration", "num_gpus"},
+    "pollux": {"name", "time", "application", "num_replicas", "batch_size"},
+    "table": {"job", "arrival_s", "samples", "curve"},
+}
+_LAWS: Final[Mapping[str, Callable[..., generators.Draw]]] = {
+    "poisson": generators.poisson,
+    "diurnal": generators.diurnal,
+    "bursty": generators.bursty,
+    "constant": generators.constant,
+    "exponential": generators.exponential,
+    "log_normal": generators.log_normal,
+    "pareto": generators.pareto,
+}
+_ARRIVALS: Final = ("poisson", "diurnal", "bursty")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class PreparedJobs:
+    """Jobs by arrival, and what their curves are where a server has to predict them.
+
+    Attributes
+    ----------
+    format : str
+        Of the file they came from; empty = no file.
+    predicted : dict
+        By identity of the curve that stands in its place, which the jobs hold.
+    """
+
+    jobs: list[Job]
+    format: str = ""
+    predicted: dict[int, PredictedCurve] = field(default_factory=dict)
+
+
+def prepared_jobs(spec: SimulationSpec, place: Path, seed: int | None = None) -> PreparedJobs:
+    """The jobs that a specification asks for.
+
+    Parameters
+    ----------
+    place : Path
+        File that says so; others are found relative to it.
+    seed : int or None
+        Of what is drawn: generated jobs, and curves dealt to Philly's; None = the specification's.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column, or the field.
+    """
+    try:
+        return _Preparation(spec, place, spec.seed if seed is None else seed).prepared()
+    except JobsFileError as error:
+        raise InputError(str(error)) from None
+
+
+class _Preparation:
+    """One specification's jobs."""
+
+    def __init__(self, spec: SimulationSpec, place: Path, seed: int) -> None:
+        self._spec = spec
+        self._place = place
+        self._seed = seed
+        self._pools = [pool.name for pool in spec.cluster]
+        self._predicted: dict[int, PredictedCurve] = {}
+        self._tables: dict[Path, Table] = {}
+
+    def prepared(self) -> PreparedJobs:
+        jobs, form = self._jobs()
+        if not jobs:
+            raise InputError(f"{self._place}: jobs: must hold a job, found none")
+        return PreparedJobs(jobs=jobs, format=form, predicted=self._predicted)
+
+    def _jobs(self) -> tuple[list[Job], str]:
+        given = self._spec.jobs
+        if given.listed is not None:
+            return _listed(given.listed, self._curves(), self._place), ""
+        if given.generate is not None:
+            return list(self._generated(given.generate)), ""
+        path = self._place.parent / (given.file or "")
+        stream = _opened(path)
+        form = given.format if given.format != "auto" else _recognised(stream, path)
+        file = str(path)
+        if form == "gavel":
+            table = read_gavel_table(_opened(self._throughputs(form)), str(self._throughputs(form)))
+            return read_gavel_trace(stream, table, self._pools, file=file), form
+        if form == "pollux":
+            return self._pollux(stream, file), form
+        if form == "philly":
+            true = [curve for curve, _ in self._curves(optional=True).values()]
+            self._require_given(true, "jobs of this format are dealt curves by their rates")
+            jobs = read_philly(stream, curves=true, pools=len(self._pools), seed=self._seed, file=file)
+            return list(jobs), form
+        return read_job_table(stream, self._curves(), file=file), form
+
+    def _pollux(self, stream: io.StringIO, file: str) -> list[Job]:
+        if len(self._pools) != 1:
+            raise InputError(f"{self._place}: cluster: must have one pool for jobs of this format")
+        path, pool = self._throughputs("pollux"), self._spec.cluster[0]
+        times = read_step_times(_opened(path), pool.devices_per_node, str(path))
+        known = {job.partition("/")[0]: steps for job, steps in times.items() if job.partition("/")[0] in APPLICATIONS}
+        if not known:
+            right = ", ".join(sorted(APPLICATIONS))
+            raise InputError(f"{path}: job: must hold one of {right}, found {', '.join(sorted(times))}")
+        devices = pool.nodes * pool.devices_per_node
+        try:
+            curves = pollux_curves(known, devices)
+        except ValueError as error:
+            raise InputError(f"{path}: {error}, of at most {devices} in the cluster") from None
+        only, rigid = self._spec.jobs.applications, self._spec.jobs.rigid
+        return read_pollux_workload(stream, curves, only=only, rigid=rigid, file=file)
+
+    def _throughputs(self, form: str) -> Path:
+        if self._spec.throughputs is None:
+            raise InputError(f"{self._place}: throughputs: must name the table of throughputs that {form} jobs need")
+        return self._place.parent / self._spec.throughputs
+
+    def _generated(self, given: GenerateSpec) -> Iterator[Job]:
+        curves = self._curves()
+        names = given.curves or tuple(curves)
+        for name in names:
+            if name not in curves:
+                raise InputError(f"{self._place}: jobs.generate.curves: {_unknown(name, curves)}")
+        true = [curves[name][0] for name in names]
+        self._require_given(true, "generated sizes are seconds at a curve's rates")
+        return generators.generated(
+            self._law(given.arrivals, "arrivals", _ARRIVALS),
+            self._law(given.sizes, "sizes", tuple(set(_LAWS) - set(_ARRIVALS))),
+            true,
+            jobs=given.jobs,
+            requested=given.requested,
+            rigid=given.rigid,
+            seed=self._seed,
+        )
+
+    def _law(self, given: LawSpec, name: str, allowed: Sequence[str]) -> generators.Draw:
+        place = f"{self._place}: jobs.generate.{name}"
+        if given.law not in allowed:
+            raise InputError(f"{place}.law: must be one of {', '.join(sorted(allowed))}, found {given.law!r}")
+        parameters = given.model_extra or {}
+        for key, value in parameters.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InputError(f"{place}.{key}: must be a number, found {value!r}")
+        try:
+            return _LAWS[given.law](**parameters)
+        except TypeError as error:
+            said = str(error).partition("() ")[2]
+            raise InputError(f"{place}: law {given.law!r} {said}") from None
+        except JobsFileError as error:
+            raise InputError(f"{place}.{error}") from None
+
+    def _require_given(self, curves: Sequence[Curve], why: str) -> None:
+        if any(id(curve) in self._predicted for curve in curves):
+            raise InputError(f"{self._place}: curves: must all state samples_per_s: {why}")
+
+    def _curves(self, *, optional: bool = False) -> dict[str, TableCurve]:
+        """Curves by name: those of the table of throughputs, and those that the specification holds."""
+        found: dict[str, TableCurve] = {}
+        if self._spec.throughputs is not None:
+            path = self._throughputs("such")
+            found = read_curve_table(_opened(path), self._pools, file=str(path))
+        for name, given in self._spec.curves.items():
+            found[name] = self._curve(f"curves.{name}", given)
+        if not found and not optional:
+            raise InputError(f"{self._place}: curves: must hold a curve, or throughputs name a table of curves")
+        return found
+
+    def _curve(self, path: str, given: CurveSpec) -> TableCurve:
+        predicted = None
+        if given.profile is not None:
+            source = profile_source(self._place, f"{path}.profile", dict(given.profile), self._tables)
+            predicted = Curve.of({})
+            self._predicted[id(predicted)] = PredictedCurve(profile=source, allowed_devices=given.allowed_devices)
+        if given.samples_per_s is None:
+            assert predicted is not None
+            return predicted, None
+        true = self._rates(f"{path}.samples_per_s", given.samples_per_s)
+        if given.predicted_samples_per_s is not None:
+            predicted = self._rates(f"{path}.predicted_samples_per_s", given.predicted_samples_per_s)
+        return true, predicted
+
+    def _rates(self, path: str, given: Rates) -> Curve:
+        rates: dict[tuple[int, int], float] = {}
+        for pool, by_count in given.items():
+            if pool not in self._pools:
+                raise InputError(f"{self._place}: {path}: {_unknown(pool, self._pools)}")
+            rates |= {(self._pools.index(pool), devices): rate for devices, rate in by_count.items()}
+        try:
+            return Curve.of(rates)
+        except ValueError as error:
+            raise InputError(f"{self._place}: {path}: {error}") from None
+
+
+def _listed(given: Sequence[InlineJob], curves: Mapping[str, TableCurve], place: Path) -> list[Job]:
+    names = [job.job for job in given]
+    jobs = []
+    for number, job in enumerate(given):
+        if job.curve not in curves:
+            raise InputError(f"{place}: jobs[{number}].curve: {_unknown(job.curve, curves)}")
+        if job.job in names[:number]:
+            raise InputError(f"{place}: jobs[{number}].job: must be unique, {job.job!r} is there already")
+        true, predicted = curves[job.curve]
+        stated: dict[str, Any] = job.model_dump(exclude={"job", "curve"})
+        jobs.append(Job(job_id=job.job, curve=true, predicted=predicted, **stated))
+    return sorted(jobs, key=lambda job: (job.arrival_s, job.job_id))
+
+
+def _unknown(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
+    return f"must be one of {', '.join(known) or 'none'}, found {name!r}"
+
+
+def _opened(path: Path) -> io.StringIO:
+    try:
+        return io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=None)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is no text: byte {error.start} is no UTF-8") from None
+
+
+def _recognised(stream: io.StringIO, path: Path) -> str:
+    """What kind of file it is, by its first line; the stream stands at the beginning again."""
+    first = stream.readline()
+    stream.seek(0)
+    if first.count("\t") in (6, 9):
+        return "gavel"
+    header = {name.strip() for name in next(csv.reader([first]), [])}
+    for form, needed in _HEADERS.items():
+        if needed <= header:
+            return form
+    known = "; ".join(f"{form}: {', '.join(sorted(needed))}" for form, needed in _HEADERS.items())
+    raise InputError(
+        f"{path}: is no list of jobs: its first line must be a row of 7 or 10 columns separated by tabs (gavel), or a "
+        f"header with ({known})"
+    )

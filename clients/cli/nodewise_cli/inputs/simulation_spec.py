@@ -1,0 +1,327 @@
+"""What to simulate, as a JSON file says it: jobs, curves, cluster, policies, time, costs and chance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from nodewise_cli.failures import InputError
+from nodewise_cli.inputs.documents import read_document
+
+__all__ = [
+    "CurveSpec",
+    "GenerateSpec",
+    "InlineJob",
+    "JobsSpec",
+    "LawSpec",
+    "PolicySpec",
+    "PoolSpec",
+    "SimulationSpec",
+    "SweepSpec",
+    "checked_spec",
+    "parsed_cluster",
+    "read_spec",
+]
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, strict=True)]
+MOST_SEEDS: Final = 100_000
+Rates = Mapping[str, Mapping[int, Positive]]
+"""Samples/s by pool and worker devices."""
+
+_SIZE: Final = re.compile(r"(\d{1,7})(?:x(\d{1,5}))?", re.ASCII)
+_SIZE_FORM: Final = "must be a number of nodes with one device each, such as 8, or nodes x devices, such as 2x4"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PoolSpec(_Model):
+    """Nodes of one kind. ``device`` empty = as the pool is named."""
+
+    name: Annotated[str, Field(min_length=1)]
+    device: str = ""
+    nodes: Count
+    devices_per_node: Count = 1
+    link_bytes_per_s: NotNegative = 0.0
+
+
+class LawSpec(_Model):
+    """A law of arrivals or sizes, and its parameters by name."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    law: str
+
+
+class GenerateSpec(_Model):
+    """Jobs that are made up; ``sizes`` are seconds on the requested devices."""
+
+    jobs: Count
+    arrivals: LawSpec
+    sizes: LawSpec
+    curves: tuple[str, ...] = ()
+    requested: Annotated[tuple[Count, ...], Field(min_length=1)] = (1,)
+    rigid: bool = False
+
+
+class InlineJob(_Model):
+    """A job, with the columns of the table of jobs."""
+
+    job: Annotated[str, Field(min_length=1)]
+    arrival_s: NotNegative
+    samples: Positive
+    curve: str
+    requested_devices: Count = 1
+    rigid: bool = False
+    stop_samples: NotNegative | None = None
+    samples_per_step: NotNegative = 0.0
+    restart_cost_s: NotNegative | None = None
+    weight: Positive = 1.0
+    queue: str = ""
+    deadline_s: NotNegative | None = None
+    minimum_run_s: NotNegative = 0.0
+    server_devices: Annotated[int, Field(ge=0)] = 0
+
+
+Format = Literal["auto", "gavel", "pollux", "philly", "table"]
+
+
+class JobsSpec(_Model):
+    """Where jobs come from: a file, a generator, or a list."""
+
+    file: str | None = None
+    format: Format = "auto"
+    applications: tuple[str, ...] | None = None
+    rigid: bool = False
+    generate: GenerateSpec | None = None
+    listed: tuple[InlineJob, ...] | None = Field(None, alias="list")
+
+    @model_validator(mode="after")
+    def _one(self) -> JobsSpec:
+        given = [name for name in ("file", "generate", "listed") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError("must be one of a list of jobs, {'file': ...} and {'generate': ...}")
+        return self
+
+
+class CurveSpec(_Model):
+    """Throughput over devices: rates that are true, rates that the policy sees, or a profile to predict them from.
+
+    With a profile alone its prediction is true; with rates beside it the policy sees the prediction.
+    """
+
+    samples_per_s: Rates | None = None
+    predicted_samples_per_s: Rates | None = None
+    profile: Mapping[str, Any] | None = None
+    allowed_devices: tuple[Count, ...] = ()
+
+    @model_validator(mode="after")
+    def _something(self) -> CurveSpec:
+        if self.samples_per_s is None and self.profile is None:
+            raise ValueError("must have samples_per_s or a profile")
+        if self.predicted_samples_per_s is not None and self.profile is not None:
+            raise ValueError("must have predicted_samples_per_s or a profile, not both")
+        return self
+
+
+class PolicySpec(_Model):
+    """A policy and its parameters."""
+
+    name: str = ""
+    parameters: Mapping[str, float] = Field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def shown(self) -> str:
+        """How tables name it."""
+        if self.label:
+            return self.label
+        stated = ", ".join(f"{name}={value:g}" for name, value in sorted(self.parameters.items()))
+        return f"{self.name}({stated})" if stated else self.name
+
+
+class CheckpointsSpec(_Model):
+    """A job saves its state."""
+
+    interval_s: Positive
+    cost_s: NotNegative = 0.0
+
+
+class FailuresSpec(_Model):
+    """Nodes fail."""
+
+    mean_time_between_failures_s: Positive
+    mean_repair_s: Positive
+
+
+class EarlyStopsSpec(_Model):
+    """Jobs end early."""
+
+    probability: Annotated[float, Field(ge=0, le=1)]
+    progress: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
+
+
+class PredictionErrorSpec(_Model):
+    """What the policy sees of curves is wrong by chance."""
+
+    job_sigma: NotNegative = 0.0
+    row_sigma: NotNegative = 0.0
+
+
+def _as_jobs(given: Any) -> Any:
+    return {"list": given} if isinstance(given, list) else given
+
+
+def _as_policies(given: Any) -> Any:
+    listed = given if isinstance(given, list | tuple) else [given]
+    return [{"name": each} if isinstance(each, str) else each for each in listed]
+
+
+def parsed_cluster(given: Any) -> Any:
+    """Pools of ``{"v100": 8, "t4": "2x4"}`` or of ``v100=8,t4=2x4``; a list stays as it is."""
+    if isinstance(given, str):
+        parts = [part.partition("=") for part in given.split(",")]
+        wrong = next((name + mark for name, mark, size in parts if not (name and mark and size)), None)
+        if wrong is not None:
+            raise ValueError(f"must be pools such as v100=8,t4=2x4, found {given!r}")
+        given = {name.strip(): size.strip() for name, _, size in parts}
+    if not isinstance(given, dict):
+        return given
+    pools = []
+    for name, size in given.items():
+        match = _SIZE.fullmatch(str(size))
+        if match is None or not int(match[1]) or match[2] == "0":
+            raise ValueError(f"{name}: {_SIZE_FORM}; found {size!r}")
+        pools.append({"name": name, "nodes": int(match[1]), "devices_per_node": int(match[2] or 1)})
+    return pools
+
+
+class SimulationSpec(_Model):
+    """What to simulate."""
+
+    jobs: Annotated[JobsSpec, BeforeValidator(_as_jobs)]
+    throughputs: str | None = None
+    curves: Mapping[str, CurveSpec] = Field(default_factory=dict)
+    cluster: Annotated[tuple[PoolSpec, ...], BeforeValidator(parsed_cluster), Field(min_length=1)]
+    policy: Annotated[tuple[PolicySpec, ...], BeforeValidator(_as_policies), Field(min_length=1)] = (PolicySpec(),)
+    quotas: Mapping[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    clock: Literal["events", "fixed-rounds", "drained-rounds"] | None = None
+    round_s: Positive | None = None
+    on_changes_only: bool | None = None
+    minimum_decision_interval_s: NotNegative | None = None
+    restart_cost_s: NotNegative | None = None
+    first_start_cost_s: NotNegative | None = None
+    checkpoints: CheckpointsSpec | None = None
+    failures: FailuresSpec | None = None
+    early_stops: EarlyStopsSpec | None = None
+    prediction_error: PredictionErrorSpec | None = None
+    load: Positive = 1.0
+    seed: Annotated[int, Field(ge=0, strict=True)] = 0
+    repetitions: Count = 1
+
+    @model_validator(mode="after")
+    def _distinct(self) -> SimulationSpec:
+        names = [pool.name for pool in self.cluster]
+        twins = sorted({name for name in names if names.count(name) > 1})
+        if twins:
+            raise ValueError(f"cluster: names of pools must be unique, {twins[0]!r} is there twice")
+        shown = [policy.shown for policy in self.policy]
+        twins = sorted({name for name in shown if shown.count(name) > 1})
+        if twins:
+            raise ValueError(f"policy: {twins[0]!r} is there twice; give each a label of its own")
+        return self
+
+
+def _as_seeds(given: Any) -> Any:
+    if isinstance(given, bool) or not isinstance(given, int):
+        return given
+    if not 1 <= given <= MOST_SEEDS:
+        raise ValueError(f"must be a list of seeds, or how many there are, 1 to {MOST_SEEDS:,}")
+    return list(range(given))
+
+
+class SweepSpec(SimulationSpec):
+    """Policies x loads x prediction errors x seeds."""
+
+    loads: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0,)
+    seeds: Annotated[
+        tuple[Annotated[int, Field(ge=0, strict=True)], ...], BeforeValidator(_as_seeds), Field(min_length=1)
+    ] = (0,)
+    prediction_errors: Annotated[tuple[PredictionErrorSpec, ...], Field(min_length=1)] = (PredictionErrorSpec(),)
+
+    @model_validator(mode="after")
+    def _lists_alone(self) -> SweepSpec:
+        for name, instead in (("load", "loads"), ("seed", "seeds"), ("prediction_error", "prediction_errors")):
+            if name in self.model_fields_set:
+                raise ValueError(f"{name}: must be a list under {instead!r} in a sweep")
+        if "repetitions" in self.model_fields_set:
+            raise ValueError("repetitions: must not be there in a sweep, whose repetitions are its seeds")
+        for name in ("loads", "seeds", "prediction_errors"):
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name}: must not hold a value twice")
+        return self
+
+
+SpecT = TypeVar("SpecT", bound=SimulationSpec)
+
+
+def read_spec(path: Path, kind: type[SpecT], changes: Mapping[str, Any] | None = None) -> SpecT:
+    """A specification from a file; ``changes`` replace what it says.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the field and what would be right.
+    """
+    return checked_spec(str(path), {**read_document(path), **(changes or {})}, kind)
+
+
+def checked_spec(place: str, document: Mapping[str, Any], kind: type[SpecT]) -> SpecT:
+    """A specification from its parts.
+
+    Raises
+    ------
+    InputError
+        Naming the place, the field and what would be right.
+    """
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        said = first["msg"].removeprefix("Value error, ")
+        words = {"extra_forbidden": f"is unknown; known are: {_known(kind, first['loc'])}", "missing": "must be given"}
+        text = words.get(first["type"], said[:1].lower() + said[1:])
+        found = "" if first["type"] in ("missing", "extra_forbidden", "value_error") else f"; found {first['input']!r}"
+        raise InputError(f"{place}: {field}: {text}{found}" if field else f"{place}: {text}") from None
+
+
+def _known(kind: type[BaseModel], place: tuple[int | str, ...]) -> str:
+    """Fields of the model that a place is in, as far as the place's first parts tell."""
+    model: Any = kind
+    for part in place[:-1]:
+        fields = getattr(model, "model_fields", {})
+        name = next((name for name, field in fields.items() if part in (name, field.alias)), None)
+        if name is None:
+            continue
+        inner = _model_in(fields[name].annotation)
+        if inner is None:
+            break
+        model = inner
+    return ", ".join(field.alias or name for name, field in model.model_fields.items())
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that a field holds, alone, in a list, in a mapping or as one choice."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_model_in(each) for each in getattr(annotation, "__args__", ()))
+    return next((model for model in found if model is not None), None)

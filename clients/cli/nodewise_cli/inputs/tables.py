@@ -1,0 +1,185 @@
+"""Measurements tables: a CSV file read into typed columns, or the file, line and column of what is wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nodewise_cli.failures import InputError, unreadable
+from nodewise_cli.inputs.cells import CellError
+from nodewise_cli.inputs.columns import COLUMNS, REQUIRED
+from nodewise_cli.inputs.table_checks import Contradiction, contradictions
+
+__all__ = ["Table", "read_table"]
+
+_ENCODING = "utf-8-sig"
+"""UTF-8, with or without the mark that spreadsheets put in front."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A table of measurements.
+
+    Attributes
+    ----------
+    lines : tuple of int
+        The line of the file that each row begins in.
+    header : tuple of str
+        Columns of the file.
+    columns : mapping
+        Every column of the schema by name, one value per row; None = not known.
+    rows_by_job : mapping
+        Rows of each job in the table's order, jobs in the order of their first rows.
+    """
+
+    path: Path
+    lines: tuple[int, ...]
+    header: tuple[str, ...]
+    columns: Mapping[str, tuple[Any, ...]]
+    rows_by_job: Mapping[str, tuple[int, ...]]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """Jobs in the order of their first rows."""
+        return tuple(self.rows_by_job)
+
+    @property
+    def train(self) -> tuple[bool, ...]:
+        """Whether an estimator may see each row."""
+        return tuple(word == "train" for word in self.columns["split"])
+
+    def with_split(self, split: tuple[str, ...]) -> Table:
+        """The same table with other rows to learn from."""
+        return replace(self, columns={**self.columns, "split": split})
+
+    def error(self, row: int, message: str) -> InputError:
+        """An error in a row."""
+        return InputError(f"{self.path}:{self.lines[row]}: {message}")
+
+
+def read_table(path: Path) -> Table:
+    """Read a table.
+
+    Raises
+    ------
+    InputError
+        Naming the file, and where there is one the line and the column, and what would be right.
+    """
+    rows = _rows(path, _text(path))
+    first = next(rows, None)
+    if first is None:
+        raise InputError(f"{path}: is empty; the first line must name the columns: {', '.join(REQUIRED)}, ...")
+    line, cells = first
+    header = _header(path, line, cells)
+    lines, columns = _read_rows(path, header, rows)
+    if not lines:
+        raise InputError(f"{path}: has no rows below its header")
+    filled = {
+        name: tuple(columns[name]) if name in columns else (column.default,) * len(lines)
+        for name, column in COLUMNS.items()
+    }
+    by_job: dict[str, list[int]] = {}
+    for row, job in enumerate(filled["job"]):
+        by_job.setdefault(job, []).append(row)
+    table = Table(path, tuple(lines), header, filled, {job: tuple(found) for job, found in by_job.items()})
+    for found in contradictions(table.columns, table.lines):
+        raise _contradiction(table, found)
+    return table
+
+
+def _contradiction(table: Table, found: Contradiction) -> InputError:
+    return table.error(found.row, f"column {found.column}: {found.message}")
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from None
+    try:
+        text = data.decode(_ENCODING)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{path}:{line}: byte {data[error.start]:#04x} is no UTF-8; save the table as CSV in UTF-8"
+        ) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError(f"{path}:{line}: holds a NUL byte; save the table as CSV in UTF-8")
+    return text
+
+
+def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, each with the line that it begins in."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InputError(f"{path}:{line}: is no CSV: {error}") from None
+        if any(cell.strip() for cell in cells):
+            yield line, cells
+
+
+def _header(path: Path, line: int, cells: list[str]) -> tuple[str, ...]:
+    header = tuple(cell.strip() for cell in cells)
+    if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
+        raise InputError(f"{path}:{line}: the columns must be separated by commas, found {header[0]!r}")
+    for name in header:
+        if name not in COLUMNS:
+            raise InputError(f"{path}:{line}: unknown column {name!r}; known are: {', '.join(COLUMNS)}")
+        if header.count(name) > 1:
+            raise InputError(f"{path}:{line}: column {name} is there {header.count(name)} times, must be there once")
+    missing = [name for name in REQUIRED if name not in header]
+    if missing:
+        plural = "column" if len(missing) == 1 else "columns"
+        raise InputError(f"{path}:{line}: the required {plural} {', '.join(missing)} must be there")
+    return header
+
+
+def _read_rows(
+    path: Path, header: tuple[str, ...], rows: Iterator[tuple[int, list[str]]]
+) -> tuple[list[int], dict[str, list[Any]]]:
+    lines: list[int] = []
+    columns: dict[str, list[Any]] = {name: [] for name in header}
+    # Tables repeat few distinct cells, so each is read once.
+    known: dict[str, dict[str, Any]] = {name: {} for name in header}
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise InputError(f"{path}:{line}: has {len(cells)} cells, must have {len(header)} as the header")
+        for name, cell in zip(header, cells, strict=True):
+            values = known[name]
+            if cell not in values:
+                try:
+                    values[cell] = _value(name, cell.strip())
+                except CellError as error:
+                    raise InputError(f"{path}:{line}: column {name}: {error}, found {_shown(cell)}") from None
+            columns[name].append(values[cell])
+        lines.append(line)
+    return lines, columns
+
+
+def _value(name: str, cell: str) -> Any:
+    column = COLUMNS[name]
+    if cell:
+        return column.parse(cell)
+    if column.filled:
+        raise CellError("must be given")
+    return column.default
+
+
+def _shown(cell: str) -> str:
+    stripped = cell.strip()
+    if not stripped:
+        return "nothing"
+    return repr(stripped if len(stripped) <= 60 else stripped[:57] + "...")

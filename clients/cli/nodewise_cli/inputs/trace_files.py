@@ -1,0 +1,239 @@
+"""Trace files as arguments name them: which they are, whose rank they hold, and how they reach a server."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import tempfile
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from nodewise_cli.console import complain
+from nodewise_cli.failures import InputError, unreadable
+from nodewise_cli.waiting import Waiting
+from nodewise_client import Client, NotFoundError, redacted
+
+__all__ = ["TraceFile", "profile_name", "send_traces", "trace_files"]
+
+SUFFIXES: Final = (".json", ".json.gz", ".et", ".et.gz")
+FORMAT: Final = "auto"
+HEAD_BYTES: Final = 64 << 10
+READ_BYTES: Final = 1 << 20
+_MARKS: Final = (b'"traceEvents"', b'"ph"', b'"schemaVersion"', b'"schema"', b'"workload_graph"')
+"""What a trace in JSON holds near its beginning: Chrome traces, and execution graphs."""
+_RANK_STATED: Final = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*"rank"')
+_STATED_BYTES: Final = 512
+"""A statement of a rank is found although it lies across two pieces."""
+_RANK: Final = re.compile(r"(?:rank|worker|gpu|process)[-_. ]?(\d{1,6})", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"(\d+)")
+MOST_RANKS: Final = 1 << 20
+"""A larger number in a name is no rank but a time."""
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9 ._/+:@=,()#-]+")
+_LONGEST_NAME: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFile:
+    """A file and the rank that its name tells; -1 = as the trace says."""
+
+    path: Path
+    rank: int = -1
+
+
+def trace_files(given: Sequence[Path]) -> list[TraceFile]:
+    """The files that arguments name; those of a directory are all its traces, in order of numbers in their names.
+
+    A rank is taken from a file's name where there are several files, every name tells another rank, and the trace
+    does not state its own.
+
+    Raises
+    ------
+    InputError
+        Naming what cannot be a trace.
+    """
+    paths: list[Path] = []
+    for path in given:
+        paths += _within(path) if path.is_dir() else [_checked(path)]
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InputError(f"{given[-1]}: a file is named twice")
+    told = _told_ranks([path.name for path in paths])
+    if told is None:
+        return [TraceFile(path) for path in paths]
+    return [TraceFile(path, -1 if _states_rank(path) else rank) for path, rank in zip(paths, told)]
+
+
+def _told_ranks(names: Sequence[str]) -> list[int] | None:
+    """Ranks that several names tell, each another: by a word such as rank3, else by the only number that differs."""
+    if len(names) == 1:
+        return None
+    found = [_RANK.findall(name) for name in names]
+    if all(found):
+        told = [int(numbers[-1]) for numbers in found]
+        return told if len(set(told)) == len(told) else None
+    parts = [_NUMBER.split(name) for name in names]
+    if len({tuple(each[::2]) for each in parts}) > 1:
+        return None
+    differing = [place for place in range(1, len(parts[0]), 2) if len({each[place] for each in parts}) > 1]
+    if len(differing) != 1:
+        return None
+    told = [int(each[differing[0]]) for each in parts]
+    return told if len(set(told)) == len(told) and max(told) < MOST_RANKS else None
+
+
+def profile_name(given: Sequence[Path]) -> str:
+    """A name for the profile of some arguments: that of the only file or directory, or of the directory they are in."""
+    first = given[0].resolve()
+    name = first.name if len(given) == 1 else first.parent.name
+    for suffix in (*SUFFIXES, ".pt.trace"):
+        name = name.removesuffix(suffix)
+    fit = _UNFIT.sub("-", name).strip(" -._/+:@=,()#")[:_LONGEST_NAME].rstrip()
+    return fit or "traces"
+
+
+def send_traces(
+    client: Client, profile_id: str, files: Sequence[TraceFile], *, keep_names: bool, progress: Waiting
+) -> None:
+    """Store traces in a profile, all or none; those that it holds already are left out.
+
+    Parameters
+    ----------
+    keep_names : bool
+        Whether paths, host and user names stay in what is sent.
+    """
+    stored = _stored(client, profile_id)
+    with client.ingest(profile_id, session_id=f"traces-{uuid.uuid4().hex}") as writer:
+        sent = 0
+        for number, file in enumerate(files):
+            progress.tell(number, len(files))
+            with _prepared(file.path, keep_names=keep_names) as (content, digest):
+                if (digest, file.rank) in stored:
+                    continue
+                stored.add((digest, file.rank))
+                sent += 1
+                writer.trace(content, trace_id=f"trace-{number}", trace_format=FORMAT, rank=file.rank, world_size=0)
+        if sent:
+            writer.commit()
+
+
+def _stored(client: Client, profile_id: str) -> set[tuple[str, int]]:
+    """Hashes and stated ranks of the traces that a profile holds."""
+    try:
+        content = client.get_profile(profile_id).content
+    except NotFoundError:
+        return set()
+    return set() if content is None else {(trace.content_sha256, trace.rank) for trace in content.traces}
+
+
+@contextmanager
+def _prepared(path: Path, *, keep_names: bool) -> Iterator[tuple[BinaryIO, str]]:
+    """What is sent of a file, and its SHA-256."""
+    try:
+        with path.open("rb") as file, tempfile.TemporaryFile() as scratch:
+            content: BinaryIO = file
+            if not keep_names and _is_text(path):
+                _redact(path, cast("BinaryIO", scratch))
+                content = cast("BinaryIO", scratch)
+            yield content, _digest(content)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InputError(f"{path}: the packed file is damaged or ends early") from None
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def _digest(content: BinaryIO) -> str:
+    """The SHA-256 of a file, which is at its beginning again afterwards."""
+    hasher = hashlib.sha256()
+    while piece := content.read(READ_BYTES):
+        hasher.update(piece)
+    content.seek(0)
+    return hasher.hexdigest()
+
+
+def _redact(path: Path, scratch: BinaryIO) -> None:
+    """The trace without paths, host and user names, packed; the same bytes every time."""
+    with _unpacked(path) as source, gzip.GzipFile("", "wb", 6, scratch, mtime=0) as packed:
+        for piece in redacted(source):
+            packed.write(piece)
+    scratch.seek(0)
+
+
+def _checked(path: Path) -> Path:
+    """A path that is a file of some bytes."""
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if not path.is_file():
+        raise InputError(f"{path}: must be a file or a directory of traces")
+    if not size:
+        raise InputError(f"{path}: is empty")
+    if not _may_be_trace(path):
+        raise InputError(f"{path}: must be a measurements table (.csv) to ingest, or a trace: it holds no events")
+    return path
+
+
+def _within(directory: Path) -> list[Path]:
+    """Traces of a directory, or of those below it if it has none itself."""
+    found = [path for path in directory.iterdir() if path.name.lower().endswith(SUFFIXES) and path.is_file()]
+    if not found:
+        found = [path for path in directory.rglob("*") if path.name.lower().endswith(SUFFIXES) and path.is_file()]
+    kept = [path for path in found if _may_be_trace(path)]
+    for path in sorted(set(found) - set(kept)):
+        complain(f"{path}: left out, it holds no trace")
+    if not kept:
+        raise InputError(f"{directory}: must hold traces ({', '.join(SUFFIXES)})")
+    return sorted(kept, key=_by_numbers)
+
+
+def _by_numbers(path: Path) -> list[tuple[int, str]]:
+    """rank2 before rank10."""
+    parts = _NUMBER.split(str(path))
+    return [(int(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]
+
+
+def _is_text(path: Path) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith(".json")
+
+
+def _may_be_trace(path: Path) -> bool:
+    """Whether a file of a directory looks like a trace; other JSON may lie beside."""
+    if not _is_text(path):
+        return True
+    with _unpacked(path) as file:
+        try:
+            head = file.read(HEAD_BYTES)
+        except (OSError, EOFError, zlib.error):
+            return True  # the server says what is wrong with it
+    return any(mark in head for mark in _MARKS)
+
+
+def _states_rank(path: Path) -> bool:
+    """Whether a trace says whose it is."""
+    held = b""
+    try:
+        with _unpacked(path) as file:
+            while piece := file.read(READ_BYTES):
+                if _RANK_STATED.search(held + piece):
+                    return True
+                held = piece[-_STATED_BYTES:]
+    except (OSError, EOFError, zlib.error):
+        return False
+    return False
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[BinaryIO]:
+    with path.open("rb") as file:
+        magic = file.read(2)
+        file.seek(0)
+        if magic == b"\x1f\x8b":
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield cast("BinaryIO", unpacked)
+        else:
+            yield file

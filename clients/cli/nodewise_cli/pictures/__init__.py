@@ -1,0 +1,1 @@
+"""What commands draw and write beside their answer."""

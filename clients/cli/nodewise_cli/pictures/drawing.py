@@ -1,0 +1,138 @@
+"""What a picture shows of a timeline: the lanes of every rank, its longest events and its exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from nodewise_client import Timeline
+
+__all__ = ["COLOURS", "MOST_DRAWN", "MOST_LANES", "Drawing", "DrawnLane", "drawing_of"]
+
+MOST_DRAWN: Final = 8_000
+"""Events of a picture: of at most 40 bytes each in HTML, 320 kB."""
+MOST_LANES: Final = 256
+MOST_DEPTH: Final = 4
+"""Rows of a lane: what is nested deeper is not drawn."""
+COLLECTIVE: Final = "collective"
+UNKNOWN: Final = "event"
+
+COLOURS: Final = {
+    "kernel": "#2f6db5",
+    COLLECTIVE: "#c8553d",
+    "waiting": "#f0c7a0",
+    "copy": "#7a9e3f",
+    "fill": "#a9b665",
+    "operator": "#8f9fb3",
+    "annotation": "#c9cfd8",
+    "call": "#9a7fb8",
+    "gap": "#e6e6e6",
+    "other": "#b5b5b5",
+    UNKNOWN: "#6f8faf",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class DrawnLane:
+    """One lane of a picture; columns have an entry per event; ``depth`` is its row, ``event`` indexes the names."""
+
+    rank: int
+    name: str
+    begin_us: Sequence[float]
+    duration_us: Sequence[float]
+    waiting_us: Sequence[float]
+    depth: Sequence[int]
+    event: Sequence[int]
+    kind: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Drawing:
+    """What is drawn of a timeline, and of how much."""
+
+    lanes: tuple[DrawnLane, ...]
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    begin_us: float
+    end_us: float
+    drawn: int
+    events: int
+    shortest_us: float
+    """What is shorter is left out, exchanges apart."""
+    lanes_left_out: int
+
+
+def drawing_of(timeline: Timeline) -> Drawing:
+    """The longest events of a timeline, and its exchanges, lane by lane."""
+    rank, lane = np.array(timeline.rank), np.array(timeline.lane)
+    begin, duration = np.array(timeline.begin_ns) / 1e3, np.array(timeline.duration_ns) / 1e3
+    waiting = np.array(timeline.waiting_ns) / 1e3 if len(timeline.waiting_ns) else np.zeros(len(begin))
+    kinds = tuple(timeline.kinds) if len(timeline.kind) else (UNKNOWN,)
+    kind = np.array(timeline.kind) if len(timeline.kind) else np.zeros(len(begin), dtype=np.int64)
+    depth = _depths(rank, lane, begin, duration)
+    lanes = np.unique(np.stack([rank, lane], axis=1), axis=0)
+    kept_lanes = lanes[:MOST_LANES]
+    drawn, shortest = _drawn(duration, kind == (kinds.index(COLLECTIVE) if COLLECTIVE in kinds else -1), depth)
+    names: dict[str, int] = {}
+    found = []
+    for own_rank, own_lane in kept_lanes.tolist():
+        rows = drawn[(rank[drawn] == own_rank) & (lane[drawn] == own_lane)]
+        if not len(rows):
+            continue
+        rows = rows[np.argsort(begin[rows], kind="stable")]
+        found.append(
+            DrawnLane(
+                rank=own_rank,
+                name=timeline.lanes[own_lane],
+                begin_us=np.round(begin[rows], 3).tolist(),
+                duration_us=np.round(duration[rows], 3).tolist(),
+                waiting_us=np.round(waiting[rows], 3).tolist(),
+                depth=depth[rows].tolist(),
+                event=[names.setdefault(timeline.names[timeline.name[row]], len(names)) for row in rows.tolist()],
+                kind=kind[rows].tolist(),
+            )
+        )
+    return Drawing(
+        lanes=tuple(found),
+        names=tuple(names),
+        kinds=kinds,
+        begin_us=float(begin.min()),
+        end_us=float((begin + duration).max()),
+        drawn=sum(len(each.begin_us) for each in found),
+        events=len(begin),
+        shortest_us=shortest,
+        lanes_left_out=len(lanes) - len(kept_lanes),
+    )
+
+
+def _drawn(duration: Any, exchange: Any, depth: Any) -> tuple[Any, float]:
+    """Rows that are drawn, and the duration below which others are not."""
+    shallow = np.flatnonzero(depth < MOST_DEPTH)
+    if len(shallow) <= MOST_DRAWN:
+        return shallow, 0.0
+    # Exchanges first, then what is longest.
+    order = np.lexsort((-duration[shallow], ~exchange[shallow]))
+    rows = shallow[order[:MOST_DRAWN]]
+    others = rows[~exchange[rows]]
+    return rows, float(duration[others].min()) if len(others) else float(duration.max())
+
+
+def _depths(rank: Any, lane: Any, begin: Any, duration: Any) -> Any:
+    """How many events of its lane an event lies within; events that overlap without nesting count as nested."""
+    depth = np.zeros(len(begin), dtype=np.int64)
+    order = np.lexsort((-duration, begin, lane, rank))
+    ends: list[float] = []
+    before: tuple[int, int] | None = None
+    for row, own_rank, own_lane, start, lasts in zip(
+        order.tolist(), rank[order].tolist(), lane[order].tolist(), begin[order].tolist(), duration[order].tolist()
+    ):
+        if (own_rank, own_lane) != before:
+            before, ends = (own_rank, own_lane), []
+        while ends and ends[-1] <= start:
+            ends.pop()
+        depth[row] = len(ends)
+        ends.append(start + lasts)
+    return depth

@@ -1,0 +1,125 @@
+"""The picture of a simulation: every job's devices over time, and the devices in use of every pool."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from nodewise_cli.failures import CommandError, InputError
+from nodewise_client import HeldDevices, NodePool, SimulationResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["checked_gantt", "draw_gantt"]
+
+_FORMATS: Final = frozenset({".png", ".svg", ".html"})
+_COLOURS: Final = ("#1f5fa8", "#d1495b", "#2e8b57", "#e0a030", "#6a4c93", "#4a4a4a", "#00838f", "#8d6e63")
+NAMED_JOBS: Final = 40
+"""Jobs up to which each has its name beside its line."""
+HOUR_S: Final = 3600.0
+
+
+def checked_gantt(path: Path | None) -> None:
+    """Refuse before the work what would fail after it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be of that name.
+    CommandError
+        If matplotlib is not installed.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in _FORMATS:
+        raise InputError(f"--gantt: must end in {', '.join(sorted(_FORMATS))}, found {str(path)!r}")
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(f"--gantt: must be a file in a directory that exists, found {str(path)!r}")
+    try:
+        import matplotlib.figure  # noqa: F401  # an extra: whether it is there is the question
+    except ImportError:
+        raise CommandError("--gantt needs matplotlib: pip install 'nodewise[plot]'") from None
+
+
+def draw_gantt(path: Path, result: SimulationResult, pools: Sequence[NodePool]) -> None:
+    """Draw the first repetition: a line per job by first start, as thick as it is wide; below, devices in use by pool.
+
+    Raises
+    ------
+    CommandError
+        If the file cannot be written.
+    """
+    # Only here: an extra, and slow to import.
+    from matplotlib.figure import Figure
+
+    run = result.runs[0]
+    held = sorted(run.timeline, key=lambda each: (each.begin_s, each.job_id))
+    jobs = list(dict.fromkeys(each.job_id for each in held))
+    height = 3.2 + min(max(len(jobs), 8), NAMED_JOBS) * 0.14
+    figure = Figure(figsize=(9.6, height), dpi=140, layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(height - 2.4, 1.6))
+    _jobs(above, held, jobs, pools)
+    _pools(below, held, pools)
+    name = f"{result.policy} {result.policy_version}"
+    mean = "" if run.average_jct_s is None else f", mean response {run.average_jct_s:,.0f} s"
+    above.set_title(f"{name}: {run.finished} of {run.jobs} jobs finished{mean}", loc="left")
+    try:
+        if path.suffix.lower() == ".html":
+            text = io.StringIO()
+            figure.savefig(text, format="svg")
+            drawn = text.getvalue()
+            page = f"<!doctype html><meta charset=utf-8><title>{escape(name)}</title>{drawn[drawn.index('<svg') :]}"
+            path.write_text(page, encoding="utf-8")
+        else:
+            figure.savefig(path)
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _jobs(axes: Axes, held: Sequence[HeldDevices], jobs: Sequence[str], pools: Sequence[NodePool]) -> None:
+    from matplotlib.collections import PolyCollection
+
+    lines = {job_id: line for line, job_id in enumerate(jobs)}
+    most = max((each.devices for each in held), default=1)
+    for pool, found in enumerate(pools):
+        boxes = []
+        for each in held:
+            if each.pool == pool:
+                half, line = 0.1 + 0.35 * each.devices / most, lines[each.job_id]
+                begin, end = each.begin_s / HOUR_S, each.end_s / HOUR_S
+                boxes.append([(begin, line - half), (begin, line + half), (end, line + half), (end, line - half)])
+        colour = _COLOURS[pool % len(_COLOURS)]
+        axes.add_collection(PolyCollection(boxes, facecolor=colour, edgecolor="white", linewidth=0.2, label=found.name))
+    axes.set_ylim(len(jobs) - 0.3, -0.7)
+    axes.autoscale_view(scaley=False)
+    if len(jobs) <= NAMED_JOBS:
+        axes.set_yticks(range(len(jobs)), jobs, fontsize=6)
+    axes.set_ylabel("job")
+    if len(pools) > 1:
+        axes.legend(frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _pools(axes: Axes, held: Sequence[HeldDevices], pools: Sequence[NodePool]) -> None:
+    for pool, found in enumerate(pools):
+        changes: dict[float, int] = {}
+        for each in held:
+            if each.pool == pool:
+                changes[each.begin_s] = changes.get(each.begin_s, 0) + each.devices
+                changes[each.end_s] = changes.get(each.end_s, 0) - each.devices
+        times, devices, now = [], [], 0
+        for at_s in sorted(changes):
+            now += changes[at_s]
+            times.append(at_s / HOUR_S)
+            devices.append(now)
+        colour = _COLOURS[pool % len(_COLOURS)]
+        axes.step(times, devices, where="post", color=colour, linewidth=1.2, label=found.name)
+        axes.axhline(sum(found.available_devices), color=colour, linewidth=0.6, linestyle=(0, (4, 3)))
+    axes.set_xlabel("hours")
+    axes.set_ylabel("devices in use")
+    axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)

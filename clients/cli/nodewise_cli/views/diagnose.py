@@ -1,0 +1,177 @@
+"""Diagnoses as JSON and for people: the verdict first, then ranked lists."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Final
+
+from nodewise_cli.console import print_table, say, shown
+from nodewise_cli.views.replay import milliseconds, read_traces, warn
+from nodewise_client import DiagnosisResult, Strategy
+
+__all__ = ["document", "show"]
+
+SHOWN: Final = 10
+"""Entries of each list that a reader is shown; all of them are in the JSON."""
+COMBINED: Final = 3
+"""Combinations of strategies that a reader is shown: they are much alike."""
+
+
+def document(result: DiagnosisResult) -> dict[str, Any]:
+    """The JSON of a diagnosis. What is not known is null."""
+    basis = result.basis
+    return {
+        "verdict": result.verdict,
+        "bound_by": result.bound_by,
+        "step_s": result.step_s,
+        "persistence_s": result.persistence_s,
+        "exposed_communication_s": result.exposed_communication_s,
+        "bottlenecks": [asdict(found) for found in result.bottlenecks],
+        "strategies": [asdict(found) for found in result.strategies],
+        "stragglers": [asdict(found) for found in result.stragglers],
+        "rank_shares": [asdict(found) for found in result.ranks],
+        "collectives": [asdict(found) for found in result.collectives],
+        "edges": {kind: asdict(counts) for kind, counts in result.edges.items()},
+        "events": basis.events,
+        "ranks": list(basis.ranks),
+        "world_size": basis.world_size or None,
+        "load_s": basis.load_s,
+        "peak_rss_bytes": basis.peak_memory_bytes,
+        "complete": result.complete,
+        "traces": read_traces(basis),
+        "warnings": list(result.warnings),
+        "diagnoser": basis.diagnoser,
+        "diagnoser_version": basis.diagnoser_version,
+    }
+
+
+def show(result: DiagnosisResult) -> None:
+    """Print the verdict and the lists."""
+    say(result.verdict or f"Bound by {result.bound_by}.")
+    say(
+        f"A step takes {milliseconds(result.step_s)} ms and differs by {milliseconds(result.persistence_s)} ms from "
+        f"the mean of the others; {milliseconds(result.exposed_communication_s)} ms of it are exchanges and waiting "
+        "that nothing hides."
+    )
+    if not result.complete:
+        say("Time was over: this is what was found so far.")
+    say()
+    _bottlenecks(result)
+    _strategies(result)
+    _stragglers(result)
+    _ranks(result)
+    warn(result.basis, result.warnings)
+
+
+def _bottlenecks(result: DiagnosisResult) -> None:
+    if not result.bottlenecks:
+        return
+    print_table(
+        [("costs", False), ("what", False), ("rank", True), ("ms a step", True), ("gain ms", True), ("matters", False)],
+        [
+            [
+                found.kind.replace("_", " "),
+                found.what,
+                "all" if found.rank is None else str(found.rank),
+                milliseconds(found.seconds),
+                milliseconds(found.gain_if_removed_s),
+                "yes" if found.matters else "no",
+            ]
+            for found in result.bottlenecks[:SHOWN]
+        ],
+        title=f"Bottlenecks ({_counted(len(result.bottlenecks))})",
+    )
+
+
+def _strategies(result: DiagnosisResult) -> None:
+    """Single strategies first, as people begin with one; then the best of those that are combined."""
+    single = [found for found in result.strategies if len(found.parts) < 2]
+    combined = [found for found in result.strategies if len(found.parts) >= 2]
+    numbers = [("step ms", True), ("from", True), ("to", True), ("speed-up", True)]
+    if single:
+        print_table(
+            [("strategy", False), *numbers, ("effort", False)],
+            [[found.name, *_predicted(found), found.effort or "-"] for found in single[:SHOWN]],
+            title=f"Strategies ({_counted(len(single))})",
+        )
+    if combined:
+        print_table(
+            [("together", False), *numbers],
+            [[found.name, *_predicted(found)] for found in combined[:COMBINED]],
+            title=f"Strategies together (the best {min(COMBINED, len(combined))} of {len(combined)})",
+        )
+
+
+def _predicted(found: Strategy) -> list[str]:
+    times = (found.predicted_step_s, found.lower_step_s, found.upper_step_s)
+    return [*(milliseconds(each) for each in times), f"{found.speedup:.3f}"]
+
+
+def _stragglers(result: DiagnosisResult) -> None:
+    if not result.stragglers:
+        return
+    print_table(
+        [
+            ("exchange", False),
+            ("waits for", False),
+            ("margin ms", True),
+            ("wait ms", True),
+            ("transfer ms", True),
+        ],
+        [
+            [
+                found.collective,
+                _who(found.ranks),
+                milliseconds(found.margin_s),
+                milliseconds(found.imposed_wait_s),
+                milliseconds(found.transfer_s),
+            ]
+            for found in result.stragglers[:SHOWN]
+        ],
+        title=f"Stragglers ({_counted(len(result.stragglers))})",
+    )
+
+
+def _ranks(result: DiagnosisResult) -> None:
+    if not result.ranks:
+        return
+    held = any(found.memory_high_water_bytes is not None for found in result.ranks)
+    columns = [
+        ("rank", True),
+        ("step ms", True),
+        ("compute", True),
+        ("communication", True),
+        ("exposed", True),
+        ("waiting", True),
+        ("idle", True),
+        ("host-bound", True),
+        ("loading", True),
+    ]
+    rows = []
+    for found in result.ranks:
+        times = (
+            found.step_s,
+            found.compute_s,
+            found.communication_s,
+            found.exposed_communication_s,
+            found.waiting_s,
+            found.idle_s,
+            found.host_bound_s,
+            found.data_loading_s,
+        )
+        row = [str(found.rank), *map(milliseconds, times)]
+        if held:
+            memory = found.memory_high_water_bytes
+            row.append(shown(None if memory is None else memory / 2**30, 3))
+        rows.append(row)
+    print_table(columns + ([("GiB", True)] if held else []), rows, title="Ranks, ms of a mean step")
+
+
+def _who(ranks: tuple[int, ...]) -> str:
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return f"a tie of ranks {', '.join(map(str, ranks))}"
+
+
+def _counted(count: int) -> str:
+    return f"{SHOWN} of {count}" if count > SHOWN else str(count)

@@ -1,0 +1,286 @@
+"""Plans as JSON and for people: one screen that says what is best, why, what binds, what would change it, what else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+import numpy as np
+
+from nodewise_cli.console import print_table, say, shown
+from nodewise_client import Planned, PlanResult
+
+__all__ = ["document", "show"]
+
+SHOWN_POINTS: Final = 10
+"""Points of the frontier that a reader is shown; all of them are in the JSON."""
+SHOWN_ALTERNATIVES: Final = 6
+SHOWN_REJECTIONS: Final = 4
+LEAST_SHARE: Final = 0.005
+"""Parts of a step below half a percent are not listed."""
+
+_DEFAULTS: Final[dict[str, Any]] = {
+    "device": "",
+    "nodes": 0,
+    "workers": 0,
+    "global_batch": 0,
+    "batch_per_worker": 0,
+    "accumulation": 1,
+    "tensor_parallel": 1,
+    "pipeline_parallel": 1,
+    "data_parallel": 0,
+    "context_parallel": 1,
+    "expert_parallel": 1,
+    "interleave": 1,
+    "recompute": None,
+    "sequence_parallel": False,
+    "zero_stage": 0,
+    "precision": "",
+    "sync": None,
+    "parameter_servers": 0,
+}
+"""What a configuration says, and what the columns that an answer leaves out hold."""
+
+_HEADINGS: Final = {
+    "device": "device",
+    "nodes": "nodes",
+    "workers": "devices",
+    "parameter_servers": "servers",
+    "sync": "sync",
+    "global_batch": "batch",
+    "tensor_parallel": "t",
+    "pipeline_parallel": "p",
+    "context_parallel": "c",
+    "expert_parallel": "x",
+    "data_parallel": "d",
+    "batch_per_worker": "micro",
+    "interleave": "chunks",
+    "recompute": "recompute",
+    "sequence_parallel": "SP",
+    "zero_stage": "ZeRO",
+    "precision": "precision",
+}
+_ALWAYS: Final = frozenset({"nodes", "workers", "data_parallel"})
+_DEGREES: Final = {
+    "tensor_parallel": "tensor",
+    "pipeline_parallel": "pipeline",
+    "context_parallel": "context",
+    "expert_parallel": "expert",
+    "data_parallel": "data",
+}
+
+
+def document(result: PlanResult) -> dict[str, Any]:
+    """The JSON of a plan. What is not known is null."""
+    chosen = result.recommendation
+    return {
+        "space": result.space,
+        "evaluated": result.evaluated,
+        "pruned": result.pruned,
+        "feasible": result.feasible,
+        "search_s": result.search_s,
+        "complete": result.complete,
+        "best": None if result.best is None else _row(result.best),
+        "rule": None if chosen is None else chosen.rule,
+        "why": None if chosen is None else chosen.why,
+        "numbers": {} if chosen is None else chosen.numbers,
+        "frontier": [_row(found) for found in result.frontier],
+        "frontier_count": result.frontier_count,
+        "rejections": [asdict(found) for found in result.rejections],
+        "explanation": None if result.explanation is None else asdict(result.explanation),
+        "warnings": [asdict(found) for found in result.warnings],
+        "estimator": result.estimator,
+        "estimator_version": result.estimator_version,
+        "revision": None if result.basis is None else result.basis.profile_revision or result.basis.profile_digest,
+    }
+
+
+def show(result: PlanResult) -> None:
+    """Print the best, the reasons and the frontier."""
+    say(
+        f"{result.space:,} configurations: {result.evaluated:,} evaluated, {result.feasible:,} of these feasible, "
+        f"{result.pruned:,} left out with reason; {shown(result.search_s, 3)} s, by {result.estimator} "
+        f"{result.estimator_version}."
+    )
+    if not result.complete:
+        say("Time was over: this is the best so far.")
+    if result.best is not None:
+        _best(result, result.best)
+    _explanation(result)
+    _frontier(result)
+    for rejected in result.rejections[:SHOWN_REJECTIONS]:
+        say(f"Left out ({rejected.constraint}): {rejected.message}.")
+    if len(result.rejections) > SHOWN_REJECTIONS:
+        say(f"Left out: {len(result.rejections) - SHOWN_REJECTIONS} more, in the JSON.")
+    for warning in result.warnings:
+        if not warning.rows or (result.best is not None and 0 in warning.rows):
+            say(f"Note: {warning.message}.")
+
+
+def _best(result: PlanResult, best: Planned) -> None:
+    prediction = best.prediction
+    rule = "" if result.recommendation is None else f" ({result.recommendation.rule})"
+    say()
+    say(f"Best{rule}: {_described(best)}.")
+    rate = f"{shown(prediction.samples_per_s)} samples/s"
+    if prediction.lower_samples_per_s is not None and prediction.upper_samples_per_s is not None:
+        rate += (
+            f" ({100 * (prediction.coverage or 0):.3g} %: {shown(prediction.lower_samples_per_s, 3)} to "
+            f"{shown(prediction.upper_samples_per_s, 3)})"
+        )
+    told = [rate]
+    if prediction.memory_bytes is not None:
+        told.append(f"{shown(prediction.memory_bytes / 2**30, 3)} GiB on each device")
+    if prediction.finish_s is not None:
+        told.append(f"done in {_lasting(prediction.finish_s)}")
+    if prediction.cost is not None:
+        told.append(f"cost {shown(prediction.cost)}")
+    say(f"  {', '.join(told)}.")
+    total = prediction.step_s
+    if prediction.breakdown and total:
+        parts = sorted(prediction.breakdown.items(), key=lambda part: -part[1])
+        listed = [
+            f"{name.replace('_', ' ')} {100 * each / total:.0f} %" for name, each in parts if each > LEAST_SHARE * total
+        ]
+        say(f"  Its step of {shown(total)} s: {', '.join(listed)}.")
+    if result.recommendation is not None:
+        say(f"  Why: {result.recommendation.why}.")
+
+
+def _explanation(result: PlanResult) -> None:
+    found = result.explanation
+    if found is None:
+        return
+    if found.alternatives:
+        say()
+        say("One dimension changed, the closest first:")
+        closest = sorted(found.alternatives, key=lambda each: (not each.fits, each.change))
+        for alternative in closest[:SHOWN_ALTERNATIVES]:
+            say(f"  {alternative.why}.")
+        if len(closest) > SHOWN_ALTERNATIVES:
+            say(f"  {len(closest) - SHOWN_ALTERNATIVES} more in the JSON.")
+    say()
+    for binding in found.binding:
+        say(f"{_sentence(binding.message)}.")
+    if not found.binding and found.complete:
+        say("Nothing binds: no constraint that was looked at keeps anything better out.")
+    unchanged = []
+    for each in found.sensitivities:
+        if each.speedup == 1.0:
+            unchanged.append(each.change)
+            continue
+        gain = "nothing is feasible" if each.speedup == 0 else f"{100 * (each.speedup - 1):+.1f} % throughput"
+        say(f"With {each.change}: {gain}; best is {each.best}.")
+    if unchanged:
+        say(f"With {' or '.join(unchanged)}: no faster.")
+    if not found.complete:
+        say("Time was over before all reasons were looked at.")
+
+
+def _sentence(text: str) -> str:
+    """With a capital, unless it begins with a field's name."""
+    return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]
+
+
+def _frontier(result: PlanResult) -> None:
+    """Of time, devices and memory: the fastest of each number of devices, evenly thinned."""
+    if not result.frontier:
+        return
+    fastest: dict[int, Planned] = {}
+    for point in result.frontier:
+        stated = _DEFAULTS | dict(point.configuration)
+        # Points are in order of devices and time.
+        fastest.setdefault(stated["workers"] + stated["parameter_servers"], point)
+    rows = list(fastest.values())
+    if len(rows) > SHOWN_POINTS:
+        rows = [rows[place] for place in np.linspace(0, len(rows) - 1, SHOWN_POINTS).astype(int).tolist()]
+    _table(f"Frontier: fastest of its number of devices ({len(rows)} of {result.frontier_count} points)", rows)
+
+
+def _described(found: Planned) -> str:
+    stated = _DEFAULTS | dict(found.configuration)
+    degrees = " x ".join(f"{word} {stated[name]}" for name, word in _DEGREES.items() if stated[name] > 1)
+    parts = [degrees or "one device", f"micro-batch {stated['batch_per_worker']}"]
+    if stated["global_batch"]:
+        parts[1] += f" of {stated['global_batch']}"
+    if stated["interleave"] > 1:
+        parts.append(f"{stated['interleave']} chunks a stage")
+    if stated["recompute"]:
+        parts.append(f"recomputation {stated['recompute']}")
+    if stated["sequence_parallel"]:
+        parts.append("sequence parallel")
+    if stated["zero_stage"]:
+        parts.append(f"ZeRO {stated['zero_stage']}")
+    if stated["precision"]:
+        parts.append(str(stated["precision"]))
+    where = f"on {_counted(stated['nodes'], 'node')} with {stated['workers']} {stated['device']}"
+    if stated["parameter_servers"]:
+        where += f" and {_counted(stated['parameter_servers'], 'parameter server')}, {stated['sync']}"
+    return f"{', '.join(parts)}, {where}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def _lasting(seconds: float) -> str:
+    if seconds < 2 * 3600:
+        return f"{shown(seconds)} s"
+    return f"{shown(seconds / 3600, 3)} h" if seconds < 2 * 86400 else f"{shown(seconds / 86400, 3)} days"
+
+
+def _table(title: str, rows: Sequence[Planned]) -> None:
+    """Columns in which all rows hold the default are left out."""
+    stated = [_DEFAULTS | dict(found.configuration) for found in rows]
+    names = [
+        name
+        for name in _HEADINGS
+        if name in _ALWAYS or any(each[name] not in (_DEFAULTS[name], None) for each in stated)
+    ]
+    if all(each["sync"] == "allreduce" for each in stated):
+        names.remove("sync")
+    columns = [(_HEADINGS[name], name not in ("device", "recompute", "sync", "precision")) for name in names]
+    cells = []
+    for each, found in zip(stated, rows):
+        prediction = found.prediction
+        memory = None if prediction.memory_bytes is None else prediction.memory_bytes / 2**30
+        cells.append(
+            [
+                *(_cell(each[name]) for name in names),
+                shown(prediction.step_s),
+                shown(prediction.samples_per_s),
+                shown(memory, 3),
+                (prediction.bottleneck or "-").replace("_", " "),
+            ]
+        )
+    measures = [("step s", True), ("samples/s", True), ("GiB", True), ("bottleneck", False)]
+    print_table([*columns, *measures], cells, title=title)
+
+
+def _cell(value: Any) -> str:
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return str(value)
+
+
+def _row(found: Planned) -> dict[str, Any]:
+    prediction = found.prediction
+    stated = _DEFAULTS | dict(found.configuration)
+    return {name: stated[name] for name in _DEFAULTS} | {
+        "step_s": prediction.step_s,
+        "steps_per_s": prediction.steps_per_s,
+        "samples_per_s": prediction.samples_per_s,
+        "lower_samples_per_s": prediction.lower_samples_per_s,
+        "upper_samples_per_s": prediction.upper_samples_per_s,
+        "coverage": prediction.coverage,
+        "breakdown": prediction.breakdown,
+        "bottleneck": prediction.bottleneck,
+        "memory_bytes": prediction.memory_bytes,
+        "finish_s": prediction.finish_s,
+        "cost": prediction.cost,
+        "extra": prediction.extra,
+        "status": prediction.status,
+    }

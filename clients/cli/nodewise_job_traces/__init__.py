@@ -1,0 +1,10 @@
+"""Jobs to simulate: Gavel's traces, Pollux' workloads, Philly's arrivals, tables of our own, and jobs drawn by laws.
+
+Readers take text streams; what is wrong in one is told with its line and column. Nothing here knows the service:
+whoever reads jobs sends them, or hands them to a simulator.
+"""
+
+from nodewise_job_traces.faults import JobsFileError
+from nodewise_job_traces.jobs import Curve, Job
+
+__all__ = ["Curve", "Job", "JobsFileError"]

@@ -1,0 +1,124 @@
+"""Learn the prior that the scaling estimator ships from measurement tables, all rows of them.
+
+``python research/learn_scaling_prior.py TABLE.csv... [--out plugins/nodewise_scaling/shipped_prior.json]``
+
+Scores of intervals come from predicting each table's test rows from its train rows with a prior that saw no job of
+the same model (the part of a job's name before its slash).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from nodewise.plugin import Floats
+from nodewise_scaling.device import DeviceModel
+from nodewise_scaling.fitting import fitted
+from nodewise_scaling.points import Points, averaged
+from nodewise_scaling.prior import Knowledge, Lesson, learned
+
+Key = tuple[float, float, float, float, float]
+Row = tuple[Key, float, bool]
+"""Columns of KEYS, step seconds, and whether it is a test row."""
+
+OUT = Path(__file__).resolve().parent.parent / "plugins" / "nodewise_scaling" / "shipped_prior.json"
+SMALL_SERIES = 1.0 / 3.0
+"""Weight of the scores of a job that varies nothing but its scale: several of them are one network."""
+
+
+def main() -> None:
+    """Read, learn, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="+", type=Path)
+    parser.add_argument("--out", type=Path, default=OUT)
+    arguments = parser.parse_args()
+    tables = {path.stem: _read(path) for path in arguments.tables}
+    everything = _merged(tables.values())
+    names = sorted(everything)
+    sources = tuple(f"{stem}.csv, all rows" for stem in tables)
+    knowledge = learned([_lesson(name, everything[name]) for name in names], sources)
+    scores: list[tuple[str, Floats, float]] = []
+    scores_unseen: list[tuple[str, Floats, float]] = []
+    for stem, table in tables.items():
+        for name in sorted(table):
+            others = [_lesson(other, everything[other]) for other in names if _model(other) != _model(name)]
+            prior = learned(others)
+            weight = SMALL_SERIES if "batch" in name[0] else 1.0
+            for found, known in ((scores, prior), (scores_unseen, prior.where_unseen)):
+                score = _score(name, table[name], known)
+                if score is not None:
+                    found.append((name[1], score, weight))
+                    seen = "" if known.over_fixed else ", from one worker"
+                    print(f"{stem} {name[0]} {name[1]}{seen}: median score {np.median(score):.2f}")
+    unseen = replace(knowledge.where_unseen, scores=tuple(scores_unseen))
+    document = replace(knowledge, scores=tuple(scores), unseen=unseen).document()
+    arguments.out.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+Job = tuple[str, str]
+"""Name and device."""
+
+
+def _read(path: Path) -> dict[Job, list[Row]]:
+    jobs: dict[Job, list[Row]] = defaultdict(list)
+    with path.open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            nodes, workers = float(row["nodes"]), float(row["workers"])
+            placed = [float(part) for part in row["placement"].split("+")] if row["placement"] else []
+            fullest = max(placed, default=float(np.ceil(workers / nodes)))
+            key = (nodes, workers, fullest, float(row["batch_per_worker"]), 1.0)
+            jobs[row["job"], row["device"]].append((key, 1.0 / float(row["steps_per_s"]), row["split"] == "test"))
+    return jobs
+
+
+def _merged(tables: Iterable[dict[Job, list[Row]]]) -> dict[Job, list[Row]]:
+    """Of each job the table that has most of it."""
+    found: dict[Job, list[Row]] = {}
+    for table in tables:
+        for job, rows in table.items():
+            if len(rows) > len(found.get(job, ())):
+                found[job] = rows
+    return found
+
+
+def _points(rows: Iterable[Row]) -> Points:
+    listed = list(rows)
+    return averaged(np.array([key for key, _, _ in listed]), np.array([step_s for _, step_s, _ in listed]))
+
+
+def _lesson(job: Job, rows: list[Row]) -> Lesson:
+    return job[1], _points(rows)
+
+
+def _model(job: Job) -> str:
+    return job[0].split("/")[0]
+
+
+def _score(job: Job, rows: list[Row], knowledge: Knowledge) -> Floats | None:
+    """|ln(measured / predicted)| over the deviation, of the test rows, thinned to 200.
+
+    What is known where exchange was not seen is tried from the runs of one worker, on all others, of jobs where these
+    ran several batches: of a job that ran one, nobody knows how its compute grows.
+    """
+    shown = [not test if knowledge.over_fixed else key[1] == 1.0 for key, _, test in rows]
+    train = [row for row, told in zip(rows, shown, strict=True) if told]
+    test = [row for row, told in zip(rows, shown, strict=True) if not told]
+    if not train or not test or (not knowledge.over_fixed and len({key[3] for key, _, _ in train}) == 1):
+        return None
+    seen = replace(_points(train), over_fixed=knowledge.over_fixed)
+    model = DeviceModel(fitted(seen, *knowledge.of(job[1])), 1.6448536269514722, seen)
+    predicted, spread, _ = model.predicted(np.array([key for key, _, _ in test]))
+    measured = np.array([step_s for _, step_s, _ in test])
+    scores = np.sort(np.abs(np.log(measured / predicted)) / spread)
+    return np.asarray(scores[np.unique(np.linspace(0, len(scores) - 1, 200).astype(int))])
+
+
+if __name__ == "__main__":
+    main()

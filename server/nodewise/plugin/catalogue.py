@@ -1,0 +1,52 @@
+"""What is known of devices and links, as an estimator meets it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Catalogue", "MeasuredTable", "catalogue_key"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredTable:
+    """Seconds that an operation was measured to take, by its size; ``sizes`` ascend. ``source`` says where from."""
+
+    sizes: tuple[float, ...]
+    seconds: tuple[float, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """Facts about devices and links, with the digest of all of them. Empty = nothing is known.
+
+    Mappings are by ``catalogue_key`` of every name that an entry goes by; :meth:`device` and :meth:`link` take a name
+    as anyone writes it. Names of facts carry units: ``fp16_flops_per_s``, ``memory_bytes_per_s``, ``bytes_per_s``.
+
+    Attributes
+    ----------
+    all_reduces : mapping
+        By device and ranks: all-reduces inside a node, sizes in bytes of the whole tensor.
+    matrix_products : mapping
+        By device and number format: sizes in FLOP.
+    """
+
+    digest: str = ""
+    devices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    links: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    all_reduces: Mapping[str, Mapping[int, MeasuredTable]] = field(default_factory=dict)
+    matrix_products: Mapping[str, Mapping[str, MeasuredTable]] = field(default_factory=dict)
+
+    def device(self, name: str) -> Mapping[str, float] | None:
+        """Facts of an accelerator; None = not known."""
+        return self.devices.get(catalogue_key(name))
+
+    def link(self, name: str) -> Mapping[str, float] | None:
+        """Facts of a link; None = not known."""
+        return self.links.get(catalogue_key(name))
+
+
+def catalogue_key(name: str) -> str:
+    """A name as the catalogue files it: letters and digits alone, without the vendor's name and regardless of case."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum()).removeprefix("nvidia")

@@ -1,0 +1,45 @@
+"""Diagnosers: recorded steps executed again, and where their time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
+from nodewise.domain.profile import Profile
+from nodewise.domain.replay import Replay, ReplayQuestion
+from nodewise.domain.trace import Trace
+
+__all__ = ["Diagnoser", "Run"]
+
+
+class Run(Protocol):
+    """A piece of heavy work as its caller sees it: how long it may take, and who hears how far it is."""
+
+    def remaining_s(self) -> float:
+        """Seconds left; 0 or less = return what there is now."""
+        ...
+
+    def advanced(self, stage: str, done: int, total: int) -> None:
+        """Say how far a stage is; cheap, call it as often as you like."""
+        ...
+
+
+@runtime_checkable
+class Diagnoser(Protocol):
+    """Executes recorded steps again, and finds out where their time goes. Pure: same arguments, same answer."""
+
+    def replay(self, traces: Sequence[Trace], question: ReplayQuestion, run: Run) -> Replay:
+        """Replay steps of a job from the traces of some or all of its ranks.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD for steps or ranks that the traces do not have, CONTRADICTORY_FACTS for traces that are not of
+            one job, EVIDENCE_MISSING where nothing can be replayed.
+        """
+        ...
+
+    def diagnose(self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, run: Run) -> Diagnosis:
+        """Bottlenecks and strategies, most worthwhile first. Raises as ``replay``."""
+        ...

@@ -1,0 +1,95 @@
+"""Records: plugins' objects under their names, as hooks register them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from nodewise.domain.schedule import PolicyParameter
+from nodewise.plugin.diagnosers import Diagnoser
+from nodewise.plugin.estimators import Estimator
+from nodewise.plugin.policies import Policy
+from nodewise.plugin.readers import TraceReader
+
+__all__ = [
+    "BASIC_COLUMNS",
+    "PLUGIN_API_VERSION",
+    "DiagnoserRecord",
+    "EstimatorRecord",
+    "PolicyRecord",
+    "TraceReaderRecord",
+]
+
+PLUGIN_API_VERSION: Final = "1.0"
+"""Version of everything in ``nodewise.plugin``. Records state the range that they were written for."""
+
+PLUGIN_API_RANGE: Final = ">=1.0,<2"
+"""Range of a record that does not state one."""
+
+BASIC_COLUMNS: Final = frozenset(
+    {
+        "nodes",
+        "workers",
+        "parameter_servers",
+        "devices",
+        "sync_mode",
+        "batch_per_worker",
+        "accumulation",
+        "global_batch",
+        "link_bytes_per_s",
+        "placement",
+    }
+)
+"""Columns of Configurations that an estimator takes into account, or refuses row by row, unless it says more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatorRecord:
+    """An estimator as registered. ``name``: lower case letters, digits and dashes; unique over all plugins.
+
+    ``columns`` are the fields of Configurations that it takes into account (``groups`` for workers that differ). Rows
+    that state another one are refused before it sees them: an answer that ignores what was asked would be wrong without
+    anyone noticing.
+    """
+
+    name: str
+    version: str
+    description: str
+    estimator: Estimator
+    capabilities: frozenset[str] = frozenset()
+    columns: frozenset[str] = BASIC_COLUMNS
+    plugin_api: str = PLUGIN_API_RANGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRecord:
+    """A policy as registered."""
+
+    name: str
+    version: str
+    description: str
+    policy: Policy
+    parameters: tuple[PolicyParameter, ...] = ()
+    plugin_api: str = PLUGIN_API_RANGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceReaderRecord:
+    """A trace reader as registered."""
+
+    name: str
+    version: str
+    description: str
+    reader: TraceReader
+    plugin_api: str = PLUGIN_API_RANGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnoserRecord:
+    """A diagnoser as registered."""
+
+    name: str
+    version: str
+    description: str
+    diagnoser: Diagnoser
+    plugin_api: str = PLUGIN_API_RANGE
