@@ -9,7 +9,8 @@ export COVERAGE_RCFILE := $(CURDIR)/pyproject.toml
 # Where the tests and the demo look for data from outside the repository; `make NODEWISE_DATA=... test`.
 export NODEWISE_DATA
 
-TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_job_traces clients/python/nodewise_client tools research
+TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_job_traces clients/python/nodewise_client \
+	protos/python/nodewise_values tools research
 DEMO := $(wildcard examples/demo examples/provision.py)
 
 .DEFAULT_GOAL := help

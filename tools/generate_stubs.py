@@ -1,4 +1,4 @@
-"""Generate the committed Python stubs of the contract, or check that they are what the generator gives.
+"""Generate the committed Python stubs and values of the contract, or check that they are what the generator gives.
 
 Runs under .venv-tools (requirements/tools.txt pins the generator). The contract's package is `nodewise.v1`, but the
 server's Python package is `nodewise` too, so the stubs live in `nodewise_protos.v1`: the imports between generated
@@ -14,11 +14,22 @@ from pathlib import Path
 
 import grpc_tools
 
+from generate_values import generated_values  # type: ignore[import-not-found]
+
 ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "protos"
 PYTHON = PROTOS / "python"
 THIRD_PARTY = ROOT / "build" / "third_party"
-GENERATED = ("*_pb2.py", "*_pb2.pyi", "*_pb2_grpc.py", "*_pb2_grpc.pyi", "__init__.py")
+GENERATED = (
+    "nodewise_protos/**/*_pb2.py",
+    "nodewise_protos/**/*_pb2.pyi",
+    "nodewise_protos/**/*_pb2_grpc.py",
+    "nodewise_protos/**/*_pb2_grpc.pyi",
+    "nodewise_protos/**/__init__.py",
+    "nodewise_values/v*/*.py",
+    "nodewise_values/__init__.py",
+    "nodewise_values/facts.py",
+)
 PACKAGE = "nodewise_protos"
 
 # `from nodewise.v1 import x_pb2 as y` and `import nodewise.v1.x_pb2`, and how stubs name what they imported that way.
@@ -34,7 +45,7 @@ INITS = {
 
 
 def generate(target: Path) -> None:
-    """Write fresh stubs of every .proto file of the contract into a folder."""
+    """Write fresh stubs and values of every .proto file of the contract into a folder."""
     sources = sorted(str(path.relative_to(PROTOS)) for path in (PROTOS / "nodewise").rglob("*.proto"))
     if not sources:
         raise SystemExit(f"no .proto files under {PROTOS / 'nodewise'}")
@@ -42,6 +53,8 @@ def generate(target: Path) -> None:
     well_known = Path(grpc_tools.__file__).parent / "_proto"
     includes = [f"-I{folder}" for folder in (PROTOS, THIRD_PARTY, well_known)]
     outputs = [f"--{kind}_out={target}" for kind in ("python", "pyi", "grpc_python", "mypy_grpc")]
+    descriptors = target / "descriptors.binpb"
+    outputs += [f"--descriptor_set_out={descriptors}", "--include_imports", "--include_source_info"]
     command = [
         sys.executable,
         "-m",
@@ -64,13 +77,14 @@ def generate(target: Path) -> None:
         text = path.read_text(encoding="utf-8")
         text = DOTTED.sub(rf"{PACKAGE}\1", IMPORT_FROM.sub(rf"\1{PACKAGE}\2", text))
         path.write_text(text, encoding="utf-8")
-    for name, text in INITS.items():
+    for name, text in {**INITS, **generated_values(descriptors.read_bytes())}.items():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
         (target / name).write_text(text, encoding="utf-8")
 
 
 def generated_files(folder: Path) -> dict[str, bytes]:
     """Return the generated files under a folder by their relative names."""
-    found = {path for pattern in GENERATED for path in (folder / PACKAGE).rglob(pattern)}
+    found = {path for pattern in GENERATED for path in folder.glob(pattern)}
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
 

@@ -24,28 +24,55 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from nodewise_protos.v1 import configuration_pb2 as nodewise_dot_v1_dot_configuration__pb2
+from nodewise_protos.v1 import facts_pb2 as nodewise_dot_v1_dot_facts__pb2
 from nodewise_protos.v1 import workload_pb2 as nodewise_dot_v1_dot_workload__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19nodewise/v1/profile.proto\x12\x0bnodewise.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnodewise/v1/configuration.proto\x1a\x1anodewise/v1/workload.proto\"\x8b\x02\n\x0cPhaseTimings\x12\x33\n\x0e\x63onfigurations\x18\x01 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12\x18\n\x10\x64ownload_seconds\x18\x02 \x03(\x01\x12\x17\n\x0f\x63ompute_seconds\x18\x03 \x03(\x01\x12\x16\n\x0eupload_seconds\x18\x04 \x03(\x01\x12\x16\n\x0eupdate_seconds\x18\x05 \x03(\x01\x12\x19\n\x11\x63ompute_variation\x18\x06 \x03(\x01\x12\x1a\n\x12transfer_variation\x18\x07 \x03(\x01\x12\x16\n\x0ehidden_seconds\x18\x08 \x03(\x01\x12\x14\n\x0csteps_counts\x18\t \x03(\x05\"\xdc\x01\n\x0cObservations\x12\x33\n\x0e\x63onfigurations\x18\x01 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12\x18\n\x10steps_per_second\x18\x02 \x03(\x01\x12 \n\x18measured_at_unix_seconds\x18\x03 \x03(\x01\x12\x14\n\x0csteps_counts\x18\x04 \x03(\x05\x12\x16\n\x0estep_variation\x18\x05 \x03(\x01\x12\x1c\n\x14\x65xposed_sync_seconds\x18\x06 \x03(\x01\x12\x0f\n\x07numbers\x18\x07 \x03(\x03\"n\n\x0eTraceReference\x12\x16\n\x0e\x63ontent_sha256\x18\x01 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x02 \x01(\t\x12\x0c\n\x04rank\x18\x03 \x01(\x05\x12\x12\n\nworld_size\x18\x04 \x01(\x05\x12\x12\n\nsize_bytes\x18\x05 \x01(\x03\"\x82\x01\n\nTraceChunk\x12\x10\n\x08trace_id\x18\x01 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x02 \x01(\t\x12\x0c\n\x04rank\x18\x03 \x01(\x05\x12\x12\n\nworld_size\x18\x04 \x01(\x05\x12\x14\n\x0coffset_bytes\x18\x05 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x06 \x01(\x0c\x12\x0c\n\x04last\x18\x07 \x01(\x08\"\xf0\x01\n\x0eProfileContent\x12\'\n\x08workload\x18\x01 \x01(\x0b\x32\x15.nodewise.v1.Workload\x12%\n\x07network\x18\x02 \x01(\x0b\x32\x14.nodewise.v1.Network\x12\x30\n\rphase_timings\x18\x03 \x01(\x0b\x32\x19.nodewise.v1.PhaseTimings\x12/\n\x0cobservations\x18\x04 \x01(\x0b\x32\x19.nodewise.v1.Observations\x12+\n\x06traces\x18\x05 \x03(\x0b\x32\x1b.nodewise.v1.TraceReference\"\x86\x02\n\x07Profile\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x04 \x01(\t\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1a\n\x12observations_count\x18\x08 \x01(\x05\x12,\n\x07\x63ontent\x18\t \x01(\x0b\x32\x1b.nodewise.v1.ProfileContent\"x\n\rProfileSource\x12\x14\n\nprofile_id\x18\x01 \x01(\tH\x00\x12-\n\x06inline\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.ProfileContentH\x00\x12\x18\n\x10minimum_revision\x18\x03 \x01(\x03\x42\x08\n\x06sourceb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19nodewise/v1/profile.proto\x12\x0bnodewise.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnodewise/v1/configuration.proto\x1a\x17nodewise/v1/facts.proto\x1a\x1anodewise/v1/workload.proto\"\xb0\x05\n\x0cPhaseTimings\x12\x33\n\x0e\x63onfigurations\x18\x01 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12M\n\x10\x64ownload_seconds\x18\x02 \x03(\x01\x42\x33\xaa\x9a#/\n\ndownload_s\x12\ndownload_s\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\xd0\x12\x63\x41H\x01\x12J\n\x0f\x63ompute_seconds\x18\x03 \x03(\x01\x42\x31\xaa\x9a#-\n\tcompute_s\x12\tcompute_s\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\xd0\x12\x63\x41H\x01\x12G\n\x0eupload_seconds\x18\x04 \x03(\x01\x42/\xaa\x9a#+\n\x08upload_s\x12\x08upload_s\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\xd0\x12\x63\x41H\x01\x12G\n\x0eupdate_seconds\x18\x05 \x03(\x01\x42/\xaa\x9a#+\n\x08update_s\x12\x08update_s\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\xd0\x12\x63\x41H\x01\x12P\n\x11\x63ompute_variation\x18\x06 \x03(\x01\x42\x35\xaa\x9a#1\n\x11\x63ompute_variation\x12\ncompute_cv)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\x00\x00Y@\x12S\n\x12transfer_variation\x18\x07 \x03(\x01\x42\x37\xaa\x9a#3\n\x12transfer_variation\x12\x0btransfer_cv)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\x00\x00Y@\x12N\n\x0ehidden_seconds\x18\x08 \x03(\x01\x42\x36\xaa\x9a#2\n\x08hidden_s\x12\x08hidden_s\x1a\x01s!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\xd0\x12\x63\x41\x12G\n\x0csteps_counts\x18\t \x03(\x05\x42\x31\xaa\x9a#-\n\x05steps\x12\x0bphase_steps\x1a\x05steps!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?\"\xf2\x03\n\x0cObservations\x12\x33\n\x0e\x63onfigurations\x18\x01 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12U\n\x10steps_per_second\x18\x02 \x03(\x01\x42;\xaa\x9a#7\n\x0bsteps_per_s\x12\x0bsteps_per_s\x1a\x07steps/s)H\xaf\xbc\x9a\xf2\xd7z>1\x00\x00\x00\x00\x65\xcd\xcd\x41H\x01\x12`\n\x18measured_at_unix_seconds\x18\x03 \x03(\x01\x42>\xaa\x9a#:\n\rmeasured_at_s\x12\x0bmeasured_at\x1a\x01s!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\xa2\x94\x1amB\x12\x41\n\x0csteps_counts\x18\x04 \x03(\x05\x42+\xaa\x9a#\'\n\x05steps\x12\x05steps\x1a\x05steps!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?\x12G\n\x0estep_variation\x18\x05 \x03(\x01\x42/\xaa\x9a#+\n\x0estep_variation\x12\x07step_cv)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\x00\x00Y@\x12W\n\x14\x65xposed_sync_seconds\x18\x06 \x03(\x01\x42\x39\xaa\x9a#5\n\x0e\x65xposed_sync_s\x12\x0e\x65xposed_sync_s\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\xd0\x12\x63\x41\x12\x0f\n\x07numbers\x18\x07 \x03(\x03\"n\n\x0eTraceReference\x12\x16\n\x0e\x63ontent_sha256\x18\x01 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x02 \x01(\t\x12\x0c\n\x04rank\x18\x03 \x01(\x05\x12\x12\n\nworld_size\x18\x04 \x01(\x05\x12\x12\n\nsize_bytes\x18\x05 \x01(\x03\"\x82\x01\n\nTraceChunk\x12\x10\n\x08trace_id\x18\x01 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x02 \x01(\t\x12\x0c\n\x04rank\x18\x03 \x01(\x05\x12\x12\n\nworld_size\x18\x04 \x01(\x05\x12\x14\n\x0coffset_bytes\x18\x05 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x06 \x01(\x0c\x12\x0c\n\x04last\x18\x07 \x01(\x08\"\xf0\x01\n\x0eProfileContent\x12\'\n\x08workload\x18\x01 \x01(\x0b\x32\x15.nodewise.v1.Workload\x12%\n\x07network\x18\x02 \x01(\x0b\x32\x14.nodewise.v1.Network\x12\x30\n\rphase_timings\x18\x03 \x01(\x0b\x32\x19.nodewise.v1.PhaseTimings\x12/\n\x0cobservations\x18\x04 \x01(\x0b\x32\x19.nodewise.v1.Observations\x12+\n\x06traces\x18\x05 \x03(\x0b\x32\x1b.nodewise.v1.TraceReference\"\x86\x02\n\x07Profile\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x04 \x01(\t\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1a\n\x12observations_count\x18\x08 \x01(\x05\x12,\n\x07\x63ontent\x18\t \x01(\x0b\x32\x1b.nodewise.v1.ProfileContent\"x\n\rProfileSource\x12\x14\n\nprofile_id\x18\x01 \x01(\tH\x00\x12-\n\x06inline\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.ProfileContentH\x00\x12\x18\n\x10minimum_revision\x18\x03 \x01(\x03\x42\x08\n\x06sourceb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.v1.profile_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PHASETIMINGS']._serialized_start=137
-  _globals['_PHASETIMINGS']._serialized_end=404
-  _globals['_OBSERVATIONS']._serialized_start=407
-  _globals['_OBSERVATIONS']._serialized_end=627
-  _globals['_TRACEREFERENCE']._serialized_start=629
-  _globals['_TRACEREFERENCE']._serialized_end=739
-  _globals['_TRACECHUNK']._serialized_start=742
-  _globals['_TRACECHUNK']._serialized_end=872
-  _globals['_PROFILECONTENT']._serialized_start=875
-  _globals['_PROFILECONTENT']._serialized_end=1115
-  _globals['_PROFILE']._serialized_start=1118
-  _globals['_PROFILE']._serialized_end=1380
-  _globals['_PROFILESOURCE']._serialized_start=1382
-  _globals['_PROFILESOURCE']._serialized_end=1502
+  _globals['_PHASETIMINGS'].fields_by_name['download_seconds']._loaded_options = None
+  _globals['_PHASETIMINGS'].fields_by_name['download_seconds']._serialized_options = b'\252\232#/\n\ndownload_s\022\ndownload_s\032\001s)\000\000\000\000\000\000\000\0001\000\000\000\000\320\022cAH\001'
+  _globals['_PHASETIMINGS'].fields_by_name['compute_seconds']._loaded_options = None
+  _globals['_PHASETIMINGS'].fields_by_name['compute_seconds']._serialized_options = b'\252\232#-\n\tcompute_s\022\tcompute_s\032\001s)\000\000\000\000\000\000\000\0001\000\000\000\000\320\022cAH\001'
+  _globals['_PHASETIMINGS'].fields_by_name['upload_seconds']._loaded_options = None
+  _globals['_PHASETIMINGS'].fields_by_name['upload_seconds']._serialized_options = b'\252\232#+\n\010upload_s\022\010upload_s\032\001s)\000\000\000\000\000\000\000\0001\000\000\000\000\320\022cAH\001'
+  _globals['_PHASETIMINGS'].fields_by_name['update_seconds']._loaded_options = None
+  _globals['_PHASETIMINGS'].fields_by_name['update_seconds']._serialized_options = b'\252\232#+\n\010update_s\022\010update_s\032\001s)\000\000\000\000\000\000\000\0001\000\000\000\000\320\022cAH\001'
+  _globals['_PHASETIMINGS'].fields_by_name['compute_variation']._loaded_options = None
+  _globals['_PHASETIMINGS'].fields_by_name['compute_variation']._serialized_options = b'\252\232#1\n\021compute_variation\022\ncompute_cv)\000\000\000\000\000\000\000\0001\000\000\000\000\000\000Y@'
+  _globals['_PHASETIMINGS'].fields_by_name['transfer_variation']._loaded_options = None
+  _globals['_PHASETIMINGS'].fields_by_name['transfer_variation']._serialized_options = b'\252\232#3\n\022transfer_variation\022\013transfer_cv)\000\000\000\000\000\000\000\0001\000\000\000\000\000\000Y@'
+  _globals['_PHASETIMINGS'].fields_by_name['hidden_seconds']._loaded_options = None
+  _globals['_PHASETIMINGS'].fields_by_name['hidden_seconds']._serialized_options = b'\252\232#2\n\010hidden_s\022\010hidden_s\032\001s!\000\000\000\000\000\000\000\000)\000\000\000\000\000\000\000\0001\000\000\000\000\320\022cA'
+  _globals['_PHASETIMINGS'].fields_by_name['steps_counts']._loaded_options = None
+  _globals['_PHASETIMINGS'].fields_by_name['steps_counts']._serialized_options = b'\252\232#-\n\005steps\022\013phase_steps\032\005steps!\000\000\000\000\000\000\000\000)\000\000\000\000\000\000\360?'
+  _globals['_OBSERVATIONS'].fields_by_name['steps_per_second']._loaded_options = None
+  _globals['_OBSERVATIONS'].fields_by_name['steps_per_second']._serialized_options = b'\252\232#7\n\013steps_per_s\022\013steps_per_s\032\007steps/s)H\257\274\232\362\327z>1\000\000\000\000e\315\315AH\001'
+  _globals['_OBSERVATIONS'].fields_by_name['measured_at_unix_seconds']._loaded_options = None
+  _globals['_OBSERVATIONS'].fields_by_name['measured_at_unix_seconds']._serialized_options = b'\252\232#:\n\rmeasured_at_s\022\013measured_at\032\001s!\000\000\000\000\000\000\000\000)\000\000\000\000\000\000\000\0001\000\000\000\242\224\032mB'
+  _globals['_OBSERVATIONS'].fields_by_name['steps_counts']._loaded_options = None
+  _globals['_OBSERVATIONS'].fields_by_name['steps_counts']._serialized_options = b'\252\232#\'\n\005steps\022\005steps\032\005steps!\000\000\000\000\000\000\000\000)\000\000\000\000\000\000\360?'
+  _globals['_OBSERVATIONS'].fields_by_name['step_variation']._loaded_options = None
+  _globals['_OBSERVATIONS'].fields_by_name['step_variation']._serialized_options = b'\252\232#+\n\016step_variation\022\007step_cv)\000\000\000\000\000\000\000\0001\000\000\000\000\000\000Y@'
+  _globals['_OBSERVATIONS'].fields_by_name['exposed_sync_seconds']._loaded_options = None
+  _globals['_OBSERVATIONS'].fields_by_name['exposed_sync_seconds']._serialized_options = b'\252\232#5\n\016exposed_sync_s\022\016exposed_sync_s\032\001s)\000\000\000\000\000\000\000\0001\000\000\000\000\320\022cA'
+  _globals['_PHASETIMINGS']._serialized_start=162
+  _globals['_PHASETIMINGS']._serialized_end=850
+  _globals['_OBSERVATIONS']._serialized_start=853
+  _globals['_OBSERVATIONS']._serialized_end=1351
+  _globals['_TRACEREFERENCE']._serialized_start=1353
+  _globals['_TRACEREFERENCE']._serialized_end=1463
+  _globals['_TRACECHUNK']._serialized_start=1466
+  _globals['_TRACECHUNK']._serialized_end=1596
+  _globals['_PROFILECONTENT']._serialized_start=1599
+  _globals['_PROFILECONTENT']._serialized_end=1839
+  _globals['_PROFILE']._serialized_start=1842
+  _globals['_PROFILE']._serialized_end=2104
+  _globals['_PROFILESOURCE']._serialized_start=2106
+  _globals['_PROFILESOURCE']._serialized_end=2226
 # @@protoc_insertion_point(module_scope)

@@ -2,6 +2,7 @@ import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from nodewise_protos.v1 import configuration_pb2 as _configuration_pb2
+from nodewise_protos.v1 import facts_pb2 as _facts_pb2
 from nodewise_protos.v1 import workload_pb2 as _workload_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor

@@ -22,21 +22,92 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from nodewise_protos.v1 import facts_pb2 as nodewise_dot_v1_dot_facts__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1anodewise/v1/workload.proto\x12\x0bnodewise.v1\"\xd3\x03\n\x08Workload\x12\x12\n\nmodel_name\x18\x01 \x01(\t\x12\x1c\n\x0fparameter_bytes\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x1a\n\rtensors_count\x18\x03 \x01(\x05H\x01\x88\x01\x01\x12\x1d\n\x10\x66lops_per_sample\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12\x1e\n\x11samples_per_epoch\x18\x05 \x01(\x03H\x03\x88\x01\x01\x12\x19\n\x0c\x65pochs_count\x18\x06 \x01(\x01H\x04\x88\x01\x01\x12-\n\x0btransformer\x18\x07 \x01(\x0b\x32\x18.nodewise.v1.Transformer\x12\"\n\x06layers\x18\x08 \x03(\x0b\x32\x12.nodewise.v1.Layer\x12\x11\n\tframework\x18\t \x01(\t\x12\x11\n\toptimizer\x18\n \x01(\t\x12\x11\n\tprecision\x18\x0b \x01(\t\x12\x13\n\x0bshard_bytes\x18\x0c \x03(\x03\x12\x1c\n\x14shard_tensors_counts\x18\r \x03(\x05\x42\x12\n\x10_parameter_bytesB\x10\n\x0e_tensors_countB\x13\n\x11_flops_per_sampleB\x14\n\x12_samples_per_epochB\x0f\n\r_epochs_count\"\xb4\x03\n\x0bTransformer\x12\x14\n\x0clayers_count\x18\x01 \x01(\x05\x12\x13\n\x0bhidden_size\x18\x02 \x01(\x05\x12\x1d\n\x15\x61ttention_heads_count\x18\x03 \x01(\x05\x12\x1e\n\x16sequence_length_tokens\x18\x04 \x01(\x05\x12\x17\n\x0fvocabulary_size\x18\x05 \x01(\x05\x12\x1d\n\x15key_value_heads_count\x18\x06 \x01(\x05\x12\x19\n\x11\x66\x65\x65\x64_forward_size\x18\x07 \x01(\x05\x12\x15\n\rexperts_count\x18\x08 \x01(\x05\x12\x1f\n\x17\x65xperts_per_token_count\x18\t \x01(\x05\x12\x11\n\thead_size\x18\n \x01(\x05\x12\x1a\n\x12gated_feed_forward\x18\x0b \x01(\x08\x12\x19\n\x11untied_embeddings\x18\x0c \x01(\x08\x12 \n\x18\x65xpert_feed_forward_size\x18\r \x01(\x05\x12\'\n\x1fshared_expert_feed_forward_size\x18\x0e \x01(\x05\x12\x1b\n\x13\x65xpert_layers_count\x18\x0f \x01(\x05\"\xc1\x01\n\x05Layer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12 \n\x18\x66orward_flops_per_sample\x18\x03 \x01(\x01\x12\x17\n\x0fparameter_bytes\x18\x04 \x01(\x03\x12#\n\x1b\x61\x63tivation_bytes_per_sample\x18\x05 \x01(\x01\x12\"\n\x15halo_bytes_per_sample\x18\x06 \x01(\x01H\x00\x88\x01\x01\x42\x18\n\x16_halo_bytes_per_sample\"\xaf\x02\n\x07Network\x12\"\n\x15link_bytes_per_second\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x18\n\x0bhalf_duplex\x18\x02 \x01(\x08H\x01\x88\x01\x01\x12)\n\x1cworker_link_bytes_per_second\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12 \n\x13per_message_seconds\x18\x04 \x01(\x01H\x03\x88\x01\x01\x12\x1f\n\x12round_trip_seconds\x18\x05 \x01(\x01H\x04\x88\x01\x01\x42\x18\n\x16_link_bytes_per_secondB\x0e\n\x0c_half_duplexB\x1f\n\x1d_worker_link_bytes_per_secondB\x16\n\x14_per_message_secondsB\x15\n\x13_round_trip_secondsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1anodewise/v1/workload.proto\x12\x0bnodewise.v1\x1a\x17nodewise/v1/facts.proto\"\x92\x06\n\x08Workload\x12\x1b\n\nmodel_name\x18\x01 \x01(\tB\x07\xaa\x9a#\x03@\x80\x02\x12L\n\x0fparameter_bytes\x18\x02 \x01(\x03\x42.\xaa\x9a#*\x12\x0fparameter_bytes\x1a\x05\x62ytes)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00@CH\x00\x88\x01\x01\x12M\n\rtensors_count\x18\x03 \x01(\x05\x42\x31\xaa\x9a#-\n\x07tensors\x12\x07tensors\x1a\x07tensors)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\xd0\x12\x63\x41H\x01\x88\x01\x01\x12<\n\x10\x66lops_per_sample\x18\x04 \x01(\x01\x42\x1d\xaa\x9a#\x19\x1a\x0c\x46LOPs/sample)\x00\x00\x00\x00\x00\x00\x00\x00\x38\x01H\x02\x88\x01\x01\x12?\n\x11samples_per_epoch\x18\x05 \x01(\x03\x42\x1f\xaa\x9a#\x1b\x1a\x07samples)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00@CH\x03\x88\x01\x01\x12:\n\x0c\x65pochs_count\x18\x06 \x01(\x01\x42\x1f\xaa\x9a#\x1b\n\x06\x65pochs\x1a\x06\x65pochs)\x00\x00\x00\x00\x00\x00\x00\x00\x38\x01H\x04\x88\x01\x01\x12-\n\x0btransformer\x18\x07 \x01(\x0b\x32\x18.nodewise.v1.Transformer\x12\"\n\x06layers\x18\x08 \x03(\x0b\x32\x12.nodewise.v1.Layer\x12$\n\tframework\x18\t \x01(\tB\x11\xaa\x9a#\r\x12\tframework@@\x12\x19\n\toptimizer\x18\n \x01(\tB\x06\xaa\x9a#\x02@@\x12\x19\n\tprecision\x18\x0b \x01(\tB\x06\xaa\x9a#\x02@\x10\x12\x32\n\x0bshard_bytes\x18\x0c \x03(\x03\x42\x1d\xaa\x9a#\x19\x1a\x05\x62ytes)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\x00\x00@C\x12L\n\x14shard_tensors_counts\x18\r \x03(\x05\x42.\xaa\x9a#*\n\rshard_tensors\x1a\x07tensors)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\xd0\x12\x63\x41\x42\x12\n\x10_parameter_bytesB\x10\n\x0e_tensors_countB\x13\n\x11_flops_per_sampleB\x14\n\x12_samples_per_epochB\x0f\n\r_epochs_count\"\xac\x08\n\x0bTransformer\x12\x46\n\x0clayers_count\x18\x01 \x01(\x05\x42\x30\xaa\x9a#,\n\x06layers\x12\x06layers\x1a\x06layers)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41H\x01\x12:\n\x0bhidden_size\x18\x02 \x01(\x05\x42%\xaa\x9a#!\x12\x0bhidden_size)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41H\x01\x12`\n\x15\x61ttention_heads_count\x18\x03 \x01(\x05\x42\x41\xaa\x9a#=\n\x0f\x61ttention_heads\x12\x0f\x61ttention_heads\x1a\x05heads)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41H\x01\x12\x62\n\x16sequence_length_tokens\x18\x04 \x01(\x05\x42\x42\xaa\x9a#>\n\x0fsequence_length\x12\x0fsequence_length\x1a\x06tokens)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41H\x01\x12J\n\x0fvocabulary_size\x18\x05 \x01(\x05\x42\x31\xaa\x9a#-\x12\x0fvocabulary_size\x1a\x06tokens)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41H\x01\x12V\n\x15key_value_heads_count\x18\x06 \x01(\x05\x42\x37\xaa\x9a#3\n\x0fkey_value_heads\x1a\x05heads!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41\x12:\n\x11\x66\x65\x65\x64_forward_size\x18\x07 \x01(\x05\x42\x1f\xaa\x9a#\x1b!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41\x12H\n\rexperts_count\x18\x08 \x01(\x05\x42\x31\xaa\x9a#-\n\x07\x65xperts\x1a\x07\x65xperts!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41\x12\\\n\x17\x65xperts_per_token_count\x18\t \x01(\x05\x42;\xaa\x9a#7\n\x11\x65xperts_per_token\x1a\x07\x65xperts!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41\x12\x32\n\thead_size\x18\n \x01(\x05\x42\x1f\xaa\x9a#\x1b!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41\x12\x1a\n\x12gated_feed_forward\x18\x0b \x01(\x08\x12\x19\n\x11untied_embeddings\x18\x0c \x01(\x08\x12\x41\n\x18\x65xpert_feed_forward_size\x18\r \x01(\x05\x42\x1f\xaa\x9a#\x1b!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41\x12H\n\x1fshared_expert_feed_forward_size\x18\x0e \x01(\x05\x42\x1f\xaa\x9a#\x1b!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41\x12S\n\x13\x65xpert_layers_count\x18\x0f \x01(\x05\x42\x36\xaa\x9a#2\n\rexpert_layers\x1a\x06layers!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0\x41\"\xc8\x02\n\x05Layer\x12\x15\n\x04name\x18\x01 \x01(\tB\x07\xaa\x9a#\x03@\x80\x02\x12\x14\n\x04kind\x18\x02 \x01(\tB\x06\xaa\x9a#\x02@@\x12=\n\x18\x66orward_flops_per_sample\x18\x03 \x01(\x01\x42\x1b\xaa\x9a#\x17\x1a\x0c\x46LOPs/sample)\x00\x00\x00\x00\x00\x00\x00\x00\x12\x36\n\x0fparameter_bytes\x18\x04 \x01(\x03\x42\x1d\xaa\x9a#\x19\x1a\x05\x62ytes)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\x00\x00@C\x12@\n\x1b\x61\x63tivation_bytes_per_sample\x18\x05 \x01(\x01\x42\x1b\xaa\x9a#\x17\x1a\x0c\x62ytes/sample)\x00\x00\x00\x00\x00\x00\x00\x00\x12?\n\x15halo_bytes_per_sample\x18\x06 \x01(\x01\x42\x1b\xaa\x9a#\x17\x1a\x0c\x62ytes/sample)\x00\x00\x00\x00\x00\x00\x00\x00H\x00\x88\x01\x01\x42\x18\n\x16_halo_bytes_per_sample\"\xca\x04\n\x07Network\x12g\n\x15link_bytes_per_second\x18\x01 \x01(\x01\x42\x43\xaa\x9a#?\n\x10link_bytes_per_s\x12\x10link_bytes_per_s\x1a\x07\x62ytes/s)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x34&\xf5k\x0c\x43H\x00\x88\x01\x01\x12+\n\x0bhalf_duplex\x18\x02 \x01(\x08\x42\x11\xaa\x9a#\r\x12\x0bhalf_duplexH\x01\x88\x01\x01\x12|\n\x1cworker_link_bytes_per_second\x18\x03 \x01(\x01\x42Q\xaa\x9a#M\n\x17worker_link_bytes_per_s\x12\x17worker_link_bytes_per_s\x1a\x07\x62ytes/s)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x34&\xf5k\x0c\x43H\x02\x88\x01\x01\x12Y\n\x13per_message_seconds\x18\x04 \x01(\x01\x42\x37\xaa\x9a#3\n\rper_message_s\x12\rper_message_s\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\xd0\x12\x63\x41H\x03\x88\x01\x01\x12V\n\x12round_trip_seconds\x18\x05 \x01(\x01\x42\x35\xaa\x9a#1\n\x0cround_trip_s\x12\x0cround_trip_s\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\xd0\x12\x63\x41H\x04\x88\x01\x01\x42\x18\n\x16_link_bytes_per_secondB\x0e\n\x0c_half_duplexB\x1f\n\x1d_worker_link_bytes_per_secondB\x16\n\x14_per_message_secondsB\x15\n\x13_round_trip_secondsb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.v1.workload_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_WORKLOAD']._serialized_start=44
-  _globals['_WORKLOAD']._serialized_end=511
-  _globals['_TRANSFORMER']._serialized_start=514
-  _globals['_TRANSFORMER']._serialized_end=950
-  _globals['_LAYER']._serialized_start=953
-  _globals['_LAYER']._serialized_end=1146
-  _globals['_NETWORK']._serialized_start=1149
-  _globals['_NETWORK']._serialized_end=1452
+  _globals['_WORKLOAD'].fields_by_name['model_name']._loaded_options = None
+  _globals['_WORKLOAD'].fields_by_name['model_name']._serialized_options = b'\252\232#\003@\200\002'
+  _globals['_WORKLOAD'].fields_by_name['parameter_bytes']._loaded_options = None
+  _globals['_WORKLOAD'].fields_by_name['parameter_bytes']._serialized_options = b'\252\232#*\022\017parameter_bytes\032\005bytes)\000\000\000\000\000\000\360?1\000\000\000\000\000\000@C'
+  _globals['_WORKLOAD'].fields_by_name['tensors_count']._loaded_options = None
+  _globals['_WORKLOAD'].fields_by_name['tensors_count']._serialized_options = b'\252\232#-\n\007tensors\022\007tensors\032\007tensors)\000\000\000\000\000\000\360?1\000\000\000\000\320\022cA'
+  _globals['_WORKLOAD'].fields_by_name['flops_per_sample']._loaded_options = None
+  _globals['_WORKLOAD'].fields_by_name['flops_per_sample']._serialized_options = b'\252\232#\031\032\014FLOPs/sample)\000\000\000\000\000\000\000\0008\001'
+  _globals['_WORKLOAD'].fields_by_name['samples_per_epoch']._loaded_options = None
+  _globals['_WORKLOAD'].fields_by_name['samples_per_epoch']._serialized_options = b'\252\232#\033\032\007samples)\000\000\000\000\000\000\360?1\000\000\000\000\000\000@C'
+  _globals['_WORKLOAD'].fields_by_name['epochs_count']._loaded_options = None
+  _globals['_WORKLOAD'].fields_by_name['epochs_count']._serialized_options = b'\252\232#\033\n\006epochs\032\006epochs)\000\000\000\000\000\000\000\0008\001'
+  _globals['_WORKLOAD'].fields_by_name['framework']._loaded_options = None
+  _globals['_WORKLOAD'].fields_by_name['framework']._serialized_options = b'\252\232#\r\022\tframework@@'
+  _globals['_WORKLOAD'].fields_by_name['optimizer']._loaded_options = None
+  _globals['_WORKLOAD'].fields_by_name['optimizer']._serialized_options = b'\252\232#\002@@'
+  _globals['_WORKLOAD'].fields_by_name['precision']._loaded_options = None
+  _globals['_WORKLOAD'].fields_by_name['precision']._serialized_options = b'\252\232#\002@\020'
+  _globals['_WORKLOAD'].fields_by_name['shard_bytes']._loaded_options = None
+  _globals['_WORKLOAD'].fields_by_name['shard_bytes']._serialized_options = b'\252\232#\031\032\005bytes)\000\000\000\000\000\000\000\0001\000\000\000\000\000\000@C'
+  _globals['_WORKLOAD'].fields_by_name['shard_tensors_counts']._loaded_options = None
+  _globals['_WORKLOAD'].fields_by_name['shard_tensors_counts']._serialized_options = b'\252\232#*\n\rshard_tensors\032\007tensors)\000\000\000\000\000\000\000\0001\000\000\000\000\320\022cA'
+  _globals['_TRANSFORMER'].fields_by_name['layers_count']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['layers_count']._serialized_options = b'\252\232#,\n\006layers\022\006layers\032\006layers)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320AH\001'
+  _globals['_TRANSFORMER'].fields_by_name['hidden_size']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['hidden_size']._serialized_options = b'\252\232#!\022\013hidden_size)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320AH\001'
+  _globals['_TRANSFORMER'].fields_by_name['attention_heads_count']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['attention_heads_count']._serialized_options = b'\252\232#=\n\017attention_heads\022\017attention_heads\032\005heads)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320AH\001'
+  _globals['_TRANSFORMER'].fields_by_name['sequence_length_tokens']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['sequence_length_tokens']._serialized_options = b'\252\232#>\n\017sequence_length\022\017sequence_length\032\006tokens)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320AH\001'
+  _globals['_TRANSFORMER'].fields_by_name['vocabulary_size']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['vocabulary_size']._serialized_options = b'\252\232#-\022\017vocabulary_size\032\006tokens)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320AH\001'
+  _globals['_TRANSFORMER'].fields_by_name['key_value_heads_count']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['key_value_heads_count']._serialized_options = b'\252\232#3\n\017key_value_heads\032\005heads!\000\000\000\000\000\000\000\000)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320A'
+  _globals['_TRANSFORMER'].fields_by_name['feed_forward_size']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['feed_forward_size']._serialized_options = b'\252\232#\033!\000\000\000\000\000\000\000\000)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320A'
+  _globals['_TRANSFORMER'].fields_by_name['experts_count']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['experts_count']._serialized_options = b'\252\232#-\n\007experts\032\007experts!\000\000\000\000\000\000\000\000)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320A'
+  _globals['_TRANSFORMER'].fields_by_name['experts_per_token_count']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['experts_per_token_count']._serialized_options = b'\252\232#7\n\021experts_per_token\032\007experts!\000\000\000\000\000\000\000\000)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320A'
+  _globals['_TRANSFORMER'].fields_by_name['head_size']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['head_size']._serialized_options = b'\252\232#\033!\000\000\000\000\000\000\000\000)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320A'
+  _globals['_TRANSFORMER'].fields_by_name['expert_feed_forward_size']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['expert_feed_forward_size']._serialized_options = b'\252\232#\033!\000\000\000\000\000\000\000\000)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320A'
+  _globals['_TRANSFORMER'].fields_by_name['shared_expert_feed_forward_size']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['shared_expert_feed_forward_size']._serialized_options = b'\252\232#\033!\000\000\000\000\000\000\000\000)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320A'
+  _globals['_TRANSFORMER'].fields_by_name['expert_layers_count']._loaded_options = None
+  _globals['_TRANSFORMER'].fields_by_name['expert_layers_count']._serialized_options = b'\252\232#2\n\rexpert_layers\032\006layers!\000\000\000\000\000\000\000\000)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\320A'
+  _globals['_LAYER'].fields_by_name['name']._loaded_options = None
+  _globals['_LAYER'].fields_by_name['name']._serialized_options = b'\252\232#\003@\200\002'
+  _globals['_LAYER'].fields_by_name['kind']._loaded_options = None
+  _globals['_LAYER'].fields_by_name['kind']._serialized_options = b'\252\232#\002@@'
+  _globals['_LAYER'].fields_by_name['forward_flops_per_sample']._loaded_options = None
+  _globals['_LAYER'].fields_by_name['forward_flops_per_sample']._serialized_options = b'\252\232#\027\032\014FLOPs/sample)\000\000\000\000\000\000\000\000'
+  _globals['_LAYER'].fields_by_name['parameter_bytes']._loaded_options = None
+  _globals['_LAYER'].fields_by_name['parameter_bytes']._serialized_options = b'\252\232#\031\032\005bytes)\000\000\000\000\000\000\000\0001\000\000\000\000\000\000@C'
+  _globals['_LAYER'].fields_by_name['activation_bytes_per_sample']._loaded_options = None
+  _globals['_LAYER'].fields_by_name['activation_bytes_per_sample']._serialized_options = b'\252\232#\027\032\014bytes/sample)\000\000\000\000\000\000\000\000'
+  _globals['_LAYER'].fields_by_name['halo_bytes_per_sample']._loaded_options = None
+  _globals['_LAYER'].fields_by_name['halo_bytes_per_sample']._serialized_options = b'\252\232#\027\032\014bytes/sample)\000\000\000\000\000\000\000\000'
+  _globals['_NETWORK'].fields_by_name['link_bytes_per_second']._loaded_options = None
+  _globals['_NETWORK'].fields_by_name['link_bytes_per_second']._serialized_options = b'\252\232#?\n\020link_bytes_per_s\022\020link_bytes_per_s\032\007bytes/s)\000\000\000\000\000\000\360?1\000\0004&\365k\014C'
+  _globals['_NETWORK'].fields_by_name['half_duplex']._loaded_options = None
+  _globals['_NETWORK'].fields_by_name['half_duplex']._serialized_options = b'\252\232#\r\022\013half_duplex'
+  _globals['_NETWORK'].fields_by_name['worker_link_bytes_per_second']._loaded_options = None
+  _globals['_NETWORK'].fields_by_name['worker_link_bytes_per_second']._serialized_options = b'\252\232#M\n\027worker_link_bytes_per_s\022\027worker_link_bytes_per_s\032\007bytes/s)\000\000\000\000\000\000\360?1\000\0004&\365k\014C'
+  _globals['_NETWORK'].fields_by_name['per_message_seconds']._loaded_options = None
+  _globals['_NETWORK'].fields_by_name['per_message_seconds']._serialized_options = b'\252\232#3\n\rper_message_s\022\rper_message_s\032\001s)\000\000\000\000\000\000\000\0001\000\000\000\000\320\022cA'
+  _globals['_NETWORK'].fields_by_name['round_trip_seconds']._loaded_options = None
+  _globals['_NETWORK'].fields_by_name['round_trip_seconds']._serialized_options = b'\252\232#1\n\014round_trip_s\022\014round_trip_s\032\001s)\000\000\000\000\000\000\000\0001\000\000\000\000\320\022cA'
+  _globals['_WORKLOAD']._serialized_start=69
+  _globals['_WORKLOAD']._serialized_end=855
+  _globals['_TRANSFORMER']._serialized_start=858
+  _globals['_TRANSFORMER']._serialized_end=1926
+  _globals['_LAYER']._serialized_start=1929
+  _globals['_LAYER']._serialized_end=2257
+  _globals['_NETWORK']._serialized_start=2260
+  _globals['_NETWORK']._serialized_end=2846
 # @@protoc_insertion_point(module_scope)

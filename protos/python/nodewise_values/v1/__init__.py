@@ -1,0 +1,1 @@
+"""Values of nodewise.v1, one module a file of the contract."""

@@ -1,0 +1,180 @@
+"""Configurations: the candidate answers, as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nodewise_values.value import Value, Word
+
+__all__ = [
+    "ConfigurationRange",
+    "Configurations",
+    "CountRange",
+    "PlacementRule",
+    "Recomputation",
+    "SyncMode",
+]
+
+
+class SyncMode(Word):
+    """How workers exchange gradients, and what a "step" means."""
+
+    ASYNC = "async"
+    """Asynchronous parameter server. A step is one worker's mini-batch applied."""
+    SYNC = "sync"
+    """Synchronous parameter server. A step is one global batch."""
+    ALLREDUCE = "allreduce"
+    """Synchronous all-reduce. A step is one global batch."""
+    HYBRID = "hybrid"
+    """Synchronous parameter server first (BSP), asynchronous afterwards (ASP).
+
+    A step is one worker's mini-batch, as in ASYNC: step_seconds is the cycle of one worker, averaged over its
+    mini-batches. With a share f of them run synchronously it is f times the synchronous cycle plus (1 - f) times the
+    asynchronous one, so steps per second are workers / step_seconds, and N mini-batches take N / workers x
+    step_seconds, plus what the switch costs once.
+    """
+
+
+class PlacementRule(Word):
+    """How workers are laid over nodes when no explicit placement is given."""
+
+    PACKED = "packed"
+    """As few nodes as hold the workers; the last node takes the rest."""
+    SPREAD = "spread"
+    """As evenly as possible over the nodes; on an axis of workers, one node each."""
+
+
+class Recomputation(Word):
+    """Which activations are computed again in the backward pass."""
+
+    NONE = "none"
+    """Nothing is recomputed."""
+    SELECTIVE = "selective"
+    """Only attention's activations are recomputed."""
+    FULL = "full"
+    """Every layer is recomputed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Configurations(Value):
+    """Candidate configurations as columns.
+
+    The longest column sets the number of rows. Every other column is empty (its default holds for all rows), has one
+    entry (which holds for all rows) or has one entry per row.
+    """
+
+    nodes: tuple[int, ...] = ()
+    """Machines that run workers. Default: as many as the workers need, packed at the job's workers per node."""
+    workers: tuple[int, ...] = ()
+    """Training processes in total, one per device.
+
+    Default: as many as the row's placement or groups hold, else nodes times the job's workers per node.
+    """
+    parameter_servers: tuple[int, ...] = ()
+    """Parameter servers. Default 0 for all-reduce, otherwise as in the job's evidence (1 where that does not tell)."""
+    device_names: tuple[str, ...] = ()
+    """Dictionary of accelerator names, e.g. "V100". One name and no indexes: it holds for all rows."""
+    device_indexes: tuple[int, ...] = ()
+    """Row to entry of device_names.
+
+    Empty: the device of the row's first group, else entry 0. No names at all: the device of the job's evidence.
+    """
+    sync_modes: tuple[SyncMode | None, ...] = ()
+    """How gradients are exchanged. Default: as in the job's evidence."""
+    placement_offsets: tuple[int, ...] = ()
+    """Explicit placement in compressed sparse rows.
+
+    Explicit placement in compressed sparse rows: row r uses entries placement_offsets[r] to placement_offsets[r + 1] of
+    placement_workers. Empty: packed. An empty range means packed for that row.
+    """
+    placement_workers: tuple[int, ...] = ()
+    """Workers on each node of a row's placement; the sum is the row's workers, the number of entries its nodes."""
+    batch_per_worker_samples: tuple[int, ...] = ()
+    """Samples per worker and micro-step. 0 = not known."""
+    accumulation_steps: tuple[int, ...] = ()
+    """Micro-steps whose gradients are added before an exchange. Default 1."""
+    global_batch_samples: tuple[int, ...] = ()
+    """Samples per step over all workers (asynchronous and hybrid: of one mini-batch from each worker).
+
+    0 = replicas times batch per worker times accumulation steps. Given without a batch per worker (strong scaling), the
+    batch per worker is rounded up.
+    """
+    link_bytes_per_second: tuple[float, ...] = ()
+    """Link of a parameter server or node, bytes per second and direction. 0 = the job's own."""
+    tensor_parallel_degrees: tuple[int, ...] = ()
+    """Tensor-parallel degree. Default 1."""
+    pipeline_parallel_degrees: tuple[int, ...] = ()
+    """Pipeline stages. Default 1."""
+    data_parallel_degrees: tuple[int, ...] = ()
+    """Data-parallel replicas. 0 = workers divided by the product of the other degrees."""
+    expert_parallel_degrees: tuple[int, ...] = ()
+    """Expert-parallel degree. Default 1."""
+    context_parallel_degrees: tuple[int, ...] = ()
+    """Context-parallel (sequence-dimension) degree. Default 1."""
+    sequence_parallel: tuple[bool, ...] = ()
+    """Whether layer norms and dropouts are split along the sequence. Default false."""
+    interleave_degrees: tuple[int, ...] = ()
+    """Model chunks per pipeline stage. Default 1."""
+    zero_stages: tuple[int, ...] = ()
+    """ZeRO stage, 0 to 3. Default 0."""
+    recomputations: tuple[Recomputation | None, ...] = ()
+    """What is recomputed in the backward pass."""
+    precisions: tuple[str, ...] = ()
+    """Number format of weights and activations, e.g. "fp16". Empty = the job's own."""
+    backup_workers: tuple[int, ...] = ()
+    """Synchronous training: workers of each step whose result is not waited for. Default 0."""
+    hybrid_sync_fractions: tuple[float, ...] = ()
+    """Hybrid training: share of each worker's mini-batches that is run synchronously, 0 to 1. Other modes: 0."""
+    hybrid_switch_seconds: tuple[float, ...] = ()
+    """Hybrid training: seconds lost once at the switch from synchronous to asynchronous. Default 0. Other modes: 0."""
+    group_offsets: tuple[int, ...] = ()
+    """Workers that are not alike, in compressed sparse rows.
+
+    Workers that are not alike, in compressed sparse rows: row r uses entries group_offsets[r] to group_offsets[r + 1]
+    of the group columns. Empty: no row has groups. An empty range means all workers of that row are alike, on its
+    device.
+    """
+    group_workers: tuple[int, ...] = ()
+    """Workers of each group; the sum is the row's workers."""
+    group_device_indexes: tuple[int, ...] = ()
+    """Group to entry of device_names. Empty: each group runs on its row's device."""
+    group_compute_factors: tuple[float, ...] = ()
+    """Compute time of each group's workers relative to what the evidence says of their device.
+
+    Compute time of each group's workers relative to what the evidence says of their device, e.g. 2 for stragglers that
+    take twice as long. Empty: 1. One entry holds for all groups.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CountRange(Value):
+    """Whole numbers first, first + step, ... up to last."""
+
+    first: int = 0
+    """First value, at least 1."""
+    last: int = 0
+    """Last value, at least first."""
+    step: int = 0
+    """Increment. 0 = 1. Not with powers_of_two."""
+    powers_of_two: bool = False
+    """Only the powers of two between first and last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ConfigurationRange(Value):
+    """A range of configurations that differ in scale only."""
+
+    nodes: CountRange | None = None
+    """One row per number of nodes; workers = nodes times workers per node."""
+    workers: CountRange | None = None
+    """One row per number of workers; nodes follow from the placement rule."""
+    workers_per_node: int = 0
+    """Devices used on each node. 0 = as in the job's evidence (1 where that does not tell)."""
+    placement_rule: PlacementRule | None = None
+    """How workers are laid over nodes."""
+    template: Configurations | None = None
+    """Everything else, as Configurations with one row.
+
+    Its nodes, workers, placement and groups must be empty. A global batch here means strong scaling, a batch per worker
+    weak scaling.
+    """

@@ -1,0 +1,127 @@
+"""Workloads: what is trained, and over what network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nodewise_values.value import Value
+
+__all__ = [
+    "Layer",
+    "Network",
+    "Transformer",
+    "Workload",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Workload(Value):
+    """What a job trains. Every field may be absent; estimators say which ones they miss."""
+
+    model_name: str = ""
+    """Name of the model, for people."""
+    parameter_bytes: int | None = None
+    """Bytes of the parameters (and of the gradient) that cross the network per worker and direction in a step."""
+    tensors_count: int | None = None
+    """Tensors that the parameters are sent in."""
+    flops_per_sample: float | None = None
+    """Floating-point operations of forward and backward pass per sample."""
+    samples_per_epoch: int | None = None
+    """Samples in one epoch."""
+    epochs_count: float | None = None
+    """Epochs to train."""
+    transformer: Transformer | None = None
+    """The model's dimensions if it is a transformer."""
+    layers: tuple[Layer, ...] = ()
+    """Its layers where they are known, in order of the forward pass."""
+    framework: str = ""
+    """Training framework, e.g. "pytorch". Empty = not known."""
+    optimizer: str = ""
+    """Optimizer, e.g. "adam". Empty = not known."""
+    precision: str = ""
+    """Number format of weights and activations, e.g. "fp16". Empty = not known."""
+    shard_bytes: tuple[int, ...] = ()
+    """Bytes of the parameters that each parameter server holds, one entry per server.
+
+    Bytes of the parameters that each parameter server holds, one entry per server; they add up to parameter_bytes where
+    that is known. Empty = not known.
+    """
+    shard_tensors_counts: tuple[int, ...] = ()
+    """Tensors that each parameter server holds, one entry per server; they add up to tensors_count where that is known.
+
+    Empty = not known.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Transformer(Value):
+    """Dimensions of a transformer."""
+
+    layers_count: int = 0
+    """Transformer layers."""
+    hidden_size: int = 0
+    """Width of the residual stream."""
+    attention_heads_count: int = 0
+    """Attention heads."""
+    sequence_length_tokens: int = 0
+    """Tokens per sample."""
+    vocabulary_size: int = 0
+    """Entries of the vocabulary."""
+    key_value_heads_count: int = 0
+    """Key-value heads of grouped-query attention. 0 = attention_heads_count."""
+    feed_forward_size: int = 0
+    """Width of the feed-forward layer. 0 = four times hidden_size."""
+    experts_count: int = 0
+    """Experts per mixture layer. 0 = dense."""
+    experts_per_token_count: int = 0
+    """Experts that each token is sent to."""
+    head_size: int = 0
+    """Width of an attention head. 0 = hidden_size / attention_heads_count."""
+    gated_feed_forward: bool = False
+    """The feed-forward layer has three matrices and a gate (SwiGLU and its like), not two."""
+    untied_embeddings: bool = False
+    """The output layer has a matrix of its own. Default: it is that of the input embedding."""
+    expert_feed_forward_size: int = 0
+    """Width of one expert. 0 = feed_forward_size."""
+    shared_expert_feed_forward_size: int = 0
+    """Width of the experts that every token visits, together. 0 = there are none."""
+    expert_layers_count: int = 0
+    """Layers with experts; the others are dense. 0 = all, where there are experts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Layer(Value):
+    """One layer of a general network."""
+
+    name: str = ""
+    """Name, for people."""
+    kind: str = ""
+    """Kind, e.g. "dense", "convolution", "recurrent", "embedding"."""
+    forward_flops_per_sample: float = 0.0
+    """Floating-point operations of the forward pass per sample."""
+    parameter_bytes: int = 0
+    """Bytes of its parameters."""
+    activation_bytes_per_sample: float = 0.0
+    """Bytes of its output per sample."""
+    halo_bytes_per_sample: float | None = None
+    """Bytes of its input per sample that a part of it reads beyond each of its two edges.
+
+    Bytes of its input per sample that a part of it reads beyond each of its two edges, where it can be split spatially
+    into strips. Absent = it cannot: its parts read all of the input.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Network(Value):
+    """Facts about the links of a job."""
+
+    link_bytes_per_second: float | None = None
+    """Link of a parameter server or node, bytes per second and direction, as provisioned."""
+    half_duplex: bool | None = None
+    """Both directions share the link's rate."""
+    worker_link_bytes_per_second: float | None = None
+    """Highest rate of one worker's link, bytes per second."""
+    per_message_seconds: float | None = None
+    """Time per message besides its bytes, seconds."""
+    round_trip_seconds: float | None = None
+    """Round-trip time between worker and server, seconds."""
