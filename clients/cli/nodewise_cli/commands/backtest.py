@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,8 +18,19 @@ from nodewise_cli.inputs.table_content import measurement_table, timed_rows
 from nodewise_cli.inputs.table_errors import in_table
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.service import connected
+from nodewise_cli.views.plain import plain
 from nodewise_cli.waiting import waiting
-from nodewise_client import BacktestResult, EstimatorEvaluation, Metrics, NodewiseError, RowPrediction, RowStatus
+from nodewise_client import (
+    BacktestRequest,
+    BacktestResult,
+    EstimatorEvaluation,
+    GroupMetrics,
+    Metrics,
+    NodewiseError,
+    RowStatus,
+    ScoredRow,
+    scored_rows,
+)
 
 __all__ = ["backtest"]
 
@@ -62,11 +72,14 @@ def backtest(
         _writable(predictions, [table] if calibrate is None else [table, calibrate])
     with connected(server, timeout_s) as client, waiting("backtesting") as progress:
         try:
-            result = client.backtest(
-                measurement_table(read),
-                estimators=estimator or ["auto"],
+            request = BacktestRequest(
+                table=measurement_table(read),
+                estimators=tuple(estimator or ("auto",)),
                 calibration=None if calibration is None else measurement_table(calibration),
-                on_progress=lambda found: progress.tell(found.done, found.total),
+            )
+            result = client.backtest(
+                request,
+                on_progress=lambda found: progress.tell(found.done_count, found.total_count),
                 timeout_s=timeout_s,
             )
         except NodewiseError as error:
@@ -77,7 +90,7 @@ def backtest(
         print_json(_document(result))
     else:
         _show(result)
-    rows = [found for evaluation in result.evaluations.values() for found in evaluation.predictions]
+    rows = [found for evaluation in result.evaluations for found in scored_rows(evaluation.predictions)]
     if rows and all(found.status is RowStatus.REFUSED for found in rows):
         reasons = Counter(found.refusal_reason for found in rows).most_common(1)
         complain(f"every test row was refused: {reasons[0][0]}")
@@ -121,65 +134,73 @@ def _write_predictions(path: Path, table: Table, result: BacktestResult) -> None
             writer.writerow(
                 ["row", "job", "estimator", "steps_per_s", "lower_steps_per_s", "upper_steps_per_s", "status"]
             )
-            for name, evaluation in result.evaluations.items():
-                writer.writerows(_line(table, name, found) for found in evaluation.predictions)
+            for each in result.evaluations:
+                writer.writerows(_line(table, each.estimator, found) for found in scored_rows(each.predictions))
     except OSError as error:
         raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _line(table: Table, estimator: str, found: RowPrediction) -> list[Any]:
-    values = (found.steps_per_s, found.lower_steps_per_s, found.upper_steps_per_s)
+def _line(table: Table, estimator: str, found: ScoredRow) -> list[Any]:
+    values = (found.steps_per_second, found.lower_steps_per_second, found.upper_steps_per_second)
     cells = ["" if value is None else repr(value) for value in values]
     return [found.row, table.columns["job"][found.row], estimator, *cells, str(found.status)]
 
 
 def _document(result: BacktestResult) -> dict[str, Any]:
     return {
-        "estimators": {name: asdict(found.overall) for name, found in result.evaluations.items()},
-        "jobs": _grouped({name: found.by_job for name, found in result.evaluations.items()}),
-        "by_sync": _grouped({name: found.by_sync for name, found in result.evaluations.items()}),
+        "estimators": {found.estimator: _metrics(found.overall) for found in result.evaluations},
+        "jobs": _grouped({found.estimator: found.by_job for found in result.evaluations}),
+        "by_sync": _grouped({found.estimator: found.by_sync for found in result.evaluations}),
         "prior": result.prior or None,
-        "versions": {name: found.estimator_version or None for name, found in result.evaluations.items()},
-        "refusals": {name: _refusals(found) for name, found in result.evaluations.items()},
+        "versions": {found.estimator: found.estimator_version or None for found in result.evaluations},
+        "refusals": {found.estimator: _refusals(found) for found in result.evaluations},
     }
 
 
-def _grouped(metrics: dict[str, dict[str, Metrics]]) -> dict[str, dict[str, Any]]:
+def _metrics(found: Metrics | None) -> dict[str, Any]:
+    """Scores as JSON."""
+    told: dict[str, Any] = plain(found or Metrics())
+    return {"n": told.pop("rows")} | told
+
+
+def _grouped(metrics: dict[str, tuple[GroupMetrics, ...]]) -> dict[str, dict[str, Any]]:
     """From estimator and group to group and estimator."""
     grouped: dict[str, dict[str, Any]] = {}
     for name, groups in metrics.items():
-        for group, found in groups.items():
-            grouped.setdefault(group, {})[name] = asdict(found)
+        for group in groups:
+            grouped.setdefault(group.name, {})[name] = _metrics(group.metrics)
     return grouped
 
 
 def _refusals(evaluation: EstimatorEvaluation) -> dict[str, int]:
     """How many rows were refused for which reason."""
-    return dict(Counter(found.refusal_reason for found in evaluation.predictions if found.refusal_reason is not None))
+    reasons = (found.refusal_reason for found in scored_rows(evaluation.predictions))
+    return dict(Counter(reason for reason in reasons if reason is not None))
 
 
 def _show(result: BacktestResult) -> None:
     rows = []
-    for name, found in result.evaluations.items():
-        rows.append(_row(name, "all", found.overall))
-        rows += [_row(name, f"sync {group}", metrics) for group, metrics in found.by_sync.items()]
-        rows += [_row(name, group, metrics) for group, metrics in found.by_job.items()]
+    for found in result.evaluations:
+        rows.append(_row(found.estimator, "all", found.overall))
+        rows += [_row(found.estimator, f"sync {group.name}", group.metrics) for group in found.by_sync]
+        rows += [_row(found.estimator, group.name, group.metrics) for group in found.by_job]
     headings = ["rows", "refused", "mape", "median", "worst", "bias", "kendall", "90 % covers", "regret"]
     print_table([("estimator", False), ("job", False), *((heading, True) for heading in headings)], rows)
-    for name, found in result.evaluations.items():
+    for found in result.evaluations:
         for reason, count in _refusals(found).items():
-            say(f"{name} refused {count} rows: {reason}")
+            say(f"{found.estimator} refused {count} rows: {reason}")
     say("mape, median, worst: |predicted / measured - 1|; bias: mean of ln(predicted / measured).")
     if result.prior:
         say(f"Prior: {result.prior}")
 
 
-def _row(estimator: str, group: str, found: Metrics) -> list[str]:
+def _row(estimator: str, group: str, metrics: Metrics | None) -> list[str]:
+    found = metrics or Metrics()
     return [
         estimator,
         group,
-        str(found.n),
-        str(found.refused),
+        str(found.rows_count),
+        str(found.refused_count),
         *map(_percent, (found.mape, found.median_ape, found.max_ape)),
         shown(found.bias, 3),
         shown(found.kendall, 3),

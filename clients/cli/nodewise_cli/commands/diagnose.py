@@ -27,6 +27,7 @@ from nodewise_cli.console import print_json
 from nodewise_cli.pictures.chrome_trace import write_chrome_trace
 from nodewise_cli.pictures.timeline import SUFFIXES, checked_picture, draw_timeline
 from nodewise_cli.views.diagnose import document, show
+from nodewise_client import DiagnoseRequest, profile_source
 
 __all__ = ["diagnose"]
 
@@ -62,15 +63,18 @@ def diagnose(
     wanted = parse_steps(steps, "--steps")
     with asked_profile(traces, profile, server, timeout_s) as (client, name, progress):
         result = client.diagnose(
-            name,
-            steps=wanted,
-            bottlenecks=bottlenecks,
-            strategies=strategies,
-            largest_batch_factor=largest_batch_factor,
-            timeline=timeline is not None or picture is not None,
-            trace_mapping=mapped,
-            diagnoser=diagnoser,
-            budget_s=budget_s,
+            DiagnoseRequest(
+                profile=profile_source(name),
+                steps=wanted,
+                # The contract's 0 = as many as is usual.
+                bottlenecks_count=bottlenecks or -1,
+                strategies_count=strategies or -1,
+                largest_batch_ratio=largest_batch_factor,
+                timeline=timeline is not None or picture is not None,
+                trace_mapping=mapped,
+                diagnoser=diagnoser,
+                budget_seconds=budget_s,
+            ),
             on_progress=partial(told, progress),
             timeout_s=timeout_s,
         )

@@ -8,13 +8,13 @@ from nodewise_cli.commands.options import AsJson, Server, TimeoutS, Wait
 from nodewise_cli.console import print_json, print_table
 from nodewise_cli.service import connected
 from nodewise_client import (
-    DiagnoserInfo,
-    DiagnoserList,
-    EstimatorInfo,
-    EstimatorList,
-    PolicyInfo,
-    PolicyList,
-    TraceReaderInfo,
+    Diagnoser,
+    Estimator,
+    ListDiagnosersResponse,
+    ListEstimatorsResponse,
+    ListPoliciesResponse,
+    Policy,
+    TraceReader,
 )
 
 __all__ = ["plugins"]
@@ -34,11 +34,13 @@ def plugins(server: Server = None, as_json: AsJson = False, timeout_s: TimeoutS 
     )
 
 
-def _entries(estimators: EstimatorList, policies: PolicyList, diagnosers: DiagnoserList) -> list[dict[str, Any]]:
-    entries = [_loaded(found, "estimator") for found in estimators]
-    entries += [_loaded(found, "policy") for found in policies]
+def _entries(
+    estimators: ListEstimatorsResponse, policies: ListPoliciesResponse, diagnosers: ListDiagnosersResponse
+) -> list[dict[str, Any]]:
+    entries = [_loaded(found, "estimator") for found in estimators.estimators]
+    entries += [_loaded(found, "policy") for found in policies.policies]
     entries += [_loaded(found, "trace_reader") for found in diagnosers.trace_readers]
-    entries += [_loaded(found, "diagnoser") for found in diagnosers]
+    entries += [_loaded(found, "diagnoser") for found in diagnosers.diagnosers]
     for problem in dict.fromkeys((*estimators.problems, *policies.problems, *diagnosers.problems)):
         entries.append(
             {
@@ -54,7 +56,7 @@ def _entries(estimators: EstimatorList, policies: PolicyList, diagnosers: Diagno
     return entries
 
 
-def _loaded(found: EstimatorInfo | PolicyInfo | DiagnoserInfo | TraceReaderInfo, kind: str) -> dict[str, Any]:
+def _loaded(found: Estimator | Policy | Diagnoser | TraceReader, kind: str) -> dict[str, Any]:
     return {
         "name": found.name,
         "version": found.version,

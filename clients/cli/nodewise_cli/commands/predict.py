@@ -19,7 +19,7 @@ from nodewise_cli.pictures.prediction import checked_plot, draw
 from nodewise_cli.service import connected
 from nodewise_cli.views.predict import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import Fidelity, NodewiseError, PlacementRule, PredictOptions, RowStatus, SyncMode
+from nodewise_client import Fidelity, NodewiseError, PlacementRule, PredictOptions, PredictRequest, RowStatus, SyncMode
 
 __all__ = ["predict"]
 
@@ -143,18 +143,19 @@ def predict(
         raise InputError(f"--simulated-steps: must come with --fidelity simulate, found {fidelity}")
     with connected(server, timeout_s) as client, waiting("predicting"):
         try:
-            result = client.predict(
-                asked.profile,
+            request = PredictRequest(
+                profile=asked.source,
                 ranges=ranges,
                 objective=goal,
                 options=PredictOptions(
                     estimator=estimator,
-                    coverage=coverage,
+                    interval_coverage=coverage or 0.0,
                     fidelity=fidelity,
                     seed=seed,
-                    simulated_steps=simulated_steps or 0,
+                    simulated_steps_count=simulated_steps or 0,
                 ),
             )
+            result = client.predict(request)
         except NodewiseError as error:
             raise _located(error, asked) or error from None
     points = measured_points(asked, template, result)

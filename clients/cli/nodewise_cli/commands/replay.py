@@ -25,6 +25,7 @@ from nodewise_cli.commands.trace_options import (
 from nodewise_cli.console import print_json
 from nodewise_cli.pictures.chrome_trace import write_chrome_trace
 from nodewise_cli.views.replay import document, show
+from nodewise_client import ReplayRequest, profile_source
 
 __all__ = ["LONGEST_S", "replay"]
 
@@ -64,18 +65,20 @@ def replay(
     checked_output(timeline, "--timeline", [".json"])
     mapped = parse_mapping(mapping)
     fitted, tested = parse_steps(fit_steps, "--fit-steps"), parse_steps(test_step, "--test-step")
-    changes = [parse_change(given) for given in change or []]
+    changes = tuple(parse_change(given) for given in change or ())
     with asked_profile(traces, profile, server, timeout_s) as (client, name, progress):
         result = client.replay(
-            name,
-            fit_steps=fitted,
-            test_steps=tested,
-            in_sample=in_sample,
-            changes=changes,
-            timeline=timeline is not None,
-            trace_mapping=mapped,
-            diagnoser=diagnoser,
-            budget_s=budget_s,
+            ReplayRequest(
+                profile=profile_source(name),
+                fit_steps=fitted,
+                test_steps=tested,
+                in_sample=in_sample,
+                changes=changes,
+                timeline=timeline is not None,
+                trace_mapping=mapped,
+                diagnoser=diagnoser,
+                budget_seconds=budget_s,
+            ),
             on_progress=partial(told, progress),
             timeout_s=timeout_s,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +12,9 @@ from nodewise_cli.commands.options import AsJson, Server, TimeoutS, Wait
 from nodewise_cli.console import print_json, print_table, say, shown
 from nodewise_cli.failures import ExitStatus
 from nodewise_cli.inputs.documents import read_schedule_request
-from nodewise_cli.inputs.schedule_request import schedule_arguments
 from nodewise_cli.service import connected
 from nodewise_cli.waiting import waiting
-from nodewise_client import JobAllocation, ScheduleAction, ScheduleResult
+from nodewise_client import JobAllocation, PredictOptions, ScheduleAction, ScheduleResponse
 
 __all__ = ["allocation_table", "schedule"]
 
@@ -32,24 +32,25 @@ def schedule(
     A job's profile is a stored one's name ({"profileId": ...}), the profile itself ({"inline": ...}), or a job of a
     measurements table beside the request ({"table": "file.csv", "job": ...}).
     """
-    message = read_schedule_request(request)
+    asked = read_schedule_request(request)
     if policy is not None:
-        message.policy = policy
+        asked = replace(asked, policy=policy)
     if estimator is not None:
-        message.options.estimator = estimator
+        asked = replace(asked, options=replace(asked.options or PredictOptions(), estimator=estimator))
     with connected(server, timeout_s) as client, waiting("scheduling"):
-        result = client.schedule(**schedule_arguments(message))
+        result = client.schedule(asked)
     if as_json:
         print_json(_document(result))
     else:
         allocation_table(result)
         complete = "" if result.complete else ", cut by the deadline"
-        say(f"Decided by {result.policy} {result.policy_version} in {shown(result.decision_s * 1e3)} ms{complete}.")
-    if len(result) and all(found.action is ScheduleAction.NO_ANSWER for found in result):
+        took = shown(result.decision_seconds * 1e3)
+        say(f"Decided by {result.policy} {result.policy_version} in {took} ms{complete}.")
+    if result.allocations and all(found.action is ScheduleAction.NO_ANSWER for found in result.allocations):
         raise typer.Exit(ExitStatus.REFUSED)
 
 
-def allocation_table(result: ScheduleResult) -> None:
+def allocation_table(result: ScheduleResponse) -> None:
     """What each job gets, for people."""
     print_table(
         [
@@ -65,41 +66,47 @@ def allocation_table(result: ScheduleResult) -> None:
         [
             [
                 found.job_id,
-                found.action.upper(),
+                _action(found),
                 found.pool or "-",
-                str(found.devices),
-                str(found.nodes),
-                shown(found.samples_per_s),
-                shown(found.finish_s),
+                str(found.devices_count),
+                str(found.nodes_count),
+                shown(found.samples_per_second or None),
+                shown(found.finish_seconds or None),
                 found.why,
             ]
-            for found in result
+            for found in result.allocations
         ],
     )
 
 
-def _document(result: ScheduleResult) -> dict[str, Any]:
+def _document(result: ScheduleResponse) -> dict[str, Any]:
     return {
-        "allocations": [_allocation(found) for found in result],
+        "allocations": [_allocation(found, result) for found in result.allocations],
         "policy": result.policy,
         "policy_version": result.policy_version,
-        "decision_s": result.decision_s,
+        "decision_s": result.decision_seconds,
         "complete": result.complete,
     }
 
 
-def _allocation(found: JobAllocation) -> dict[str, Any]:
+def _action(found: JobAllocation) -> str:
+    """An action that this release does not know is no reason to touch the job."""
+    known = found.action in tuple(ScheduleAction)
+    return (found.action if known and found.action else ScheduleAction.NO_ANSWER).upper()
+
+
+def _allocation(found: JobAllocation, result: ScheduleResponse) -> dict[str, Any]:
     return {
         "job": found.job_id,
-        "action": found.action.upper(),
-        "devices": found.devices,
-        "nodes": found.nodes,
-        "placement": [{"node": part.node, "devices": part.devices} for part in found.placement],
+        "action": _action(found),
+        "devices": found.devices_count,
+        "nodes": found.nodes_count,
+        "placement": [{"node": part.node_index, "devices": part.devices_count} for part in found.placement],
         "why": found.why,
         "reason": found.reason,
-        "pool": found.pool,
-        "samples_per_s": found.samples_per_s,
-        "finish_s": found.finish_s,
-        "marginal_samples_per_s": found.marginal_samples_per_s,
-        "estimator": None if found.basis is None else found.basis.estimator,
+        "pool": found.pool or None,
+        "samples_per_s": found.samples_per_second or None,
+        "finish_s": found.finish_seconds or None,
+        "marginal_samples_per_s": found.marginal_samples_per_second or None,
+        "estimator": result.bases[found.basis_index].estimator if 0 <= found.basis_index < len(result.bases) else None,
     }

@@ -16,7 +16,15 @@ from nodewise_cli.inputs.table_content import timed_rows, train_rows
 from nodewise_cli.inputs.table_errors import in_table
 from nodewise_cli.service import connected
 from nodewise_cli.waiting import waiting
-from nodewise_client import NodewiseError, PlacementRule, PredictOptions, SuggestResult, SyncMode
+from nodewise_client import (
+    Basis,
+    NodewiseError,
+    PlacementRule,
+    PredictOptions,
+    SuggestMeasurementsRequest,
+    SuggestMeasurementsResponse,
+    SyncMode,
+)
 
 __all__ = ["suggest"]
 
@@ -112,15 +120,16 @@ def suggest(
         raise InputError(f"--coverage: must be above 0 and below 1, found {coverage:g}")
     with connected(server, timeout_s) as client, waiting("weighing"):
         try:
-            result = client.suggest_measurements(
-                asked.profile,
+            request = SuggestMeasurementsRequest(
+                profile=asked.source,
                 ranges=ranges,
                 objective=goal,
-                count=count,
-                start_up_s=start_up_s,
-                run_steps=steps,
-                options=PredictOptions(estimator=estimator, coverage=coverage, seed=seed),
+                suggestions_count=count,
+                start_up_seconds=start_up_s,
+                run_steps_count=steps,
+                options=PredictOptions(estimator=estimator, interval_coverage=coverage or 0.0, seed=seed),
             )
+            result = client.suggest_measurements(request)
         except NodewiseError as error:
             raise _located(error, asked) or error from None
     if as_json:
@@ -139,52 +148,53 @@ def _located(error: NodewiseError, asked: AskedJob) -> CommandError | None:
     )
 
 
-def _document(result: SuggestResult) -> dict[str, Any]:
+def _document(result: SuggestMeasurementsResponse) -> dict[str, Any]:
     """The JSON of suggestions."""
+    basis = result.basis or Basis()
     return {
         "suggestions": [
             {
                 "row": found.row,
                 "nodes": found.nodes,
                 "workers": found.workers,
-                "cost_node_s": found.cost_node_s,
+                "cost_node_s": found.cost_node_seconds,
                 "expected_regret_fall": found.expected_regret_fall,
                 "expected_width_fall": found.expected_width_fall,
                 "why": found.why,
             }
-            for found in result
+            for found in result.suggestions
         ],
         "expected_regret": result.expected_regret,
-        "estimator": result.basis.estimator,
-        "estimator_version": result.basis.estimator_version,
+        "estimator": basis.estimator,
+        "estimator_version": basis.estimator_version,
         # An inline profile's revision is its digest.
-        "revision": result.basis.profile_revision or result.basis.profile_digest,
+        "revision": basis.profile_revision or basis.profile_digest,
         "warnings": [
             {"reason": found.reason, "message": found.message, "rows": list(found.rows)} for found in result.warnings
         ],
     }
 
 
-def _show(name: str, result: SuggestResult) -> None:
+def _show(name: str, result: SuggestMeasurementsResponse) -> None:
     """Print the runs with what they teach and cost, and why."""
-    basis = result.basis
-    if len(result):
+    basis = result.basis or Basis()
+    if result.suggestions:
         columns = [(heading, True) for heading in ("", "nodes", "workers", "node-seconds", "regret", "ln width")]
         cells = [
             [
                 str(number),
                 str(found.nodes),
                 str(found.workers),
-                shown(found.cost_node_s),
+                shown(found.cost_node_seconds),
                 f"-{shown(100 * found.expected_regret_fall, 3)} %" if found.expected_regret_fall else "-",
                 f"-{shown(found.expected_width_fall, 3)}",
             ]
-            for number, found in enumerate(result, 1)
+            for number, found in enumerate(result.suggestions, 1)
         ]
         title = f"{name}, to be measured next by {basis.estimator} {basis.estimator_version}".rstrip()
         print_table(columns, cells, title=title)
     say(f"Expected regret of deciding now: {100 * result.expected_regret:.3g} % of the best throughput.")
-    for number, found in enumerate(result, 1):
+    for number, found in enumerate(result.suggestions, 1):
         say(f"{number}: {found.why}.")
     for warning in result.warnings:
         say(f"Note: {warning.message}")

@@ -15,7 +15,7 @@ from nodewise_cli.inputs.counts import parse_counts
 from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_files
 from nodewise_cli.service import connected
 from nodewise_cli.waiting import Waiting, waiting
-from nodewise_client import Client, DiagnosisProgress, NodewiseError, ReplayChange
+from nodewise_client import Client, DiagnosisProgress, NodewiseError, ReplayChange, ReplayChangeKind
 
 __all__ = [
     "BudgetS",
@@ -117,11 +117,11 @@ def parse_change(given: str) -> ReplayChange:
     except ValueError:
         raise InputError(f"--change: ranks must be numbers such as 0,2, found {chosen['ranks']!r}") from None
     return ReplayChange(
-        kind=kind,
+        kind=ReplayChangeKind(kind),
         value=value,
         name_pattern=chosen.get("name", ""),
-        event_kinds=[word.strip() for word in chosen["events"].split(",")] if "events" in chosen else (),
-        ranks=ranks,
+        event_kinds=tuple(word.strip() for word in chosen["events"].split(",")) if "events" in chosen else (),
+        ranks=tuple(ranks),
     )
 
 
@@ -194,4 +194,4 @@ def asked_profile(
 
 def told(progress: Waiting, found: DiagnosisProgress) -> None:
     """Show how far an answer is."""
-    progress.tell(found.done, found.total)
+    progress.tell(found.done_count, found.total_count)

@@ -9,11 +9,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodewise_cli.failures import InputError
+from nodewise_cli.inputs.configurations import configurations_by_csv
 from nodewise_cli.inputs.counts import parse_counts
 from nodewise_cli.inputs.documents import read_profile
 from nodewise_cli.inputs.table_content import profile_content
 from nodewise_cli.inputs.tables import Table, read_table
-from nodewise_client import Configurations, NodeRange, PlacementRule, ProfileContent, WorkerRange
+from nodewise_client import (
+    ConfigurationRange,
+    PlacementRule,
+    ProfileContent,
+    ProfileSource,
+    node_range,
+    profile_source,
+    worker_range,
+)
 
 __all__ = ["AskedJob", "asked_job", "asked_ranges"]
 
@@ -38,6 +47,11 @@ class AskedJob:
     profile: str | ProfileContent
     name: str
     table: Table | None = None
+
+    @property
+    def source(self) -> ProfileSource:
+        """The same, for a request."""
+        return profile_source(self.profile)
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -86,7 +100,7 @@ def asked_ranges(
     workers_per_node: int | None,
     placement: PlacementRule,
     template: Mapping[str, Any],
-) -> list[NodeRange | WorkerRange]:
+) -> tuple[ConfigurationRange, ...]:
     """The configurations that some options name, in their order.
 
     Raises
@@ -103,22 +117,14 @@ def asked_ranges(
     columns = {**_without_evidence(asked), **stated}
     common: dict[str, Any] = {
         "workers_per_node": workers_per_node or 0,
-        "placement": placement,
-        "template": Configurations(**columns) if columns else None,
+        "placement_rule": placement,
+        "template": configurations_by_csv(columns) if columns else None,
     }
-    made: list[NodeRange | WorkerRange] = []
-    for counts in parse_counts(nodes or workers or "", "--nodes" if nodes else "--workers"):
-        kind = NodeRange if nodes is not None else WorkerRange
-        made.append(
-            kind(
-                first=counts.first,
-                last=counts.last,
-                step=counts.step,
-                powers_of_two=counts.powers_of_two,
-                **common,
-            )
-        )
-    return made
+    made = node_range if nodes is not None else worker_range
+    return tuple(
+        made(counts.first, counts.last, step=counts.step, powers_of_two=counts.powers_of_two, **common)
+        for counts in parse_counts(nodes or workers or "", "--nodes" if nodes else "--workers")
+    )
 
 
 def _without_evidence(asked: AskedJob) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from nodewise_cli.console import print_table, say, shown
 from nodewise_cli.inputs.measured import Point, at
-from nodewise_client import Prediction, PredictResult, RowStatus
+from nodewise_client import Prediction, PredictResult, RowStatus, numbers_by_name
 
 __all__ = ["document", "rate_of", "show", "unit_of"]
 
@@ -25,7 +25,7 @@ def document(result: PredictResult) -> dict[str, Any]:
             "rule": chosen.rule,
             "why": chosen.why,
             "row": chosen.row,
-            "numbers": chosen.numbers,
+            "numbers": numbers_by_name(chosen.numbers),
         },
         "estimator": result.basis.estimator,
         "estimator_version": result.basis.estimator_version,
@@ -51,12 +51,12 @@ def document(result: PredictResult) -> dict[str, Any]:
 def unit_of(result: PredictResult) -> str:
     """What a rate counts: samples where the batch of every answered row is known, else steps."""
     answered = [found for found in result if found.answered]
-    return "samples" if answered and all(found.samples_per_s is not None for found in answered) else "steps"
+    return "samples" if answered and all(found.samples_per_second is not None for found in answered) else "steps"
 
 
 def rate_of(found: Prediction | Point, unit: str) -> float | None:
     """A row's rate in a unit."""
-    return found.samples_per_s if unit == "samples" else found.steps_per_s
+    return found.samples_per_second if unit == "samples" else found.steps_per_second
 
 
 def show(name: str, result: PredictResult, points: Sequence[Point], currency: str) -> None:
@@ -73,15 +73,15 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
             for line, value in zip(cells, values, strict=True):
                 line.append(value)
 
-    coverage = next((found.coverage for found in result if found.coverage is not None), None)
+    coverage = next((found.interval_coverage for found in result if found.interval_coverage is not None), None)
     if coverage is not None:
         add(f"{100 * coverage:.4g} % interval", [_interval(found, unit) for found in result])
     add("measured", [_measured(at(points, found), unit) for found in result])
     add("error", [_error(found, at(points, found), unit) for found in result])
-    add("step s", [shown(found.step_s) for found in result])
+    add("step s", [shown(found.step_seconds) for found in result])
     add("bottleneck", [found.bottleneck or "-" for found in result], numeric=False)
-    add("x evidence", [shown(found.extrapolation, 3) for found in result])
-    add("done in s", [shown(found.finish_s) for found in result])
+    add("x evidence", [shown(found.extrapolation_ratio, 3) for found in result])
+    add("done in s", [shown(found.finish_seconds) for found in result])
     add(f"cost {currency}".rstrip(), [shown(found.cost) for found in result])
     add("status", [_status(found) for found in result], numeric=False)
     basis = result.basis
@@ -102,26 +102,26 @@ def _row(found: Prediction) -> dict[str, Any]:
     return {
         "nodes": found.nodes,
         "workers": found.workers,
-        "samples_per_s": found.samples_per_s,
-        "steps_per_s": found.steps_per_s,
-        "step_s": found.step_s,
-        "lower_samples_per_s": found.lower_samples_per_s,
-        "upper_samples_per_s": found.upper_samples_per_s,
-        "lower_steps_per_s": found.lower_steps_per_s,
-        "upper_steps_per_s": found.upper_steps_per_s,
-        "coverage": found.coverage,
+        "samples_per_s": found.samples_per_second,
+        "steps_per_s": found.steps_per_second,
+        "step_s": found.step_seconds,
+        "lower_samples_per_s": found.lower_samples_per_second,
+        "upper_samples_per_s": found.upper_samples_per_second,
+        "lower_steps_per_s": found.lower_steps_per_second,
+        "upper_steps_per_s": found.upper_steps_per_second,
+        "coverage": found.interval_coverage,
         "interval_basis": found.interval_basis,
-        "breakdown": found.breakdown,
+        "breakdown": found.breakdown_seconds,
         "bottleneck": found.bottleneck,
-        "extrapolation": found.extrapolation,
+        "extrapolation": found.extrapolation_ratio,
         "status": found.status,
         "utilisation": found.utilisation,
-        "staleness_mean_steps": None if found.staleness is None else found.staleness.mean_steps,
-        "staleness_p95_steps": None if found.staleness is None else found.staleness.p95_steps,
+        "staleness_mean_steps": found.staleness_mean_steps,
+        "staleness_p95_steps": found.staleness_p95_steps,
         "memory_bytes": found.memory_bytes,
         "excess_memory_bytes": found.excess_memory_bytes,
-        "finish_s": found.finish_s,
-        "once_s": found.once_s,
+        "finish_s": found.finish_seconds,
+        "once_s": found.once_seconds,
         "cost": found.cost,
         "extra": found.extra,
         "refusal": None
@@ -140,8 +140,8 @@ def _mark(result: PredictResult, row: int) -> str:
 
 def _interval(found: Prediction, unit: str) -> str:
     samples = unit == "samples"
-    low = found.lower_samples_per_s if samples else found.lower_steps_per_s
-    high = found.upper_samples_per_s if samples else found.upper_steps_per_s
+    low = found.lower_samples_per_second if samples else found.lower_steps_per_second
+    high = found.upper_samples_per_second if samples else found.upper_steps_per_second
     return "-" if high is None else f"{shown(low)} to {shown(high)}"
 
 
