@@ -14,9 +14,10 @@ TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_j
 DEMO := $(wildcard examples/demo examples/provision.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-source test-wheel test-torch lint format bench stubs lock release-image clean
+.PHONY: help check demo test test-source test-wheel test-torch lint format bench stubs lock release-image clean
 
 help:
+	@echo "make check          while working: lint and tests of what a change touches, in under a minute"
 	@echo "make demo           the main job, end to end, with tables and a plot"
 	@echo "make test           every test, the coverage floor, and the marked tests again on the built wheels"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
@@ -61,7 +62,7 @@ lint:
 	$(VENV)/ruff format --check
 	$(VENV)/mypy $(TYPED)
 	$(if $(DEMO),$(VENV)/mypy $(DEMO))
-	MYPYPATH=examples/plugins/nodewise_example_amdahl $(VENV)/mypy examples/plugins/nodewise_example_amdahl/nodewise_example_amdahl.py
+	$(VENV)/mypy $(wildcard examples/plugins/nodewise_example_*/*.py)
 	MYPYPATH=examples/plugins/nodewise_baselines $(VENV)/mypy examples/plugins/nodewise_baselines/nodewise_baselines
 	$(VENV)/lint-imports
 	$(VENV)/buf lint
@@ -69,6 +70,12 @@ lint:
 	$(VENV)/python tools/check_breaking.py
 	$(TOOLS)/python tools/generate_stubs.py --check
 	$(VENV)/python tools/generate_sync_client.py --check
+
+# What differs from BASE, a branch; what is left out for want of time is named.
+BASE ?= main
+check:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python tools/check_change.py --base $(BASE) $(TYPED)
 
 format:
 	@$(PYTHON) tools/environment.py dev

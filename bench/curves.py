@@ -12,9 +12,9 @@ from nodewise.domain.columns import as_floats, as_ints, constant_floats, constan
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.predictions import Options
 from nodewise.domain.profile import PhaseTimings, Profile
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Question
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import load_registry
 from nodewise.plugin import Catalogue, Model
 from nodewise.profiles.digest import content_digest
 from nodewise_laws import exact_mva
@@ -140,12 +140,12 @@ def run() -> Iterator[Result]:
     alone = [Configurations.of(1, workers=[int(count)]) for count in workers]
 
     def curves() -> None:
-        engine = Engine(registry)
+        engine = Answers(registry)
         for one in profiles:
             engine.answer(Question(profile=one, configurations=together))
 
     def points() -> None:
-        engine = Engine(registry)
+        engine = Answers(registry)
         for one in profiles:
             for configuration in alone:
                 engine.answer(Question(profile=one, configurations=configuration))

@@ -14,7 +14,7 @@ from nodewise.domain.columns import as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Network, Transformer, Workload
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import load_registry
 from nodewise.plugin import Model, PlanningModel
 
 DEVICES, BATCH, REPEATS, SINGLE = 64, 64, 1000, 200

@@ -11,8 +11,8 @@ from results import Result
 
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.columns import as_ints
-from nodewise.estimation.engine import Engine
-from nodewise.estimation.registry import load_registry
+from nodewise.estimation.answer.answers import Answers
+from nodewise.hosting.registry import load_registry
 from nodewise.planning.plan import planned
 from nodewise.planning.planner import planner_of
 from nodewise.planning.results import PlanQuestion, PlanResult
@@ -39,7 +39,7 @@ def question(*, exhaustive: bool, frontier_points: int = 100) -> PlanQuestion:
     )
 
 
-def searched(engine: Engine, asked: PlanQuestion, repeats: int = REPEATS) -> PlanResult:
+def searched(engine: Answers, asked: PlanQuestion, repeats: int = REPEATS) -> PlanResult:
     """The quickest of some searches."""
     return min((planned(engine, asked) for _ in range(repeats)), key=lambda found: found.search_s)
 
@@ -51,7 +51,7 @@ def best(found: PlanResult) -> list[int]:
     return [int(getattr(row, name)[0]) for name in names]
 
 
-def one_by_one_s(engine: Engine) -> float:
+def one_by_one_s(engine: Answers) -> float:
     """Seconds of one configuration when each is evaluated alone."""
     planner = planner_of(engine, question(exhaustive=True))
     space = planner.space()
@@ -66,7 +66,7 @@ def one_by_one_s(engine: Engine) -> float:
 
 def run() -> Iterator[Result]:
     """One core: NumPy's products are small, and nothing here has threads."""
-    engine = Engine(load_registry(safe_mode=True), catalogue=load_catalogue())
+    engine = Answers(load_registry(safe_mode=True), catalogue=load_catalogue())
     exhaustive = searched(engine, question(exhaustive=True))
     pruned = searched(engine, question(exhaustive=False))
     best_alone = searched(engine, question(exhaustive=False, frontier_points=0))

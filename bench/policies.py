@@ -21,13 +21,13 @@ from results import Result
 from scipy.optimize import linprog
 
 from nodewise.catalogue.loading import load_catalogue
+from nodewise.domain.budget import Budget
 from nodewise.domain.columns import Floats, as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.schedule import ClusterState, Curves, JobState, NodePool
-from nodewise.estimation.engine import Engine
-from nodewise.estimation.registry import load_registry
+from nodewise.estimation.answer.answers import Answers
+from nodewise.hosting.registry import load_registry
 from nodewise.plugin import PolicyRecord
-from nodewise.scheduling.budget import Unlimited
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.request import JobQuestion, ScheduleQuestion
 
@@ -104,7 +104,7 @@ def least_s(work: Callable[[], object], repeats: int = 7) -> float:
 def decision_s(record: PolicyRecord, state: ClusterState, curves: Curves, repeats: int = 7) -> float:
     """Seconds of one decision of the policy alone."""
     asked = replace(state, parameters={each.name: each.default for each in record.parameters})
-    return least_s(lambda: record.policy.decide(asked, curves, Unlimited()), repeats)
+    return least_s(lambda: record.policy.decide(asked, curves, Budget()), repeats)
 
 
 def scanned_s(state: ClusterState, curves: Curves) -> float:
@@ -201,10 +201,10 @@ def run() -> Iterator[Result]:
     for name in GREEDY:
         taken_s = decision_s(policies[name], state, curves, 2)
         yield Result(f"decide_{name}_{MANY}_jobs_{MANY}_devices", taken_s, "s", plain_s)
-    engine = Engine(registry, catalogue=load_catalogue())
+    engine = Answers(registry, catalogue=load_catalogue())
     asked = question()
     started = time.perf_counter()
-    decide(asked, policies["efficiency-capped"], engine.answer, Unlimited())
+    decide(asked, registry.policies["efficiency-capped"], engine.answer, Budget())
     first_s = time.perf_counter() - started
-    again_s = least_s(lambda: decide(asked, policies["efficiency-capped"], engine.answer, Unlimited()))
+    again_s = least_s(lambda: decide(asked, registry.policies["efficiency-capped"], engine.answer, Budget()))
     yield Result(f"schedule_again_{size}", 1e3 * again_s, "ms", 1e3 * first_s)

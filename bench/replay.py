@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from results import Result
 
 from nodewise.domain.trace import Trace, TraceSource, TraceSteps
-from nodewise_replay.clocks import aligned
-from nodewise_replay.graph.building import built
+from nodewise_replay.alignment.clocks import aligned
+from nodewise_replay.building.assembly import built
 from nodewise_replay.graph.graph import Graph, NodeKind
-from nodewise_replay.plugin import nodewise_trace_readers
-from nodewise_replay.replaying.sweep import swept
+from nodewise_replay.graph.sweep import swept
+from nodewise_traces.plugin import nodewise_trace_readers
 
 JOB = Path(__file__).parent.parent / "tests" / "fixtures" / "traces" / "ddp_4_ranks_8_buckets"
 NODES = 50_000
@@ -35,7 +35,7 @@ def traces() -> list[Trace]:
     found: list[Trace] = []
     for path in sorted(JOB.glob("rank*.json.gz")):
         content, source = gzip.decompress(path.read_bytes()), TraceSource(name=path.name)
-        reader = next(one for one in readers if one.recognises(content[:4096], source))
+        reader = max(readers, key=lambda one: one.recognises(content[:4096], source))
         found.extend(reader.read(io.BytesIO(content), source))
     return found
 

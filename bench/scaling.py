@@ -13,7 +13,7 @@ from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.predictions import Options
 from nodewise.domain.profile import Observations, Profile
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import load_registry
 from nodewise.plugin import Catalogue, Model
 
 ROWS = 200_000

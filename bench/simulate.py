@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from results import Result
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Curves, JobState, NodePool
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import Loaded, load_registry
 from nodewise.plugin import PolicyRecord
-from nodewise.scheduling.budget import Unlimited
 from nodewise.scheduling.placement import Wanted, placed
 from nodewise.scheduling.simulation.core import simulated
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
@@ -95,7 +95,7 @@ def plain(jobs: Sequence[SimulatedJob], pools: Sequence[NodePool], policy: Polic
         )
         parameters = {each.name: each.default for each in policy.parameters}
         state = ClusterState(now_s=now_s, pools=tuple(pools), jobs=states, parameters=parameters)
-        decided = policy.policy.decide(state, seen, Unlimited())
+        decided = policy.policy.decide(state, seen, Budget())
         assert isinstance(decided, Allocation)
         granted = [(job, grant) for job, grant in zip(active, decided.grants) if grant.devices]
         wanted = []
@@ -131,7 +131,7 @@ def timed(run: Callable[[], object], repeats: int = REPEATS) -> float:
     return best
 
 
-def made_up(policies: dict[str, PolicyRecord]) -> Iterator[Result]:
+def made_up(policies: Mapping[str, Loaded[PolicyRecord]]) -> Iterator[Result]:
     """2,000 elastic jobs of three curves over days and nights on 64 devices."""
     curves = [Curve.of({(0, n): n / (1 + drag * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}) for drag in (0.02, 0.1, 0.3)]
     laws = (diurnal(60.0), log_normal(1_200.0, 1.2))
@@ -143,18 +143,18 @@ def made_up(policies: dict[str, PolicyRecord]) -> Iterator[Result]:
             settings = SimulationSettings(clock=Clock.FIXED_ROUNDS, round_s=60.0)
             return simulated(jobs, cluster, policies[name], settings)
 
-        same = plain(jobs, cluster, policies[name], 60.0)
+        same = plain(jobs, cluster, policies[name].record, 60.0)
         assert abs(run().per_job.response_s.mean() / same - 1) < 1e-9
         seconds = timed(run)
         yield Result(
             f"simulate_2000_elastic_jobs_{name}",
             seconds,
             "s",
-            timed(lambda n=name: plain(jobs, cluster, policies[n], 60.0), 1),
+            timed(lambda n=name: plain(jobs, cluster, policies[n].record, 60.0), 1),
         )
 
 
-def gavel(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
+def gavel(data: Path, policies: Mapping[str, Loaded[PolicyRecord]]) -> Iterator[Result]:
     counts = {"v100": 8, "p100": 16, "k80": 24}
     table = read_gavel_table((data / "gavel" / "simulation_throughputs.json").open())
     trace = (data / "gavel" / "physical_cluster" / "max_min_fairness.trace").open()
@@ -166,7 +166,7 @@ def gavel(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
         yield Result(f"simulate_96_jobs_{name}_beside_gavels_published_time", seconds, "s", published_s)
 
 
-def pollux(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
+def pollux(data: Path, policies: Mapping[str, Loaded[PolicyRecord]]) -> Iterator[Result]:
     times = read_step_times((data / "measurements" / "sia_t4_2_to_16_nodes.csv").open())
     curves = pollux_curves({job.removesuffix("/aws"): steps for job, steps in times.items()}, 32)
     workload = (data / "jobs" / "pollux_workloads" / "workload-6.csv").open()
@@ -175,11 +175,11 @@ def pollux(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
     settings = SimulationSettings(clock=Clock.FIXED_ROUNDS, round_s=60.0)
     for name in ("efficiency-srpt", "efficiency-capped"):
         seconds = timed(lambda n=name: simulated(jobs, cluster, policies[n], settings))
-        beside = timed(lambda n=name: plain(jobs, cluster, policies[n], 60.0), 1)
+        beside = timed(lambda n=name: plain(jobs, cluster, policies[n].record, 60.0), 1)
         yield Result(f"simulate_136_jobs_of_8_hours_{name}", seconds, "s", beside)
 
 
-def philly(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
+def philly(data: Path, policies: Mapping[str, Loaded[PolicyRecord]]) -> Iterator[Result]:
     """All jobs once; the plain loop is timed on the first of them.
 
     Jobs are rigid here, and the work left of those that run only falls: who runs stays ahead by either rule until a job
@@ -195,13 +195,13 @@ def philly(data: Path, policies: dict[str, PolicyRecord]) -> Iterator[Result]:
         result = simulated(jobs, cluster, policies[name], settings)
         seconds = time.perf_counter() - started
         assert result.finished == result.jobs
-        beside = len(head) / timed(lambda n=name: plain(head, cluster, policies[n], PHILLY_ROUND_S), 1)
+        beside = len(head) / timed(lambda n=name: plain(head, cluster, policies[n].record, PHILLY_ROUND_S), 1)
         yield Result(f"simulate_{result.jobs}_philly_jobs_{name}", seconds, "s", result.jobs / beside)
 
 
 def run() -> Iterator[Result]:
     """One core. What needs data from outside the repository runs where ``NODEWISE_DATA`` names it."""
-    policies = {name: each.record for name, each in load_registry(safe_mode=True).policies.items()}
+    policies = load_registry(safe_mode=True).policies
     yield from made_up(policies)
     if DATA:
         yield from gavel(Path(DATA), policies)

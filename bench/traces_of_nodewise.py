@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from nodewise.plugin import Trace, TraceSource
-from nodewise_replay.graph.building import built
-from nodewise_replay.readers.kineto import KinetoReader
+from nodewise_replay.building.assembly import built
+from nodewise_traces.formats.kineto import KinetoReader
 
 
 def load(path: str) -> Trace:

@@ -1,4 +1,4 @@
-"""Draw what `queueing` predicts beside what was measured: `plot_queueing.py TABLE.csv --out docs/estimators/NAME.svg`.
+"""Draw what `queueing` predicts beside what was measured: `plot_queueing.py TABLE.csv --out research/NAME.svg`.
 
 One panel per job: measured rows that were learned from, measured rows that were held out, and for the latter the
 prediction with its 90 % interval, as `nodewise backtest` makes them. The same table gives the same file, byte for byte.

@@ -1,4 +1,4 @@
-"""Draw what `scaling` predicts beside what was measured: `plot_scaling.py TABLE.csv... --out docs/estimators`.
+"""Draw what `scaling` predicts beside what was measured: `plot_scaling.py TABLE.csv... --out research`.
 
 Of each table a few jobs, one panel each: step time over nodes, full nodes at one batch per worker (or the job's own,
 where one global batch is shared out), measured, and predicted with the 90 % interval. Predictions are those of

@@ -1,4 +1,4 @@
-"""Score policies on Pollux' workloads: ``score_policies.py DATA [POLICY...]`` prints the tables of docs/scheduling.md.
+"""Score policies on Pollux' workloads: ``score_policies.py DATA [POLICY...]`` prints tables of policies.
 
 DATA holds ``measurements`` and ``jobs/pollux_workloads``. Jobs of applications without measured curves are left out.
 Nodes of four T4, rounds of 60 s, 30 s for every start and change. Curves are measured ones; "predicted" is what
@@ -21,7 +21,7 @@ import numpy as np
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import NodePool
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import Loaded, load_registry
 from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.simulation.core import simulated
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
@@ -117,7 +117,12 @@ def _lookup(rows: Mapping[tuple[int, int], float]) -> StepTime:
 
 
 def run(
-    data: Path, workload: int, nodes: int, policy: PolicyRecord, curves: tuple[Curves, Curves | None], **changes: object
+    data: Path,
+    workload: int,
+    nodes: int,
+    policy: Loaded[PolicyRecord],
+    curves: tuple[Curves, Curves | None],
+    **changes: object,
 ) -> SimulationResult:
     """One workload under one policy; ``curves`` are the true ones and what the policy sees (None = the same)."""
     with (data / "jobs" / "pollux_workloads" / f"workload-{workload}.csv").open() as stream:
@@ -158,7 +163,7 @@ def percentile(results: Sequence[SimulationResult], share: float) -> float:
     return float(np.mean([np.percentile(result.per_job.response_s, share) for result in results]))
 
 
-def tables(data: Path, policies: Sequence[PolicyRecord], nodes: int, seeds: int) -> None:
+def tables(data: Path, policies: Sequence[Loaded[PolicyRecord]], nodes: int, seeds: int) -> None:
     """Print both tables of one cluster size."""
     devices = nodes * DEVICES_PER_NODE
     true = pollux_curves(measured(data), devices)
@@ -166,7 +171,9 @@ def tables(data: Path, policies: Sequence[PolicyRecord], nodes: int, seeds: int)
     print(f"\n### {nodes} nodes of {DEVICES_PER_NODE}: measured curves\n")
     print("| policy | mean s | median s | p99 s | restarts per job | mean s of workloads 1 to 6 |")
     print("|---|---|---|---|---|---|")
-    runs = {each.name: [run(data, number, nodes, each, (true, None)) for number in WORKLOADS] for each in policies}
+    runs = {
+        each.record.name: [run(data, number, nodes, each, (true, None)) for number in WORKLOADS] for each in policies
+    }
     for name, results in runs.items():
         restarts = np.mean([result.per_job.restarts.mean() for result in results])
         single = ", ".join(f"{value:,.0f}" for value in means(results))
@@ -202,8 +209,8 @@ def tables(data: Path, policies: Sequence[PolicyRecord], nodes: int, seeds: int)
         cells.append(interval(estimated(by_seed)))
         seen = means([run(data, number, nodes, each, (true, guessed)) for number in WORKLOADS])
         cells.append(interval(estimated(seen)))
-        cells.append(f"{np.mean(seen) / np.mean(means(runs[each.name])) - 1:+.1%}")
-        print(f"| `{each.name}` | {' | '.join(cells)} |", flush=True)
+        cells.append(f"{np.mean(seen) / np.mean(means(runs[each.record.name])) - 1:+.1%}")
+        print(f"| `{each.record.name}` | {' | '.join(cells)} |", flush=True)
 
 
 def main() -> int:
@@ -213,7 +220,7 @@ def main() -> int:
     parser.add_argument("policies", nargs="*", default=SUITABLE, help="names; default: those that differ here")
     parser.add_argument("--seeds", type=int, default=5, help="repetitions with early stops")
     asked = parser.parse_args()
-    known = {each.record.name: each.record for each in load_registry(safe_mode=True).policies.values()}
+    known = load_registry(safe_mode=True).policies
     policies = [known[name] for name in asked.policies]
     print("± is half of the 95 % interval: over the six workloads; for early stops over seeds.")
     for nodes in NODES:

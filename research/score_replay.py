@@ -14,8 +14,8 @@ from pathlib import Path
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.domain.trace import Trace, TraceSource
-from nodewise_replay.diagnoser import Replayer
-from nodewise_replay.plugin import nodewise_trace_readers
+from nodewise_replay.replaying.replayer import replayed
+from nodewise_traces.plugin import nodewise_trace_readers
 
 _HEAD_BYTES = 4096
 
@@ -64,15 +64,16 @@ def _read(path: Path) -> list[Trace]:
     content = path.read_bytes()
     content = gzip.decompress(content) if path.suffix == ".gz" else content
     source = TraceSource(name=path.name)
-    for record in nodewise_trace_readers():
-        if record.reader.recognises(content[:_HEAD_BYTES], source):
-            return list(record.reader.read(io.BytesIO(content), source))
-    raise SystemExit(f"{path.name}: no reader knows this format")
+    readers = [record.reader for record in nodewise_trace_readers()]
+    surest = max(readers, key=lambda one: one.recognises(content[:_HEAD_BYTES], source))
+    if not surest.recognises(content[:_HEAD_BYTES], source):
+        raise SystemExit(f"{path.name}: no reader knows this format")
+    return list(surest.read(io.BytesIO(content), source))
 
 
 def _replayed(job: list[Trace], *, in_sample: bool) -> Replay | None:
     try:
-        return Replayer().replay(job, ReplayQuestion(in_sample=in_sample), _Unhurried())
+        return replayed(job, ReplayQuestion(in_sample=in_sample), _Unhurried())
     except NodewiseError as error:
         print(error.message)
         return None

@@ -21,8 +21,8 @@ import numpy as np
 from nodewise.plugin import Change, ChangeKind, Trace, TraceSource
 from nodewise_replay.changes.applying import applied
 from nodewise_replay.estimating.recordings import Recording, recordings_of
-from nodewise_replay.estimating.steps import step_parts
-from nodewise_replay.readers.kineto import KinetoReader
+from nodewise_replay.estimating.step_seconds import step_parts
+from nodewise_traces.formats.kineto import KinetoReader
 
 OWN = Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "traces"
 MEBIBYTE = 1 << 20

@@ -1,4 +1,4 @@
-"""Write the pages that follow from code: docs/errors.md, and the table of settings in docs/operations.md.
+"""Write the pages that follow from code: docs/errors.md, and the table of settings in docs/guides/operations.md.
 
 `python tools/generate_docs.py` writes them; a test fails when they are stale.
 """
@@ -27,7 +27,7 @@ Every failure is a `google.rpc.Status` in the trailer `grpc-status-details-bin`:
 - `ErrorInfo`: `reason` from the table below, `domain` `nodewise`, and `metadata` with every part of the message that
   varies.
 - `BadRequest`: field paths such as `configurations.nodes[3]`, each with what would be right.
-- `RetryInfo` with `UNAVAILABLE`.
+- `RetryInfo` with `UNAVAILABLE` and `RESOURCE_EXHAUSTED`.
 
 Switch on the reason, never on the text. Reasons are not renamed after the first release. The trailer `x-request-id`
 carries the id that the caller sent under that name, or the one that the server chose; the log has it too. No
@@ -50,6 +50,12 @@ stand.
 | 1 | failure: `INTERNAL`, `UNAVAILABLE`, `DEADLINE_EXCEEDED`, conflicts, a plugin that failed |
 | 2 | bad input: `INVALID_ARGUMENT`, `NOT_FOUND`, and what is wrong with options and files |
 | 3 | refused: `EVIDENCE_MISSING`, `UNSUPPORTED_CONFIGURATION`, `MODEL_NOT_CACHED`, `OBJECTIVE_UNREACHABLE` |
+| 130 | interrupted (Ctrl-C) |
+
+With `--json` the last line of standard error is an object of `error` with `code`, `reason`, `message` and
+`violations`, each of `field` and `description`. Reasons of the command line's own: `BAD_INPUT` (an option, a file
+or a row of it), `BAD_USAGE` (no such option or argument), `COMMAND_FAILED` (a file that cannot be written, a library
+that is missing), `SIMULATION_FAILED`, `REFUSED`.
 
 ## Reasons of plugins that were left out
 In `ListEstimators`, `ListPolicies`, `ListDiagnosers` and `nodewise plugins`: `PLUGIN_BROKEN` (loading raised),
@@ -90,7 +96,7 @@ def operations_page(page: str) -> str:
 def main() -> None:
     """Write the pages."""
     (DOCS / "errors.md").write_text(errors_page(), encoding="utf-8")
-    operations = DOCS / "operations.md"
+    operations = DOCS / "guides" / "operations.md"
     operations.write_text(operations_page(operations.read_text(encoding="utf-8")), encoding="utf-8")
 
 

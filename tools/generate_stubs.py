@@ -14,7 +14,7 @@ from pathlib import Path
 
 import grpc_tools
 
-from generate_values import generated_values  # type: ignore[import-not-found]
+from generate_values import generated_values
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "protos"

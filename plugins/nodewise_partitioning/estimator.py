@@ -58,7 +58,7 @@ OTHER_WIDENED: Final = 2.0
 """How much wider the priors of a stack's numbers are for another stack or device than the defaults were fitted to."""
 
 EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {FACTS_ALONE: 0.08, OWN_RUNS: 0.05}
-"""Mean |ln(predicted / measured)| by strength (docs/estimators/partitioning.md); facts alone on other devices: more."""
+"""Mean |ln(predicted / measured)| by strength (research/partitioning.md); facts alone on other devices: more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +105,7 @@ class PartitioningEstimator:
             return Assessment(refusal=_NO_DIMENSIONS)
         refusals = refusals_of(_uncorrected(profile, transformer, query.catalogue), query.configurations)
         if sum(len(each.rows) for each in refusals) == len(query.configurations):
-            nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about")
+            nothing = Refusal.missing("no configuration was asked about", "configurations")
             return Assessment(refusal=refusals[0].refusal if refusals else nothing)
         own = len(profile.observations)
         strength = OWN_RUNS if own else FACTS_ALONE
@@ -251,9 +251,9 @@ def _notices(found: Calibrated, framework: str, *, known: bool) -> Iterable[Noti
         yield Notice("CALIBRATED", text)
 
 
-_NO_DIMENSIONS: Final = Refusal(
-    Reason.EVIDENCE_MISSING,
+_NO_DIMENSIONS: Final = Refusal.missing(
     "the dimensions of a transformer are not known (layers, hidden size, heads, sequence and vocabulary), nor the "
     "layers of another network",
-    ("transformer", "layers"),
+    "transformer",
+    "layers",
 )

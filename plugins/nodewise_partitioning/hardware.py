@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nodewise.plugin import Catalogue, Reason, Refusal, catalogue_key
+from nodewise.plugin import Catalogue, Refusal, catalogue_key
 from nodewise_partitioning.measured import NOTHING_MEASURED, AllReduces, Gains, all_reduces_of, gains_of
 
 __all__ = ["ASSUMED_NODE_LINK_BYTES_PER_S", "DEFAULT_FORMAT", "Device", "device_of"]
@@ -52,15 +52,15 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
     entry = FORMATS.get(number_format)
     if entry is None:
         known = ", ".join(FORMATS)
-        return Refusal(Reason.UNSUPPORTED_CONFIGURATION, f"precision must be one of {known}, found {number_format!r}")
+        return Refusal.unsupported(f"precision must be one of {known}, found {number_format!r}")
     facts = catalogue.device(name) if name else None
     if facts is None:
         what = f"the catalogue knows no device {name!r}" if name else "the device is not stated"
-        return Refusal(Reason.EVIDENCE_MISSING, f"{what}: its peak, memory and link are needed", ("device",))
+        return Refusal.missing(f"{what}: its peak, memory and link are needed", "device")
     peak, element_bytes = entry
     missing = [fact for fact in (peak, "intra_node_link_bytes_per_s", "memory_bytes") if fact not in facts]
     if missing:
-        return Refusal(Reason.EVIDENCE_MISSING, f"the catalogue's entry of {name!r} lacks {missing[0]}", tuple(missing))
+        return Refusal.missing(f"the catalogue's entry of {name!r} lacks {missing[0]}", *tuple(missing))
     board = _largest(catalogue, name, facts)
     all_reduces = catalogue.all_reduces.get(catalogue_key(name), {})
     products = catalogue.matrix_products.get(catalogue_key(name), {}).get(number_format)

@@ -22,7 +22,6 @@ from nodewise.plugin import (
     Predictions,
     Refusal,
     RowRefusal,
-    RowStatus,
     as_ints,
     catalogue_key,
     freeze,
@@ -108,34 +107,17 @@ class PartitioningModel:
         asked, groups, refusals = _asked(self._knowledge, configurations)
         numbers = self._numbers(asked.layout, groups)
         memory = numbers.memory_bytes
-        excess = np.maximum(memory - numbers.available_bytes, 0.0)
-        fits = excess == 0.0
-        status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
-        status[asked.rows] = np.where(fits, int(RowStatus.ANSWERED), int(RowStatus.INFEASIBLE_MEMORY))
-
-        def column(values: Floats, *, told: bool = False) -> Floats:
-            whole = np.zeros(rows)
-            whole[asked.rows] = values if told else np.where(fits, values, 0.0)
-            return freeze(whole)
-
-        bottleneck = np.full(rows, -1, dtype=np.int64)
-        bottleneck[asked.rows[fits]] = numbers.parts_s.argmax(axis=0)[fits]
-        extrapolation = np.maximum(asked.layout.devices / KNOWN_DEVICES, 1.0)
-        terms = {name: column(numbers.terms_bytes[place]) for place, name in enumerate(MEMORY_COLUMNS)}
-        return Predictions(
-            status=freeze(status),
-            step_s=column(_added(numbers.parts_s)),
-            log_spread=column(numbers.log_spread),
-            breakdown_s={name: column(numbers.parts_s[place]) for place, name in enumerate(PARTS)},
-            bottlenecks=PARTS,
-            bottleneck_index=freeze(bottleneck),
-            extrapolation=column(extrapolation),
-            memory_bytes=column(memory, told=True),
-            excess_memory_bytes=column(excess, told=True),
-            extra=terms,
-            refusals=refusals,
-            notices=(*self._notices, *_said(asked, numbers, memory, rows)),
+        answer = Predictions.assembled(
+            dict(zip(PARTS, numbers.parts_s)),
+            log_spread=numbers.log_spread,
+            extrapolation=np.maximum(asked.layout.devices / KNOWN_DEVICES, 1.0),
+            memory_bytes=memory,
+            memory_capacity_bytes=numbers.available_bytes,
+            extra=dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)),
         )
+        notices = (*self._notices, *_said(asked, numbers, memory, rows))
+        places = None if len(asked.rows) == rows else asked.rows
+        return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
 
     def evaluate(self, chunk: Configurations, columns: Sequence[str]) -> Mapping[str, Floats]:
         """Some of :data:`COLUMNS` for rows that are all partitions of the model, as those of its space are.

@@ -13,7 +13,6 @@ from nodewise.plugin import (
     Floats,
     Ints,
     Network,
-    Reason,
     Recomputation,
     Refusal,
     RowRefusal,
@@ -56,17 +55,13 @@ def asked_of(
 ) -> Asked:
     """Read the rows, and refuse those that describe no partition of the model or that the schedule does not allow."""
     layout, stated = _layout(configurations, network)
-    refusals = []
-    left = np.ones(len(configurations), dtype=bool)
-    for wrong, refusal in _checks(configurations, dimensions, layout, zero_bubble=zero_bubble):
-        found = np.flatnonzero(wrong & left)
-        if len(found):
-            left[found] = False
-            refusals.append(RowRefusal(tuple(found.tolist()), refusal))
+    checks = _checks(configurations, dimensions, layout, zero_bubble=zero_bubble)
+    refusals = RowRefusal.first(len(configurations), checks)
+    left = RowRefusal.left(len(configurations), refusals)
     rows = as_ints(np.flatnonzero(left))
     across = (layout.devices > layout.devices_per_node) & ~stated & left
     kept = layout if len(rows) == len(configurations) else layout.take(rows)
-    return Asked(rows, kept, as_ints(np.flatnonzero(across)), tuple(refusals))
+    return Asked(rows, kept, as_ints(np.flatnonzero(across)), refusals)
 
 
 def layout_of(configurations: Configurations, network: Network) -> Layout:
@@ -127,48 +122,44 @@ def _checks(
     """Masks of rows that cannot run, the first that applies being told."""
     yield (
         configurations.sync_mode != SyncMode.ALLREDUCE,
-        _unsupported("partitioned training is synchronous: sync mode must be ALLREDUCE"),
+        Refusal.unsupported("partitioned training is synchronous: sync mode must be ALLREDUCE"),
     )
-    yield layout.devices < 1.0, _unsupported("a partition needs at least 1 worker")
+    yield layout.devices < 1.0, Refusal.unsupported("a partition needs at least 1 worker")
     yield (
         layout.tensor * layout.pipeline * layout.context * layout.data != layout.devices,
-        _unsupported(
+        Refusal.unsupported(
             "tensor_parallel x pipeline_parallel x context_parallel x data_parallel must be the number of workers"
         ),
     )
     yield (
         _leaves(dimensions.heads, layout.tensor),
-        _unsupported(f"tensor_parallel must divide the {dimensions.heads:.0f} attention heads"),
+        Refusal.unsupported(f"tensor_parallel must divide the {dimensions.heads:.0f} attention heads"),
     )
     yield (
         layout.pipeline > dimensions.layers,
-        _unsupported(f"pipeline_parallel must be at most the {dimensions.layers:.0f} layers"),
+        Refusal.unsupported(f"pipeline_parallel must be at most the {dimensions.layers:.0f} layers"),
     )
     yield (
         (layout.zero_stage >= 2.0) & (layout.pipeline > 1.0),
-        _unsupported("zero_stage 2 and 3 are described without pipeline parallelism only"),
+        Refusal.unsupported("zero_stage 2 and 3 are described without pipeline parallelism only"),
     )
     yield (
         layout.micro_batch == 0.0,
-        Refusal(
-            Reason.EVIDENCE_MISSING,
-            "the micro-batch of a replica is not known",
-            ("batch_per_worker", "global_batch"),
-        ),
+        Refusal.missing("the micro-batch of a replica is not known", "batch_per_worker", "global_batch"),
     )
     whole = (np.floor(layout.micro_batch) == layout.micro_batch) & (
         np.floor(layout.micro_batches) == layout.micro_batches
     )
     yield (
         ~whole | (layout.micro_batches < 1.0),
-        _unsupported(
+        Refusal.unsupported(
             "data_parallel x batch_per_worker (x accumulation where that is not stated) must divide the global batch"
         ),
     )
     if zero_bubble:
         yield (
             layout.interleave > 1.0,
-            _unsupported("interleave must be 1 with the zero-bubble schedule that the framework declares"),
+            Refusal.unsupported("interleave must be 1 with the zero-bubble schedule that the framework declares"),
         )
     yield from _interleaving(dimensions, layout)
     yield from _sequences(dimensions, layout)
@@ -179,14 +170,14 @@ def _interleaving(dimensions: Dimensions, layout: Layout) -> Iterator[tuple[Mask
     several = layout.interleave > 1.0
     if not several.any():
         return
-    yield several & (layout.pipeline == 1.0), _unsupported("interleave above 1 needs pipeline_parallel above 1")
+    yield several & (layout.pipeline == 1.0), Refusal.unsupported("interleave above 1 needs pipeline_parallel above 1")
     yield (
         several & _leaves(dimensions.layers, layout.pipeline * layout.interleave),
-        _unsupported(f"pipeline_parallel x interleave must divide the {dimensions.layers:.0f} layers"),
+        Refusal.unsupported(f"pipeline_parallel x interleave must divide the {dimensions.layers:.0f} layers"),
     )
     yield (
         several & _leaves(layout.micro_batches, layout.pipeline),
-        _unsupported("with interleave above 1, pipeline_parallel must divide the number of micro-batches"),
+        Refusal.unsupported("with interleave above 1, pipeline_parallel must divide the number of micro-batches"),
     )
 
 
@@ -195,13 +186,13 @@ def _sequences(dimensions: Dimensions, layout: Layout) -> Iterator[tuple[Mask, R
     if split.any():
         yield (
             split & _leaves(dimensions.sequence, 2.0 * layout.context),
-            _unsupported(f"2 x context_parallel must divide the sequence of {dimensions.sequence:.0f} tokens"),
+            Refusal.unsupported(f"2 x context_parallel must divide the sequence of {dimensions.sequence:.0f} tokens"),
         )
     split = layout.sequence_parallel > 0.0
     if split.any():
         yield (
             split & _leaves(dimensions.sequence, layout.tensor),
-            _unsupported(
+            Refusal.unsupported(
                 f"with sequence_parallel, tensor_parallel must divide the sequence of {dimensions.sequence:.0f} tokens"
             ),
         )
@@ -213,7 +204,7 @@ def _experts(dimensions: Dimensions, layout: Layout) -> Iterator[tuple[Mask, Ref
         held = _leaves(dimensions.experts or 1.0, layout.expert)
         yield (
             split & (held | _leaves(layout.data * layout.context, layout.expert)),
-            _unsupported(
+            Refusal.unsupported(
                 f"expert_parallel must divide the number of experts ({dimensions.experts:.0f}) "
                 "and data_parallel x context_parallel"
             ),
@@ -224,7 +215,3 @@ def _leaves(whole: Floats | float, parts: Floats) -> Mask:
     """Where a whole number does not divide: quicker than a remainder."""
     quotient = whole / parts
     return np.asarray(np.floor(quotient) != quotient)
-
-
-def _unsupported(message: str) -> Refusal:
-    return Refusal(Reason.UNSUPPORTED_CONFIGURATION, message)

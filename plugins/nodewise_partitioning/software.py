@@ -1,7 +1,7 @@
 """The software stack as named numbers: what calibration corrects, and what a declared framework selects.
 
 A step is arithmetic on dimensions, device and these numbers; nothing else is fitted. Their defaults are one joint fit
-to published runs of Megatron-DeepSpeed on A100 (`research/score_partitioning.py --fit`; docs/estimators/partitioning.md
+to published runs of Megatron-DeepSpeed on A100 (`research/score_partitioning.py --fit`; research/partitioning.md
 tells what each rests on and how far the fit carries). Passes are counted in the bytes of one activation.
 """
 

@@ -25,10 +25,10 @@ AS_PUBLISHED: Final = 0.0
 """Published rules know no restart cost."""
 CAP_FACTOR: Final = 2.0
 """Of the fair share. One share leaves devices idle that fewer jobs would use, four let single jobs crowd out the rest;
-the mean response time on the published workloads is flat between (docs/scheduling.md)."""
+the mean response time on the published workloads is flat between (docs/reference/scheduling.md)."""
 AGE_WEIGHT: Final = 0.1
 """A job that has waited ten times its least remaining time counts as half as long. It costs below one per cent of the
-mean response time and shortens the 99th percentile (docs/scheduling.md)."""
+mean response time and shortens the 99th percentile (docs/reference/scheduling.md)."""
 
 
 def _count_restarts(default: float) -> PolicyParameter:

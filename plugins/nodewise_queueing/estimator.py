@@ -31,7 +31,7 @@ EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {
     SATURATION: 0.12,
     CURVE: 0.09,
 }
-"""Mean |ln(predicted / measured)| by strength, as measured on the tables of docs/estimators/queueing.md."""
+"""Mean |ln(predicted / measured)| by strength, as measured on the tables of research/queueing.md."""
 
 POORLY_CONDITIONED_LOG_ERROR: Final = 0.22
 """The same where no run had four workers: CM-DARE's curves from 1 and 2 workers."""
@@ -65,7 +65,7 @@ class QueueingEstimator:
                 judged.append(found)
         if not judged:
             missing = [refusal for refusal in refusals if refusal.reason == Reason.EVIDENCE_MISSING]
-            nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about")
+            nothing = Refusal.missing("no configuration was asked about", "configurations")
             return Assessment(refusal=(missing or refusals or [nothing])[0])
         strength, _, error = min(judged, key=_weakest_first)
         texts = tuple(dict.fromkeys(text for _, found, _ in judged for text in found))

@@ -17,7 +17,7 @@ __all__ = ["Load", "fitted_load"]
 
 LOG_LOSS_SPREAD: Final = 0.08
 """Standard deviation of ln of what transfers cost under load over what their bytes need. A link in use carries its rate
-less headers at any load (docs/estimators/queueing.md), so little is left for it: a judgement, such that 90 % intervals
+less headers at any load (research/queueing.md), so little is left for it: a judgement, such that 90 % intervals
 covered 90 % of the project's own testbed jobs."""
 
 LARGEST_LOG_LOAD: Final = 1.0

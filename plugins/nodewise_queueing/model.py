@@ -11,27 +11,22 @@ import numpy as np
 from nodewise.plugin import (
     Configurations,
     Fidelity,
-    Floats,
     Ints,
-    Notice,
     Options,
     Predictions,
-    Reason,
     Refusal,
     RowRefusal,
-    RowStatus,
-    constant_ints,
     freeze,
 )
 from nodewise_queueing.curve_model import CurveModel
 from nodewise_queueing.hybrid import hybrid_columns
 from nodewise_queueing.mixed import mixed_columns
 from nodewise_queueing.phase_model import PhaseModel
-from nodewise_queueing.rows import Class, CurveKey, Group, Plan, plan_of
+from nodewise_queueing.rows import Class, CurveKey, Group, plan_of
 from nodewise_queueing.simulated import Simulated, refusal_of, simulated_columns
 from nodewise_queueing.situation import Situation
 from nodewise_queueing.support import Support
-from nodewise_queueing.tables import BASIC, Columns, Curve, Rows, Table
+from nodewise_queueing.tables import Columns, Curve, Rows, Table
 
 __all__ = ["QueueingModel"]
 
@@ -43,9 +38,7 @@ KEPT_WORKERS takes 1.2 MB."""
 MOST_STEP_S: Final = 1e9
 """A step of 30 years: phases that make one are mistaken."""
 
-_TOO_LONG: Final = Refusal(
-    Reason.UNSUPPORTED_CONFIGURATION, f"a step would take more than {MOST_STEP_S:g} s: the phases cannot be meant so"
-)
+_TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_S:g} s: the phases cannot be meant so")
 
 
 class QueueingModel:
@@ -88,13 +81,9 @@ class QueueingModel:
             else:
                 self._answered(group, configurations, found, refusals)
         found = [_possible(each, len(configurations), refusals) for each in found]
-        found = [each for each in found if len(each.columns.bottleneck)]
-        if not found and len(refusals) == 1:
-            return Predictions.refused(len(configurations), refusals[0].refusal)
-        answer = (
-            _whole(found[0].columns) if _is_whole(plan, found) else _scattered(found, refusals, len(configurations))
-        )
-        return replace(answer, simulated=True) if simulate and found else answer
+        pieces = [(each.rows, each.columns.predictions()) for each in found if len(each.columns.bottleneck)]
+        answer = Predictions.joined(len(configurations), pieces, refusals=tuple(refusals))
+        return replace(answer, simulated=True) if simulate and pieces else answer
 
     def prepare(self, key: CurveKey) -> None:
         """Make the first table of a curve ahead of questions; nothing where the evidence supports none."""
@@ -255,10 +244,6 @@ def _repeated(columns: Columns, rows: int) -> Columns:
     )
 
 
-def _is_whole(plan: Plan, found: list[Rows]) -> bool:
-    return len(found) == 1 and found[0].rows is None and not plan.refused
-
-
 def _possible(answered: Rows, rows: int, refusals: list[RowRefusal]) -> Rows:
     """The rows without those whose step no plausible phase makes: they would spoil the answer to the others."""
     step_s = answered.columns.values[0]
@@ -268,66 +253,3 @@ def _possible(answered: Rows, rows: int, refusals: list[RowRefusal]) -> Rows:
     members = np.arange(rows) if answered.rows is None else answered.rows
     refusals.append(RowRefusal(tuple(members[~kept].tolist()), _TOO_LONG))
     return Rows(freeze(members[kept]), answered.columns.take(np.flatnonzero(kept)))
-
-
-def _whole(columns: Columns) -> Predictions:
-    """All rows from one curve."""
-    return Predictions(
-        status=constant_ints(len(columns.bottleneck), int(RowStatus.ANSWERED)),
-        **columns.basic,  # type: ignore[arg-type]  # the names of BASIC are columns of Predictions
-        breakdown_s=columns.breakdown_s,
-        utilisation=columns.utilisation,
-        bottlenecks=columns.parts,
-        bottleneck_index=columns.bottleneck,
-        once_s=columns.once_s,
-        extra=columns.extras,
-        notices=columns.notices,
-    )
-
-
-def _scattered(found: list[Rows], refusals: list[RowRefusal], rows: int) -> Predictions:
-    """Rows from several curves; what a curve does not have is 0 in its rows."""
-    parts = tuple(dict.fromkeys(name for each in found for name in each.columns.parts))
-    stations = tuple(dict.fromkeys(name for each in found for name in each.columns.stations))
-    extra = tuple(dict.fromkeys(name for each in found for name in each.columns.extra))
-    status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
-    bottleneck = np.full(rows, -1, dtype=np.int64)
-    basic: dict[str, Floats] = {name: np.zeros(rows) for name in BASIC}
-    breakdown: dict[str, Floats] = {name: np.zeros(rows) for name in parts}
-    utilisation: dict[str, Floats] = {name: np.zeros(rows) for name in stations}
-    extras: dict[str, Floats] = {name: np.zeros(rows) for name in extra}
-    once_s = np.zeros(rows)
-    notices: dict[Notice, list[Ints]] = {}
-    for each in found:
-        columns = each.columns
-        at = np.arange(rows) if each.rows is None else each.rows
-        status[at] = int(RowStatus.ANSWERED)
-        for target, source in (
-            (basic, columns.basic),
-            (breakdown, columns.breakdown_s),
-            (utilisation, columns.utilisation),
-            (extras, columns.extras),
-        ):
-            for name, values in source.items():
-                target[name][at] = values
-        if columns.once_s is not None:
-            once_s[at] = columns.once_s
-        place = np.array([parts.index(name) for name in columns.parts])
-        bottleneck[at] = place[columns.bottleneck]
-        for notice in columns.notices:
-            notices.setdefault(notice, []).append(at)
-    return Predictions(
-        status=freeze(status),
-        **{name: freeze(column) for name, column in basic.items()},  # type: ignore[arg-type]  # as above
-        breakdown_s={name: freeze(column) for name, column in breakdown.items()},
-        utilisation={name: freeze(column) for name, column in utilisation.items()},
-        bottlenecks=parts,
-        bottleneck_index=freeze(bottleneck),
-        once_s=freeze(once_s) if once_s.any() else None,
-        extra={name: freeze(column) for name, column in extras.items()},
-        refusals=tuple(sorted(refusals, key=lambda each: each.rows)),
-        notices=tuple(
-            replace(notice, rows=() if sum(map(len, at)) == rows else tuple(np.sort(np.concatenate(at)).tolist()))
-            for notice, at in notices.items()
-        ),
-    )

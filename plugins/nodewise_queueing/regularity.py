@@ -6,7 +6,7 @@ sharing makes transfers that overlap end together: workers fall in step, all of 
 direction of the link idles while the other is used. More workers than the link's queue has room for break the step up:
 their senders back off at different times.
 
-The constants are a fit, stated in docs/estimators/queueing.md: chosen on eight asynchronous jobs of the project's
+The constants are a fit, stated in research/queueing.md: chosen on eight asynchronous jobs of the project's
 testbed, checked on six others, and on four that were measured afterwards.
 """
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from nodewise.plugin import Configurations, Ints, Reason, Refusal, SyncMode, freeze
+from nodewise.plugin import Configurations, Ints, Refusal, SyncMode, freeze
 from nodewise_laws import MAX_MIXED_WORKERS
 
 __all__ = ["MAX_WORKERS", "Class", "CurveKey", "Group", "Plan", "Setting", "plan_of", "setting_of"]
@@ -221,4 +221,4 @@ _MESSAGES: Final = {
     5: f"the queueing model answers from 1 to {MAX_WORKERS} workers",
     6: f"the queueing model answers up to {MAX_MIXED_WORKERS} workers that are not alike",
 }
-_REFUSALS: Final = {number: Refusal(Reason.UNSUPPORTED_CONFIGURATION, message) for number, message in _MESSAGES.items()}
+_REFUSALS: Final = {number: Refusal.unsupported(message) for number, message in _MESSAGES.items()}

@@ -94,16 +94,14 @@ def refusal_of(row: Simulated, options: Options) -> Refusal | None:
         for phases in (each.phases,)
     }
     if len(alike) > 1:
-        return Refusal(
-            Reason.UNSUPPORTED_CONFIGURATION,
-            "workers whose transfers, updates or variations of compute differ are not simulated: ask for the model",
+        return Refusal.unsupported(
+            "workers whose transfers, updates or variations of compute differ are not simulated: ask for the model"
         )
     updates = sum(_length(row, options)) * (row.workers if row.mode == SyncMode.SYNC else 1)
     if updates > MAX_UPDATES:
-        return Refusal(
-            Reason.UNSUPPORTED_CONFIGURATION,
+        return Refusal.unsupported(
             f"a simulation of {updates:,} updates is too long, {MAX_UPDATES:,} are the most; ask for fewer workers or "
-            "steps, or for the model",
+            "steps, or for the model"
         )
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from nodewise.plugin import Notice, Reason, Refusal, SyncMode
+from nodewise.plugin import Notice, Refusal, SyncMode
 from nodewise_queueing.evidence import DeviceEvidence
 from nodewise_queueing.rows import CurveKey
 
@@ -36,35 +36,30 @@ class Support:
                 device = next(iter(self.devices))
             elif self.devices:
                 known, asked = ", ".join(self.devices), device or "an accelerator that is not stated"
-                return Refusal(
-                    Reason.EVIDENCE_MISSING,
-                    f"the evidence is of {known}; nothing was measured on {asked}",
-                    (PHASE_TIMINGS, OTHER_WORKERS),
+                return Refusal.missing(
+                    f"the evidence is of {known}; nothing was measured on {asked}", PHASE_TIMINGS, OTHER_WORKERS
                 )
             else:
-                return Refusal(
-                    Reason.EVIDENCE_MISSING,
+                return Refusal.missing(
                     "nothing was measured: the queueing model needs phase timings of one worker, or throughputs of "
                     "parameter-server runs at two or more numbers of workers",
-                    (PHASE_TIMINGS, OTHER_WORKERS),
+                    PHASE_TIMINGS,
+                    OTHER_WORKERS,
                 )
         refusal = self._refusal(self.devices[device], key)
         return device if refusal is None else refusal
 
     def _refusal(self, evidence: DeviceEvidence, key: CurveKey) -> Refusal | None:
         if key.setting.link_bytes_per_s > 0.0 and not _link_known(evidence, key):
-            return Refusal(
-                Reason.EVIDENCE_MISSING,
-                "a link is asked about, but not known of what was measured: transfers cannot be scaled to it",
-                (LINK,),
+            return Refusal.missing(
+                "a link is asked about, but not known of what was measured: transfers cannot be scaled to it", LINK
             )
         if evidence.phases is not None:
             return None
         if key.backup_workers:
-            return Refusal(
-                Reason.EVIDENCE_MISSING,
+            return Refusal.missing(
                 "throughputs alone do not tell how workers' compute varies, which is what backup workers are for",
-                (PHASE_TIMINGS,),
+                PHASE_TIMINGS,
             )
         runs = evidence.runs.get(key.mode)
         if runs is not None:
@@ -78,7 +73,7 @@ class Support:
         if evidence.queued_timings:
             counted = ", ".join(str(count) for count in evidence.queued_timings)
             known += f"; phases timed with {counted} workers hold waiting, and one worker's are needed"
-        return Refusal(Reason.EVIDENCE_MISSING, known, (PHASE_TIMINGS, OTHER_WORKERS))
+        return Refusal.missing(known, PHASE_TIMINGS, OTHER_WORKERS)
 
     def devices_of(self, key: CurveKey, *, phases_needed: bool) -> tuple[str, ...] | Refusal:
         """The devices whose evidence answers a curve, one per class of workers, or why some class has none.
@@ -91,11 +86,10 @@ class Support:
             if isinstance(device, Refusal):
                 return device
             if (phases_needed or key.classes) and self.devices[device].phases is None:
-                return Refusal(
-                    Reason.EVIDENCE_MISSING,
+                return Refusal.missing(
                     f"throughputs alone do not tell the phases of {name or 'the workers'}: workers that are not alike, "
                     "and simulations, need phase timings",
-                    (PHASE_TIMINGS,),
+                    PHASE_TIMINGS,
                 )
             found.append(device)
         return tuple(found)
@@ -110,11 +104,11 @@ class Support:
 
     def elsewhere(self, mode: SyncMode, only: int) -> Refusal:
         """Why other numbers of workers than the one that was measured are not answered."""
-        return Refusal(
-            Reason.EVIDENCE_MISSING,
+        return Refusal.missing(
             f"{mode.name} throughput is known at {only} workers only, which does not tell compute from waiting at "
             "another number",
-            (PHASE_TIMINGS, OTHER_WORKERS),
+            PHASE_TIMINGS,
+            OTHER_WORKERS,
         )
 
     def notices(self, device: str, asked: str) -> tuple[Notice, ...]:

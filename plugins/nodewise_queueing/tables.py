@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Ints, Notice, freeze
+from nodewise.plugin import Floats, Ints, Notice, Predictions, RowStatus, constant_ints, freeze
 
 __all__ = ["BASIC", "SMALLEST_TABLE", "Columns", "Curve", "Rows", "Table", "tabulated"]
 
@@ -64,10 +64,19 @@ class Columns:
         """Share of time that each station is busy, by name."""
         return self._named(len(BASIC) + len(self.parts), self.stations)
 
-    @property
-    def extras(self) -> dict[str, Floats]:
-        """Extra columns by name."""
-        return self._named(len(BASIC) + len(self.parts) + len(self.stations), self.extra)
+    def predictions(self) -> Predictions:
+        """The answers as a model gives them; all that it needs is here already."""
+        return Predictions(
+            status=constant_ints(len(self.bottleneck), int(RowStatus.ANSWERED)),
+            **self.basic,  # type: ignore[arg-type]  # the names of BASIC are columns of Predictions
+            breakdown_s=self.breakdown_s,
+            utilisation=self.utilisation,
+            bottlenecks=self.parts,
+            bottleneck_index=self.bottleneck,
+            once_s=self.once_s,
+            extra=self._named(len(BASIC) + len(self.parts) + len(self.stations), self.extra),
+            notices=self.notices,
+        )
 
     def take(self, rows: Ints) -> Columns:
         """Some rows, in the given order."""

@@ -1,1 +1,1 @@
-"""Trace readers, the replay of recorded steps, and what it finds."""
+"""The replay of recorded steps: their graph, what changes it, and what it predicts."""

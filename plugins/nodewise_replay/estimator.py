@@ -23,7 +23,7 @@ from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.estimating.asked import Evidence
 from nodewise_replay.estimating.model import ReplayModel
 from nodewise_replay.estimating.recordings import Recording, recordings_of
-from nodewise_replay.estimating.steps import step_seconds
+from nodewise_replay.estimating.step_seconds import step_seconds
 
 __all__ = ["ReplayEstimator"]
 
@@ -35,16 +35,12 @@ SOME_RANKS: Final = 0.4
 RECORDED_LOG_ERROR: Final = 0.04
 PER_DOUBLING: Final = 0.04
 """Expected |ln(predicted / measured)|: of a run like the recorded one, and more for each doubling or halving of it
-(docs/estimators/replay.md, "What-ifs")."""
+(docs/explanation/replay.md, "What-ifs")."""
 
 MISSING_RANKS: Final = 0.15
 """The same, more, where ranks left no trace: what the others wait for is told by guesswork."""
 
-_NOTHING: Final = Refusal(
-    Reason.EVIDENCE_MISSING,
-    "no traces are known: record some steps on every rank and ingest them",
-    ("traces",),
-)
+_NOTHING: Final = Refusal.missing("no traces are known: record some steps on every rank and ingest them", "traces")
 
 
 class ReplayEstimator:
@@ -64,9 +60,8 @@ class ReplayEstimator:
         modes = (int(SyncMode.ALLREDUCE), int(SyncMode.SYNC), int(SyncMode.UNSPECIFIED))
         if len(asked) and not np.isin(asked.sync_mode, modes).any():
             return Assessment(
-                refusal=Refusal(
-                    Reason.UNSUPPORTED_CONFIGURATION,
-                    "a replay answers synchronous training alone: asynchronous workers do not wait for each other",
+                refusal=Refusal.unsupported(
+                    "a replay answers synchronous training alone: asynchronous workers do not wait for each other"
                 )
             )
         ranks: dict[int, set[int]] = {}

@@ -21,7 +21,7 @@ LEVEL, BATCH_SHARE = NAMES.index("level"), NAMES.index("batch_share")
 HOST_S: Final = 0.1
 """Seconds that a cluster's host may add to a step. Of the same job at the same batch, published clusters differ by 0.05
 to 0.17 s: V100 nodes take 0.097 to 0.192 s for a step of ncf where T4 nodes take 0.007 to 0.021
-(docs/estimators/transfer.md)."""
+(research/transfer.md)."""
 
 FIXED_LOG_SD: Final = 1.0
 """Standard deviation of ln of what does not grow with the batch in a step on another device: launches, data loading and

@@ -19,7 +19,6 @@ from nodewise.plugin import (
     Prior,
     Profile,
     Query,
-    Reason,
     Refusal,
 )
 from nodewise_scaling.device import INTERVAL_LEVEL, DeviceModel
@@ -46,7 +45,7 @@ class ScalingEstimator:
     def learn(self, corpus: Corpus) -> Prior:
         """The shipped prior, with what the profiles say of devices that it does not know.
 
-        Of those that it knows, a few runs of other jobs say less than it holds (docs/estimators/scaling.md).
+        Of those that it knows, a few runs of other jobs say less than it holds (research/scaling.md).
         """
         known = shipped()
         lessons = [
@@ -67,7 +66,7 @@ class ScalingEstimator:
         evidence = points_of(profile)
         refusals, routes = routes_of(query.configurations, evidence, query.catalogue)
         if not routes:
-            nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about", ("observations",))
+            nothing = Refusal.missing("no configuration was asked about", "observations")
             return Assessment(refusal=refusals[0].refusal if refusals else nothing)
         lines = [line for route in sorted(routes, key=str) for line in _lines(route, evidence)]
         weakest = min(OTHER_DEVICE if each.evidence is None else _strength(evidence[each.evidence]) for each in routes)

@@ -20,7 +20,7 @@ between sum (p = 1, nothing hidden) and maximum is how Pollux (A. Qiao et al., O
 compute. Exchange is told over the compute that does not grow with the batch: its bytes are the parameters', and so is
 the work of updating them, and runs whose batch shrinks as workers join do not tell the two apart. Where no run had a
 second worker both parts of compute are known, the part that does not grow is launches and hosts too, and exchange is
-told over all of it (docs/estimators/scaling.md has both errors). The level of every term, the powers, and what is
+told over all of it (research/scaling.md has both errors). The level of every term, the powers, and what is
 special of two nodes come from measurements.
 """
 

@@ -13,11 +13,8 @@ from nodewise.plugin import (
     Notice,
     Options,
     Predictions,
-    Reason,
     Refusal,
     RowRefusal,
-    RowStatus,
-    freeze,
 )
 from nodewise_scaling.device import INTERVAL_LEVEL, PARTS, DeviceModel
 from nodewise_scaling.points import MEASUREMENT_LOG_SPREAD, Setting, keys_of
@@ -53,10 +50,7 @@ class ScalingModel:
         """Predict every row; refuse row by row what is no data-parallel all-reduce job, or too little is known of."""
         rows = len(configurations)
         found, routes = routes_of(configurations, self._models, self._sources.catalogue)
-        refusals = list(found)
-        status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
-        values = np.zeros((3 + len(PARTS), rows))
-        notices = list(self._notices)
+        refusals, notices, pieces = list(found), list(self._notices), []
         for route, asked in routes.items():
             model, carried = self._model(route)
             keys, assumed = _asked(model, configurations, asked)
@@ -67,23 +61,12 @@ class ScalingModel:
             if not len(members):
                 continue
             step_s, spread, parts = model.predicted(keys)
-            status[members] = int(RowStatus.ANSWERED)
-            values[:, members] = np.vstack([step_s, spread, model.extrapolation(keys), parts])
-            notices += assumed
-            notices += self._told(route, carried, configurations, members)
-        breakdown = {name: freeze(values[3 + index]) for index, name in enumerate(PARTS)}
-        bottleneck = np.where(status == int(RowStatus.ANSWERED), values[3:].argmax(axis=0), -1)
-        return Predictions(
-            status=freeze(status),
-            step_s=freeze(values[0]),
-            log_spread=freeze(values[1]),
-            extrapolation=freeze(values[2]),
-            breakdown_s=breakdown,
-            bottlenecks=PARTS,
-            bottleneck_index=freeze(bottleneck),
-            refusals=tuple(sorted(refusals, key=lambda each: each.rows)),
-            notices=tuple(notices),
-        )
+            answer = Predictions.assembled(
+                dict(zip(PARTS, parts)), step_s=step_s, log_spread=spread, extrapolation=model.extrapolation(keys)
+            )
+            pieces.append((None if len(members) == rows else members, answer))
+            notices += (*assumed, *self._told(route, carried, configurations, members))
+        return Predictions.joined(rows, pieces, refusals=tuple(refusals), notices=tuple(notices))
 
     def log_covariance(self, configurations: Configurations, options: Options) -> Floats:  # noqa: ARG002 - the protocol's
         """(rows, rows) covariance of ln(true step) about the prediction; 0 in rows that are refused."""
@@ -183,7 +166,7 @@ def _too_unsure(route: Route, rows: Ints) -> RowRefusal:
         f"compute on {device} is not known within a factor of 5: facts do not tell what a step of so little work takes "
         f"there; observe one run of one worker on {device} at this batch"
     )
-    return RowRefusal(tuple(rows.tolist()), Refusal(Reason.EVIDENCE_MISSING, message, ("observations",)))
+    return RowRefusal(tuple(rows.tolist()), Refusal.missing(message, "observations"))
 
 
 def _rows(rows: Ints, configurations: Configurations) -> tuple[int, ...]:

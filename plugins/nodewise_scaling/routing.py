@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from nodewise.plugin import Catalogue, Configurations, Ints, Reason, Refusal, RowRefusal, SyncMode
+from nodewise.plugin import Catalogue, Configurations, Ints, Refusal, RowRefusal, SyncMode
 from nodewise_scaling.points import Setting
 from nodewise_scaling.speed import known_as
 
@@ -33,18 +33,18 @@ def routes_of(
     configurations: Configurations, settings: Collection[Setting], catalogue: Catalogue
 ) -> tuple[tuple[RowRefusal, ...], dict[Route, Ints]]:
     """Rows that are refused, and the rows of each route."""
-    mode = configurations.sync_mode
+    total = len(configurations)
     parallel = (configurations.tensor_parallel > 1) | (configurations.pipeline_parallel > 1)
-    reasons = np.select([mode != SyncMode.ALLREDUCE, parallel, configurations.workers < 1], [1, 2, 3], 0)
-    found = [
-        RowRefusal(tuple(rows.tolist()), _REFUSALS[number])
-        for number in _REFUSALS
-        for rows in (np.flatnonzero(reasons == number),)
-        if len(rows)
-    ]
+    checks = (
+        (configurations.sync_mode != SyncMode.ALLREDUCE, _NOT_ALLREDUCE),
+        (parallel, _PARALLEL),
+        (configurations.workers < 1, _NO_WORKER),
+    )
+    found = list(RowRefusal.first(total, checks))
+    left = RowRefusal.left(total, found)
     routes: dict[Route, list[Ints]] = {}
     for index, name in enumerate(configurations.devices):
-        of_device = (configurations.device_index == index) & (reasons == 0)
+        of_device = (configurations.device_index == index) & left
         for link in np.unique(configurations.link_bytes_per_s[of_device]).tolist():
             rows = np.flatnonzero(of_device & (configurations.link_bytes_per_s == link))
             route = _route(Setting(name, link), settings, catalogue)
@@ -117,17 +117,13 @@ def _over_link(asked: Setting, settings: Collection[Setting]) -> Route | Refusal
 
 
 def _missing(message: str) -> Refusal:
-    return Refusal(Reason.EVIDENCE_MISSING, message, ("observations",))
+    return Refusal.missing(message, "observations")
 
 
-_REFUSALS: Final = {
-    1: Refusal(
-        Reason.UNSUPPORTED_CONFIGURATION,
-        "the scaling model describes synchronous all-reduce: sync mode must be ALLREDUCE",
-    ),
-    2: Refusal(
-        Reason.UNSUPPORTED_CONFIGURATION,
-        "the scaling model describes data parallelism: tensor_parallel and pipeline_parallel must be 1",
-    ),
-    3: Refusal(Reason.UNSUPPORTED_CONFIGURATION, "the scaling model answers from 1 worker on"),
-}
+_NOT_ALLREDUCE: Final = Refusal.unsupported(
+    "the scaling model describes synchronous all-reduce: sync mode must be ALLREDUCE"
+)
+_PARALLEL: Final = Refusal.unsupported(
+    "the scaling model describes data parallelism: tensor_parallel and pipeline_parallel must be 1"
+)
+_NO_WORKER: Final = Refusal.unsupported("the scaling model answers from 1 worker on")

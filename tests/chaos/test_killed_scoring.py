@@ -9,8 +9,8 @@ import pytest
 from scaling_profiles import EIGHT, USUAL
 from serving import ServerProcess
 
-from nodewise.estimation.engine import Engine
-from nodewise.estimation.registry import load_registry
+from nodewise.estimation.answer.answers import Answers
+from nodewise.hosting.registry import load_registry
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.runtime.scoring import LEASE_S, Scoring
 from nodewise_client import (
@@ -49,7 +49,7 @@ def test_every_commit_is_scored_once_though_the_scorer_is_killed(tmp_path: Path)
     counted = {score.estimator: score.sums.observations for score in later.scores.scores()}
     assert counted["scaling"] + later.scores.waiting() == COMMITS
     # The one in hand is free once its lease is over, as it is by this store's clock.
-    scorer = Scoring(Engine(load_registry(safe_mode=True)), later)
+    scorer = Scoring(Answers(load_registry(safe_mode=True)), later)
     while scorer.score_one():
         """As long as one waits."""
     assert later.scores.waiting() == 0

@@ -56,6 +56,15 @@ class Ran:
         return document
 
     @property
+    def error(self) -> dict[str, Any]:
+        """The one JSON object on standard error; nothing was printed."""
+        assert self.out == ""
+        assert self.err.count("\n") == 1
+        error = json.loads(self.err)["error"]
+        assert set(error) == {"code", "reason", "message", "violations"}
+        return error  # type: ignore[no-any-return]
+
+    @property
     def complaint(self) -> str:
         """The one line on standard error; nothing was printed."""
         assert self.out == ""
@@ -139,7 +148,8 @@ def test_refused_by_what_is_missing(tmp_path: Path) -> None:
     path.write_text("job,device,nodes,workers,steps_per_s,split\na,K80,1,1,,test\n")
     ran = Ran("predict", path, "--nodes", "1-4", "--sync", "async", "--json")
     assert ran.status == 3
-    assert ran.complaint.startswith("EVIDENCE_MISSING: ")
+    assert (ran.error["code"], ran.error["reason"]) == ("FAILED_PRECONDITION", "EVIDENCE_MISSING")
+    assert Ran("predict", path, "--nodes", "1-4", "--sync", "async").complaint.startswith("EVIDENCE_MISSING: ")
 
 
 def test_a_row_that_is_too_large_is_named_by_its_line(tmp_path: Path) -> None:
@@ -149,7 +159,33 @@ def test_a_row_that_is_too_large_is_named_by_its_line(tmp_path: Path) -> None:
     )
     ran = Ran("backtest", path, "--json")
     assert ran.status == 2
-    assert ran.complaint.startswith(f"{path}:3: column workers: must be")
+    error = ran.error
+    assert error["message"].startswith(f"{path}:3: column workers: must be")
+    assert (error["code"], error["reason"]) == ("INVALID_ARGUMENT", "INVALID_FIELD")
+    assert [each["field"] for each in error["violations"]] == [f"{path}:3: workers"]
+    assert Ran("backtest", path).complaint.startswith(f"{path}:3: column workers: must be")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["profiles", "--help"]])
+def test_summaries_of_commands_are_whole(arguments: list[str]) -> None:
+    commands = Ran(*arguments).out.partition("Commands:")[2].splitlines()
+    assert len(commands) > 4
+    assert not [line for line in commands if line.rstrip().endswith("...")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "reason", "said"),
+    [
+        (["predict", "none.csv", "--nodes", "1"], 2, "BAD_INPUT", "none.csv: no such file"),
+        (["predict", TESTBED, "--job", "a1", "--nodes", "1-4", "--colour"], 2, "BAD_USAGE", "--colour"),
+        (["backtest", TESTBED, "--estimator", "nobody"], 2, "ESTIMATOR_NOT_FOUND", "nobody"),
+        (["health", "--server", "127.0.0.1:1"], 1, "", ""),
+    ],
+)
+def test_errors_are_json_where_answers_are(arguments: list[str | Path], status: int, reason: str, said: str) -> None:
+    ran = Ran(*arguments, "--json")
+    assert (ran.status, ran.error["reason"]) == (status, reason)
+    assert said in ran.error["message"]
 
 
 @pytest.mark.parametrize(
@@ -445,7 +481,7 @@ def test_an_ingest_that_was_cut_goes_on(tmp_path: Path, server: str, rows: int, 
         stored = client.get_profile(job).content
     assert stored is not None
     assert stored.phase_timings is not None
-    assert len(stored.phase_timings) == rows
+    assert len(stored.phase_timings.compute_seconds) == rows
 
 
 def test_help_and_version() -> None:

@@ -77,3 +77,18 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
         os.close(writing)
     assert ran.returncode == 1
     assert "Traceback" not in ran.stderr
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from nodewise_cli.main import main
+threading.Timer(float(sys.argv.pop(1)), os.kill, (os.getpid(), signal.SIGINT)).start()
+main()
+"""
+
+
+@pytest.mark.parametrize("delay_s", [0.2, 0.6, 1.2, 2.0])
+def test_an_interrupt_ends_quietly_at_any_time(delay_s: float) -> None:
+    arguments = ["simulate", EXAMPLES / "simulation" / "simulate.json", "--repetitions", "1000"]
+    ran = run(str(delay_s), *arguments, command=(sys.executable, "-c", INTERRUPTED))
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")

@@ -275,6 +275,7 @@ def test_a_diagnosis(client: Client) -> None:
     )
     assert TINY.asked[-1][2].strategies == 0
     assert TINY.asked[-1][1].profile_id == "job"
+    assert (TINY.catalogues[-1].device("Tesla V100") or {})["fp16_flops_per_s"] == 125e12
 
 
 async def test_the_client_for_asyncio_asks_the_same(target: str) -> None:

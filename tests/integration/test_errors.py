@@ -169,11 +169,13 @@ def reach(stubs: Stubs, reason: Reason) -> Failure:  # noqa: C901, PLR0912  # on
     raise AssertionError(f"no way to {reason} is known")
 
 
-# Reached elsewhere: a notice and not an error; a store that is gone; a call that ends in time; a fault of ours; a
-# method that only a later release has.
+# Reached elsewhere: a notice and not an error; a store that is gone; a process that is killed; a queue that is full; a
+# call that ends in time; a fault of ours; a method that only a later release has.
 ELSEWHERE = {
     Reason.OBJECTIVE_UNREACHABLE,
     Reason.STORE_UNAVAILABLE,
+    Reason.COMPUTE_LOST,
+    Reason.OVERLOADED,
     Reason.DEADLINE_EXCEEDED,
     Reason.INTERNAL,
     Reason.NOT_IMPLEMENTED,
@@ -226,7 +228,7 @@ def test_a_deadline_that_passes_is_deadline_exceeded(stated: bool) -> None:
 def test_a_fault_of_ours_says_nothing_but_the_request_id() -> None:
     registry = registry_with((record("fails", Constant()),))
     with EmbeddedServer(None, registry) as server, Stubs(server.target) as stubs:
-        server._application._engine.prepared = _raise  # type: ignore[method-assign]
+        server._application._answers.prepared = _raise  # type: ignore[method-assign]
         request = predictions.PredictRequest(profile=inline(), configurations=workers(1))
         failure = failure_of(stubs.prediction.Predict, request, metadata=(("x-request-id", "mine-17"),))
     assert failure.code is grpc.StatusCode.INTERNAL

@@ -110,7 +110,7 @@ def test_the_examples_are_searched_and_explained(target: str, name: str) -> None
     found = json.loads(result.stdout)
     assert {"space", "evaluated", "feasible", "search_s", "best", "frontier"} <= set(found)
     best = found["best"]
-    # The figures of docs/estimators/partitioning_layered.md.
+    # The figures of research/partitioning_layered.md.
     figures = {"mlp": (11_184, 2, 2, 6, 7), "vgg16": (26.99, 7, 2, 2, 4)}[name]
     assert best["samples_per_s"] == pytest.approx(figures[0], rel=1e-3)
     names = ("tensor_parallel", "pipeline_parallel", "data_parallel", "parameter_servers")

@@ -7,9 +7,9 @@ import numpy as np
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import Observations, Profile
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import IntervalBasis, Question
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import load_registry
 from nodewise.profiles.digest import content_digest
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.learning import Learning
@@ -49,7 +49,7 @@ def job(number: int) -> Profile:
 
 
 def test_priors_and_calibrations_are_learned_from_the_store_when_it_changes() -> None:
-    engine = Engine(load_registry(safe_mode=True))
+    engine = Answers(load_registry(safe_mode=True))
     store = FewProfiles([job(number) for number in range(6)])
     question = Question(profile=job(7), configurations=Configurations.of(1, workers=[64], device="X9"))
     before = engine.answer(question)

@@ -19,14 +19,14 @@ from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_client import Client, ReplayRequest, profile_source
-from nodewise_replay.diagnoser import Replayer
+from nodewise_diagnosis.diagnoser import ReplayDiagnoser
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "traces"
 FIXTURES = ROOT / "tests" / "fixtures" / "traces"
 
 
-class Recorded(Replayer):
+class Recorded(ReplayDiagnoser):
     """The shipped replayer; its diagnoses are the tests'."""
 
     def __init__(self) -> None:

@@ -19,8 +19,8 @@ from structlog.testing import capture_logs
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import Observations
 from nodewise.domain.scores import ScoreSums
-from nodewise.estimation.engine import Engine
-from nodewise.estimation.registry import Loaded, Registry
+from nodewise.estimation.answer.answers import Answers
+from nodewise.hosting.registry import Loaded, Registry
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.ledger import MOST_ATTEMPTS, UnscoredCommit
 from nodewise.profiles.opening import open_store
@@ -66,7 +66,7 @@ def scoring(store: ProfileStore, estimators: dict[str, Any], **stated: float) ->
     registry = Registry(
         estimators=MappingProxyType(loaded), policies=nothing, trace_readers=nothing, diagnosers=nothing
     )
-    return Scoring(Engine(registry), store, **stated)
+    return Scoring(Answers(registry), store, **stated)
 
 
 def sums(store: ProfileStore) -> dict[str, ScoreSums]:

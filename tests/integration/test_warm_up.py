@@ -13,7 +13,7 @@ import pytest
 from misbehaving import Constant, record
 from serving import COMMAND, ServerProcess, Stubs, inline, registry_with, workers
 
-from nodewise.estimation.warming import warm_up
+from nodewise.estimation.estimators.warm_up import warm_up
 from nodewise.plugin import WarmingEstimator
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_protos.v1 import prediction_service_pb2 as pb

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from nodewise.plugin import Trace, TraceSource
-from nodewise_replay.readers.kineto import KinetoReader
+from nodewise_traces.formats.kineto import KinetoReader
 
 Event = dict[str, Any]
 

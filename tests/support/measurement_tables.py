@@ -16,7 +16,7 @@ from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.predictions import Options, Predictions, RowRefusal, RowStatus
 from nodewise.domain.profile import UNKNOWN, PhaseTimings, Profile
 from nodewise.domain.workload import Network, Workload
-from nodewise.estimation.registry import Loaded, Registry
+from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import Assessment, Context, Corpus, EstimatorRecord, Model, Prior, Query
 
 PHASE_COLUMNS = ("download_s", "compute_s", "upload_s", "update_s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -13,11 +14,13 @@ from nodewise.plugin import (
     Configurations,
     EstimatorRecord,
     Grant,
+    NodewiseError,
     Options,
     PolicyRecord,
     Predictions,
     Profile,
     Query,
+    Reason,
     RowStatus,
     constant_ints,
     freeze,
@@ -87,3 +90,116 @@ def policy(name: str, decide: Callable[..., Any]) -> PolicyRecord:
 def nothing(state: Any, curves: Any, budget: Any) -> Allocation:
     """Gives nothing to anyone."""
     return Allocation(grants=tuple(Grant(0) for _ in state.jobs))
+
+
+# --- every way to misbehave inside a process
+
+SECRET = "a secret of the server \x1b[31m\n\ud800"
+
+
+class Bare(BaseException):
+    """What no one but a plugin raises."""
+
+
+class Unprintable(Exception):  # noqa: N818  # its name is no matter
+    """An exception that cannot be written down."""
+
+    def __str__(self) -> str:
+        raise SystemExit(SECRET)
+
+    __repr__ = __str__
+
+
+class UnreadableError(NodewiseError):
+    """A refusal whose reason cannot be read."""
+
+    @property
+    def kind(self) -> Any:
+        raise SystemExit(SECRET)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in {"reason", "message", "metadata"}:
+            raise SystemExit(SECRET)
+        return super().__getattribute__(name)
+
+
+class Mined:
+    """An answer that goes off wherever it is touched."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise SystemExit(SECRET)
+
+
+def _unreadable() -> UnreadableError:
+    error = UnreadableError.__new__(UnreadableError)
+    Exception.__init__(error, SECRET)
+    return error
+
+
+RAISED: dict[str, Callable[[], BaseException]] = {
+    "an-error": lambda: RuntimeError(SECRET),
+    "exit": lambda: SystemExit(SECRET),
+    "interrupt": lambda: KeyboardInterrupt(SECRET),
+    "generator-exit": lambda: GeneratorExit(SECRET),
+    "bare": lambda: Bare(SECRET),
+    "memory": lambda: MemoryError(SECRET),
+    "stop": lambda: StopIteration(SECRET),
+    "cancelled": lambda: asyncio.CancelledError(SECRET),
+    "group": lambda: BaseExceptionGroup(SECRET, [KeyboardInterrupt(SECRET)]),
+    "unprintable": Unprintable,
+    "no-reason": lambda: NodewiseError("NO_REASON", SECRET, {"rows": 3}),  # type: ignore[arg-type, dict-item]
+    "no-text": lambda: NodewiseError(Reason.EVIDENCE_MISSING, SECRET),
+    "unreadable": _unreadable,
+}
+"""Exceptions by name; each is made anew for each call."""
+
+ANSWERED: dict[str, Any] = {
+    "nothing": None,
+    "an-object": object(),
+    "words": "words",
+    "not-a-number": float("nan"),
+    "mined": Mined(),
+}
+"""Answers by name that are right of no method."""
+
+
+def misbehaving(good: Any, method: str, behave: Any) -> Any:
+    """An object like ``good`` of which one method, or attribute, is replaced by a member of a class."""
+    kind = type(good)
+    changed = type(f"Misbehaving{kind.__name__}", (kind,), {method: behave})
+    found = changed.__new__(changed)
+    found.__dict__.update(good.__dict__)
+    return found
+
+
+def raising(raised: Callable[[], BaseException]) -> Any:
+    """A method that raises."""
+
+    def method(*_: Any) -> Any:
+        raise raised()
+
+    return method
+
+
+def ways(answers: dict[str, Any], *, attribute: bool = False) -> dict[str, tuple[Any, str]]:
+    """How one method may misbehave: what stands in its place, and the end of the reason of the error it costs.
+
+    Parameters
+    ----------
+    answers : dict
+        Further answers that are wrong of this method.
+    attribute : bool
+        Whether it is read, not called.
+    """
+    found: dict[str, tuple[Any, str]] = {}
+    for name, raised in RAISED.items():
+        found[name] = (property(raising(raised)) if attribute else raising(raised), "FAILED")
+    if not attribute:
+        found["property"] = (property(raising(RAISED["exit"])), "FAILED")
+    for name, answer in {**ANSWERED, **answers}.items():
+
+        def method(*_: Any, answer: Any = answer) -> Any:
+            return answer
+
+        found[name] = (property(method) if attribute else method, "INVALID_RESULT")
+    return found

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.trace import Trace, TraceSteps
-from nodewise_replay.diagnosis.exchanges import exchanges_of
-from nodewise_replay.diagnosis.roles import Role, roles_of
-from nodewise_replay.diagnosis.stopwatch import Edit, Stopwatch, wanted_steps
-from nodewise_replay.graph.building import built
+from nodewise_diagnosis.recurring import exchanges_of
+from nodewise_diagnosis.roles import Role, roles_of
+from nodewise_diagnosis.stopwatch import Edit, Stopwatch, wanted_steps
+from nodewise_replay.building.assembly import built
 from nodewise_replay.graph.graph import Graph, NodeKind
-from nodewise_replay.replaying.sweep import swept
+from nodewise_replay.graph.sweep import swept
 
 
 class Bed:

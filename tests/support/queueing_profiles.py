@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from nodewise.estimation.check import checked
+from nodewise.estimation.estimators.check import checked
 from nodewise.plugin import (
     Configurations,
     Network,
@@ -112,7 +112,7 @@ def profile(
 def predicted(of: Profile, asked: Configurations, **options: Any) -> Predictions:
     """Fit and predict, checked as the core checks."""
     model = QueueingEstimator().fit(of, None)  # type: ignore[arg-type]  # the estimator needs no context
-    return checked(model.predict(asked, Options(**options)), asked, "queueing")
+    return checked(model.predict(asked, Options(**options)), asked)
 
 
 def answered(of: Profile, asked: Configurations, **options: Any) -> Predictions:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nodewise.domain.trace import Trace, TraceSource
-from nodewise_replay.plugin import nodewise_trace_readers
+from nodewise_traces.plugin import nodewise_trace_readers
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "traces"
 
@@ -39,7 +39,7 @@ def measured_traces(pattern: str) -> Sequence[Trace]:
 def _read(path: Path) -> Sequence[Trace]:
     content = gzip.decompress(path.read_bytes())
     source = TraceSource(name=path.name)
-    for record in nodewise_trace_readers():
-        if record.reader.recognises(content[:4096], source):
-            return record.reader.read(io.BytesIO(content), source)
-    raise AssertionError(path.name)
+    reader = max(
+        (record.reader for record in nodewise_trace_readers()), key=lambda one: one.recognises(content[:4096], source)
+    )
+    return reader.read(io.BytesIO(content), source)

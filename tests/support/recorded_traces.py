@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.trace import (
     CollectiveKind,
     Collectives,
@@ -18,6 +19,7 @@ from nodewise.domain.trace import (
     Trace,
     TraceSteps,
 )
+from nodewise.plugin import Catalogue
 from nodewise_replay.graph.graph import CollectiveNodes, Graph, StepBounds
 from nodewise_replay.graph.ordering import ordered
 
@@ -32,7 +34,9 @@ LANES = (
 
 
 class NobodyWaits:
-    """A piece of work with all the time in the world."""
+    """A diagnosis with all the time in the world, and the shipped facts about devices."""
+
+    catalogue: Catalogue = load_catalogue(None)
 
     def remaining_s(self) -> float:
         return 3600.0

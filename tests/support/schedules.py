@@ -15,13 +15,16 @@ from nodewise.domain.predictions import Predictions, RowRefusal, RowStatus
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Curves, JobState, NodePool
 from nodewise.estimation.question import Answer, Basis, Question
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import PolicyRecord
 from nodewise_policies.plugin import nodewise_policies
 
 TABLE = (10.0, 20.0, 30.0, 38.0, 46.0, 49.0, 50.0, 50.0)
 """The published example: throughput on 1 to 8 devices."""
 
-POLICIES: dict[str, PolicyRecord] = {record.name: record for record in nodewise_policies()}
+POLICIES: dict[str, Loaded[PolicyRecord]] = {
+    record.name: Loaded(record, "tests 1.0", "inline") for record in nodewise_policies()
+}
 SHARING_TIME = ("max-min-fairness", "max-min-fairness-aware", "min-makespan-aware")
 GRANTING = tuple(sorted(POLICIES.keys() - SHARING_TIME))
 
@@ -88,13 +91,13 @@ def state_of(
 
 def with_defaults(name: str, state: ClusterState) -> ClusterState:
     """The state with the policy's defaults where it states no parameter, as the service puts it to a policy."""
-    known = {parameter.name: parameter.default for parameter in POLICIES[name].parameters}
+    known = {parameter.name: parameter.default for parameter in POLICIES[name].record.parameters}
     stated = {key: value for key, value in state.parameters.items() if key in known}
     return replace(state, parameters={**known, **stated})
 
 
 def decided(name: str, state: ClusterState, tables: Sequence[Rates], budget: Clock | None = None) -> Allocation:
-    allocation = POLICIES[name].policy.decide(with_defaults(name, state), curves_of(tables), budget or Clock())
+    allocation = POLICIES[name].record.policy.decide(with_defaults(name, state), curves_of(tables), budget or Clock())
     assert isinstance(allocation, Allocation)
     return allocation
 

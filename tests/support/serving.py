@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
-from nodewise.estimation.registry import Loaded, PluginProblem, Registry, load_registry
+from nodewise.hosting.registry import Loaded, PluginProblem, Registry, load_registry
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, TraceReaderRecord
 from nodewise_protos.v1 import (
     configuration_pb2,

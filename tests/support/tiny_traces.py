@@ -11,8 +11,10 @@ import numpy as np
 
 from nodewise.plugin import (
     Bottleneck,
+    Catalogue,
     CollectiveKind,
     Collectives,
+    DiagnoserContext,
     DiagnoserRecord,
     Diagnosis,
     DiagnosisQuestion,
@@ -28,7 +30,6 @@ from nodewise.plugin import (
     ReplayedCollective,
     ReplayedStep,
     ReplayQuestion,
-    Run,
     Straggler,
     Strategy,
     Timeline,
@@ -106,8 +107,8 @@ class TinyReader:
         self.go = threading.Event()
         self.go.set()
 
-    def recognises(self, head: bytes, source: TraceSource) -> bool:
-        return head.startswith(MAGIC)
+    def recognises(self, head: bytes, source: TraceSource) -> float:
+        return 0.9 if head.startswith(MAGIC) else 0.0
 
     def read(self, stream: BinaryIO, source: TraceSource) -> Sequence[Trace]:
         self.reads += 1
@@ -137,10 +138,12 @@ class TinyDiagnoser:
     def __init__(self, **wrong: Any) -> None:
         self.wrong = wrong
         self.asked: list[Any] = []
+        self.catalogues: list[Catalogue] = []
 
-    def replay(self, traces: Sequence[Trace], question: ReplayQuestion, run: Run) -> Any:
+    def replay(self, traces: Sequence[Trace], question: ReplayQuestion, context: DiagnoserContext) -> Any:
         self.asked.append((traces, question))
-        run.advanced("replaying", 1, 2)
+        self.catalogues.append(context.catalogue)
+        context.advanced("replaying", 1, 2)
         if "raises" in self.wrong:
             raise self.wrong["raises"]
         ranks = tuple(trace.rank for trace in traces)
@@ -183,9 +186,12 @@ class TinyDiagnoser:
         }
         return Replay(**(answer | self.wrong))
 
-    def diagnose(self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, run: Run) -> Any:
+    def diagnose(
+        self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, context: DiagnoserContext
+    ) -> Any:
         self.asked.append((traces, profile, question))
-        run.advanced("searching", 1, 1)
+        self.catalogues.append(context.catalogue)
+        context.advanced("searching", 1, 1)
         if "raises" in self.wrong:
             raise self.wrong["raises"]
         ranks = tuple(trace.rank for trace in traces)

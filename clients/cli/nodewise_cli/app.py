@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -10,38 +10,50 @@ from typer.core import TyperGroup
 from nodewise_cli.commands.backtest import backtest
 from nodewise_cli.commands.diagnose import diagnose
 from nodewise_cli.commands.estimators import estimators
+from nodewise_cli.commands.groups import ungrouped
 from nodewise_cli.commands.health import health
 from nodewise_cli.commands.ingest import ingest
 from nodewise_cli.commands.plan import plan
 from nodewise_cli.commands.plugins import plugins
 from nodewise_cli.commands.predict import predict
+from nodewise_cli.commands.profiles import profiles
 from nodewise_cli.commands.replay import replay
 from nodewise_cli.commands.schedule import schedule
 from nodewise_cli.commands.serve import serve
 from nodewise_cli.commands.simulate import simulate
 from nodewise_cli.commands.suggest import suggest
 from nodewise_cli.commands.sweep import sweep
-from nodewise_cli.console import complain
-from nodewise_cli.errors import explained, status_of
-from nodewise_cli.failures import CommandError
+from nodewise_cli.console import complain, print_error
+from nodewise_cli.errors import error_document, explained, status_of
+from nodewise_cli.failures import CommandError, ExitStatus, InputError
 from nodewise_client import NodewiseError, version
 
 __all__ = ["app"]
 
 
+_UsageError: Final[type[Exception]] = typer.BadParameter.__bases__[0]
+"""Of every wrong option or argument; typer's own parser has no other public name for it."""
+
+
 class Commands(TyperGroup):
-    """Commands whose failures are one line on standard error and an exit status."""
+    """Commands whose failures are one line on standard error, with --json one object, and an exit status."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
+        as_json = "--json" in (*getattr(ctx, "_protected_args", ()), *ctx.args)
         try:
             return super().invoke(ctx)
-        except CommandError as error:
-            complain(str(error))
-            raise typer.Exit(error.status) from None
-        except NodewiseError as error:
-            complain(explained(error))
+        except (CommandError, NodewiseError) as error:
+            if as_json:
+                print_error(error_document(error))
+            else:
+                complain(explained(error))
             raise typer.Exit(status_of(error)) from None
+        except _UsageError as error:
+            if not as_json:
+                raise
+            print_error(error_document(InputError(str(error), reason="BAD_USAGE")))
+            raise typer.Exit(ExitStatus.BAD_INPUT) from None
 
 
 app = typer.Typer(
@@ -68,20 +80,21 @@ def nodewise(
     """How many nodes is a training job worth? Serve, ingest profiles, predict, schedule, score."""
 
 
-for _command in (
-    serve,
-    ingest,
-    predict,
-    suggest,
-    plan,
-    schedule,
-    simulate,
-    sweep,
-    backtest,
-    replay,
-    diagnose,
-    estimators,
-    plugins,
-    health,
+for _command, _summary in (
+    (serve, "Serve until SIGTERM or Ctrl-C, then drain."),
+    (ingest, "Store measurements or traces as profiles of a server."),
+    (predict, "Predict configurations that never ran, and recommend one."),
+    (suggest, "Suggest which runs to measure next, best first."),
+    (plan, "Find the best partition of a model before it is built."),
+    (schedule, "Share a cluster among jobs by predicted throughput."),
+    (simulate, "Tell what policies would have done to jobs over time."),
+    (sweep, "Compare policies over loads, seeds and prediction errors."),
+    (backtest, "Score estimators on measurements they have not seen."),
+    (replay, "Predict recorded steps from the other recorded steps."),
+    (diagnose, "Find what bounds recorded steps, and what would help."),
+    (estimators, "Show how well each estimator has predicted so far."),
+    (health, "Ask a server whether it serves."),
 ):
-    app.command()(_command)
+    app.command(short_help=_summary)(ungrouped(_command))
+app.add_typer(plugins, name="plugins", short_help="List what plugins bring, or begin one of your own.")
+app.add_typer(profiles, name="profiles")

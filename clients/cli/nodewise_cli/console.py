@@ -1,20 +1,21 @@
-"""Where a command writes: tables and JSON on standard output, everything else on standard error."""
+"""Where a command writes: answers on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+import textwrap
 from typing import Any, Final
 
 import orjson
-from rich import box
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
-__all__ = ["complain", "print_json", "print_table", "say", "shown"]
+__all__ = ["complain", "print_error", "print_json", "print_line", "say", "width_of_output"]
 
 PIPED_WIDTH: Final = 200
-"""Columns where nobody's window tells: a table that goes into a file is not cut."""
+"""Columns where neither a window nor COLUMNS tells."""
 
 
 def print_json(value: Any) -> None:
@@ -23,53 +24,49 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def say(text: str = "") -> None:
-    """A line on standard output."""
-    _output().print(Text(text), soft_wrap=True)
+def print_error(value: dict[str, Any]) -> None:
+    """One JSON object on standard error."""
+    sys.stderr.write(orjson.dumps({"error": value}).decode() + "\n")
+    sys.stderr.flush()
 
 
-def print_table(columns: list[tuple[str, bool]], rows: list[list[str]], title: str = "") -> None:
-    """A table on standard output.
+def say(text: str = "", *, bold: bool = False) -> None:
+    """A sentence on standard output, folded between words where the width is known."""
+    width = _told_width()
+    for line in (text,) if width is None else _folded(text, width):
+        print_line(line, bold=bold)
 
-    Parameters
-    ----------
-    columns : list of (str, bool)
-        Headings, and whether the column holds numbers.
-    """
-    table = RichTable(box=box.SIMPLE_HEAD, title=Text(title) if title else None, title_justify="left", pad_edge=False)
-    for heading, numeric in columns:
-        table.add_column(Text(heading), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    _output().print(table)
+
+def print_line(text: str = "", *, bold: bool = False) -> None:
+    """A line on standard output, as it is."""
+    _console(sys.stdout).print(Text(text, style="bold" if bold else ""), soft_wrap=True)
 
 
 def complain(text: str) -> None:
     """An error, or something worth knowing, on standard error."""
-    _errors().print(Text(f"nodewise: {text}"), soft_wrap=True)
+    text = f"nodewise: {text}"
+    lines = _folded(text, shutil.get_terminal_size().columns) if sys.stderr.isatty() else [text]
+    for line in lines:
+        _console(sys.stderr).print(Text(line), soft_wrap=True)
 
 
-def shown(value: float | None, digits: int = 4) -> str:
-    """A number for people; a dash where it is not known."""
-    if value is None:
-        return "-"
-    if value == 0:
-        return "0"
-    if abs(value) >= 10**digits:
-        return f"{value:.0f}"
-    return f"{value:.{digits}g}" if abs(value) < 1e-3 else _fixed(value, digits)
+def width_of_output() -> int:
+    """Columns of standard output: as COLUMNS says, else the window's, else plenty."""
+    return _told_width() or PIPED_WIDTH
 
 
-def _fixed(value: float, digits: int) -> str:
-    """So many significant digits without an exponent."""
-    before = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    return f"{value:.{max(digits - before, 0)}f}"
+def _told_width() -> int | None:
+    if os.environ.get("COLUMNS", "").isdigit() or sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    return None
 
 
-def _output() -> Console:
+def _folded(text: str, width: int) -> list[str]:
+    indent = text[: len(text) - len(text.lstrip())]
+    kept = textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return kept or [""]
+
+
+def _console(stream: Any) -> Console:
     # Made anew: tests and pipes exchange the streams.
-    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
-
-
-def _errors() -> Console:
-    return Console(file=sys.stderr, width=None if sys.stderr.isatty() else PIPED_WIDTH, highlight=False)
+    return Console(file=stream, highlight=False)

@@ -1,28 +1,29 @@
-"""Errors of the service as exit statuses and lines for people."""
+"""Errors as exit statuses, lines for people, and JSON for programs."""
 
 from __future__ import annotations
 
-from nodewise_cli.failures import ExitStatus
-from nodewise_client import (
-    InvalidArgumentError,
-    NodewiseError,
-    NotFoundError,
-    RefusedError,
-)
+from typing import Any
 
-__all__ = ["explained", "status_of"]
+from nodewise_cli.failures import CommandError, ExitStatus
+from nodewise_client import InvalidArgumentError, NodewiseError, NotFoundError, RefusedError
+
+__all__ = ["error_document", "explained", "status_of"]
 
 
-def status_of(error: NodewiseError) -> ExitStatus:
+def status_of(error: CommandError | NodewiseError) -> ExitStatus:
     """The exit status that says what kind of failure it was."""
-    if isinstance(error, RefusedError):
-        return ExitStatus.REFUSED
-    if isinstance(error, InvalidArgumentError | NotFoundError):
-        return ExitStatus.BAD_INPUT
-    return ExitStatus.FAILURE
+    match error:
+        case CommandError():
+            return error.status
+        case RefusedError():
+            return ExitStatus.REFUSED
+        case InvalidArgumentError() | NotFoundError():
+            return ExitStatus.BAD_INPUT
+        case _:
+            return ExitStatus.FAILURE
 
 
-def explained(error: NodewiseError) -> str:
+def explained(error: CommandError | NodewiseError) -> str:
     """One line: the reason, what is wrong, where, and what would be right."""
     text = str(error)
     if isinstance(error, RefusedError):
@@ -30,3 +31,19 @@ def explained(error: NodewiseError) -> str:
         if missing:
             text += f"; missing: {', '.join(missing)}"
     return text
+
+
+def error_document(error: CommandError | NodewiseError) -> dict[str, Any]:
+    """The JSON of an error: a status code of gRPC, a stable reason, words, and the fields at fault."""
+    if isinstance(error, CommandError):
+        message, violations = str(error), list(error.violations)
+    else:
+        message, violations = error.message, [(each.field, each.description) for each in error.violations]
+        if isinstance(error, RefusedError):
+            violations += [(field, "is not known, and an answer needs it") for field in error.missing_fields]
+    return {
+        "code": str(error.code),
+        "reason": error.reason,
+        "message": message,
+        "violations": [{"field": field, "description": description} for field, description in violations],
+    }

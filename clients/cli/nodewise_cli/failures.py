@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
+from typing import Final
 
-__all__ = ["CommandError", "ExitStatus", "InputError", "unreadable"]
+__all__ = ["CommandError", "ExitStatus", "InputError", "RefusedAnswer", "unreadable"]
 
 
 class ExitStatus(IntEnum):
@@ -18,15 +20,44 @@ class ExitStatus(IntEnum):
 
 
 class CommandError(Exception):
-    """A failure whose text is written for the user."""
+    """A failure whose text is written for the user.
 
-    status = ExitStatus.FAILURE
+    Parameters
+    ----------
+    message : str
+        What is wrong and what would be right.
+    code, reason : str
+        As in errors of the service; empty = those of the class.
+    violations : sequence of (str, str)
+        Fields that hold what they must not, each with what would be right.
+    """
+
+    status: ExitStatus = ExitStatus.FAILURE
+    usual_code = "FAILED_PRECONDITION"
+    usual_reason = "COMMAND_FAILED"
+
+    def __init__(
+        self, message: str, *, code: str = "", reason: str = "", violations: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        super().__init__(message)
+        self.code: Final = code or self.usual_code
+        self.reason: Final = reason or self.usual_reason
+        self.violations: Final = tuple(violations)
 
 
 class InputError(CommandError):
     """What the user gave cannot be used; the text names the place and what would be right."""
 
     status = ExitStatus.BAD_INPUT
+    usual_code = "INVALID_ARGUMENT"
+    usual_reason = "BAD_INPUT"
+
+
+class RefusedAnswer(CommandError):  # noqa: N818  # a refusal is no fault
+    """The service answered, and the answer is that it cannot tell."""
+
+    status = ExitStatus.REFUSED
+    usual_reason = "REFUSED"
 
 
 def unreadable(path: Path, error: OSError) -> InputError:

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import os
+import signal
 
 __all__ = ["main"]
 
+_INTERRUPTED = 130
+
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line. Ctrl-C ends it with status 130 and without a word."""
+    # Nothing is there to be put in order before the command runs, and an import that is torn is no error of ours.
+    signal.signal(signal.SIGINT, _leave)
     # The C core of gRPC reads this when it is imported, and else writes lines of its own to standard error; what they
     # say is in our errors and logs.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    # Read when NumPy is: this process, and those that it starts, are ours.
+    from nodewise.runtime.blas import one_thread_each
+
+    one_thread_each()
     from nodewise_cli.app import app
 
-    app()
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        app()
+    except KeyboardInterrupt:
+        raise SystemExit(_INTERRUPTED) from None
+    finally:
+        # What is left is the interpreter's own end.
+        signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(_number: int, _frame: object) -> None:
+    os._exit(_INTERRUPTED)

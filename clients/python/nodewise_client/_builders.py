@@ -39,22 +39,25 @@ def profile_source(profile: str | ProfileContent, *, minimum_revision: int = 0) 
 
 
 def node_range(
-    first: int, last: int, *, step: int = 0, powers_of_two: bool = False, **common: Any
+    first: int, last: int, *, step: int = 1, powers_of_two: bool = False, **common: Any
 ) -> ConfigurationRange:
     """One configuration per number of nodes: `node_range(1, 16)` is sixteen rows.
 
     `common` is what `ConfigurationRange` says besides: workers_per_node, placement_rule, template.
     """
-    counts = CountRange(first=first, last=last, step=step, powers_of_two=powers_of_two)
-    return ConfigurationRange(nodes=counts, **common)
+    return ConfigurationRange(nodes=_count_range(first, last, step, powers_of_two=powers_of_two), **common)
 
 
 def worker_range(
-    first: int, last: int, *, step: int = 0, powers_of_two: bool = False, **common: Any
+    first: int, last: int, *, step: int = 1, powers_of_two: bool = False, **common: Any
 ) -> ConfigurationRange:
     """One configuration per number of workers; nodes follow from the placement rule."""
-    counts = CountRange(first=first, last=last, step=step, powers_of_two=powers_of_two)
-    return ConfigurationRange(workers=counts, **common)
+    return ConfigurationRange(workers=_count_range(first, last, step, powers_of_two=powers_of_two), **common)
+
+
+def _count_range(first: int, last: int, step: int, *, powers_of_two: bool) -> CountRange:
+    # Steps of 1 need no saying, and powers of two take none.
+    return CountRange(first=first, last=last, step=0 if step == 1 else step, powers_of_two=powers_of_two)
 
 
 def objective(rule: Rule | None = None, **needs: Any) -> Objective:

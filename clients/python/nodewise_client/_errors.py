@@ -178,6 +178,8 @@ BY_REASON: Final[Mapping[str, type[NodewiseError]]] = {
     "DIAGNOSER_INVALID_RESULT": InternalError,
     "INTERNAL": InternalError,
     "STORE_UNAVAILABLE": UnavailableError,
+    "COMPUTE_LOST": UnavailableError,
+    "OVERLOADED": ResourceExhaustedError,
     "NOT_IMPLEMENTED": UnimplementedError,
     "DEADLINE_EXCEEDED": DeadlineExceededError,
 }

@@ -125,7 +125,7 @@ class Recorder:
         self._times.begin_step()
 
     def phase(self, name: Phase) -> AbstractContextManager[None]:
-        """Time a part of the step: "download", "compute", "upload" or "update"; docs/profiles.md says what they are."""
+        """Time a part of the step: "download", "compute", "upload" or "update"; docs/reference/profiles.md has them."""
         return self._times.phase(name)
 
     # --- recording -------------------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from nodewise.plugin import (
     Predictions,
     Profile,
     Query,
-    Reason,
     Refusal,
     RowRefusal,
     SyncMode,
@@ -31,15 +30,14 @@ from nodewise.plugin import (
     hookimpl,
 )
 
-TOO_LITTLE = Refusal(
-    Reason.EVIDENCE_MISSING,
+TOO_LITTLE = Refusal.missing(
     "Amdahl's law needs observations of one device in one sync mode, with two numbers of workers and a known batch",
-    ("observations", "observations.configurations.batch_per_worker_samples"),
+    "observations",
+    "observations.configurations.batch_per_worker_samples",
 )
-OTHER_ROW = Refusal(
-    Reason.UNSUPPORTED_CONFIGURATION,
+OTHER_ROW = Refusal.unsupported(
     "the law holds for data-parallel rows of the device and sync mode that were observed, with a known batch",
-    ("configurations.batch_per_worker_samples",),
+    "configurations.batch_per_worker_samples",
 )
 
 
@@ -61,13 +59,12 @@ class AmdahlModel:
         point = np.stack([np.ones(len(n)), 1.0 / n]) / (self.seconds[0] + self.seconds[1] / n)
         leverage = np.einsum("ir,ij,jr->r", point, self.covariance, point)
         scale = np.maximum(n / self.observed.workers.max(), self.observed.workers.min() / n)
-        refused = tuple(np.flatnonzero(~alike).tolist())
         return Predictions.of(
             serial + parallel,
             log_spread=self.residual * np.sqrt(1.0 + leverage),
             breakdown_s={"serial": serial, "parallel": parallel},  # adds up to step_s
             extrapolation=np.maximum(scale, 1.0),
-            refusals=(RowRefusal(refused, OTHER_ROW),) if refused else (),
+            refusals=RowRefusal.first(len(n), [(~alike, OTHER_ROW)]),
         )
 
 

@@ -22,10 +22,8 @@ from nodewise.plugin import (
     Predictions,
     Profile,
     Query,
-    Reason,
     Refusal,
     RowRefusal,
-    RowStatus,
     freeze,
 )
 from nodewise_partitioning.layered.bounds import least_of
@@ -38,7 +36,7 @@ __all__ = ["COLUMNS", "EXPECTED_LOG_ERROR", "LayeredModel", "assess_layers"]
 
 EXPECTED_LOG_ERROR: Final = 0.6
 """Mean |ln(predicted / measured)| of facts alone, as on the measured tables of CNNs that were scored
-(docs/estimators/partitioning_layered.md)."""
+(research/partitioning_layered.md)."""
 MOST_LAYOUTS: Final = 8
 """Layouts that an answer describes: the first ones of a long question."""
 COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes", *PARTS, *MEMORY_COLUMNS)
@@ -49,15 +47,13 @@ def assess_layers(profile: Profile, query: Query) -> Assessment:
     """Whether a layered network's facts answer some row; from facts alone, and so with no strength of evidence."""
     layers = profile.workload.layers
     if not layers or not any(layer.forward_flops_per_sample for layer in layers):
-        refusal = Refusal(
-            Reason.EVIDENCE_MISSING,
-            "the job's layers are not known: FLOPs, parameters and activations of each",
-            ("workload.layers",),
+        refusal = Refusal.missing(
+            "the job's layers are not known: FLOPs, parameters and activations of each", "workload.layers"
         )
         return Assessment(refusal=refusal)
     question = question_of(query.configurations, profile, query.catalogue)
     if not question.groups:
-        nothing = Refusal(Reason.EVIDENCE_MISSING, "no configuration was asked about", ("configurations",))
+        nothing = Refusal.missing("no configuration was asked about", "configurations")
         return Assessment(refusal=question.refusals[0].refusal if question.refusals else nothing)
     return Assessment(
         evidence=(f"facts alone: {len(layers)} layers, device and link",),
@@ -76,29 +72,15 @@ class LayeredModel:
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002 - the protocol's
         """Predict every row; refuse row by row what layered networks are not split into, and what nobody knows."""
-        rows = len(configurations)
         question = question_of(configurations, self._profile, self._catalogue)
         columns = self._columns(configurations, question, dense=True)
-        status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
-        memory = columns["memory"].copy()
-        excess = np.where(columns["capacity"] > 0.0, np.maximum(memory - columns["capacity"], 0.0), 0.0)
-        for members in question.groups.values():
-            status[members] = np.where(excess[members] > 0.0, int(RowStatus.INFEASIBLE_MEMORY), _ANSWERED)
-        for values in columns.values():
-            values[status != _ANSWERED] = 0.0
-        parts = np.stack([columns[name] for name in PARTS])
-        return Predictions(
-            status=freeze(status),
-            step_s=freeze(_added(columns)),
-            log_spread=freeze(columns["spread"]),
-            breakdown_s={name: freeze(columns[name]) for name in PARTS},
-            bottlenecks=PARTS,
-            bottleneck_index=freeze(np.where(status == _ANSWERED, parts.argmax(axis=0) if rows else 0, -1)),
-            extrapolation=freeze((status == _ANSWERED).astype(np.float64)),
-            utilisation={"parameter_servers": freeze(columns["busy"])} if columns["busy"].any() else {},
-            memory_bytes=freeze(memory),
-            excess_memory_bytes=freeze(excess),
-            extra={name: freeze(columns[name]) for name in (*EXTRA, *MEMORY_COLUMNS)},
+        return Predictions.assembled(
+            {name: columns[name] for name in PARTS},
+            log_spread=columns["spread"],
+            utilisation={"parameter_servers": columns["busy"]} if columns["busy"].any() else {},
+            memory_bytes=columns["memory"],
+            memory_capacity_bytes=columns["capacity"],
+            extra={name: columns[name] for name in (*EXTRA, *MEMORY_COLUMNS)},
             refusals=question.refusals,
             notices=self._notices(question.groups),
         )
@@ -181,9 +163,6 @@ class LayeredModel:
             rows = tuple(groups[inner].tolist()) if len(groups) > 1 else ()
             found.append(Notice("LAYOUT", message, rows))
         return tuple(found)
-
-
-_ANSWERED: Final = int(RowStatus.ANSWERED)
 
 
 def _added(columns: Mapping[str, Floats]) -> Floats:

@@ -14,7 +14,6 @@ from nodewise.plugin import (
     Configurations,
     Ints,
     Profile,
-    Reason,
     Recomputation,
     Refusal,
     RowRefusal,
@@ -110,50 +109,48 @@ def _joined(parts: Sequence[Ints]) -> Ints:
 
 
 def _wrong(inner: Inner, at: Mapping[str, int], layers: int) -> Refusal | None:
-    def unsupported(text: str) -> Refusal:
-        return Refusal(Reason.UNSUPPORTED_CONFIGURATION, text)
-
     if inner.mode == SyncMode.HYBRID:
-        return unsupported("layered networks are answered in sync modes ASYNC, SYNC and ALLREDUCE, not HYBRID")
+        return Refusal.unsupported("layered networks are answered in sync modes ASYNC, SYNC and ALLREDUCE, not HYBRID")
     beyond = [name for name in _OTHER_DEGREES if at[name] > 1]
     beyond += [name for name in ("sequence_parallel", "zero_stage") if at[name]]
     if at["recomputation"] not in (Recomputation.UNSPECIFIED, Recomputation.NONE):
         beyond.append("recomputation")
     if beyond:
-        return unsupported(f"layered networks are not split that way: {', '.join(beyond)} must be left at the default")
+        return Refusal.unsupported(
+            f"layered networks are not split that way: {', '.join(beyond)} must be left at the default"
+        )
     if inner.mode == SyncMode.ALLREDUCE and (inner.width > 1 or inner.stages > 1):
-        return unsupported(
+        return Refusal.unsupported(
             "replicas of layered networks that exchange by all-reduce are one device each: tensor_parallel and "
             "pipeline_parallel must be 1, or the sync mode one with parameter servers"
         )
     if inner.stages > layers:
-        return unsupported(f"the network has {layers} layers: pipeline_parallel must be at most that")
+        return Refusal.unsupported(f"the network has {layers} layers: pipeline_parallel must be at most that")
     if at["too_few"]:
-        return unsupported("a replica takes tensor_parallel x pipeline_parallel workers: there must be as many")
+        return Refusal.unsupported("a replica takes tensor_parallel x pipeline_parallel workers: there must be as many")
     return None
 
 
 def _missing(inner: Inner, at: Mapping[str, int], catalogue: Catalogue) -> Refusal | None:
-    def missing(text: str, *fields: str) -> Refusal:
-        return Refusal(Reason.EVIDENCE_MISSING, text, fields)
-
     if not inner.device:
-        return missing("the device is not stated, nor is one in evidence", "configurations.device_names")
+        return Refusal.missing("the device is not stated, nor is one in evidence", "configurations.device_names")
     if inner.batch < 1:
-        return missing("the batch is not stated, nor is one in evidence", "configurations.batches_per_worker")
+        return Refusal.missing("the batch is not stated, nor is one in evidence", "configurations.batches_per_worker")
     alone = inner.mode == SyncMode.ALLREDUCE and bool(at["one_node"])
     if not inner.link_bytes_per_s and not alone:
         text = "the link between nodes is not known: an exchange over it cannot be told"
-        return missing(text, "network.link_bytes_per_second", "configurations.link_bytes_per_second")
+        return Refusal.missing(text, "network.link_bytes_per_second", "configurations.link_bytes_per_second")
     facts = catalogue.device(inner.device)
     if facts is None:
-        return missing(f"device {inner.device!r} is not in the catalogue, which users can add to", "catalogue.devices")
+        return Refusal.missing(
+            f"device {inner.device!r} is not in the catalogue, which users can add to", "catalogue.devices"
+        )
     if f"{inner.precision}_flops_per_s" not in facts:
         field = f"catalogue.devices.{inner.precision}_flops_per_s"
-        return missing(f"the catalogue knows no peak of device {inner.device!r} in {inner.precision}", field)
+        return Refusal.missing(f"the catalogue knows no peak of device {inner.device!r} in {inner.precision}", field)
     if alone and inner.per_node > 1 and "intra_node_link_bytes_per_s" not in facts:
         text = f"the catalogue knows no link between devices {inner.device!r} of one node"
-        return missing(text, "catalogue.devices.intra_node_link")
+        return Refusal.missing(text, "catalogue.devices.intra_node_link")
     return None
 
 

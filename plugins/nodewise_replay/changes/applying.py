@@ -9,22 +9,18 @@ import numpy as np
 
 from nodewise.plugin import Change, ChangeKind
 from nodewise_replay.changes.buckets import in_other_buckets
+from nodewise_replay.changes.durations import with_other_durations
 from nodewise_replay.changes.links import over_another_link
 from nodewise_replay.changes.refusing import invalid
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.changes.worlds import in_another_world
-from nodewise_replay.replaying.changes import changed
 
-__all__ = ["APPLIERS", "applied"]
-
-
-def _of_durations(scenario: Scenario, change: Change) -> Scenario:
-    return scenario.timed(changed(scenario.graph, scenario.duration_ns, (change,)))
+__all__ = ["applied"]
 
 
-APPLIERS: Final[Mapping[ChangeKind, Callable[[Scenario, Change], Scenario]]] = {
-    ChangeKind.SCALE: _of_durations,
-    ChangeKind.DELAY: _of_durations,
+_APPLIERS: Final[Mapping[ChangeKind, Callable[[Scenario, Change], Scenario]]] = {
+    ChangeKind.SCALE: with_other_durations,
+    ChangeKind.DELAY: with_other_durations,
     ChangeKind.LINK_BANDWIDTH: over_another_link,
     ChangeKind.LINK_LATENCY: over_another_link,
     ChangeKind.WORLD_SIZE: in_another_world,
@@ -45,5 +41,5 @@ def applied(scenario: Scenario, changes: Sequence[Change]) -> Scenario:
     for change in changes:
         if not np.isfinite(change.value):
             raise invalid("value", "must be a finite number")
-        scenario = APPLIERS[ChangeKind(change.kind)](scenario, change)
+        scenario = _APPLIERS[ChangeKind(change.kind)](scenario, change)
     return scenario

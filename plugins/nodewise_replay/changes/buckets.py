@@ -11,7 +11,7 @@ from nodewise_replay.changes.exchanges import Exchanges, exchanges_of
 from nodewise_replay.changes.gradients import Gradient, Pass, backward_passes, grouped
 from nodewise_replay.changes.network import Cost
 from nodewise_replay.changes.refusing import invalid, unsupported
-from nodewise_replay.changes.scenario import Draft, Scenario
+from nodewise_replay.changes.scenario import GraphDraft, Scenario
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, NodeKind
 
 __all__ = ["in_other_buckets"]
@@ -41,7 +41,7 @@ def in_other_buckets(scenario: Scenario, change: Change) -> Scenario:
 class _Regrouping:
     def __init__(self, scenario: Scenario, exchanges: Exchanges, passes: Sequence[Pass], cap_bytes: float) -> None:
         self._scenario, self._exchanges, self._cap = scenario, exchanges, cap_bytes
-        self._draft = Draft(scenario)
+        self._draft = GraphDraft(scenario)
         self._graph = scenario.graph
         self._target = scenario.graph.target
         self._passes: dict[int, list[Pass]] = {}

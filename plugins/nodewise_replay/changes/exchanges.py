@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, Trace, as_floats
+from nodewise_replay.alignment.messages import is_pair
 from nodewise_replay.changes.network import Cost, bytes_factor, fitted_cost
 from nodewise_replay.changes.scenario import Scenario, is_piece
 from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind
-from nodewise_replay.graph.messages import is_pair
 
 __all__ = ["Exchanges", "exchanges_of", "segment"]
 
@@ -132,10 +132,9 @@ def _relays(graph: Graph, departure: Ints, member: Ints) -> tuple[Ints, Ints]:
     """
     piece = is_piece(graph)
     target = graph.target
-    busy = np.unique(graph.lane[graph.steps.last_node[graph.steps.last_node >= 0]])
     launching = graph.lane[graph.source[graph.edge_kind == EdgeKind.LAUNCH]]
     library = graph.lane[departure]
-    taken = np.unique(np.concatenate((busy, launching, library)))
+    taken = np.unique(np.concatenate((graph.main_lanes, launching, library)))
     relaying = piece[target] & ~np.isin(graph.lane[target], taken)
     waits = np.flatnonzero((graph.edge_kind == EdgeKind.HOST_SYNC) & relaying)
     of_departure = dict(zip(departure.tolist(), member.tolist(), strict=True))

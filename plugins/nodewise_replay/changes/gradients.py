@@ -89,8 +89,7 @@ def _ready_spans(graph: Graph) -> dict[tuple[int, int], Ints]:
     """By rank and step, (first, last) piece of every operator that makes gradients ready, in order."""
     piece = is_piece(graph)
     for pattern in _READY:
-        named = np.fromiter((pattern.search(name) is not None for name in graph.names), dtype=np.bool_)
-        nodes = np.flatnonzero(named[graph.name] & piece & (graph.event >= 0))
+        nodes = np.flatnonzero(graph.named(pattern) & piece & (graph.event >= 0))
         if not len(nodes):
             continue
         owner = np.column_stack((graph.rank[nodes], graph.event[nodes]))
@@ -112,8 +111,7 @@ def _reduced(graph: Graph, spans: Ints) -> Ints:
 
     Others are of leaves that no rank exchanges, such as inputs.
     """
-    named = np.fromiter((_INTO_BUCKET.search(name) is not None for name in graph.names), dtype=np.bool_)
-    seen = np.concatenate(([0], np.cumsum(named[graph.name] & is_piece(graph))))
+    seen = np.concatenate(([0], np.cumsum(graph.named(_INTO_BUCKET) & is_piece(graph))))
     taken = seen[spans[:, 1] + 1] > seen[spans[:, 0]]
     return spans[taken] if taken.any() else spans
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +12,10 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints, Lane, Trace
 from nodewise_replay.changes.network import LATENCY_BYTES
 from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, Graph, NodeKind, Origin, StepBounds
-from nodewise_replay.graph.ordering import ordered
+from nodewise_replay.graph.ordering import first_rows, ordered
 
-__all__ = ["Draft", "Scenario", "is_piece"]
+__all__ = ["GraphDraft", "Scenario", "is_piece"]
 
-_HELD_BY_NOTHING = np.iinfo(np.int64).min // 4
 _WAITS = (int(EdgeKind.HOST_SYNC), int(EdgeKind.STREAM_WAIT))
 _NODE_COLUMNS = ("kind", "rank", "lane", "step", "event", "name", "begin_ns", "end_ns", "release_ns", "key")
 _EDGE_COLUMNS = ("source", "lag_ns", "explained_lag_ns", "edge_kind", "origin", "binding")
@@ -71,7 +71,7 @@ class Scenario:
         return replace(self, duration_ns=duration_ns, rests_on=(*self.rests_on, *rests_on))
 
 
-class Draft:
+class GraphDraft:
     """A graph while nodes and edges are added and taken away. Numbers of nodes hold until :meth:`scenario`."""
 
     def __init__(self, scenario: Scenario) -> None:
@@ -194,33 +194,23 @@ class Draft:
         target = number[edges["target"][held]]
         by_target = np.argsort(target, kind="stable")
         edges = {name: values[held][by_target] for name, values in edges.items()}
-        count = int(kept.sum())
-        first_edge = np.zeros(count + 1, dtype=np.int64)
-        np.cumsum(np.bincount(target, minlength=count), out=first_edge[1:])
-        source = number[edges["source"]].astype(np.int32)
+        first_edge = first_rows(target, int(kept.sum()))
+        edges["source"] = number[edges["source"]].astype(np.int32)
+        columns = {name: values[kept] for name, values in columns.items()}
+
+        def typed(values: Mapping[str, NDArray[np.int64]], names: Sequence[str]) -> dict[str, Any]:
+            """Columns as the graph has them."""
+            return {name: values[name].astype(getattr(graph, name).dtype, copy=False) for name in names}
+
         bounds = graph.steps if steps is None else steps
         last = np.where(bounds.last_node >= 0, number[np.maximum(bounds.last_node, 0)], NO_NODE)
         changed = replace(
             graph,
-            kind=columns["kind"][kept].astype(np.int8),
-            rank=columns["rank"][kept].astype(np.int32),
-            lane=columns["lane"][kept].astype(np.int32),
-            step=columns["step"][kept].astype(np.int32),
-            event=columns["event"][kept],
-            name=columns["name"][kept].astype(np.int32),
-            duration_ns=columns["duration"][kept],
-            begin_ns=columns["begin_ns"][kept],
-            end_ns=columns["end_ns"][kept],
-            release_ns=columns["release_ns"][kept],
-            key=columns["key"][kept],
+            **typed(columns, _NODE_COLUMNS),
+            **typed(edges, _EDGE_COLUMNS),
+            duration_ns=columns["duration"],
             first_edge=first_edge,
-            source=source,
-            lag_ns=edges["lag_ns"],
-            explained_lag_ns=edges["explained_lag_ns"],
-            edge_kind=edges["edge_kind"].astype(np.int8),
-            origin=edges["origin"].astype(np.int8),
-            binding=edges["binding"].astype(np.bool_),
-            order=ordered(first_edge, source),
+            order=ordered(first_edge, edges["source"]),
             lanes=graph.lanes if lanes is None else lanes,
             ranks=graph.ranks if ranks is None else tuple(ranks),
             world_size=graph.world_size if world_size is None else world_size,
@@ -234,7 +224,7 @@ class Draft:
             duration_ns=changed.duration_ns,
             lag_ns=changed.lag_ns,
             recorded_rank=origin.recorded_rank if recorded_rank is None else recorded_rank,
-            bytes=columns["bytes"][kept],
+            bytes=columns["bytes"],
             rests_on=(*origin.rests_on, *rests_on),
         )
 

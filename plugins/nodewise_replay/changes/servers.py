@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
-from nodewise.plugin import Ints, Lane
-from nodewise_replay.changes.copies import copied_rank
+from nodewise.plugin import Ints
+from nodewise_replay.alignment.messages import is_receipt
+from nodewise_replay.changes.copies import RankCopies
 from nodewise_replay.changes.exchanges import Exchanges, segment
 from nodewise_replay.changes.refusing import invalid, unsupported
-from nodewise_replay.changes.scenario import Draft, Scenario, is_piece
+from nodewise_replay.changes.scenario import GraphDraft, Scenario, is_piece
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind
-from nodewise_replay.graph.messages import is_receipt
 
 __all__ = ["hub_of", "served_by"]
 
@@ -67,7 +66,7 @@ def served_by(scenario: Scenario, hub: int, wanted: int) -> Scenario:
 class _Served:
     def __init__(self, scenario: Scenario, hub: int, workers: list[int]) -> None:
         self._scenario, self._hub, self._workers = scenario, hub, workers
-        self._draft = Draft(scenario)
+        self._draft = GraphDraft(scenario)
         graph, rows = scenario.graph, scenario.graph.collectives
         partner = {int(node): int(rank) for node, rank in zip(rows.transfer, rows.rank, strict=True) if rank != hub}
         served: dict[tuple[int, bool], list[int]] = {}
@@ -107,14 +106,7 @@ class _Served:
                 self._draft.inherit(last, heir, heir)
         self._draft.drop_nodes(np.flatnonzero(lost))
         self._draft.drop_rows(dropped)
-        columns = [graph.ranks.index(rank) for rank in sorted(kept)]
-        bounds = graph.steps
-        steps = replace(
-            bounds,
-            begin_ns=bounds.begin_ns[:, columns],
-            end_ns=bounds.end_ns[:, columns],
-            last_node=bounds.last_node[:, columns],
-        )
+        steps = graph.steps.of_ranks([graph.ranks.index(rank) for rank in sorted(kept)])
         return self._draft.scenario(
             ranks=tuple(sorted(kept)),
             world_size=len(kept),
@@ -124,39 +116,17 @@ class _Served:
 
     def more(self, count: int) -> Scenario:
         """Add copies of workers, and of what the server does for each after what it does for the last."""
-        graph = self._scenario.graph
-        lanes: list[tuple[int, Lane]] = list(graph.lanes)
-        bounds = graph.steps
-        columns = {name: [getattr(bounds, name)] for name in ("begin_ns", "end_ns", "last_node")}
-        origin = dict(self._scenario.recorded_rank)
+        copies = RankCopies(self._draft, self._scenario)
         added: dict[tuple[int, bool], list[tuple[int, int]]] = {}
-        ranks = list(graph.ranks)
         for index in range(count - len(self._workers)):
             source = self._workers[index % len(self._workers)]
-            rank = graph.world_size + index
-            shift = 1 + index // len(self._workers)
-            number = copied_rank(self._draft, self._scenario, source, rank, lanes, shift=shift, shared=False)
+            rank, number = copies.add(source, shift=1 + index // len(self._workers), shared=False)
             self._serve(source, rank, number, added)
-            column = graph.ranks.index(source)
-            for name, parts in columns.items():
-                own = getattr(bounds, name)[:, column]
-                if name == "last_node":
-                    own = np.where(own >= 0, number[np.maximum(own, 0)], NO_NODE)
-                parts.append(own[:, None])
-            origin[rank] = self._scenario.recorded_rank[source]
-            ranks.append(rank)
         self._link(added)
-        steps = replace(bounds, **{name: np.concatenate(parts, axis=1) for name, parts in columns.items()})
-        return self._draft.scenario(
-            ranks=tuple(ranks),
-            world_size=len(ranks),
-            lanes=tuple(lanes),
-            steps=steps,
-            recorded_rank=origin,
-            rests_on=(
-                f"{count - len(self._workers)} workers added as copies of the recorded ones",
-                "the server takes added workers one by one, as it takes those recorded; its update itself as recorded",
-            ),
+        return copies.scenario(
+            count + 1,
+            f"{count - len(self._workers)} workers added as copies of the recorded ones",
+            "the server takes added workers one by one, as it takes those recorded; its update itself as recorded",
         )
 
     def _serve(

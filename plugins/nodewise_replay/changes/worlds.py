@@ -8,13 +8,13 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Change
-from nodewise_replay.changes.copies import copied_rank
+from nodewise_replay.alignment.messages import is_pair
+from nodewise_replay.changes.copies import RankCopies
 from nodewise_replay.changes.exchanges import exchanges_of
 from nodewise_replay.changes.refusing import invalid, unsupported
-from nodewise_replay.changes.scenario import Draft, Scenario
+from nodewise_replay.changes.scenario import GraphDraft, Scenario
 from nodewise_replay.changes.servers import hub_of, served_by
-from nodewise_replay.graph.graph import NO_NODE, NodeKind
-from nodewise_replay.graph.messages import is_pair
+from nodewise_replay.graph.graph import NodeKind
 
 __all__ = ["in_another_world"]
 
@@ -94,18 +94,11 @@ def _fewer(scenario: Scenario, wanted: int) -> Scenario:
     by_lateness = [graph.ranks[place] for place in np.argsort(-np.array(early), kind="stable")]
     places = np.linspace(len(by_lateness) - 1, 0, wanted).round().astype(int)
     kept = sorted(by_lateness[place] for place in places)
-    draft = Draft(scenario)
+    draft = GraphDraft(scenario)
     lost = ~np.isin(graph.rank, kept) & (graph.rank >= 0)
     draft.drop_nodes(np.flatnonzero(lost))
     draft.drop_rows(~np.isin(rows.rank, kept))
-    columns = [graph.ranks.index(rank) for rank in kept]
-    bounds = graph.steps
-    steps = replace(
-        bounds,
-        begin_ns=bounds.begin_ns[:, columns],
-        end_ns=bounds.end_ns[:, columns],
-        last_node=bounds.last_node[:, columns],
-    )
+    steps = graph.steps.of_ranks([graph.ranks.index(rank) for rank in kept])
     return draft.scenario(
         ranks=kept, world_size=wanted, steps=steps, rests_on=(f"ranks {', '.join(map(str, kept))} kept",)
     )
@@ -117,31 +110,11 @@ def _more(scenario: Scenario, wanted: int) -> Scenario:
     steps_seen = max(int((graph.steps.last_node >= 0).any(axis=1).sum()), 1)
     room = max(int(LARGEST_GRAPH / len(graph) * len(graph.ranks)) - len(graph.ranks), 0)
     added = min(wanted - graph.world_size, len(graph.ranks) * steps_seen, room)
-    draft = Draft(scenario)
-    lanes = list(graph.lanes)
-    bounds = graph.steps
-    columns = {name: [getattr(bounds, name)] for name in ("begin_ns", "end_ns", "last_node")}
-    origin = dict(scenario.recorded_rank)
+    copies = RankCopies(GraphDraft(scenario), scenario)
     for index in range(added):
-        source = graph.ranks[index % len(graph.ranks)]
-        rank = graph.world_size + index
-        number = copied_rank(draft, scenario, source, rank, lanes, shift=1 + index // len(graph.ranks))
-        column = graph.ranks.index(source)
-        for name, parts in columns.items():
-            own = getattr(bounds, name)[:, column]
-            if name == "last_node":
-                own = np.where(own >= 0, number[np.maximum(own, 0)], NO_NODE)
-            parts.append(own[:, None])
-        origin[rank] = scenario.recorded_rank[source]
-    steps = replace(bounds, **{name: np.concatenate(parts, axis=1) for name, parts in columns.items()})
-    return draft.scenario(
-        ranks=(*graph.ranks, *range(graph.world_size, graph.world_size + added)),
-        world_size=wanted,
-        lanes=tuple(lanes),
-        steps=steps,
-        recorded_rank=origin,
-        rests_on=(
-            f"{added} ranks added as copies of the recorded ones in other steps"
-            + (f" for the {wanted - graph.world_size} that there are" if added < wanted - graph.world_size else ""),
-        ),
+        copies.add(graph.ranks[index % len(graph.ranks)], shift=1 + index // len(graph.ranks))
+    return copies.scenario(
+        wanted,
+        f"{added} ranks added as copies of the recorded ones in other steps"
+        + (f" for the {wanted - graph.world_size} that there are" if added < wanted - graph.world_size else ""),
     )

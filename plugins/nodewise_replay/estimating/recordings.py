@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Trace
+from nodewise_replay.alignment.clocks import aligned
+from nodewise_replay.building.assembly import built
 from nodewise_replay.changes.exchanges import Exchanges, exchanges_of
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.changes.servers import hub_of
-from nodewise_replay.clocks import aligned
-from nodewise_replay.graph.building import built
 
 __all__ = ["Recording", "recordings_of"]
 

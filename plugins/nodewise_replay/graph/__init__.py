@@ -1,1 +1,1 @@
-"""The global graph: what a recorded job executes, on every rank, and what waits for what."""
+"""The graph of a job as columns, and one pass over it: what is executed when."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import numpy as np
@@ -11,14 +12,32 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import Ints, Lane
 
-__all__ = ["NO_NODE", "CollectiveNodes", "EdgeKind", "Graph", "NodeKind", "Origin", "StepBounds"]
+__all__ = [
+    "HELD_BY_NOTHING",
+    "NO_NODE",
+    "CollectiveNodes",
+    "EdgeKind",
+    "Graph",
+    "NodeKind",
+    "Origin",
+    "StepBounds",
+    "matching",
+]
 
 NO_NODE = -1
 """Value of an index that is not there."""
 
+HELD_BY_NOTHING = np.iinfo(np.int64).min // 4
+"""A release that never matters, far enough from the least number that sums with it do not overflow."""
+
 SmallInts = NDArray[np.int32]
 Codes = NDArray[np.int8]
 Flags = NDArray[np.bool_]
+
+
+def matching(names: Sequence[str], pattern: re.Pattern[str]) -> Flags:
+    """Which names the pattern is found in."""
+    return np.fromiter((pattern.search(name) is not None for name in names), dtype=np.bool_, count=len(names))
 
 
 class NodeKind(IntEnum):
@@ -105,6 +124,15 @@ class StepBounds:
     def __len__(self) -> int:
         return len(self.number)
 
+    def of_ranks(self, columns: Sequence[int]) -> StepBounds:
+        """The steps of some ranks, by column."""
+        return replace(
+            self,
+            begin_ns=self.begin_ns[:, columns],
+            end_ns=self.end_ns[:, columns],
+            last_node=self.last_node[:, columns],
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Graph:
@@ -183,6 +211,16 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def named(self, pattern: re.Pattern[str]) -> Flags:
+        """Nodes in whose name the pattern is found."""
+        return matching(self.names, pattern)[self.name]
+
+    @property
+    def main_lanes(self) -> SmallInts:
+        """Lanes that steps end on, ascending."""
+        last = self.steps.last_node
+        return np.unique(self.lane[last[last >= 0]])
 
     @property
     def target(self) -> Ints:

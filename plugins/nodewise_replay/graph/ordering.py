@@ -8,42 +8,61 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints, NodewiseError, Reason
 from nodewise_laws.compiled import compiled
 
-__all__ = ["ordered"]
+__all__ = ["first_rows", "in_circles", "ordered"]
 
 
-def ordered(first_edge: Ints, source: NDArray[np.int32]) -> NDArray[np.int32]:
+def ordered(first_edge: Ints, source: NDArray[np.integer]) -> NDArray[np.int32]:
     """Order nodes by Kahn's algorithm (1962).
 
     Parameters
     ----------
     first_edge : (nodes + 1,) int64
         The edges into node v are ``first_edge[v]`` to ``first_edge[v + 1]``.
-    source : (edges,) int32
+    source : (edges,) int
 
     Raises
     ------
     NodewiseError
         CONTRADICTORY_FACTS if nodes wait for each other in a circle.
     """
-    count = len(first_edge) - 1
-    after = np.argsort(source, kind="stable")
-    targets = np.repeat(np.arange(count, dtype=np.int64), np.diff(first_edge))[after]
-    first_after = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(source, minlength=count), out=first_after[1:])
-    order = np.empty(count, dtype=np.int32)
-    done = _order(np.diff(first_edge), first_after, targets, order)
-    if done < count:
+    target = np.repeat(np.arange(len(first_edge) - 1, dtype=np.int64), np.diff(first_edge))
+    order, waiting = _peeled(source, target, len(first_edge) - 1)
+    left = int((waiting > 0).sum())
+    if left:
         raise NodewiseError(
             Reason.CONTRADICTORY_FACTS,
-            f"traces: {count - done} nodes wait for each other in a circle; what is before what must have an order",
-            {"nodes": str(count - done)},
+            f"traces: {left} nodes wait for each other in a circle; what is before what must have an order",
+            {"nodes": str(left)},
         )
     return order
 
 
+def first_rows(group: NDArray[np.integer], count: int) -> Ints:
+    """Where each of ``count`` groups begins once rows are sorted by group; the end of the last one follows."""
+    first = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(group, minlength=count), out=first[1:])
+    return first
+
+
+def in_circles(count: int, source: Ints, target: Ints) -> NDArray[np.bool_]:
+    """Which edges among ``count`` nodes lie between those that no order reaches."""
+    stuck = _peeled(source, target, count)[1] > 0
+    circles: NDArray[np.bool_] = stuck[source] & stuck[target]
+    return circles
+
+
+def _peeled(source: NDArray[np.integer], target: Ints, count: int) -> tuple[NDArray[np.int32], Ints]:
+    """Nodes in order, and for how many each still waits at the end: 0 unless it is in a circle, or behind one."""
+    after = np.argsort(source, kind="stable")
+    waiting = np.bincount(target, minlength=count).astype(np.int64)
+    order = np.empty(count, dtype=np.int32)
+    _order(waiting, first_rows(source, count), target[after], order)
+    return order, waiting
+
+
 @compiled
 def _order(waiting: Ints, first_after: Ints, targets: Ints, order: NDArray[np.int32]) -> int:
-    """Fill in ``order``; returns how many nodes were reached. ``waiting`` is used up."""
+    """Fill in ``order``; returns how many nodes were reached. ``waiting`` stays above 0 where none comes."""
     filled = 0
     for node in range(len(waiting)):
         if waiting[node] == 0:

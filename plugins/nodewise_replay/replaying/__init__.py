@@ -1,1 +1,1 @@
-"""Executing the graph again, with its own durations or others."""
+"""Recorded steps executed again, with their own durations or others."""

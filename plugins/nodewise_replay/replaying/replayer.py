@@ -21,16 +21,16 @@ from nodewise.plugin import (
     Trace,
     Violation,
 )
+from nodewise_replay.alignment.clocks import Clocks, aligned
+from nodewise_replay.building.assembly import built
 from nodewise_replay.changes.applying import applied
 from nodewise_replay.changes.scenario import Scenario
-from nodewise_replay.clocks import Clocks, aligned
-from nodewise_replay.graph.building import built
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, Origin
+from nodewise_replay.graph.sweep import swept
 from nodewise_replay.replaying.absent import alike, has_absent_ranks
-from nodewise_replay.replaying.durations import Learner
-from nodewise_replay.replaying.exchanges import replayed_collectives
+from nodewise_replay.replaying.arrivals import replayed_collectives
+from nodewise_replay.replaying.learning import Learner
 from nodewise_replay.replaying.measures import StepTimes, replayed_steps, start_errors_s, step_times
-from nodewise_replay.replaying.sweep import swept
 from nodewise_replay.replaying.timeline import timeline
 
 __all__ = ["edge_counts", "persistence_error", "replayed"]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nodewise.diagnosis.asking import asked, diagnoser_of
 from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay
+from nodewise.diagnosis.diagnosers import diagnoser_of
 from nodewise.diagnosis.evidence import evidence_of
 from nodewise.diagnosis.recorded import recorded_timeline, with_kinds
-from nodewise.diagnosis.results import Asked, Diagnosed, Replayed
-from nodewise.domain.diagnosis import DiagnosisQuestion
+from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
+from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.replay import Replay, ReplayQuestion
-from nodewise.estimation.registry import Loaded
-from nodewise.plugin import DiagnoserRecord, Run
+from nodewise.hosting.calls import call, unless_wrong
+from nodewise.hosting.registry import Loaded
+from nodewise.plugin import Catalogue, DiagnoserRecord, Run
 from nodewise.profiles.reading import TraceLoader
 
 __all__ = ["diagnosed", "replayed"]
@@ -25,8 +25,27 @@ __all__ = ["diagnosed", "replayed"]
 Diagnosers = Mapping[str, Loaded[DiagnoserRecord]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Context:
+    """What diagnosers meet."""
+
+    run: Run
+    catalogue: Catalogue
+
+    def remaining_s(self) -> float:
+        return self.run.remaining_s()
+
+    def advanced(self, stage: str, done: int, total: int) -> None:
+        self.run.advanced(stage, done, total)
+
+
 def replayed(
-    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: ReplayQuestion, run: Run
+    diagnosers: Diagnosers,
+    loader: TraceLoader,
+    question: TraceQuestion,
+    wanted: ReplayQuestion,
+    run: Run,
+    catalogue: Catalogue,
 ) -> Replayed:
     """Replay steps of a job. Takes up to minutes: for a thread.
 
@@ -38,8 +57,8 @@ def replayed(
     loaded = diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, run)
     wanted = _steps_wanted(wanted, evidence.steps)
-    call = partial(loaded.record.diagnoser.replay, evidence.traces, wanted, run)
-    replay = asked(loaded, "replay", call, wrong_replay)
+    diagnoser, check, context = loaded.record.diagnoser, unless_wrong(wrong_replay), _Context(run, catalogue)
+    replay: Replay = call(loaded, diagnoser, "replay", evidence.traces, wanted, context, check=check)
     if wanted.changes:
         replay = _without_measured(replay)
     if replay.timeline is not None:
@@ -58,7 +77,12 @@ def replayed(
 
 
 def diagnosed(
-    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: DiagnosisQuestion, run: Run
+    diagnosers: Diagnosers,
+    loader: TraceLoader,
+    question: TraceQuestion,
+    wanted: DiagnosisQuestion,
+    run: Run,
+    catalogue: Catalogue,
 ) -> Diagnosed:
     """Diagnose a job. Takes up to minutes: for a thread.
 
@@ -70,8 +94,9 @@ def diagnosed(
     loaded = diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, run)
     _require_steps(wanted.steps, "steps", evidence.steps)
-    call = partial(loaded.record.diagnoser.diagnose, evidence.traces, question.profile, wanted, run)
-    diagnosis = asked(loaded, "diagnose", call, wrong_diagnosis)
+    diagnoser, check, context = loaded.record.diagnoser, unless_wrong(wrong_diagnosis), _Context(run, catalogue)
+    traces, profile = evidence.traces, question.profile
+    diagnosis: Diagnosis = call(loaded, diagnoser, "diagnose", traces, profile, wanted, context, check=check)
     if diagnosis.timeline is not None:
         diagnosis = replace(diagnosis, timeline=with_kinds(diagnosis.timeline, evidence.traces))
     recorded = None

@@ -1,15 +1,48 @@
-"""Time that is left."""
+"""Time that is left for a piece of work."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+import time
+from collections.abc import Callable
 
 __all__ = ["Budget"]
 
 
-class Budget(Protocol):
-    """Time that is left for a decision or a simulation."""
+class Budget:
+    """Time that is left for a piece of work, by a clock that never goes back. Who works looks at it often.
+
+    Parameters
+    ----------
+    seconds : float
+        From now; infinite = as much as it takes.
+    ended : callable or None
+        Tells that nobody waits any more, where another than :meth:`end` may say so.
+    clock_s : callable
+        The clock, in seconds.
+    """
+
+    def __init__(
+        self,
+        seconds: float = math.inf,
+        *,
+        ended: Callable[[], bool] | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock_s = clock_s
+        self._end_s = clock_s() + seconds
+        self._elsewhere = ended
+        self._over = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether nobody waits any more: nothing that is found now is of use, not even the best so far."""
+        return self._over or (self._elsewhere is not None and self._elsewhere())
+
+    def end(self) -> None:
+        """Nobody waits any more."""
+        self._over = True
 
     def remaining_s(self) -> float:
-        """Seconds left; 0 or less = end now."""
-        ...
+        """Seconds left; 0 or less = end now, with what there is."""
+        return 0.0 if self.ended else self._end_s - self._clock_s()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nodewise.domain.columns import SHARED_ROWS, Floats, Ints, as_ints, constant_floats, constant_ints, freeze, taken
 from nodewise.domain.groups import WorkerGroup, WorkerGroups
+from nodewise.domain.rates import Rates
 
 __all__ = [
     "DEGREES",
@@ -119,12 +120,20 @@ class Placement:
         return Placement(as_ints(offsets), as_ints([count for part in parts for count in part]))
 
 
+class _Remembering:
+    """A place beside a value's fields for what was computed from them."""
+
+    __slots__ = ("_rates",)
+
+    _rates: Rates
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Configurations:
+class Configurations(_Remembering):
     """Configurations as columns; all arrays are read-only and have one entry per row.
 
     Before a question reaches an estimator every "not stated" is resolved from the profile's evidence
-    (``estimation.resolve``), except a batch that nobody knows.
+    (``estimation.resolution``), except a batch that nobody knows.
 
     Attributes
     ----------
@@ -292,6 +301,18 @@ class Configurations:
         """Steps in a step time: ASYNC and HYBRID, one of each worker (of each replica that workers share); else one."""
         replicas = np.maximum(np.floor(self.workers / np.maximum(self.degree(), 1.0)), 1.0)
         return self.steps_by_worker() * (replicas - 1.0) + 1.0
+
+    @property
+    def rates(self) -> Rates:
+        """What turns step times into rates, remembered: the same rows are asked about again and again."""
+        try:
+            return self._rates
+        except AttributeError:
+            samples = freeze(self.samples_per_step())
+            minibatches = freeze(self.minibatches_per_step().astype(np.float64))
+            rates = Rates(freeze(self.cycles_per_step()), samples, minibatches, bool((samples > 0).all()))
+            object.__setattr__(self, "_rates", rates)
+            return rates
 
     def steps_by_worker(self) -> NDArray[np.bool_]:
         """Rows whose step is one worker's mini-batch: ASYNC and HYBRID."""

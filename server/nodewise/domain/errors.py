@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["CATALOGUE", "Kind", "NodewiseError", "Reason", "ReasonEntry", "Refusal", "Violation", "invalid_field"]
 
@@ -24,6 +24,7 @@ class Kind(Enum):
     PRECONDITION = "precondition"
     UNIMPLEMENTED = "unimplemented"
     UNAVAILABLE = "unavailable"
+    EXHAUSTED = "exhausted"
     DEADLINE = "deadline"
     INTERNAL = "internal"
 
@@ -58,6 +59,8 @@ class Reason(StrEnum):
     DIAGNOSER_FAILED = "DIAGNOSER_FAILED"
     DIAGNOSER_INVALID_RESULT = "DIAGNOSER_INVALID_RESULT"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    COMPUTE_LOST = "COMPUTE_LOST"
+    OVERLOADED = "OVERLOADED"
     NOT_IMPLEMENTED = "NOT_IMPLEMENTED"
     DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
     INTERNAL = "INTERNAL"
@@ -128,6 +131,12 @@ CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
             Kind.INTERNAL, "The diagnoser answered with something that cannot be true; the answer was discarded."
         ),
         Reason.STORE_UNAVAILABLE: ReasonEntry(Kind.UNAVAILABLE, "The store cannot be read or written now; retry."),
+        Reason.COMPUTE_LOST: ReasonEntry(
+            Kind.UNAVAILABLE, "The process that computed the answer died; another has taken its place: retry."
+        ),
+        Reason.OVERLOADED: ReasonEntry(
+            Kind.EXHAUSTED, "Too many calls of this kind wait already; retry after the delay that is named."
+        ),
         Reason.NOT_IMPLEMENTED: ReasonEntry(Kind.UNIMPLEMENTED, "This release does not offer the method yet."),
         Reason.DEADLINE_EXCEEDED: ReasonEntry(Kind.DEADLINE, "The call's time was over before the answer was ready."),
         Reason.INTERNAL: ReasonEntry(
@@ -153,6 +162,16 @@ class Refusal:
     message: str
     missing_fields: tuple[str, ...] = ()
 
+    @staticmethod
+    def missing(message: str, *fields: str) -> Refusal:
+        """What is known does not suffice; ``fields`` would help."""
+        return Refusal(Reason.EVIDENCE_MISSING, message, fields)
+
+    @staticmethod
+    def unsupported(message: str, *fields: str) -> Refusal:
+        """A kind of configuration that is not answered."""
+        return Refusal(Reason.UNSUPPORTED_CONFIGURATION, message, fields)
+
 
 @dataclass(eq=False)
 class NodewiseError(Exception):
@@ -172,6 +191,10 @@ class NodewiseError(Exception):
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.message}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by its values: an exception would be by its text alone."""
+        return type(self), (self.reason, self.message, dict(self.metadata), self.violations)
 
     @property
     def kind(self) -> Kind:

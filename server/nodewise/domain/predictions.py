@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.budget import Budget
-from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.errors import Refusal
 
 __all__ = ["Fidelity", "Notice", "Options", "Predictions", "RowRefusal", "RowStatus"]
@@ -66,6 +66,26 @@ class RowRefusal:
 
     rows: tuple[int, ...]
     refusal: Refusal
+
+    @staticmethod
+    def first(rows: int, checks: Iterable[tuple[NDArray[np.bool_], Refusal]]) -> tuple[RowRefusal, ...]:
+        """Of so many rows those that a check refuses, each by the first one; a check masks the rows that fail it."""
+        left = np.ones(rows, dtype=bool)
+        found = []
+        for wrong, refusal in checks:
+            members = np.flatnonzero(wrong & left)
+            if len(members):
+                left[members] = False
+                found.append(RowRefusal(tuple(members.tolist()), refusal))
+        return tuple(found)
+
+    @staticmethod
+    def left(rows: int, refusals: Iterable[RowRefusal]) -> NDArray[np.bool_]:
+        """Mask of the rows, of so many, that none of these refuses."""
+        left = np.ones(rows, dtype=bool)
+        for each in refusals:
+            left[list(each.rows)] = False
+        return left
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +163,87 @@ class Predictions:
         return bool(np.logical_and.reduce(np.equal(self.status, _ANSWERED)))
 
     @staticmethod
+    def assembled(
+        breakdown_s: Mapping[str, Floats],
+        *,
+        step_s: Floats | None = None,
+        log_spread: Floats | float = 0.0,
+        extrapolation: Floats | float = 1.0,
+        bottleneck: Ints | None = None,
+        utilisation: Mapping[str, Floats] | None = None,
+        staleness: tuple[Floats, Floats] | None = None,
+        memory_bytes: Floats | None = None,
+        memory_capacity_bytes: Floats | None = None,
+        once_s: Floats | None = None,
+        extra: Mapping[str, Floats] | None = None,
+        refusals: tuple[RowRefusal, ...] = (),
+        notices: tuple[Notice, ...] = (),
+    ) -> Predictions:
+        """Predictions of every row from the parts of their steps, at least one, each with one entry per row.
+
+        Rows of ``refusals`` are refused; rows that need more memory than there is do not fit. Both hold 0 in every
+        column, whatever is given for them, but for what a row that does not fit needs.
+
+        Parameters
+        ----------
+        step_s : float or None
+            Seconds of the step; None = the parts one after the other, in every row alike.
+        bottleneck : int or None
+            Which part it is in each row; None = the largest.
+        staleness : pair of float columns or None
+            Mean and 95th percentile.
+        memory_bytes, memory_capacity_bytes : float or None
+            What a device needs and what it has; a capacity of 0 is not known.
+        """
+        total = _added(breakdown_s) if step_s is None else step_s
+        rows = len(total)
+        left = RowRefusal.left(rows, refusals) if refusals else None
+        memory = excess = unfit = None
+        if memory_bytes is not None:
+            memory = memory_bytes if left is None else np.where(left, memory_bytes, 0.0)
+            capacity = np.inf if memory_capacity_bytes is None else memory_capacity_bytes
+            excess = np.where(capacity > 0.0, np.maximum(memory - capacity, 0.0), 0.0)
+            unfit = excess > 0.0
+            if unfit.any():
+                left = ~unfit if left is None else left & ~unfit
+
+        def column(values: Floats | float) -> Floats:
+            if left is None:
+                return constant_floats(rows, values) if isinstance(values, float) else as_floats(values)
+            return freeze(np.where(left, values, 0.0))
+
+        def named(columns: Mapping[str, Floats] | None) -> Mapping[str, Floats]:
+            return {name: column(values) for name, values in (columns or {}).items()}
+
+        status, index = (
+            constant_ints(rows, _ANSWERED),
+            _largest(breakdown_s, rows) if bottleneck is None else bottleneck,
+        )
+        if left is not None:
+            status = np.where(left, _ANSWERED, int(RowStatus.REFUSED))
+            status = status if unfit is None else np.where(unfit, int(RowStatus.INFEASIBLE_MEMORY), status)
+            index = np.where(left, index, -1)
+        mean, p95 = staleness or (None, None)
+        return Predictions(
+            status=as_ints(status),
+            step_s=column(total),
+            log_spread=column(log_spread),
+            breakdown_s=named(breakdown_s),
+            bottlenecks=tuple(breakdown_s),
+            bottleneck_index=as_ints(index),
+            extrapolation=column(extrapolation),
+            utilisation=named(utilisation),
+            staleness_mean=None if mean is None else column(mean),
+            staleness_p95=None if p95 is None else column(p95),
+            memory_bytes=None if memory is None else as_floats(memory),
+            excess_memory_bytes=None if excess is None else freeze(excess),
+            once_s=None if once_s is None or not np.any(once_s) else column(once_s),
+            extra=named(extra),
+            refusals=refusals,
+            notices=notices,
+        )
+
+    @staticmethod
     def of(
         step_s: Floats,
         *,
@@ -154,31 +255,17 @@ class Predictions:
         refusals: tuple[RowRefusal, ...] = (),
         notices: tuple[Notice, ...] = (),
     ) -> Predictions:
-        """Predictions of a model that says little more than seconds per step.
+        """Predictions of a model that says little more than seconds per step, as :meth:`assembled`.
 
-        Every row is answered but those of ``refusals``, which hold 0 in every column whatever is given for them.
-        Without a breakdown the step is one part, ``step``; the bottleneck is the largest part of each row.
+        Without a breakdown the step is one part, ``step``.
         """
-        rows = len(step_s)
-        refused = np.zeros(rows, dtype=bool)
-        for refusal in refusals:
-            refused[list(refusal.rows)] = True
-
-        def column(values: Floats | float) -> Floats:
-            return freeze(np.where(refused, 0.0, values))
-
-        parts = {name: column(part) for name, part in (breakdown_s or {"step": step_s}).items()}
-        largest = np.argmax(np.stack(list(parts.values())), axis=0) if rows else np.zeros(0, dtype=np.int64)
-        return Predictions(
-            status=freeze(np.where(refused, int(RowStatus.REFUSED), _ANSWERED)),
-            step_s=column(step_s),
-            log_spread=column(log_spread),
-            breakdown_s=parts,
-            bottlenecks=tuple(parts),
-            bottleneck_index=freeze(np.where(refused, -1, largest)),
-            extrapolation=column(extrapolation),
-            once_s=column(once_s) if np.any(once_s) else None,
-            extra={name: column(values) for name, values in (extra or {}).items()},
+        return Predictions.assembled(
+            breakdown_s or {"step": step_s},
+            step_s=step_s,
+            log_spread=log_spread,
+            extrapolation=extrapolation,
+            once_s=np.broadcast_to(once_s, len(step_s)),
+            extra=extra,
             refusals=refusals,
             notices=notices,
         )
@@ -197,3 +284,98 @@ class Predictions:
             extrapolation=zeros,
             refusals=(RowRefusal(tuple(range(rows)), refusal),) if rows else (),
         )
+
+    @staticmethod
+    def joined(
+        rows: int,
+        pieces: Sequence[tuple[Ints | None, Predictions]],
+        *,
+        refusals: tuple[RowRefusal, ...] = (),
+        notices: tuple[Notice, ...] = (),
+    ) -> Predictions:
+        """So many rows of which each piece answers some: their places, None = all of them, and their predictions.
+
+        What a piece does not have is 0 in its rows. Refusals and notices name rows of the whole; ``refusals`` are of
+        rows that no piece has, ``notices`` come before those of the pieces, of which equal ones become one.
+        """
+        if len(pieces) == 1 and pieces[0][0] is None:
+            whole = pieces[0][1]
+            return replace(whole, notices=(*notices, *whole.notices)) if notices else whole
+        if not pieces and len(refusals) == 1 and not notices:
+            return Predictions.refused(rows, refusals[0].refusal)
+        placed = [(np.arange(rows) if at is None else at, found) for at, found in pieces]
+        columns = [_columns(found) for _, found in pieces]
+        names = dict.fromkeys(name for each in columns for name in each)
+        position = {name: number for number, name in enumerate(names)}
+        values = np.zeros((len(names), rows))
+        bottlenecks = tuple(dict.fromkeys(name for _, found in pieces for name in found.bottlenecks))
+        status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
+        index = np.full(rows, -1, dtype=np.int64)
+        for (at, found), each in zip(placed, columns, strict=True):
+            values[np.array([[position[name]] for name in each]), at] = list(each.values())
+            status[at] = found.status
+            entries = np.array([*map(bottlenecks.index, found.bottlenecks), -1])
+            index[at] = entries[found.bottleneck_index]
+        freeze(values)
+        grouped: dict[str, dict[str, Floats]] = {}
+        for (group, name), number in position.items():
+            grouped.setdefault(group, {})[name] = values[number]
+        alone: Mapping[str, Any] = grouped.get("") or dict.fromkeys(_PLAIN, constant_floats(rows, 0.0))
+        moved = [
+            RowRefusal(tuple(at[list(each.rows)].tolist()), each.refusal)
+            for at, found in placed
+            for each in found.refusals
+        ]
+        return Predictions(
+            status=freeze(status),
+            **alone,
+            breakdown_s=grouped.get("breakdown_s", {}),
+            utilisation=grouped.get("utilisation", {}),
+            extra=grouped.get("extra", {}),
+            bottlenecks=bottlenecks,
+            bottleneck_index=freeze(index),
+            simulated=any(found.simulated for _, found in pieces),
+            refusals=tuple(sorted((*moved, *refusals), key=lambda each: each.rows)),
+            notices=(*notices, *_noticed(rows, placed)),
+        )
+
+
+_PLAIN: Final = ("step_s", "log_spread", "extrapolation")
+_OPTIONAL: Final = ("staleness_mean", "staleness_p95", "memory_bytes", "excess_memory_bytes", "once_s")
+_GROUPS: Final = ("breakdown_s", "utilisation", "extra")
+
+
+def _columns(predictions: Predictions) -> dict[tuple[str, str], Floats]:
+    """Columns of numbers by group, ``""`` for those that stand alone, and name."""
+    alone = (("", name, getattr(predictions, name)) for name in (*_PLAIN, *_OPTIONAL))
+    grouped = ((group, *item) for group in _GROUPS for item in getattr(predictions, group).items())
+    return {(group, name): column for group, name, column in (*alone, *grouped) if column is not None}
+
+
+def _added(parts: Mapping[str, Floats]) -> Floats:
+    """The sum of columns, one after the other: NumPy's own order depends on the number of rows."""
+    first, *others = parts.values()
+    total: Floats = first.copy()
+    for part in others:
+        total += part
+    return total
+
+
+def _largest(parts: Mapping[str, Floats], rows: int) -> Ints:
+    if len(parts) == 1 or not rows:
+        return constant_ints(rows, 0)
+    found: Ints = np.argmax(np.stack(list(parts.values())), axis=0)
+    return found
+
+
+def _noticed(rows: int, placed: Sequence[tuple[Ints, Predictions]]) -> Iterable[Notice]:
+    """What the pieces say, with the rows of the whole that it is said of."""
+    found: dict[tuple[str, str], list[Ints]] = {}
+    for at, predictions in placed:
+        for notice in predictions.notices:
+            members = at[list(notice.rows)] if notice.rows else at
+            found.setdefault((notice.reason, notice.message), []).append(members)
+    for (reason, message), parts in found.items():
+        members = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+        if len(members):
+            yield Notice(reason, message, tuple(members.tolist()) if len(members) < rows else ())

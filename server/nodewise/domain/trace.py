@@ -251,7 +251,7 @@ class TraceSource:
     rank, world_size : int
         As the sender states them; -1 and 0 = as the trace says.
     mapping : mapping of str to str
-        For generic Chrome traces: which categories or names are what (see docs/traces.md).
+        For generic Chrome traces: which categories or names are what (see docs/reference/replay.md).
     """
 
     name: str = ""

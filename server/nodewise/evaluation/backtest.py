@@ -1,6 +1,6 @@
 """Backtest: estimators see a table's train rows, predict its test rows, and are scored.
 
-Nothing of a running service takes part but its plugins and catalogue: the engine, its models and its priors are made
+Nothing of a running service takes part but its plugins and catalogue: the answers, its models and its priors are made
 for the run and end with it.
 """
 
@@ -19,10 +19,10 @@ from nodewise.domain.configurations import SyncMode
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.predictions import RowStatus
-from nodewise.estimation.engine import Engine
-from nodewise.estimation.learning import calibrations_of
-from nodewise.estimation.priors import Learned, learned_from
-from nodewise.estimation.question import AUTO, Answer, Question
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.answer.calibrations import calibrations_of
+from nodewise.estimation.lessons.priors import Learned, learned_from
+from nodewise.estimation.question import AUTO, Answer, Question, Terms
 from nodewise.evaluation.cases import Case, cases_of, evidence_of
 from nodewise.evaluation.decisions import batches_of
 from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
@@ -38,11 +38,11 @@ COVERAGE: Final = 0.9
 TOO_LARGE: Final = "INFEASIBLE_MEMORY: does not fit into the devices' memory"
 """Why a row of that status has no rate."""
 MODELS_KEPT: Final = 64
-"""Models an engine of a backtest keeps: jobs come one after the other, each with the few models of its estimators."""
+"""Models that a backtest keeps: jobs come one after the other, each with the few models of its estimators."""
 
 
 def backtested(
-    engine: Engine,
+    answers: Answers,
     table: MeasurementTable,
     *,
     calibration: MeasurementTable | None = None,
@@ -53,7 +53,7 @@ def backtested(
 
     Parameters
     ----------
-    engine : Engine
+    answers : Answers
         Whose plugins and catalogue are used; its models, priors and profiles are not.
     table : MeasurementTable
         Train rows may be seen, test rows are predicted and, where they are measured, scored.
@@ -70,7 +70,7 @@ def backtested(
     NodewiseError
         ESTIMATOR_NOT_FOUND.
     """
-    names = _names(engine, estimators)
+    names = _names(answers, estimators)
     cases = cases_of(table)
     others = () if calibration is None else cases_of(calibration)
     asked = [case for case in cases if len(case.rows)]
@@ -78,12 +78,16 @@ def backtested(
     done, total = 0, len(names) * len(asked)
     tell(done, total)
     corpus = evidence_of((*cases, *others))
-    learned = learned_from(engine.registry, corpus)
-    calibrations = calibrations_of(learned.registry, corpus, catalogue=engine.catalogue, priors=learned.priors)
+    learned = learned_from(answers.registry, corpus)
+    calibrations = calibrations_of(
+        learned.registry, corpus, catalogue=answers.estimators.catalogue, priors=learned.priors
+    )
     runs = []
     for name in names:
-        # A fresh engine each: no estimator finds its models fitted by the one before it, and times compare.
-        fresh = Engine(learned.registry, catalogue=engine.catalogue, priors=dict(learned.priors), capacity=MODELS_KEPT)
+        # Asked anew each time: no estimator finds its models fitted by the one before it, and times compare.
+        fresh = Answers(
+            learned.registry, catalogue=answers.estimators.catalogue, priors=dict(learned.priors), capacity=MODELS_KEPT
+        )
         fresh.adopt(learned.priors, calibrations)
         run = []
         for case in asked:
@@ -93,7 +97,7 @@ def backtested(
         runs.append((name, run))
     tell(done, total)
     truth = _Truth.of(table)
-    evaluations = tuple(_evaluation(engine, truth, learned, name, run) for name, run in runs)
+    evaluations = tuple(_evaluation(answers, truth, learned, name, run) for name, run in runs)
     return BacktestResult(evaluations=evaluations, prior=_told(learned, runs))
 
 
@@ -109,12 +113,12 @@ def _silent(done: int, total: int) -> None:
     """Nobody wants to know."""
 
 
-def _names(engine: Engine, estimators: Sequence[str]) -> list[str]:
+def _names(answers: Answers, estimators: Sequence[str]) -> list[str]:
     names: dict[str, None] = {}
     for asked in estimators or (AUTO,):
-        for name in engine.registry.estimators if asked == ALL else (asked,):
+        for name in answers.registry.estimators if asked == ALL else (asked,):
             if name != AUTO:
-                engine.estimator(name)
+                answers.estimators.named(name)
             names[name] = None
     return list(names)
 
@@ -130,18 +134,20 @@ class _CaseResult:
     predict_s: float
 
 
-def _predicted(engine: Engine, learned: Learned, name: str, case: Case) -> _CaseResult:
+def _predicted(answers: Answers, learned: Learned, name: str, case: Case) -> _CaseResult:
     if name in learned.failures:
         return _CaseResult(case=case, answer=None, error=learned.failures[name], fit_s=0.0, predict_s=0.0)
-    question = Question(profile=case.profile, configurations=case.configurations, estimator=name, coverage=COVERAGE)
+    question = Question(
+        profile=case.profile, configurations=case.configurations, terms=Terms(estimator=name, coverage=COVERAGE)
+    )
     answer = error = None
     started = fitted = time.perf_counter()
     try:
         try:
-            prepared = engine.prepared(question)
+            prepared = answers.prepared(question)
         finally:
             fitted = time.perf_counter()
-        answer = engine.complete(prepared)
+        answer = answers.complete(prepared)
     except NodewiseError as caught:
         error = caught
     ended = time.perf_counter()
@@ -177,7 +183,7 @@ class _Truth:
 
 
 def _evaluation(
-    engine: Engine, truth: _Truth, learned: Learned, name: str, run: Sequence[_CaseResult]
+    answers: Answers, truth: _Truth, learned: Learned, name: str, run: Sequence[_CaseResult]
 ) -> EstimatorEvaluation:
     predictions = _gathered(truth, run)
     outcomes = Outcomes(
@@ -200,7 +206,7 @@ def _evaluation(
     by_job = metrics_by(outcomes, number[truth.job], len(jobs), taus)
     return EstimatorEvaluation(
         estimator=name,
-        version="" if name == AUTO else engine.estimator(name).record.version,
+        version="" if name == AUTO else answers.estimators.named(name).record.version,
         predictions=predictions,
         overall=replace(
             everything,

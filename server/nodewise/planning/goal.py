@@ -2,8 +2,8 @@
 
 For a fixed number of devices and samples every key and every limit is monotone in the step time and in the memory, in
 floating point too: each is a chain of monotone operations. So a lower bound of the step time gives a lower bound of
-every key. The operations are those of ``estimation.objectives``, in their order: what is within a limit here is within
-it there.
+every key. The operations are those of ``estimation.answer.objectives``, in their order: what is within a limit here is
+within it there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nodewise.domain.errors import invalid_field
 from nodewise.domain.objective import FewestDevices, Knee, LeastCost, LeastTime, Objective
 from nodewise.domain.planning import PlanConstraints
 from nodewise.domain.workload import Workload
-from nodewise.estimation.objectives import work_of
+from nodewise.estimation.answer.objectives import work_of
 
 __all__ = ["KEYS", "Goal", "Limit", "goal_of"]
 

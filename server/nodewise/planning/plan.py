@@ -12,9 +12,9 @@ import numpy as np
 from nodewise.domain.columns import Ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer
-from nodewise.planning.asked import Values
+from nodewise.planning.checked_model import Values
 from nodewise.planning.explain import explained
 from nodewise.planning.frontier import Frontier
 from nodewise.planning.planner import Planner, planner_of
@@ -28,7 +28,7 @@ AGREEMENT: Final = 1e-9
 """Relative difference allowed between what a model evaluates and what it predicts: they are the same equations."""
 
 
-def planned(engine: Engine, question: PlanQuestion, progress: Callable[[Progress], None] | None = None) -> PlanResult:
+def planned(answers: Answers, question: PlanQuestion, progress: Callable[[Progress], None] | None = None) -> PlanResult:
     """Search for the best configuration. Takes up to minutes: for a thread.
 
     Parameters
@@ -41,11 +41,11 @@ def planned(engine: Engine, question: PlanQuestion, progress: Callable[[Progress
     NodewiseError
         What stands in the way of a search. That nothing is feasible is an answer, with its reasons.
     """
-    planner = planner_of(engine, question)
+    planner = planner_of(answers, question)
     goal = planner.goal()
     started = time.perf_counter()
     space = planner.space()
-    budget = question.options.budget
+    budget = question.terms.options.budget
     how = How(frontier=question.frontier_points > 0, prune=not question.exhaustive, budget=budget)
     found = searched(space, goal, how, progress)
     search_s = time.perf_counter() - started

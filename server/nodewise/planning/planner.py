@@ -9,10 +9,11 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal, invalid_field
 from nodewise.domain.objective import Objective
 from nodewise.domain.planning import PlanConstraints
-from nodewise.estimation.assessing import assessed, joint_refusal
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.estimators.estimators import joint_refusal
 from nodewise.estimation.question import AUTO, Answer, Basis, Question
-from nodewise.planning.asked import AskedModel, AskedSpace
+from nodewise.hosting.calls import has
+from nodewise.planning.checked_model import BoundedSpace, CheckedModel
 from nodewise.planning.goal import Goal, goal_of
 from nodewise.planning.results import PlanQuestion
 from nodewise.planning.search import Found, How, searched
@@ -28,17 +29,17 @@ CAPABILITY: Final = "plan"
 class Planner:
     """A model that plans, and the question that it plans for."""
 
-    engine: Engine
+    answers: Answers
     question: PlanQuestion
     constraints: PlanConstraints
-    model: AskedModel
+    model: CheckedModel
     basis: Basis
 
     def goal(self, objective: Objective | None = None) -> Goal:
         """The question's objective, or another, over its constraints."""
         return goal_of(objective or self.question.objective, self.question.profile.workload, self.constraints)
 
-    def space(self, constraints: PlanConstraints | None = None) -> AskedSpace:
+    def space(self, constraints: PlanConstraints | None = None) -> BoundedSpace:
         """The space within the question's constraints, or others."""
         return self.model.space(constraints or self.constraints)
 
@@ -47,25 +48,22 @@ class Planner:
     ) -> Found:
         """A search beside the question's own, for the best alone."""
         goal = replace(self.goal(objective), by_excess=by_excess)
-        return searched(self.space(constraints), goal, How(frontier=False, budget=self.question.options.budget))
+        return searched(self.space(constraints), goal, How(frontier=False, budget=self.question.terms.options.budget))
 
     def answered(self, rows: Configurations, objective: Objective | None) -> Answer:
         """Dense predictions, by the way of every other question."""
         question = self.question
-        return self.engine.answer(
+        return self.answers.answer(
             Question(
                 profile=question.profile,
                 configurations=rows,
-                estimator=self.model.name,
                 objective=objective,
-                options=question.options,
-                coverage=question.coverage,
-                freshness=question.freshness,
+                terms=question.terms.by(self.model.name),
             )
         )
 
 
-def planner_of(engine: Engine, question: PlanQuestion) -> Planner:
+def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
     """The model that answers a question.
 
     Raises
@@ -86,20 +84,14 @@ def planner_of(engine: Engine, question: PlanQuestion) -> Planner:
         global_batch=min(constraints.global_batches, default=0),
         link_bytes_per_s=pool.link_bytes_per_s,
     )
-    asked = Question(
-        profile=question.profile,
-        configurations=probe,
-        estimator=question.estimator,
-        options=question.options,
-        freshness=question.freshness,
-    )
-    resolved = engine.resolve(question.profile, probe)
-    name = _chosen(engine, question, resolved)
-    fitted = engine.fitted(replace(asked, estimator=name), resolved)
-    if not isinstance(fitted.model, PlanningModel):
-        raise _no_planner(engine, name)
-    model = AskedModel(engine.estimator(name), fitted.model)
-    return Planner(engine=engine, question=question, constraints=constraints, model=model, basis=fitted.basis)
+    resolved = answers.resolve(question.profile, probe)
+    name = _chosen(answers, question, resolved)
+    fitted = answers.fitted(Question(profile=question.profile, configurations=probe, terms=question.terms.by(name)))
+    loaded = answers.estimators.named(name)
+    if not has(loaded, fitted.model, PlanningModel, "space"):
+        raise _no_planner(answers, name)
+    model = CheckedModel(loaded, fitted.model)
+    return Planner(answers=answers, question=question, constraints=constraints, model=model, basis=fitted.basis)
 
 
 def _linked(question: PlanQuestion) -> PlanConstraints:
@@ -112,21 +104,21 @@ def _linked(question: PlanQuestion) -> PlanConstraints:
     return replace(question.constraints, pools=pools)
 
 
-def _chosen(engine: Engine, question: PlanQuestion, probe: Configurations) -> str:
+def _chosen(answers: Answers, question: PlanQuestion, probe: Configurations) -> str:
     """The estimator named; else the planning one that rests on most, by its own account."""
-    names = [question.estimator]
-    if question.estimator == AUTO:
-        names = _planners(engine)
+    names = [question.terms.estimator]
+    if question.terms.estimator == AUTO:
+        names = _planners(answers)
         if not names:
             raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, "no estimator that plans is loaded", {"estimator": AUTO})
-    elif CAPABILITY not in engine.estimator(question.estimator).record.capabilities:
-        raise _no_planner(engine, question.estimator)
+    elif CAPABILITY not in answers.estimators.named(question.terms.estimator).record.capabilities:
+        raise _no_planner(answers, question.terms.estimator)
     able: list[tuple[float, str]] = []
     refusals: list[tuple[str, Refusal]] = []
     failures: list[NodewiseError] = []
     for name in names:
         try:
-            found = assessed(engine.estimator(name), question.profile, probe, question.options, engine.catalogue)
+            found = answers.estimators.assessed(name, question.profile, probe, question.terms.options)
         except NodewiseError as error:
             failures.append(error)
             continue
@@ -141,12 +133,12 @@ def _chosen(engine: Engine, question: PlanQuestion, probe: Configurations) -> st
     raise failures[0]
 
 
-def _planners(engine: Engine) -> list[str]:
+def _planners(answers: Answers) -> list[str]:
     """Names of the estimators that plan."""
-    estimators = engine.registry.estimators
+    estimators = answers.registry.estimators
     return sorted(name for name, each in estimators.items() if CAPABILITY in each.record.capabilities)
 
 
-def _no_planner(engine: Engine, name: str) -> NodewiseError:
-    listed = ", ".join(_planners(engine)) or "none is loaded"
+def _no_planner(answers: Answers, name: str) -> NodewiseError:
+    listed = ", ".join(_planners(answers)) or "none is loaded"
     return invalid_field("options.estimator", f"must be an estimator that plans ({listed}), found {name!r}")

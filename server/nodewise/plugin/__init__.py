@@ -10,7 +10,8 @@ Whatever is here is imported from here. What each kind uses most:
   ``Options``, ``Predictions``, ``SyncMode``;
 - policies: ``PolicyRecord``, ``ClusterState``, ``Curves``, ``Budget``, ``Allocation``, ``Grant``, ``Shares``;
 - trace readers: ``TraceReaderRecord``, ``TraceSource``, ``Trace``, ``Lane``, ``EventKind``, ``TraceReport``;
-- diagnosers: ``DiagnoserRecord``, ``Run``, ``ReplayQuestion``, ``Replay``, ``DiagnosisQuestion``, ``Diagnosis``.
+- diagnosers: ``DiagnoserRecord``, ``DiagnoserContext``, ``ReplayQuestion``, ``Replay``, ``DiagnosisQuestion``,
+  ``Diagnosis``.
 
 Example
 -------
@@ -82,10 +83,7 @@ from nodewise.plugin.catalogue import (
     MeasuredTable,
     catalogue_key,
 )
-from nodewise.plugin.diagnosers import (
-    Diagnoser,
-    Run,
-)
+from nodewise.plugin.diagnosers import Diagnoser, DiagnoserContext, Run
 from nodewise.plugin.estimators import (
     MEASUREMENT_LOG_SPREAD,
     Assessment,
@@ -150,6 +148,7 @@ __all__ = [
     "CurrentAllocation",
     "Curves",
     "Diagnoser",
+    "DiagnoserContext",
     "DiagnoserRecord",
     "Diagnosis",
     "DiagnosisQuestion",

@@ -9,8 +9,9 @@ from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.domain.trace import Trace
+from nodewise.plugin.catalogue import Catalogue
 
-__all__ = ["Diagnoser", "Run"]
+__all__ = ["Diagnoser", "DiagnoserContext", "Run"]
 
 
 class Run(Protocol):
@@ -25,11 +26,20 @@ class Run(Protocol):
         ...
 
 
+class DiagnoserContext(Run, Protocol):
+    """What a diagnoser may use besides the traces."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Devices and links."""
+        ...
+
+
 @runtime_checkable
 class Diagnoser(Protocol):
     """Executes recorded steps again, and finds out where their time goes. Pure: same arguments, same answer."""
 
-    def replay(self, traces: Sequence[Trace], question: ReplayQuestion, run: Run) -> Replay:
+    def replay(self, traces: Sequence[Trace], question: ReplayQuestion, context: DiagnoserContext) -> Replay:
         """Replay steps of a job from the traces of some or all of its ranks.
 
         Raises
@@ -40,6 +50,8 @@ class Diagnoser(Protocol):
         """
         ...
 
-    def diagnose(self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, run: Run) -> Diagnosis:
+    def diagnose(
+        self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, context: DiagnoserContext
+    ) -> Diagnosis:
         """Bottlenecks and strategies, most worthwhile first. Raises as ``replay``."""
         ...

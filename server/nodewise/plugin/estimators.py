@@ -30,7 +30,7 @@ __all__ = [
 
 MEASUREMENT_LOG_SPREAD: Final = 0.04
 """Standard deviation of ln(step time) of one measurement, where a model does not say: single runs that are repeated
-differ by about 4 % (docs/estimators/queueing.md)."""
+differ by about 4 % (research/queueing.md)."""
 
 
 class Corpus(Protocol):
@@ -173,7 +173,7 @@ class CovariantModel(Model, Protocol):
     """Optional: a model that knows how its errors hang together, so that it can be told what a measurement would teach.
 
     Without it the service assumes errors that are the more alike the closer two configurations are in scale
-    (``estimation.suggest``).
+    (``estimation.suggestion``).
     """
 
     @property

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-__all__ = ["LruCache"]
+__all__ = ["KEPT_ROWS", "LruCache"]
+
+KEPT_ROWS: Final = 1 << 18
+"""Rows of configurations for which a cache keeps columns: at most about 30 MB."""
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")

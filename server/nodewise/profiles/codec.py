@@ -1,9 +1,9 @@
 """The stored form of facts and rows: canonical JSON, versioned, with columns.
 
-What is written here is read for as long as profiles live: the names and defaults below belong to the format, not to the
-domain. A column is left out where every row holds the default, one value where all rows agree, else a list. Numbers
-keep every bit, the sign of zero included; NaN and infinity are refused. Numbers of observations are not part of it,
-because they follow from the order of commits.
+What is written here is read for as long as profiles live: names and defaults are those that the contract states of its
+columns (``nodewise.domain.facts``), and a test holds them to the first release's. A column is left out where every row
+holds the default, one value where all rows agree, else a list. Numbers keep every bit, the sign of zero included; NaN
+and infinity are refused. Numbers of observations are not part of it, because they follow from the order of commits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import Configurations, Placement, WorkerGroups
 from nodewise.domain.errors import invalid_field
-from nodewise.domain.profile import UNKNOWN, Observations, PhaseTimings
+from nodewise.domain.facts import CONFIGURATION_DEFAULTS, OBSERVATION_DEFAULTS, PHASE_DEFAULTS
+from nodewise.domain.profile import Observations, PhaseTimings
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
 
 __all__ = [
@@ -35,46 +36,7 @@ __all__ = [
 
 FORMAT_VERSION: Final = 1
 
-CONFIGURATION_COLUMNS: Final[Mapping[str, int | float]] = {
-    "nodes": 0,
-    "workers": 0,
-    "parameter_servers": -1,
-    "sync_mode": 0,
-    "batch_per_worker": 0,
-    "accumulation": 1,
-    "global_batch": 0,
-    "link_bytes_per_s": 0.0,
-    "tensor_parallel": 1,
-    "pipeline_parallel": 1,
-    "data_parallel": 0,
-    "expert_parallel": 1,
-    "context_parallel": 1,
-    "sequence_parallel": 0,
-    "interleave": 1,
-    "zero_stage": 0,
-    "recomputation": 0,
-    "backup_workers": 0,
-    "hybrid_sync_fraction": 0.0,
-    "hybrid_switch_s": 0.0,
-}
 DICTIONARIES: Final[Mapping[str, str]] = {"devices": "device_index", "precisions": "precision_index"}
-PHASE_COLUMNS: Final[Mapping[str, int | float]] = {
-    "download_s": 0.0,
-    "compute_s": 0.0,
-    "upload_s": 0.0,
-    "update_s": 0.0,
-    "compute_variation": UNKNOWN,
-    "transfer_variation": UNKNOWN,
-    "hidden_s": 0.0,
-    "steps": 0,
-}
-OBSERVATION_COLUMNS: Final[Mapping[str, int | float]] = {
-    "steps_per_s": 0.0,
-    "measured_at_s": 0.0,
-    "steps": 0,
-    "step_variation": UNKNOWN,
-    "exposed_sync_s": UNKNOWN,
-}
 
 _SHARED_ROWS: Final = 256
 """Longest constant column that is shared between profiles; longer ones are rarely met twice."""
@@ -169,7 +131,7 @@ def _dictionary_to_json(names: Sequence[str], index: Ints, path: str) -> Any:
 def _configurations_to_json(configurations: Configurations, path: str) -> dict[str, Any]:
     rows = len(configurations)
     found: dict[str, Any] = {}
-    for name, default in CONFIGURATION_COLUMNS.items():
+    for name, default in CONFIGURATION_DEFAULTS.items():
         found[name] = _column_to_json(getattr(configurations, name), default, rows, f"{path}.{name}")
     for names, index in DICTIONARIES.items():
         found[names] = _dictionary_to_json(
@@ -204,7 +166,7 @@ def runs_to_json(runs: PhaseTimings | Observations, path: str) -> dict[str, Any]
     NodewiseError
         INVALID_FIELD for a number that is not finite; ``path`` stands before its name.
     """
-    columns = PHASE_COLUMNS if isinstance(runs, PhaseTimings) else OBSERVATION_COLUMNS
+    columns = PHASE_DEFAULTS if isinstance(runs, PhaseTimings) else OBSERVATION_DEFAULTS
     rows = len(runs)
     found: dict[str, Any] = {"rows": rows}
     found["configurations"] = _configurations_to_json(runs.configurations, f"{path}.configurations") or None
@@ -293,7 +255,7 @@ def _groups_from_json(
 
 def _configurations_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> Configurations:
     columns: dict[str, Any] = {
-        name: _column_from_json(parts, name, default) for name, default in CONFIGURATION_COLUMNS.items()
+        name: _column_from_json(parts, name, default) for name, default in CONFIGURATION_DEFAULTS.items()
     }
     for names, index in DICTIONARIES.items():
         columns[names], columns[index] = _dictionary_from_json(parts, names)
@@ -338,10 +300,10 @@ def runs_from_payloads(payloads: Iterable[bytes]) -> tuple[PhaseTimings, Observa
     try:
         for contents in _together(payloads):
             if parts := _table(contents, "phase_timings"):
-                timings.append(PhaseTimings(**_runs_from_json(parts, PHASE_COLUMNS)))
+                timings.append(PhaseTimings(**_runs_from_json(parts, PHASE_DEFAULTS)))
             if parts := _table(contents, "observations"):
                 numbers = _constant(sum(rows for rows, _ in parts), 0, is_float=False)
-                observations.append(Observations(**_runs_from_json(parts, OBSERVATION_COLUMNS), number=numbers))
+                observations.append(Observations(**_runs_from_json(parts, OBSERVATION_DEFAULTS), number=numbers))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise PayloadError("bytes that are no batch") from error
     return PhaseTimings.concatenated(timings), Observations.concatenated(observations)

@@ -7,14 +7,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.profile import Profile, TraceReference
 from nodewise.domain.trace import Trace, TraceReport, TraceSource
+from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, unless_wrong
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import TraceReaderRecord
 from nodewise.profiles.artefacts import ArtefactKey
 from nodewise.profiles.trace_checks import wrong_with
@@ -73,7 +75,7 @@ class TraceLoader:
     ----------
     store : TraceStore
         Holds the files, and what was read of them.
-    readers : mapping of name to TraceReaderRecord
+    readers : mapping of name to Loaded
         Who can read them.
     max_unpacked_bytes : int
         Largest file, unpacked.
@@ -82,7 +84,7 @@ class TraceLoader:
     def __init__(
         self,
         store: TraceStore,
-        readers: Mapping[str, TraceReaderRecord],
+        readers: Mapping[str, Loaded[TraceReaderRecord]],
         max_unpacked_bytes: int = DEFAULT_UNPACKED_BYTES,
     ) -> None:
         self._store = store
@@ -173,10 +175,11 @@ class TraceLoader:
         return found
 
     def _found(self, asked: _Asked, check: Callable[[int], None]) -> tuple[LoadedTrace, ...]:
-        record = self._named(asked) or self._recognised(asked)
+        loaded = self._named(asked) or self._recognised(asked)
+        record = loaded.record
         traces = self._store.artefacts.get(_key(asked, record))
         if traces is None:
-            traces = self._store.artefacts.put(_key(asked, record), self._read(asked, record, check))
+            traces = self._store.artefacts.put(_key(asked, record), self._read(asked, loaded, check))
         return tuple(
             LoadedTrace(
                 trace=trace,
@@ -187,71 +190,73 @@ class TraceLoader:
             for trace in traces
         )
 
-    def _named(self, asked: _Asked) -> TraceReaderRecord | None:
+    def _named(self, asked: _Asked) -> Loaded[TraceReaderRecord] | None:
         """The reader that a reference names; None = it is to be recognised."""
         name = asked.reference.format
         if name in {"", AUTO_FORMAT}:
             return None
-        record = self._readers.get(name)
-        if record is None:
+        loaded = self._readers.get(name)
+        if loaded is None:
             right = f"must be {AUTO_FORMAT} or a reader's name ({self._listed()}), found {name!r}"
             raise NodewiseError.invalid([Violation(f"{asked.path}.format", right)])
-        return record
+        return loaded
 
     def _listed(self) -> str:
         return ", ".join(self._readers) or "none is loaded"
 
-    def _recognised(self, asked: _Asked) -> TraceReaderRecord:
-        """The first reader, by name, that recognises the file."""
+    def _recognised(self, asked: _Asked) -> Loaded[TraceReaderRecord]:
+        """The reader that is surest of the file, of equals the first by name; one that fails keeps no other from it."""
         with self._opened(asked, lambda _: None) as stream:
             head = io.BufferedReader(stream, HEAD_BYTES).read(HEAD_BYTES)
         if not head.strip():
             raise _unreadable(asked, "it is empty")
-        for record in self._readers.values():
-            if self._called(record, asked, "recognises", partial(record.reader.recognises, head, asked.source)):
-                return record
+        failure: NodewiseError | None = None
+        sure: dict[str, float] = {}
+        for name, loaded in self._readers.items():
+            reader, about = loaded.record.reader, _which(asked)
+            try:
+                sure[name] = call(loaded, reader, "recognises", head, asked.source, check=_confidence, about=about)
+            except NodewiseError as error:
+                failure = failure or error
+        most = max(sure.values(), default=0.0)
+        if most > 0:
+            first, *others = sorted(name for name, confidence in sure.items() if confidence == most)
+            if others:
+                _log.warning("readers_tie", chosen=first, others=others, confidence=most)
+            return self._readers[first]
+        if isinstance(failure, PluginError):
+            raise failure
+        if failure is not None:
+            raise _unreadable(asked, _said(failure), failure.reason)
         raise _unreadable(asked, f"no reader recognises it; loaded are: {self._listed()}")
 
     def _opened(self, asked: _Asked, check: Callable[[int], None]) -> TraceStream:
         return TraceStream(self._store.open(asked.reference.content_sha256), self._max_unpacked_bytes, check)
 
-    def _read(self, asked: _Asked, record: TraceReaderRecord, check: Callable[[int], None]) -> list[Trace]:
+    def _read(self, asked: _Asked, loaded: Loaded[TraceReaderRecord], advance: Callable[[int], None]) -> list[Trace]:
         """The traces of a file, by rank."""
-        with self._opened(asked, check) as raw, io.BufferedReader(raw, BUFFER_BYTES) as stream:
+        reader, about = loaded.record.reader, _which(asked)
+        check = unless_wrong(wrong_with)
+        with self._opened(asked, advance) as raw, io.BufferedReader(raw, BUFFER_BYTES) as stream:
             try:
-                traces = self._called(record, asked, "read", lambda: record.reader.read(stream, asked.source))
+                traces: Sequence[Trace] = call(loaded, reader, "read", stream, asked.source, check=check, about=about)
             except NodewiseError as error:
                 ended = raw.failure or error
-                if ended.reason in {Reason.DEADLINE_EXCEEDED, Reason.READER_FAILED}:
+                if ended.reason is Reason.DEADLINE_EXCEEDED or isinstance(ended, PluginError):
                     raise ended from None
                 raise _unreadable(asked, _said(ended), ended.reason) from None
             if raw.failure is not None:
                 raise raw.failure
             problem = raw.problem
-        wrong = wrong_with(traces)
-        if wrong is not None:
-            raise NodewiseError(
-                Reason.READER_INVALID_RESULT,
-                f"reader {record.name!r} {record.version} made of {_which(asked)} what cannot be: {wrong}",
-                {"reader": record.name, "version": record.version, "problem": wrong},
-            )
         by_rank = sorted(traces, key=lambda trace: trace.rank)
         return [_warned(trace, problem) for trace in by_rank] if problem else by_rank
 
-    def _called(self, record: TraceReaderRecord, asked: _Asked, method: str, call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except NodewiseError:
-            raise
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-            _log.error("reader_failed", reader=record.name, version=record.version, method=method, exc_info=error)
-            raise NodewiseError(
-                Reason.READER_FAILED,
-                f"reader {record.name!r} {record.version} failed in {method} on {_which(asked)}",
-                {"reader": record.name, "version": record.version, "method": method},
-            ) from None
+
+def _confidence(answer: Any) -> float:
+    """What a reader answers when it is asked whether it recognises a file: 0 to 1."""
+    if not isinstance(answer, int | float | np.number | np.bool_) or not 0 <= answer <= 1:
+        raise ImpossibleAnswerError("what is no confidence from 0 to 1")
+    return float(answer)
 
 
 def _key(asked: _Asked, record: TraceReaderRecord) -> ArtefactKey:

@@ -187,7 +187,7 @@ class DirectoryTraceStore:
         sync_chunks: bool = False,
         artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
     ) -> None:
-        self._root = root
+        self.root = root
         self._artefacts = DirectoryTraceArtefacts(root / "artefacts", artefact_bytes)
         self._max_bytes = max_bytes
         self._sync_chunks = sync_chunks
@@ -234,7 +234,7 @@ class DirectoryTraceStore:
         blob = self._blob(name)
         if not blob.exists():
             blob.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=self._root, prefix="linking-") as scratch:
+            with tempfile.TemporaryDirectory(dir=self.root, prefix="linking-") as scratch:
                 link = Path(scratch, "blob")
                 try:
                     os.link(path, link)
@@ -274,10 +274,10 @@ class DirectoryTraceStore:
     def _staged(self, stage: str) -> Path:
         if not _HEX.fullmatch(stage):
             raise ValueError("stages are named by stage_name()")
-        return self._root / "staged" / stage
+        return self.root / "staged" / stage
 
     def _blob(self, content_sha256: str) -> Path:
-        return self._root / "blobs" / content_sha256[:2] / content_sha256
+        return self.root / "blobs" / content_sha256[:2] / content_sha256
 
     def _unshare(self, path: Path, settled_bytes: int) -> None:
         """Give the stage a file of its own again if it was finished but never acknowledged: blobs do not change."""

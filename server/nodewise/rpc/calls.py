@@ -11,6 +11,7 @@ import itertools
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, cast
 
@@ -166,11 +167,12 @@ def _streaming(path: str, method: Method) -> Callable[[Any, Context], AsyncItera
             if request is _UNDECODABLE:
                 raise _malformed(path)
             source = _decoded(request, path) if method.streams_in else request
-            async for message in behaviour(source, call):
-                reply = _serialised(message)
-                if len(reply) > limit:
-                    raise too_large(len(reply), limit)
-                yield reply
+            async with aclosing(behaviour(source, call)) as messages:
+                async for message in messages:
+                    reply = _serialised(message)
+                    if len(reply) > limit:
+                        raise too_large(len(reply), limit)
+                    yield reply
         except NodewiseError as error:
             await _abort(context, path, call, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped

@@ -1,22 +1,19 @@
-"""DiagnosisService: replays and diagnoses, in a thread, with progress, their answers in pieces."""
+"""DiagnosisService: replays and diagnoses, with progress, their answers in pieces."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import Executor
-from contextlib import aclosing
-from functools import partial
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from nodewise.diagnosis.diagnose import diagnosed, replayed
-from nodewise.diagnosis.results import Diagnosed, Replayed
-from nodewise.domain.replay import ReplayedCollective, Timeline
-from nodewise.estimation.registry import Loaded, Registry
+from nodewise.diagnosis.results import TraceQuestion
+from nodewise.domain.diagnosis import DiagnosisQuestion
+from nodewise.domain.replay import ReplayedCollective, ReplayQuestion, Timeline
+from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import DiagnoserRecord, TraceReaderRecord
-from nodewise.profiles.reading import TraceLoader
-from nodewise.rpc.budgets import CallBudget
-from nodewise.rpc.calls import Call, run_in
+from nodewise.ports.compute import Compute, LongRun
+from nodewise.rpc.calls import Call
+from nodewise.rpc.long_call import LongCall, Workshop, streamed
 from nodewise.rpc.paging import page
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_diagnoses import read_asked, read_diagnosis, read_replay, write_diagnosis, write_replay
@@ -26,14 +23,6 @@ from nodewise_protos.v1 import diagnosis_service_pb2 as pb
 
 __all__ = ["Diagnoses"]
 
-PROGRESS_EVERY_S: Final = 0.1
-"""Least time between two messages about progress."""
-AT_ONCE: Final = 2
-"""Replays and diagnoses that run at the same time; more wait, so that they leave the threads to others."""
-
-Answer = TypeVar("Answer", Replayed, Diagnosed)
-Response = TypeVar("Response", pb.ReplayResponse, pb.DiagnoseResponse)
-
 
 class Diagnoses:
     """Behaviours of DiagnosisService.
@@ -41,49 +30,31 @@ class Diagnoses:
     Parameters
     ----------
     registry : Registry
-        Who answers.
-    loader : TraceLoader
-        Reads traces.
+        Who can be asked.
     sources : ProfileSources
         Finds profiles.
-    executor : Executor
-        Threads that this runs in.
+    compute : Compute
+        Where traces are read, replayed and diagnosed.
     """
 
-    def __init__(self, registry: Registry, loader: TraceLoader, sources: ProfileSources, executor: Executor) -> None:
+    def __init__(self, registry: Registry, sources: ProfileSources, compute: Compute[Workshop]) -> None:
         self._registry = registry
-        self._loader = loader
         self._sources = sources
-        self._executor = executor
-        self._free = asyncio.Semaphore(AT_ONCE)
+        self.compute = compute
 
-    async def replay(self, request: pb.ReplayRequest, call: Call) -> AsyncIterator[pb.ReplayResponse]:
-        """Progress, pieces, the result. A replay whose caller has gone ends as soon as the diagnoser looks."""
+    @streamed
+    async def replay(self, request: pb.ReplayRequest, call: Call) -> LongCall:
+        """Progress, pieces, the result."""
         wanted = read_replay(request)
-        answered = self._answered(request, call, partial(replayed, wanted=wanted), pb.ReplayResponse)
-        async with aclosing(answered) as messages:
-            async for message in messages:
-                if not isinstance(message, Replayed):
-                    yield message
-                    continue
-                replay = message.replay
-                async for piece in self._written(replay.timeline, message.recorded, replay.collectives):
-                    yield pb.ReplayResponse(**piece)
-                yield pb.ReplayResponse(result=write_replay(message))
+        asked, budget_s = read_asked(request, await self._sources.profile(request.profile))
+        return LongCall(_replayed, (asked, wanted), budget_s)
 
-    async def diagnose(self, request: pb.DiagnoseRequest, call: Call) -> AsyncIterator[pb.DiagnoseResponse]:
-        """Progress, pieces, the result. A diagnosis whose caller has gone ends as soon as the diagnoser looks."""
+    @streamed
+    async def diagnose(self, request: pb.DiagnoseRequest, call: Call) -> LongCall:
+        """Progress, pieces, the result."""
         wanted = read_diagnosis(request)
-        answered = self._answered(request, call, partial(diagnosed, wanted=wanted), pb.DiagnoseResponse)
-        async with aclosing(answered) as messages:
-            async for message in messages:
-                if not isinstance(message, Diagnosed):
-                    yield message
-                    continue
-                found = message.diagnosis
-                async for piece in self._written(found.timeline, message.recorded, found.collectives):
-                    yield pb.DiagnoseResponse(**piece)
-                yield pb.DiagnoseResponse(result=write_diagnosis(message))
+        asked, budget_s = read_asked(request, await self._sources.profile(request.profile))
+        return LongCall(_diagnosed, (asked, wanted), budget_s)
 
     async def list_diagnosers(self, request: pb.ListDiagnosersRequest, call: Call) -> pb.ListDiagnosersResponse:
         """Who can be asked, and whose traces can be read."""
@@ -100,45 +71,47 @@ class Diagnoses:
         )
         return response
 
-    async def _answered(
-        self,
-        request: pb.ReplayRequest | pb.DiagnoseRequest,
-        call: Call,
-        compute: Callable[..., Answer],
-        response: Callable[..., Response],
-    ) -> AsyncGenerator[Answer | Response, None]:
-        """Progress while the answer is computed, at least once, then the answer."""
-        profile = await self._sources.profile(request.profile)
-        asked, budget_s = read_asked(request, profile)
-        budget = CallBudget(call)
-        budget.shorten(budget_s)
-        async with self._free:
-            run = _Run(budget)
-            work: asyncio.Future[Answer] = asyncio.get_running_loop().run_in_executor(
-                self._executor, partial(compute, self._registry.diagnosers, self._loader, asked, run=run)
-            )
-            try:
-                told: tuple[str, int, int] | None = None
-                while not work.done():
-                    await asyncio.wait((work,), timeout=PROGRESS_EVERY_S)
-                    if run.progress is not told and not work.done():
-                        told = run.progress
-                        yield response(progress=_progress(told))
-                answer = work.result()
-                if run.progress is not told:
-                    yield response(progress=_progress(run.progress))
-                yield answer
-            finally:
-                budget.end()
-                work.cancel()
 
-    async def _written(
-        self, executed: Timeline | None, recorded: Timeline | None, collectives: Sequence[ReplayedCollective]
-    ) -> AsyncIterator[dict[str, Any]]:
-        """Pieces of an answer as they are made, in a thread: a million events take seconds."""
-        pieces = _pieces(executed, recorded, collectives)
-        while (piece := await run_in(self._executor, next, pieces, None)) is not None:
-            yield piece
+def _replayed(workshop: Workshop, asked: tuple[TraceQuestion, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
+    question, wanted = asked
+    told = _Told(run, pb.ReplayResponse)
+    answers = workshop.answers
+    found = replayed(answers.registry.diagnosers, workshop.traces, question, wanted, told, answers.estimators.catalogue)
+    for piece in _pieces(found.replay.timeline, found.recorded, found.replay.collectives):
+        yield pb.ReplayResponse(**piece).SerializeToString()
+    yield pb.ReplayResponse(result=write_replay(found)).SerializeToString()
+
+
+def _diagnosed(workshop: Workshop, asked: tuple[TraceQuestion, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
+    question, wanted = asked
+    told = _Told(run, pb.DiagnoseResponse)
+    answers = workshop.answers
+    found = diagnosed(
+        answers.registry.diagnosers, workshop.traces, question, wanted, told, answers.estimators.catalogue
+    )
+    for piece in _pieces(found.diagnosis.timeline, found.recorded, found.diagnosis.collectives):
+        yield pb.DiagnoseResponse(**piece).SerializeToString()
+    yield pb.DiagnoseResponse(result=write_diagnosis(found)).SerializeToString()
+
+
+class _Told:
+    """The run of a diagnoser: how far its stages are becomes messages."""
+
+    def __init__(self, run: LongRun, response: Callable[..., pb.ReplayResponse | pb.DiagnoseResponse]) -> None:
+        self._run = run
+        self._response = response
+        self.remaining_s = run.budget.remaining_s
+        self.advanced("", 0, 0)
+
+    def advanced(self, stage: str, done: int, total: int) -> None:
+        """How far a stage is."""
+        name, of = str(stage)[:64], (int(done), int(total))
+
+        def write() -> bytes:
+            progress = pb.DiagnosisProgress(stage=name, done_count=of[0], total_count=of[1])
+            return self._response(progress=progress).SerializeToString()
+
+        self._run.tell(write)
 
 
 def _pieces(
@@ -163,24 +136,3 @@ def _listed(loaded: Loaded[DiagnoserRecord] | Loaded[TraceReaderRecord]) -> dict
         "distribution": loaded.distribution,
         "mode": loaded.mode,
     }
-
-
-def _progress(told: tuple[str, int, int] | None) -> pb.DiagnosisProgress:
-    stage, done, total = told or ("", 0, 0)
-    return pb.DiagnosisProgress(stage=stage, done_count=done, total_count=total)
-
-
-class _Run:
-    """What the thread tells the event loop, and how long it has."""
-
-    def __init__(self, budget: CallBudget) -> None:
-        self._budget = budget
-        self.progress: tuple[str, int, int] | None = None
-
-    def remaining_s(self) -> float:
-        """Seconds left; nothing once nobody waits any more."""
-        return self._budget.remaining_s()
-
-    def advanced(self, stage: str, done: int, total: int) -> None:
-        """How far a stage is."""
-        self.progress = (str(stage)[:64], int(done), int(total))

@@ -24,12 +24,13 @@ _CODES: Final = MappingProxyType(
         Kind.PRECONDITION: code_pb2.FAILED_PRECONDITION,
         Kind.UNIMPLEMENTED: code_pb2.UNIMPLEMENTED,
         Kind.UNAVAILABLE: code_pb2.UNAVAILABLE,
+        Kind.EXHAUSTED: code_pb2.RESOURCE_EXHAUSTED,
         Kind.DEADLINE: code_pb2.DEADLINE_EXCEEDED,
         Kind.INTERNAL: code_pb2.INTERNAL,
     }
 )
 _RETRY_AFTER_S: Final = 1
-"""Delay suggested with UNAVAILABLE: a store that is locked or restarting needs about that long."""
+"""Delay suggested where a retry helps: a store that is locked or a process that is replaced needs about that long."""
 
 _BY_NUMBER: Final = MappingProxyType({code.value[0]: code for code in grpc.StatusCode})
 
@@ -51,7 +52,7 @@ def status_of(error: NodewiseError) -> status_pb2.Status:
                 )
             )
         )
-    if error.kind is Kind.UNAVAILABLE:
+    if error.kind in (Kind.UNAVAILABLE, Kind.EXHAUSTED):
         retry = error_details_pb2.RetryInfo()
         retry.retry_delay.seconds = _RETRY_AFTER_S
         packed.append(_packed(retry))

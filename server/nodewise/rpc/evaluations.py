@@ -1,27 +1,18 @@
-"""EvaluationService: backtests, in a thread, with progress."""
+"""EvaluationService: backtests, with progress."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import AsyncIterator
-from concurrent.futures import Executor
-from typing import Final
+from collections.abc import Iterator
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.estimation.engine import Engine
 from nodewise.evaluation.backtest import backtested
-from nodewise.ports.limits import Limits
+from nodewise.ports.compute import Compute, LongRun
 from nodewise.rpc.calls import Call
+from nodewise.rpc.long_call import LongCall, Workshop, streamed
 from nodewise.rpc.wire_evaluations import read_estimators, read_table, write_result
 from nodewise_protos.v1 import evaluation_service_pb2 as pb
 
 __all__ = ["Evaluations"]
-
-PROGRESS_EVERY_S: Final = 0.1
-"""Least time between two messages about progress."""
-AT_ONCE: Final = 2
-"""Backtests that run at the same time; more wait, so that they leave the threads to calls that are short."""
 
 
 class Evaluations:
@@ -29,78 +20,33 @@ class Evaluations:
 
     Parameters
     ----------
-    engine : Engine
-        Whose plugins are evaluated; its models and the profiles of its store take no part.
-    limits : Limits
-        Caps of a table.
-    executor : Executor
-        Threads that backtests run in.
+    compute : Compute
+        Where backtests are made: of its plugins; its models and the profiles of a store take no part.
     """
 
-    def __init__(self, engine: Engine, limits: Limits, executor: Executor) -> None:
-        self._engine = engine
-        self._limits = limits
-        self._executor = executor
-        self._free = asyncio.Semaphore(AT_ONCE)
+    def __init__(self, compute: Compute[Workshop]) -> None:
+        self.compute = compute
 
-    async def backtest(self, request: pb.BacktestRequest, call: Call) -> AsyncIterator[pb.BacktestResponse]:
-        """Progress, at least once, then the result. A call that is cancelled or late stops between two jobs."""
-        async with self._free:
-            run = _Run(self._engine, self._limits, request, call)
-            work = asyncio.get_running_loop().run_in_executor(self._executor, run.result)
-            try:
-                told = None
-                while not work.done():
-                    await asyncio.wait((work,), timeout=PROGRESS_EVERY_S)
-                    if run.progress is not None and run.progress != told and not work.done():
-                        told = run.progress
-                        yield _progress(told)
-                result = work.result()
-                if run.progress is not None and run.progress != told:
-                    yield _progress(run.progress)
-                yield pb.BacktestResponse(result=result)
-            finally:
-                run.stop()
-                work.cancel()
+    @streamed
+    async def backtest(self, request: pb.BacktestRequest, call: Call) -> LongCall:
+        """Progress, at least once, then the result. A call that is late says how far it came."""
+        return LongCall(backtest, request.SerializeToString())
 
 
-def _progress(done_of_total: tuple[int, int]) -> pb.BacktestResponse:
-    done, total = done_of_total
-    return pb.BacktestResponse(progress=pb.BacktestProgress(done_count=done, total_count=total))
+def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
+    """Read, run, write."""
+    request = pb.BacktestRequest.FromString(data)
+    estimators = read_estimators(request.estimators)
+    table = read_table(request.table, "table", workshop.limits)
+    calibration = None
+    if request.HasField("calibration"):
+        calibration = read_table(request.calibration, "calibration", workshop.limits)
 
-
-class _Run:
-    """One backtest: ``result`` runs in a thread, the rest is for the event loop."""
-
-    def __init__(self, engine: Engine, limits: Limits, request: pb.BacktestRequest, call: Call) -> None:
-        self._engine = engine
-        self._limits = limits
-        self._request = request
-        self._call = call
-        self._stopped = threading.Event()
-        self.progress: tuple[int, int] | None = None
-        """Jobs done and in all; None = the request is being read."""
-
-    def stop(self) -> None:
-        """End the run before its next job."""
-        self._stopped.set()
-
-    def result(self) -> pb.BacktestResult:
-        """Read, run, write."""
-        request = self._request
-        calibration = None
-        estimators = read_estimators(request.estimators)
-        table = read_table(request.table, "table", self._limits)
-        if request.HasField("calibration"):
-            calibration = read_table(request.calibration, "calibration", self._limits)
-        result = backtested(
-            self._engine, table, calibration=calibration, estimators=estimators, progress=self._advanced
-        )
-        return write_result(result)
-
-    def _advanced(self, done: int, total: int) -> None:
-        self.progress = (done, total)
-        if self._stopped.is_set():
-            raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the caller has gone; {done} of {total} jobs were done")
-        if self._call.remaining_s() <= 0:
+    def advanced(done: int, total: int) -> None:
+        progress = pb.BacktestProgress(done_count=done, total_count=total)
+        run.tell(pb.BacktestResponse(progress=progress).SerializeToString)
+        if run.budget.remaining_s() <= 0:
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"{done} of {total} jobs were done in time")
+
+    result = backtested(workshop.answers, table, calibration=calibration, estimators=estimators, progress=advanced)
+    yield pb.BacktestResponse(result=write_result(result)).SerializeToString()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.estimation.registry import Loaded, Registry
+from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import PolicyRecord
 
 __all__ = ["policy_named"]

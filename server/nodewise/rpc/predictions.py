@@ -1,30 +1,33 @@
-"""PredictionService: thin behaviours over the engine."""
+"""PredictionService: thin behaviours over the one way to an answer."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import Fidelity
 from nodewise.domain.scores import RunningScore
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Answer, Question
-from nodewise.estimation.suggest import HIGHEST_THROUGHPUT, Suggestions
-from nodewise.evaluation.scoring import auto_version
+from nodewise.estimation.suggestion.search import HIGHEST_THROUGHPUT, Wish
+from nodewise.estimation.suggestion.suggest import suggest
+from nodewise.evaluation.running_scores import auto_version
 from nodewise.ports.cache import LruCache
+from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
-from nodewise.rpc.budgets import CallBudget
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.errors import internal_error, status_of
+from nodewise.rpc.long_call import ANSWER_SHARE, LongCall, Workshop, unary
 from nodewise.rpc.paging import page
 from nodewise.rpc.sources import ProfileSources, prefixed
 from nodewise.rpc.varint import encode_varint
@@ -71,7 +74,7 @@ class Predictions:
 
     Parameters
     ----------
-    engine : Engine
+    answers : Answers
         Answers.
     sources : ProfileSources
         Finds profiles.
@@ -79,24 +82,28 @@ class Predictions:
         Threads for fits, large questions and estimators that do not run inline.
     scores : callable
         Finds running scores.
+    compute : Compute
+        Where measurements are weighed against each other.
     simulations : Executor or None
         Threads for simulations, which take long; None = the same.
     """
 
     def __init__(
         self,
-        engine: Engine,
+        answers: Answers,
         sources: ProfileSources,
         limits: Limits,
         executor: Executor,
         scores: Callable[[], Awaitable[Sequence[RunningScore]]],
+        compute: Compute[Workshop],
         simulations: Executor | None = None,
     ) -> None:
-        self._engine = engine
+        self._answers = answers
         self._sources = sources
         self._limits = limits
         self._executor = executor
         self._scores = scores
+        self.compute = compute
         self._simulations = simulations or executor
         self._replies: LruCache[tuple[object, ...], bytes] = LruCache(REPLIES_BYTES)
 
@@ -107,48 +114,44 @@ class Predictions:
         """
         options = read_options(request.options)
         configurations = read_candidates(request.configurations, request.ranges, self._limits)
-        if options.options.simulated_steps:
+        if options.terms.options.simulated_steps:
             self._check_steps(len(configurations), options)
         objective = read_objective(request.objective) if request.HasField("objective") else None
         profile = await self._sources.profile(request.profile)
         question = Question(
             profile=profile,
             configurations=configurations,
-            estimator=options.estimator,
             objective=objective,
-            options=options.options,
-            coverage=options.coverage,
-            freshness=options.freshness,
-            allow_fallback=options.allow_fallback,
+            terms=options.terms,
         )
-        prepared = self._engine.ready(question)
+        prepared = self._answers.ready(question)
         if prepared is None:
             return _reply(await self._slowly(question, call), options)
         key = (prepared.key, options.columns)
         reply = self._replies.get(key)
         if reply is None:
-            reply = _reply(self._engine.complete(prepared), options)
+            reply = _reply(self._answers.complete(prepared), options)
             self._replies.put(key, reply, len(reply))
         return reply
 
     async def answer(self, question: Question, call: Call) -> Answer:
         """Here and now where that takes no longer than a look at a fitted model, else in a thread."""
-        prepared = self._engine.ready(question)
-        return await self._slowly(question, call) if prepared is None else self._engine.complete(prepared)
+        prepared = self._answers.ready(question)
+        return await self._slowly(question, call) if prepared is None else self._answers.complete(prepared)
 
     async def _slowly(self, question: Question, call: Call) -> Answer:
         """In a thread, which learns how long the call still waits."""
-        budget = CallBudget(call)
-        asked = replace(question, options=replace(question.options, budget=budget))
-        executor = self._simulations if question.options.fidelity == Fidelity.SIMULATE else self._executor
+        budget = Budget(call.remaining_s() * ANSWER_SHARE)
+        asked = replace(question, terms=question.terms.within(budget))
+        executor = self._simulations if question.terms.options.fidelity == Fidelity.SIMULATE else self._executor
         try:
-            answered: Answer = await run_in(executor, self._engine.answer, asked)
+            answered: Answer = await run_in(executor, self._answers.answer, asked)
         finally:
             budget.end()
         return answered
 
     def _check_steps(self, rows: int, options: ReadOptions) -> None:
-        refused = too_long(rows, options.options, self._limits)
+        refused = too_long(rows, options.terms.options, self._limits)
         if refused is not None:
             raise refused
 
@@ -159,11 +162,10 @@ class Predictions:
         if len(request.jobs) > self._limits.jobs_per_call:
             raise too_many("jobs", "jobs_per_call", self._limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options)
-        if options.estimator != AUTO:
-            self._engine.estimator(options.estimator)
+        self._answers.estimators.require(options.terms.estimator)
         turn = _Turn(call)
         jobs = await self._jobs(request, turn)
-        if options.options.simulated_steps:
+        if options.terms.options.simulated_steps:
             rows = sum(len(job.configurations) for job in jobs if job.configurations is not None)
             self._check_steps(rows, options)
         results: list[Answer | NodewiseError] = []
@@ -212,12 +214,8 @@ class Predictions:
                 Question(
                     profile=profile,
                     configurations=job.configurations,
-                    estimator=options.estimator,
                     objective=job.objective,
-                    options=options.options,
-                    coverage=options.coverage,
-                    freshness=options.freshness,
-                    allow_fallback=options.allow_fallback,
+                    terms=options.terms,
                 ),
                 call,
             )
@@ -249,36 +247,24 @@ class Predictions:
             return pb.StreamPredictResponse(request_id=request.request_id, batch=batch).SerializeToString()
         raise NodewiseError.invalid([Violation("question", "must be predict or batch")])
 
-    async def suggest_measurements(
-        self, request: pb.SuggestMeasurementsRequest, call: Call
-    ) -> pb.SuggestMeasurementsResponse:
-        """What to measure next. Weighing rows against each other takes too long for the event loop."""
+    @unary
+    async def suggest_measurements(self, request: pb.SuggestMeasurementsRequest, call: Call) -> LongCall:
+        """What to measure next."""
         wish = read_wish(request)
         options = read_options(request.options)
         require_model(options)
-        configurations = read_runnable(request, self._limits)
-        objective = read_objective(request.objective) if request.HasField("objective") else HIGHEST_THROUGHPUT
-        profile = await self._sources.profile(request.profile)
-        budget = CallBudget(call)
+        self._answers.estimators.require(options.terms.estimator)
         question = Question(
-            profile=profile,
-            configurations=configurations,
-            estimator=options.estimator,
-            objective=objective,
-            options=replace(options.options, budget=budget),
-            coverage=options.coverage,
-            freshness=options.freshness,
-            allow_fallback=options.allow_fallback,
+            configurations=read_runnable(request, self._limits),
+            objective=read_objective(request.objective) if request.HasField("objective") else HIGHEST_THROUGHPUT,
+            profile=await self._sources.profile(request.profile),
+            terms=options.terms,
         )
-        try:
-            found: Suggestions = await run_in(self._executor, self._engine.suggest, question, wish)
-        finally:
-            budget.end()
-        return write_suggestions(found)
+        return LongCall(_suggested, (question, wish))
 
     async def list_estimators(self, request: pb.ListEstimatorsRequest, call: Call) -> pb.ListEstimatorsResponse:
         """What can be asked."""
-        registry = self._engine.registry
+        registry = self._answers.registry
         names, next_token = page(sorted(registry.estimators), request.page_size, request.page_token)
         found = [score for score in await self._scores() if score.sums.observations]
         scores = {(score.estimator, score.version): write_score(score) for score in found}
@@ -300,6 +286,12 @@ class Predictions:
             write_problem(problem) for problem in registry.problems if problem.kind in ("estimator", "plugin")
         )
         return response
+
+
+def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
+    question, wish = asked
+    timed = replace(question, terms=question.terms.within(run.budget))
+    yield write_suggestions(suggest(workshop.answers, timed, wish)).SerializeToString()
 
 
 class _Turn:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
+from nodewise.domain.facts import unstated
 from nodewise.domain.findings import Findings
+from nodewise_values.fact import Fact
 
 __all__ = ["PROFILE_ID_RULE", "Reader"]
 
@@ -62,6 +65,33 @@ class Reader(Findings):
         if not least <= value <= most:
             self.wrong(path, f"must be a whole number from {least} to {most}, found {value}")
         return value
+
+    def column(self, values: Sequence[Any], path: str, rows: int, fact: Fact) -> NDArray[Any]:
+        """A column of numbers as its fact says: empty, one entry for all rows, or one for each."""
+        default = None if fact.required else unstated(fact)
+        most = math.inf if fact.maximum is None else fact.maximum
+        if fact.kind != "float":
+            whole = None if default is None else int(default)
+            return self.ints(values, path, rows, default=whole, least=int(fact.least()), most=int(min(most, 2**31 - 1)))
+        # What is not known where nothing is a value of its own: any number below 0.
+        least = -math.inf if fact.default is None and not fact.required else fact.least()
+        found = self.floats(values, path, rows, default=default, least=least, most=most)
+        if fact.default is not None and fact.minimum is not None and fact.minimum > fact.default:
+            short = (found > fact.default) & (found < fact.minimum)
+            if short.any():
+                row = int(short.argmax())
+                self.wrong(
+                    f"{path}[{row}]", f"must be {fact.default:g} or at least {fact.minimum:g}, found {found[row]}"
+                )
+        return found
+
+    def stated(self, value: float, path: str, fact: Fact) -> Any:
+        """A single number as its fact says."""
+        most = math.inf if fact.maximum is None else fact.maximum
+        if fact.kind == "int":
+            return self.whole(int(value), path, least=int(fact.least()), most=int(most))
+        above = fact.minimum if fact.exclusive_minimum else None
+        return self.number(value, path, least=fact.least(), above=above, most=most)
 
     def floats(
         self,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Executor
-from dataclasses import replace
 from typing import Final
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
@@ -19,7 +19,6 @@ from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_plugins import write_problem
 from nodewise.rpc.wire_predictions import read_options, too_long
 from nodewise.rpc.wire_schedules import read_job, read_pools, read_quotas, read_time, write_decision
-from nodewise.scheduling.budget import Until
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Decision
 from nodewise.scheduling.request import JobQuestion, ScheduleLimits, ScheduleQuestion
@@ -41,9 +40,9 @@ class Schedules:
     """
 
     def __init__(
-        self, engine: Engine, sources: ProfileSources, limits: Limits, executor: Executor, default_policy: str
+        self, answers: Answers, sources: ProfileSources, limits: Limits, executor: Executor, default_policy: str
     ) -> None:
-        self._engine = engine
+        self._answers = answers
         self._sources = sources
         self._limits = limits
         self._executor = executor
@@ -52,10 +51,9 @@ class Schedules:
     async def schedule(self, request: pb.ScheduleRequest, call: Call) -> pb.ScheduleResponse:
         """Who gets what. Deciding happens in a thread: it may take as long as the call has."""
         started = time.perf_counter()
-        loaded = policy_named(self._engine.registry, request.policy or self._default_policy)
+        loaded = policy_named(self._answers.registry, request.policy or self._default_policy)
         options = read_options(request.options)
-        if options.estimator != "auto":
-            self._engine.estimator(options.estimator)
+        self._answers.estimators.require(options.terms.estimator)
         if not request.HasField("now"):
             raise invalid_field("now", "must be given: submit times and deadlines are counted from it")
         if len(request.jobs) > self._limits.jobs_per_call:
@@ -76,7 +74,7 @@ class Schedules:
             except NodewiseError as error:
                 profile = error
             jobs.append(read_job(message, profile, f"jobs[{number}]", self._limits))
-        budget = Until(call.remaining_s() * REPLY_SHARE)
+        budget = Budget(call.remaining_s() * REPLY_SHARE)
         question = ScheduleQuestion(
             now_s=read_time(request.now),
             pools=read_pools(request.cluster.pools),
@@ -84,32 +82,24 @@ class Schedules:
             parameters=dict(request.policy_parameters),
             memory=request.policy_state,
             quotas=read_quotas(request.quotas),
-            estimator=options.estimator,
-            options=replace(options.options, budget=budget),
-            coverage=options.coverage,
-            freshness=options.freshness,
-            allow_fallback=options.allow_fallback,
+            terms=options.terms.within(budget),
         )
-        decision: Decision = await run_in(
-            self._executor,
-            decide,
-            question,
-            loaded.record,
-            self._answer,
-            budget,
-            ScheduleLimits(jobs=self._limits.jobs_per_call),
-        )
+        caps = ScheduleLimits(jobs=self._limits.jobs_per_call)
+        try:
+            decision: Decision = await run_in(self._executor, decide, question, loaded, self._answer, budget, caps)
+        finally:
+            budget.end()
         return write_decision(decision, time.perf_counter() - started)
 
     def _answer(self, question: Question) -> Answer:
-        refused = too_long(len(question.configurations), question.options, self._limits)
+        refused = too_long(len(question.configurations), question.terms.options, self._limits)
         if refused is not None:
             raise refused
-        return self._engine.answer(question)
+        return self._answers.answer(question)
 
     async def list_policies(self, request: pb.ListPoliciesRequest, call: Call) -> pb.ListPoliciesResponse:
         """What can be asked."""
-        registry = self._engine.registry
+        registry = self._answers.registry
         names, next_token = page(sorted(registry.policies), request.page_size, request.page_token)
         response = pb.ListPoliciesResponse(next_page_token=next_token)
         for name in names:

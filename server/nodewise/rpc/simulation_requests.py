@@ -64,11 +64,7 @@ def read_simulation(
         jobs=tuple(read_profile_curve(request.curves[place], place, profiles[place], limits) for place in places),
         parameters=dict(request.policy_parameters),
         quotas=read_quotas(request.quotas),
-        estimator=options.estimator,
-        options=replace(options.options, budget=budget),
-        coverage=options.coverage,
-        freshness=options.freshness,
-        allow_fallback=options.allow_fallback,
+        terms=options.terms.within(budget),
     )
     caps = ScheduleLimits(
         jobs=limits.simulated_jobs_per_call,

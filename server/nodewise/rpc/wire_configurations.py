@@ -7,17 +7,17 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.domain.columns import Floats, as_ints, constant_ints, freeze
+from nodewise.domain.columns import as_ints, constant_ints, freeze
 from nodewise.domain.configurations import (
     UNSTATED,
     Configurations,
     Placement,
     PlacementRule,
-    Recomputation,
     SyncMode,
     packed_nodes,
 )
 from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.facts import NUMBER_COLUMNS, unstated
 from nodewise.ports.cache import LruCache
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader
@@ -33,41 +33,18 @@ __all__ = [
     "write_configurations",
 ]
 
-# Wire column, domain column, default, least and most value.
-_INTS: Final = (
-    ("parameter_servers", "parameter_servers", UNSTATED, 0, 1 << 20),
-    ("batch_per_worker_samples", "batch_per_worker", 0, 0, 2**31 - 1),
-    ("accumulation_steps", "accumulation", 1, 1, 1 << 20),
-    ("global_batch_samples", "global_batch", 0, 0, 2**31 - 1),
-    ("sync_modes", "sync_mode", 0, 0, int(max(SyncMode))),
-    ("tensor_parallel_degrees", "tensor_parallel", 1, 1, 1 << 20),
-    ("pipeline_parallel_degrees", "pipeline_parallel", 1, 1, 1 << 20),
-    ("data_parallel_degrees", "data_parallel", 0, 0, 1 << 20),
-    ("expert_parallel_degrees", "expert_parallel", 1, 1, 1 << 20),
-    ("context_parallel_degrees", "context_parallel", 1, 1, 1 << 20),
-    ("interleave_degrees", "interleave", 1, 1, 1 << 20),
-    ("zero_stages", "zero_stage", 0, 0, 3),
-    ("sequence_parallel", "sequence_parallel", 0, 0, 1),
-    ("recomputations", "recomputation", 0, 0, int(max(Recomputation))),
-    ("backup_workers", "backup_workers", 0, 0, 1 << 20),
-)
-LONGEST_SWITCH_S: Final = 1e7
-"""Longest switch of a hybrid that is taken for a time in seconds and not for a slip of unit."""
 KEPT_ROWS: Final = 1 << 17
 """Rows of questions that are remembered as they were read, together."""
 
 _COLUMNS: Final = (
-    "nodes",
-    "workers",
     "placement_offsets",
     "device_indexes",
     "precisions",
-    "link_bytes_per_second",
-    "hybrid_sync_fractions",
-    "hybrid_switch_seconds",
     "group_offsets",
-    *(wire for wire, *_ in _INTS),
+    *(fact.field for fact in NUMBER_COLUMNS),
 )
+_SCALE: Final = frozenset({"nodes", "workers"})
+"""Columns whose greatest values are the server's limits."""
 _OFFSETS: Final = frozenset({"placement_offsets", "group_offsets"})
 """Columns with one entry more than there are rows."""
 
@@ -165,35 +142,15 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
         "nodes": reader.ints(message.nodes, f"{path}.nodes", rows, default=0, least=1, most=limits.max_nodes),
         "workers": reader.ints(message.workers, f"{path}.workers", rows, default=0, least=1, most=limits.max_workers),
     }
-    for wire, name, default, least, most in _INTS:
-        values = getattr(message, wire)
-        if values:
-            columns[name] = reader.ints(values, f"{path}.{wire}", rows, default=default, least=least, most=most)
-    if message.link_bytes_per_second:
-        columns["link_bytes_per_s"] = _links(message, path, rows, reader)
-    if message.hybrid_sync_fractions:
-        columns["hybrid_sync_fraction"] = reader.floats(
-            message.hybrid_sync_fractions, f"{path}.hybrid_sync_fractions", rows, default=0.0, most=1.0
-        )
-    if message.hybrid_switch_seconds:
-        columns["hybrid_switch_s"] = reader.floats(
-            message.hybrid_switch_seconds, f"{path}.hybrid_switch_seconds", rows, default=0.0, most=LONGEST_SWITCH_S
-        )
+    for fact in NUMBER_COLUMNS:
+        values = getattr(message, fact.field)
+        if values and fact.row not in _SCALE:
+            columns[fact.row] = reader.column(values, f"{path}.{fact.field}", rows, fact)
     columns.update(_dictionaries(message, path, rows, reader))
     found = Configurations.of(rows).replaced(**columns)
     if reader.clean:
         _consistent(found, path, reader)
     return found
-
-
-def _links(message: pb.Configurations, path: str, rows: int, reader: Reader) -> Floats:
-    """Rates of links; 0 = the job's own, and nothing between 0 and one byte per second is a link."""
-    rates = reader.floats(message.link_bytes_per_second, f"{path}.link_bytes_per_second", rows, default=0.0)
-    slow = (rates > 0.0) & (rates < 1.0)
-    if slow.any():
-        row = int(slow.argmax())
-        reader.wrong(f"{path}.link_bytes_per_second[{row}]", f"must be 0 or at least 1, found {rates[row]}")
-    return rates
 
 
 def _dictionaries(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
@@ -380,16 +337,10 @@ def read_counts(message: pb.CountRange, path: str, most: int, reader: Reader) ->
 def write_configurations(configurations: Configurations) -> pb.Configurations:
     """All columns that are not defaults throughout."""
     message = pb.Configurations(nodes=configurations.nodes.tolist(), workers=configurations.workers.tolist())
-    for wire, name, default, _, _ in _INTS:
-        column = getattr(configurations, name)
-        if (column != default).any():
-            getattr(message, wire).extend(column.tolist())
-    if configurations.link_bytes_per_s.any():
-        message.link_bytes_per_second.extend(configurations.link_bytes_per_s.tolist())
-    if configurations.hybrid_sync_fraction.any():
-        message.hybrid_sync_fractions.extend(configurations.hybrid_sync_fraction.tolist())
-    if configurations.hybrid_switch_s.any():
-        message.hybrid_switch_seconds.extend(configurations.hybrid_switch_s.tolist())
+    for fact in NUMBER_COLUMNS:
+        column = getattr(configurations, fact.row)
+        if fact.row not in _SCALE and (column != unstated(fact)).any():
+            getattr(message, fact.field).extend(column.tolist())
     if configurations.worker_groups is not None:
         write_groups(configurations, message)
     if configurations.devices != ("",):

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from nodewise.diagnosis.results import Asked, Diagnosed, Evidence, Replayed
+from nodewise.diagnosis.results import Diagnosed, Evidence, Replayed, TraceQuestion
 from nodewise.domain.diagnosis import Bottleneck, DiagnosisQuestion, RankShares, Straggler, Strategy
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import Change, ChangeKind, EdgeCounts, ReplayedStep, ReplayQuestion
@@ -56,7 +56,7 @@ _KINDS: Final = {
 _NUMBERS: Final = {kind: number for number, kind in _KINDS.items()}
 
 
-def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest, profile: Profile) -> tuple[Asked, float]:
+def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest, profile: Profile) -> tuple[TraceQuestion, float]:
     """Of which job from which traces and by whom, and the most seconds that it may take.
 
     Raises
@@ -75,7 +75,7 @@ def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest, profile: Profile)
         reader.text(value, f"trace_mapping[{key[:LONGEST_PATTERN]!r}]")
     budget_s = reader.number(message.budget_seconds, "budget_seconds", most=LONGEST_BUDGET_S) or math.inf
     reader.finish()
-    asked = Asked(
+    asked = TraceQuestion(
         profile=profile,
         traces=tuple(message.trace_sha256s),
         diagnoser=message.diagnoser,

@@ -12,26 +12,26 @@ import numpy as np
 from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.facts import unstated
 from nodewise.domain.measurements import MeasurementTable
-from nodewise.domain.profile import UNKNOWN, PhaseTimings
+from nodewise.domain.profile import PhaseTimings
 from nodewise.domain.workload import Network, Workload
 from nodewise.evaluation.metrics import Metrics
 from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader, shown
 from nodewise.rpc.wire_configurations import read_evidence
-from nodewise.rpc.wire_profiles import LARGEST_VARIATION, read_network, read_phase_columns, read_workload
+from nodewise.rpc.wire_profiles import read_network, read_phase_columns, read_workload
 from nodewise_protos.v1 import configuration_pb2
 from nodewise_protos.v1 import evaluation_service_pb2 as pb
+from nodewise_values.fact import Fact
+from nodewise_values.facts import OBSERVATIONS
 
 __all__ = ["read_estimators", "read_table", "write_result"]
 
 LONGEST_JOB_NAME: Final = 256
 LONGEST_REASON: Final = 300
 """Characters of a refusal's text that are sent: every row may have one of its own."""
-FASTEST_STEPS_PER_S: Final = 1e9
-LATEST_S: Final = 1e12
-LONGEST_STEP_S: Final = 1e7
 
 FactsT = TypeVar("FactsT", Workload, Network)
 MessageT = TypeVar("MessageT")
@@ -63,15 +63,12 @@ def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> Measu
     jobs = _jobs(message.job_names, f"{path}.job_names", reader)
     job_index = reader.ints(message.job_indexes, f"{path}.job_indexes", rows, default=None, most=max(len(jobs) - 1, 0))
     configurations = _configurations(message.configurations, f"{path}.configurations", rows, reader, limits)
-    steps_per_s = _floats(message, "steps_per_second", path, rows, reader, most=FASTEST_STEPS_PER_S)
-    measured_at_s = _floats(message, "measured_at_unix_seconds", path, rows, reader, optional=True, most=LATEST_S)
-    exposed_sync_s = _floats(
-        message, "exposed_sync_seconds", path, rows, reader, optional=True, default=UNKNOWN, most=LONGEST_STEP_S
-    )
-    step_variation = _floats(
-        message, "step_variation", path, rows, reader, optional=True, default=UNKNOWN, most=LARGEST_VARIATION
-    )
-    steps = reader.ints(message.steps_counts, f"{path}.steps_counts", rows, default=0)
+    measured = {
+        fact.row: _measured(message, path, rows, reader, fact)
+        for fact in OBSERVATIONS.values()
+        if fact.field != "steps_counts"
+    }
+    steps = reader.column(message.steps_counts, f"{path}.steps_counts", rows, OBSERVATIONS["steps_counts"])
     if len(message.train) != rows:
         reader.wrong(f"{path}.train", f"must have one entry for each of {rows} rows, found {len(message.train)}")
     phase_rows, phase_timings = _phases(message, path, configurations, rows, reader, limits)
@@ -82,12 +79,9 @@ def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> Measu
         jobs=jobs,
         job_index=job_index,
         configurations=configurations,
-        steps_per_s=steps_per_s,
+        **measured,
         train=freeze(np.array(message.train, dtype=np.bool_)),
-        measured_at_s=measured_at_s,
-        exposed_sync_s=exposed_sync_s,
         steps=steps,
-        step_variation=step_variation,
         phase_rows=phase_rows,
         phase_timings=phase_timings,
         workloads=workloads,
@@ -96,7 +90,7 @@ def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> Measu
 
 
 def read_estimators(names: Iterable[str]) -> tuple[str, ...]:
-    """Estimators asked for, each once; whether they are loaded is for the engine to say.
+    """Estimators asked for, each once; whether they are loaded is for the registry to say.
 
     Raises
     ------
@@ -120,26 +114,19 @@ def _capped(rows: int, path: str, limits: Limits) -> None:
         )
 
 
-def _floats(
-    message: pb.MeasurementTable,
-    name: str,
-    path: str,
-    rows: int,
-    reader: Reader,
-    *,
-    most: float,
-    optional: bool = False,
-    default: float = 0.0,
-) -> Floats:
-    """A column of measurements: an entry for every row, none stands for all. A default below 0 allows all below 0."""
-    column: Sequence[float] = getattr(message, name)
-    if not column and optional:
+def _measured(message: pb.MeasurementTable, path: str, rows: int, reader: Reader, fact: Fact) -> Floats:
+    """A column of measurements: an entry for every row, or none at all where it need not be known."""
+    column: Sequence[float] = getattr(message, fact.field)
+    default = unstated(fact)
+    if not column and not fact.required:
         return constant_floats(rows, default)
     if len(column) != rows:
-        reader.wrong(f"{path}.{name}", f"must have one entry for each of {rows} rows, found {len(column)}")
+        reader.wrong(f"{path}.{fact.field}", f"must have one entry for each of {rows} rows, found {len(column)}")
         return constant_floats(rows, default)
+    # A throughput of 0 was not measured; what may be a 0 that was measured is not known below it.
     least = -math.inf if default < 0 else 0.0
-    return reader.floats(column, f"{path}.{name}", rows, default=None, least=least, most=most)
+    most = math.inf if fact.maximum is None else fact.maximum
+    return reader.floats(column, f"{path}.{fact.field}", rows, default=None, least=least, most=most)
 
 
 def _jobs(names: Iterable[str], path: str, reader: Reader) -> tuple[str, ...]:

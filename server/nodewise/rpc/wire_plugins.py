@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodewise.domain.scores import RunningScore
-from nodewise.estimation.registry import PluginProblem
+from nodewise.hosting.registry import PluginProblem
 from nodewise.rpc.wire_profiles import timestamp
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 

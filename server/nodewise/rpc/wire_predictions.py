@@ -24,7 +24,7 @@ from nodewise.domain.objective import (
     Rule,
 )
 from nodewise.domain.predictions import Fidelity, Options
-from nodewise.estimation.question import AUTO, Answer, Basis, Freshness
+from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Terms
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_profiles import timestamp
@@ -53,14 +53,10 @@ LARGEST_AMOUNT: Final = 1e18
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How a question should be answered, as read off the wire."""
+    """How to answer, and the columns wanted, as read off the wire."""
 
-    estimator: str
-    coverage: float
-    freshness: Freshness
-    allow_fallback: bool
+    terms: Terms
     columns: frozenset[int]
-    options: Options
 
 
 def read_options(message: service_pb.PredictOptions, path: str = "options") -> ReadOptions:
@@ -91,14 +87,14 @@ def _options(data: bytes, path: str) -> ReadOptions:
     for column in columns - _EVERYTHING - {prediction_pb2.PREDICTION_COLUMN_NONE}:
         reader.wrong(f"{path}.columns", f"must name columns of PredictionColumn, found {column}")
     reader.finish()
-    return ReadOptions(
+    terms = Terms(
         estimator=message.estimator or AUTO,
+        options=Options(fidelity=Fidelity(known_fidelity or Fidelity.MODEL), seed=message.seed, simulated_steps=steps),
         coverage=coverage,
         freshness=Freshness(known_freshness or Freshness.WAIT),
         allow_fallback=message.allow_fallback,
-        columns=columns & _EVERYTHING if columns else _EVERYTHING,
-        options=Options(fidelity=Fidelity(known_fidelity or Fidelity.MODEL), seed=message.seed, simulated_steps=steps),
     )
+    return ReadOptions(terms, columns & _EVERYTHING if columns else _EVERYTHING)
 
 
 @lru_cache(maxsize=1024)
@@ -279,7 +275,7 @@ _OPTIONAL: Final[Mapping[int, Callable[[Sequence[Answer], _Joined], dict[str, An
     }
 )
 _EVERYTHING: Final = frozenset(_OPTIONAL)
-_DEFAULT_OPTIONS: Final = ReadOptions(AUTO, 0.9, Freshness.WAIT, False, _EVERYTHING, Options())  # noqa: FBT003
+_DEFAULT_OPTIONS: Final = ReadOptions(Terms(), _EVERYTHING)
 
 
 _HAS: Final[Mapping[int, Callable[[Answer], bool]]] = MappingProxyType(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodewise.domain.columns import Floats, constant_ints
+from nodewise.domain.columns import constant_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.domain.profile import UNKNOWN, Observations, PhaseTimings, Profile, TraceReference
+from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceReference
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
 from nodewise.ports.limits import Limits
 from nodewise.profiles.batches import Batch, TraceChunk
@@ -23,6 +22,8 @@ from nodewise.rpc.wire_configurations import read_evidence, write_configurations
 from nodewise_protos.v1 import profile_pb2 as pb
 from nodewise_protos.v1 import profile_service_pb2 as service_pb
 from nodewise_protos.v1 import workload_pb2
+from nodewise_values.fact import Fact
+from nodewise_values.facts import LAYER, NETWORK, OBSERVATIONS, PHASE_TIMINGS, TRANSFORMER, WORKLOAD
 
 __all__ = [
     "read_batch",
@@ -37,14 +38,6 @@ __all__ = [
 ]
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
-LONGEST_PHASE_S: Final = 1e7
-"""Longest phase or step that is taken for a time in seconds and not for a slip of unit (about four months)."""
-FASTEST_STEPS_PER_S: Final = 1e9
-SLOWEST_STEPS_PER_S: Final = 1 / LONGEST_PHASE_S
-LARGEST_VARIATION: Final = 100.0
-LARGEST_BYTES: Final = 1 << 53
-LARGEST_RATE: Final = 1e15
-MOST_TENSORS: Final = 10_000_000
 MOST_SERVERS: Final = 1 << 16
 """Shards of a model: one per parameter server."""
 
@@ -95,53 +88,29 @@ def read_workload(message: workload_pb2.Workload, path: str, reader: Reader) -> 
     if not message.ByteSize():
         return Workload()
 
-    def whole(name: str, least: int, most: int) -> int | None:
-        return (
-            reader.whole(getattr(message, name), f"{path}.{name}", least=least, most=most)
-            if _has(message, name)
-            else None
-        )
+    def known(name: str) -> Any:
+        return reader.stated(getattr(message, name), f"{path}.{name}", WORKLOAD[name]) if _has(message, name) else None
 
-    def number(name: str) -> float | None:
-        return reader.number(getattr(message, name), f"{path}.{name}", above=0.0) if _has(message, name) else None
+    def text(name: str) -> str | None:
+        return reader.text(getattr(message, name), f"{path}.{name}", WORKLOAD[name].maximum_length or 256) or None
 
-    layers = tuple(
-        Layer(
-            name=reader.text(layer.name, f"{path}.layers[{index}].name"),
-            kind=reader.text(layer.kind, f"{path}.layers[{index}].kind", 64),
-            forward_flops_per_sample=reader.number(
-                layer.forward_flops_per_sample, f"{path}.layers[{index}].forward_flops_per_sample"
-            ),
-            parameter_bytes=reader.whole(
-                layer.parameter_bytes, f"{path}.layers[{index}].parameter_bytes", most=LARGEST_BYTES
-            ),
-            activation_bytes_per_sample=reader.number(
-                layer.activation_bytes_per_sample, f"{path}.layers[{index}].activation_bytes_per_sample"
-            ),
-            halo_bytes_per_sample=reader.number(
-                layer.halo_bytes_per_sample, f"{path}.layers[{index}].halo_bytes_per_sample"
-            )
-            if layer.HasField("halo_bytes_per_sample")
-            else None,
-        )
-        for index, layer in enumerate(message.layers)
-    )
+    layers = tuple(_layer(layer, f"{path}.layers[{index}]", reader) for index, layer in enumerate(message.layers))
     found = Workload(
-        model_name=reader.text(message.model_name, f"{path}.model_name") or None,
-        parameter_bytes=whole("parameter_bytes", 1, LARGEST_BYTES),
-        tensors=whole("tensors_count", 1, MOST_TENSORS),
-        flops_per_sample=number("flops_per_sample"),
-        samples_per_epoch=whole("samples_per_epoch", 1, LARGEST_BYTES),
-        epochs=number("epochs_count"),
+        model_name=text("model_name"),
+        parameter_bytes=known("parameter_bytes"),
+        tensors=known("tensors_count"),
+        flops_per_sample=known("flops_per_sample"),
+        samples_per_epoch=known("samples_per_epoch"),
+        epochs=known("epochs_count"),
         transformer=_transformer(message.transformer, f"{path}.transformer", reader)
         if message.HasField("transformer")
         else None,
         layers=layers or None,
-        framework=reader.text(message.framework, f"{path}.framework", 64) or None,
-        optimizer=reader.text(message.optimizer, f"{path}.optimizer", 64) or None,
-        precision=reader.text(message.precision, f"{path}.precision", 16) or None,
-        shard_bytes=_shards(message.shard_bytes, f"{path}.shard_bytes", LARGEST_BYTES, reader),
-        shard_tensors=_shards(message.shard_tensors_counts, f"{path}.shard_tensors_counts", MOST_TENSORS, reader),
+        framework=text("framework"),
+        optimizer=text("optimizer"),
+        precision=text("precision"),
+        shard_bytes=_shards(message, "shard_bytes", path, reader),
+        shard_tensors=_shards(message, "shard_tensors_counts", path, reader),
     )
     if reader.clean:
         for violation in found.violations(path):
@@ -149,35 +118,38 @@ def read_workload(message: workload_pb2.Workload, path: str, reader: Reader) -> 
     return found
 
 
-def _shards(values: Sequence[int], path: str, most: int, reader: Reader) -> tuple[int, ...] | None:
+def _layer(message: workload_pb2.Layer, path: str, reader: Reader) -> Layer:
+    def number(name: str) -> Any:
+        return reader.stated(getattr(message, name), f"{path}.{name}", LAYER[name])
+
+    return Layer(
+        name=reader.text(message.name, f"{path}.name"),
+        kind=reader.text(message.kind, f"{path}.kind", 64),
+        forward_flops_per_sample=number("forward_flops_per_sample"),
+        parameter_bytes=number("parameter_bytes"),
+        activation_bytes_per_sample=number("activation_bytes_per_sample"),
+        halo_bytes_per_sample=number("halo_bytes_per_sample") if message.HasField("halo_bytes_per_sample") else None,
+    )
+
+
+def _shards(message: workload_pb2.Workload, name: str, path: str, reader: Reader) -> tuple[int, ...] | None:
     """One entry per server; None = not known."""
+    values = getattr(message, name)
     if len(values) > MOST_SERVERS:
-        reader.wrong(path, f"must have at most {MOST_SERVERS} entries, one per server, found {len(values)}")
+        reader.wrong(f"{path}.{name}", f"must have at most {MOST_SERVERS} entries, one per server, found {len(values)}")
         return None
-    shards = tuple(reader.whole(value, f"{path}[{index}]", most=most) for index, value in enumerate(values))
-    return shards or None
+    fact = WORKLOAD[name]
+    return tuple(reader.stated(value, f"{path}.{name}[{index}]", fact) for index, value in enumerate(values)) or None
 
 
 def _transformer(message: workload_pb2.Transformer, path: str, reader: Reader) -> Transformer:
-    def count(name: str, least: int = 1) -> int:
-        return reader.whole(getattr(message, name), f"{path}.{name}", least=least, most=1 << 30)
+    def number(fact: Fact) -> Any:
+        return reader.stated(getattr(message, fact.field), f"{path}.{fact.field}", fact)
 
     return Transformer(
-        layers=count("layers_count"),
-        hidden_size=count("hidden_size"),
-        attention_heads=count("attention_heads_count"),
-        sequence_length=count("sequence_length_tokens"),
-        vocabulary_size=count("vocabulary_size"),
-        key_value_heads=count("key_value_heads_count", 0),
-        feed_forward_size=count("feed_forward_size", 0),
-        experts=count("experts_count", 0),
-        experts_per_token=count("experts_per_token_count", 0),
-        head_size=count("head_size", 0),
+        **{fact.row: number(fact) for fact in TRANSFORMER.values()},
         gated_feed_forward=message.gated_feed_forward,
         untied_embeddings=message.untied_embeddings,
-        expert_feed_forward_size=count("expert_feed_forward_size", 0),
-        shared_expert_feed_forward_size=count("shared_expert_feed_forward_size", 0),
-        expert_layers=count("expert_layers_count", 0),
     )
 
 
@@ -186,22 +158,15 @@ def read_network(message: workload_pb2.Network, path: str, reader: Reader) -> Ne
     if not message.ByteSize():
         return Network()
 
-    def rate(name: str) -> float | None:
-        if not _has(message, name):
-            return None
-        return reader.number(getattr(message, name), f"{path}.{name}", least=1.0, most=LARGEST_RATE)
-
-    def duration(name: str) -> float | None:
-        if not _has(message, name):
-            return None
-        return reader.number(getattr(message, name), f"{path}.{name}", most=LONGEST_PHASE_S)
+    def known(name: str) -> Any:
+        return reader.stated(getattr(message, name), f"{path}.{name}", NETWORK[name]) if _has(message, name) else None
 
     return Network(
-        link_bytes_per_s=rate("link_bytes_per_second"),
+        link_bytes_per_s=known("link_bytes_per_second"),
         half_duplex=message.half_duplex if message.HasField("half_duplex") else None,
-        worker_link_bytes_per_s=rate("worker_link_bytes_per_second"),
-        per_message_s=duration("per_message_seconds"),
-        round_trip_s=duration("round_trip_seconds"),
+        worker_link_bytes_per_s=known("worker_link_bytes_per_second"),
+        per_message_s=known("per_message_seconds"),
+        round_trip_s=known("round_trip_seconds"),
     )
 
 
@@ -222,32 +187,8 @@ def read_phase_columns(
     if not rows:
         reader.wrong(f"{path}.configurations", "must have one row per timed run")
 
-    def phase(name: str) -> Floats:
-        return reader.floats(getattr(message, name), f"{path}.{name}", rows, default=None, most=LONGEST_PHASE_S)
-
-    def variation(name: str) -> Floats:
-        return reader.floats(
-            getattr(message, name),
-            f"{path}.{name}",
-            rows,
-            default=UNKNOWN,
-            least=-math.inf,
-            most=LARGEST_VARIATION,
-        )
-
-    found = PhaseTimings(
-        configurations=configurations,
-        download_s=phase("download_seconds"),
-        compute_s=phase("compute_seconds"),
-        upload_s=phase("upload_seconds"),
-        update_s=phase("update_seconds"),
-        compute_variation=variation("compute_variation"),
-        transfer_variation=variation("transfer_variation"),
-        hidden_s=reader.floats(
-            message.hidden_seconds, f"{path}.hidden_seconds", rows, default=0.0, most=LONGEST_PHASE_S
-        ),
-        steps=reader.ints(message.steps_counts, f"{path}.steps_counts", rows, default=0),
-    )
+    columns = _columns(message, path, reader, rows, PHASE_TIMINGS)
+    found = PhaseTimings(configurations=configurations, **columns)
     if reader.clean and rows:
         total = found.download_s + found.compute_s + found.upload_s + found.update_s
         if (total <= 0).any():
@@ -274,38 +215,15 @@ def read_observations(message: pb.Observations, path: str, reader: Reader, limit
     _capped(rows, path, limits)
     if not rows:
         reader.wrong(f"{path}.configurations", "must have one row per measured run")
-    return Observations(
-        configurations=configurations,
-        steps_per_s=reader.floats(
-            message.steps_per_second,
-            f"{path}.steps_per_second",
-            rows,
-            default=None,
-            least=SLOWEST_STEPS_PER_S,
-            most=FASTEST_STEPS_PER_S,
-        ),
-        measured_at_s=reader.floats(
-            message.measured_at_unix_seconds, f"{path}.measured_at_unix_seconds", rows, default=0.0, most=1e12
-        ),
-        steps=reader.ints(message.steps_counts, f"{path}.steps_counts", rows, default=0),
-        step_variation=reader.floats(
-            message.step_variation,
-            f"{path}.step_variation",
-            rows,
-            default=UNKNOWN,
-            least=-math.inf,
-            most=LARGEST_VARIATION,
-        ),
-        exposed_sync_s=reader.floats(
-            message.exposed_sync_seconds,
-            f"{path}.exposed_sync_seconds",
-            rows,
-            default=UNKNOWN,
-            least=-math.inf,
-            most=LONGEST_PHASE_S,
-        ),
-        number=constant_ints(rows, 0),
-    )
+    columns = _columns(message, path, reader, rows, OBSERVATIONS)
+    return Observations(configurations=configurations, **columns, number=constant_ints(rows, 0))
+
+
+def _columns(message: Any, path: str, reader: Reader, rows: int, facts: Mapping[str, Fact]) -> dict[str, Any]:
+    """The columns of runs by the domain's names."""
+    return {
+        fact.row: reader.column(getattr(message, field), f"{path}.{field}", rows, fact) for field, fact in facts.items()
+    }
 
 
 def read_batch(message: service_pb.ProfileBatch, limits: Limits) -> Batch:

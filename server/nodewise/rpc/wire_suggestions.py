@@ -7,7 +7,7 @@ from typing import Final
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.predictions import Fidelity
-from nodewise.estimation.suggest import MOST_ROWS, MOST_SUGGESTIONS, Suggestions, Wish
+from nodewise.estimation.suggestion.search import MOST_ROWS, MOST_SUGGESTIONS, Suggestions, Wish
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_configurations import read_candidates
@@ -47,7 +47,7 @@ def require_model(options: ReadOptions) -> None:
     NodewiseError
         INVALID_FIELD.
     """
-    if options.options.fidelity == Fidelity.SIMULATE:
+    if options.terms.options.fidelity == Fidelity.SIMULATE:
         description = (
             "must be FIDELITY_MODEL: the spread of a simulation is its own, and says nothing of what a measurement "
             "would find"

@@ -14,7 +14,8 @@ from typing import Any, Final
 import structlog
 
 from nodewise.domain.errors import Kind, NodewiseError
-from nodewise.estimation.registry import PluginConflictError, Registry
+from nodewise.hosting.interrupts import marked_interrupts
+from nodewise.hosting.registry import PluginConflictError, Registry
 from nodewise.ports.executor import Outcome, WorkExecutor
 from nodewise.profiles.store import StoreFormatError
 from nodewise.runtime.application import PortInUseError
@@ -177,7 +178,8 @@ def sweep(
     configure_logging("error")
     executor: WorkExecutor = RayExecutor(processes, ray_address) if engine == "ray" else LocalExecutor(processes)
     try:
-        given = [with_given_curves(request).SerializeToString() for request in requests]
+        with marked_interrupts():
+            given = [with_given_curves(request).SerializeToString() for request in requests]
         return swept(executor, given, units, progress)
     except NodewiseError as error:
         raise StartError(str(error), of_input=True) from None
@@ -187,9 +189,10 @@ def sweep(
 
 @contextmanager
 def _starting() -> Iterator[None]:
-    """Whatever stops a start, as one kind of error."""
+    """Whatever stops a start, as one kind of error; plugins are loaded, and learn, in the caller's thread."""
     try:
-        yield
+        with marked_interrupts():
+            yield
     except SettingsError as error:
         raise StartError(str(error), of_input=True) from None
     except (PortInUseError, PluginConflictError) as error:

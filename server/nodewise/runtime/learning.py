@@ -10,9 +10,9 @@ from typing import Final
 
 import structlog
 
-from nodewise.estimation.engine import Engine
-from nodewise.estimation.learning import calibrations_of
-from nodewise.estimation.priors import learned_from
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.answer.calibrations import calibrations_of
+from nodewise.estimation.lessons.priors import learned_from
 from nodewise.profiles.store import ProfileStore
 
 __all__ = ["Learning"]
@@ -28,7 +28,7 @@ class Learning:
 
     Parameters
     ----------
-    engine : Engine
+    answers : Answers
         Adopts what was learned.
     store : ProfileStore
         Whose profiles teach, the first LEARNED_PROFILES by name.
@@ -38,8 +38,8 @@ class Learning:
         Seconds between looks at the store; 0 = never.
     """
 
-    def __init__(self, engine: Engine, store: ProfileStore, executor: Executor, interval_s: float) -> None:
-        self._engine = engine
+    def __init__(self, answers: Answers, store: ProfileStore, executor: Executor, interval_s: float) -> None:
+        self._answers = answers
         self._store = store
         self._executor = executor
         self._interval_s = interval_s
@@ -62,12 +62,12 @@ class Learning:
             return False
         filled = (profile for profile in self._store.profiles() if not profile.is_empty)
         profiles = list(islice(filled, LEARNED_PROFILES))
-        registry = self._engine.registry
+        registry = self._answers.registry
         learned = learned_from(registry, profiles)
         calibrations = calibrations_of(
-            learned.registry, profiles, catalogue=self._engine.catalogue, priors=learned.priors
+            learned.registry, profiles, catalogue=self._answers.estimators.catalogue, priors=learned.priors
         )
-        self._engine.adopt(learned.priors, calibrations)
+        self._answers.adopt(learned.priors, calibrations)
         self._learned = generation
         _log.info(
             "learned",

@@ -13,9 +13,9 @@ import structlog
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.scores import ScoreSums
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
-from nodewise.evaluation.scoring import arrived, auto_version, scored
+from nodewise.evaluation.running_scores import arrived, auto_version, scored
 from nodewise.ports.cache import LruCache
 from nodewise.profiles.ledger import UnscoredCommit
 from nodewise.profiles.store import ProfileStore
@@ -46,7 +46,7 @@ class Scoring:
 
     Parameters
     ----------
-    engine : Engine
+    answers : Answers
         Answers as it would have answered a question about the revision before; models that it keeps are not fitted
         again.
     store : ProfileStore
@@ -57,14 +57,14 @@ class Scoring:
 
     def __init__(
         self,
-        engine: Engine,
+        answers: Answers,
         store: ProfileStore,
         *,
         estimator_s: float = ESTIMATOR_S,
         lease_s: float = LEASE_S,
         look_s: float = LOOK_S,
     ) -> None:
-        self._engine = engine
+        self._answers = answers
         self._store = store
         self._estimator_s, self._lease_s, self._look_s = estimator_s, lease_s, look_s
         self._profiles: LruCache[str, Profile] = LruCache(KEPT_ROWS)
@@ -155,10 +155,10 @@ class Scoring:
             raise
         if before.uid != commit.uid:
             return sums
-        observations = arrived(self._engine, before, after, commit)
+        observations = arrived(self._answers, before, after, commit)
         if not len(observations):
             return sums
-        registry = self._engine.registry
+        registry = self._answers.registry
         versions = {AUTO: auto_version(registry)}
         versions.update({name: loaded.record.version for name, loaded in registry.estimators.items()})
         for name, version in versions.items():
@@ -183,7 +183,7 @@ class Scoring:
                 return unanswered
             del self._stuck[name]
         about = {"estimator": name, "profile_id": commit.profile_id, "revision": commit.revision}
-        asking = _in_thread(lambda: scored(self._engine, before, observations, name))
+        asking = _in_thread(lambda: scored(self._answers, before, observations, name))
         either: tuple[Future[Any], ...] = (asking, self._stopped)
         wait(either, self._estimator_s, FIRST_COMPLETED)
         if not asking.done():

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -20,14 +21,15 @@ from typing import Any, Final
 
 import structlog
 
-from nodewise.catalogue.loading import CatalogueError, load_catalogue
 from nodewise.domain.errors import NodewiseError
-from nodewise.estimation.registry import Registry, load_registry
+from nodewise.hosting.registry import Registry
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.traces import DirectoryTraceStore
 from nodewise.runtime.application import Application, PortInUseError
+from nodewise.runtime.blas import one_thread_each
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, SettingsError, redacted
+from nodewise.runtime.workshops import catalogue_of, registry_of
 
 __all__ = ["application_of", "new_event_loop", "serve"]
 
@@ -51,27 +53,41 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def application_of(settings: Settings, registry: Registry | None = None) -> Application:
+def application_of(settings: Settings, registry: Registry | None = None, *, usual_processes: int = 0) -> Application:
     """An application as set; a registry that is given stands in for the plugins that are installed.
+
+    Parameters
+    ----------
+    usual_processes : int
+        Of the pool, where the settings do not say. With a registry that is given there are none: other processes have
+        not got it.
 
     Raises
     ------
     PluginConflictError, StoreFormatError, SettingsError
         Whatever must stop a start, with a text for the operator.
     """
+    processes = usual_processes if settings.compute_processes is None else settings.compute_processes
     if registry is None:
-        registry = load_registry(allowed=settings.plugins, safe_mode=settings.safe_mode)
-    try:
-        catalogue = load_catalogue(Path(settings.catalogue) if settings.catalogue else None)
-    except CatalogueError as error:
-        raise SettingsError(f"setting catalogue: {error}") from None
+        registry = registry_of(settings)
+    else:
+        processes = 0
+    catalogue = catalogue_of(settings)
     kept = settings.trace_artefact_bytes
-    traces = DirectoryTraceStore(Path(settings.traces), artefact_bytes=kept) if settings.traces else None
+    scratch = None
+    if processes and not settings.traces and settings.store.lower().startswith("memory:"):
+        # Traces that the pool reads lie in files; these go with the process.
+        scratch = tempfile.TemporaryDirectory(prefix="nodewise-traces-", ignore_cleanup_errors=True)
+    folder = settings.traces or (scratch.name if scratch is not None else "")
+    traces = DirectoryTraceStore(Path(folder), artefact_bytes=kept) if folder else None
     try:
         store = open_store(settings.store, settings.durability, traces, scored=settings.scoring, artefact_bytes=kept)
     except NodewiseError as error:
         raise SettingsError(f"setting {error.message}") from None
-    return Application(settings, registry, store, catalogue)
+    application = Application(settings, registry, store, catalogue, processes)
+    if scratch is not None:
+        application.closed_with(scratch.cleanup)
+    return application
 
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> int:
@@ -87,6 +103,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> int:
     PortInUseError, PluginConflictError, StoreFormatError, SettingsError
         Whatever must stop a start, with a text for the operator.
     """
+    one_thread_each()
     configure_logging(settings.log_level)
     _log.info("starting", settings=redacted(settings), pid=os.getpid())
     if settings.workers == 1:
@@ -97,7 +114,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> int:
 
 
 def _run(settings: Settings, listen: str, announce: Callable[[str], None], *, share_port: bool) -> int:
-    application = application_of(settings)
+    application = application_of(settings, usual_processes=max(1, _cores() // 2))
 
     async def life() -> None:
         loop = asyncio.get_running_loop()
@@ -108,7 +125,11 @@ def _run(settings: Settings, listen: str, announce: Callable[[str], None], *, sh
         warming = loop.create_task(application.warm_up())
         await asyncio.wait((warming, stopping), return_when=asyncio.FIRST_COMPLETED)
         if not ended.is_set():
-            port = await application.start(listen, share_port=share_port)
+            try:
+                port = await application.start(listen, share_port=share_port)
+            except PortInUseError:
+                await application.stop()  # what it holds by now goes with it: its pool, its files
+                raise
             _settle_garbage()
             announce(f"{listen.rsplit(':', 1)[0]}:{port}")
         await stopping
@@ -122,6 +143,11 @@ def _run(settings: Settings, listen: str, announce: Callable[[str], None], *, sh
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(life())
     return 0
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _settle_garbage() -> None:

@@ -85,6 +85,13 @@ class Settings(BaseSettings):
     scoring: bool = Field(
         default=True, description="score every estimator on the observations that arrive, for ListEstimators"
     )
+    compute_processes: int | None = Field(
+        None,
+        ge=0,
+        le=256,
+        description="processes of each worker for long calls, about 160 MB each once there was one; 0 = threads of the "
+        "worker itself; unset = half as many as cores, at least 1",
+    )
     threads: int = Field(4, ge=1, le=256, description="threads for what may block")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     limits: LimitSettings = LimitSettings()

@@ -12,11 +12,12 @@ from functools import lru_cache
 from typing import Any, Final
 
 from nodewise.catalogue.loading import load_catalogue
+from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.estimation.engine import Engine
-from nodewise.estimation.priors import learned_from
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.lessons.priors import learned_from
 from nodewise.estimation.question import Answer, Question
-from nodewise.estimation.registry import Registry, load_registry
+from nodewise.hosting.registry import Registry, load_registry
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.executor import Outcome, WorkExecutor
 from nodewise.ports.limits import Limits
@@ -25,7 +26,6 @@ from nodewise.rpc.simulation_requests import ReadSimulation, read_simulation
 from nodewise.rpc.wire_predictions import read_options
 from nodewise.rpc.wire_profiles import read_content
 from nodewise.rpc.wire_simulations import write_result
-from nodewise.scheduling.budget import Unlimited
 from nodewise.scheduling.simulating import simulated_repeatedly
 from nodewise_protos.v1 import schedule_service_pb2 as pb
 from nodewise_protos.v1 import simulation_pb2
@@ -90,10 +90,10 @@ def simulated_unit(requests: tuple[bytes, ...], unit: SweepUnit) -> bytes:
     settings.ClearField("prediction_error")
     if unit.job_sigma or unit.row_sigma:
         settings.prediction_error.job_sigma, settings.prediction_error.row_sigma = unit.job_sigma, unit.row_sigma
-    policy = policy_named(_registry(), unit.policy).record
-    read = _read(request, policy, _unanswered)
-    found = simulated_repeatedly(read.question, policy, Unlimited())
-    return write_result(found, 1, policy, ()).SerializeToString()
+    policy = policy_named(_registry(), unit.policy)
+    read = _read(request, policy.record, _unanswered)
+    found = simulated_repeatedly(read.question, policy, Budget())
+    return write_result(found, 1, policy.record, ()).SerializeToString()
 
 
 def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:
@@ -109,12 +109,12 @@ def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:
     registry = _registry()
     catalogue = load_catalogue(None)
     priors = learned_from(registry, ()).priors
-    engine = Engine(registry, catalogue=catalogue, priors=priors, max_workers=LIMITS.max_workers)
+    answers = Answers(registry, catalogue=catalogue, priors=priors, max_workers=LIMITS.max_workers)
     policy = next(iter(registry.policies.values())).record
     asked = pb.SimulateRequest()
     asked.CopyFrom(request)
     asked.policy_parameters.clear()
-    read = _read(asked, policy, engine.answer)
+    read = _read(asked, policy, answers.answer)
     for message, curve in zip(asked.curves, read.curves):
         if message.HasField("profile"):
             message.CopyFrom(
@@ -136,7 +136,7 @@ def _read(request: pb.SimulateRequest, policy: PolicyRecord, predict: Callable[[
                     Reason.PROFILE_NOT_FOUND, f"curves[{number}].profile: must be inline, a sweep has no store"
                 )
             profiles[number] = read_content(curve.profile.inline, f"curves[{number}].profile.inline", LIMITS)
-    return read_simulation(request, policy, read_options(request.options), profiles, predict, Unlimited(), LIMITS)
+    return read_simulation(request, policy, read_options(request.options), profiles, predict, Budget(), LIMITS)
 
 
 def _unanswered(_: Question) -> Answer:

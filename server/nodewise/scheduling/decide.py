@@ -10,21 +10,22 @@ from dataclasses import dataclass, replace
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import ClusterState, Grant
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.asking import asked
 from nodewise.scheduling.checks import checked
 from nodewise.scheduling.curves import JobCurves, Predict, gathered, without
 from nodewise.scheduling.decision import Decision, JobDecision
 from nodewise.scheduling.explain import Explainer
 from nodewise.scheduling.placement import NodeDevices, Wanted, placed
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
+from nodewise.scheduling.verdict import verdict_of
 
 __all__ = ["decide"]
 
 
 def decide(
     question: ScheduleQuestion,
-    record: PolicyRecord,
+    policy: Loaded[PolicyRecord],
     predict: Predict,
     budget: Budget,
     limits: ScheduleLimits | None = None,
@@ -47,12 +48,12 @@ def decide(
     NodewiseError
         LIMIT_EXCEEDED, INVALID_FIELD, CONTRADICTORY_FACTS, POLICY_FAILED, POLICY_INVALID_RESULT.
     """
-    caps = limits or ScheduleLimits()
+    caps, record = limits or ScheduleLimits(), policy.record
     known = checked(question, record.parameters, caps)
     curves = gathered(question, known, predict, budget, caps)
     settled = _settled(known.state, curves)
     offered = _offered(known.state, settled.unanswered | settled.within_minimum_run)
-    verdict = asked(record, offered, without(curves.curves, settled.within_minimum_run), budget)
+    verdict = verdict_of(policy, offered, without(curves.curves, settled.within_minimum_run), budget)
     complete = verdict.complete and curves.complete
     free, quotas = _left_over(offered, verdict.grants)
     explainer = Explainer(

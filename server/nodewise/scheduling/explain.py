@@ -9,6 +9,7 @@ import numpy as np
 
 from nodewise.domain.errors import Refusal
 from nodewise.domain.schedule import ClusterState, Grant, JobState
+from nodewise.domain.words import number
 from nodewise.scheduling.curves import JobCurves
 from nodewise.scheduling.decision import Action, DecisionReason, JobDecision
 from nodewise.scheduling.placement import NodeDevices, worker_nodes
@@ -202,11 +203,6 @@ class Explainer:
         what = "samples" if self.curves.batch_known[index] else "mini-batches"
         left = number(self.state.jobs[index].remaining_samples)
         return f"{number(rate)} {what}/s predicted, {left} {what} left, done in {number(finish_s)} s"
-
-
-def number(value: float) -> str:
-    """A number for people: four digits, no exponent where that can be avoided."""
-    return f"{value:,.0f}" if 1000 <= value < 1e15 else f"{value:.4g}"
 
 
 def _devices(count: int) -> str:

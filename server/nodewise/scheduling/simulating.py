@@ -8,6 +8,7 @@ from typing import Final
 
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.schedule import NodePool
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.simulation.core import Progress, simulated
 from nodewise.scheduling.simulation.jobs import SimulatedJob
@@ -43,7 +44,7 @@ class Repetition:
 
 def simulated_repeatedly(
     question: SimulateQuestion,
-    policy: PolicyRecord,
+    policy: Loaded[PolicyRecord],
     budget: Budget,
     progress: Callable[[int, Progress], None] | None = None,
 ) -> tuple[Repetition, ...]:
@@ -63,7 +64,7 @@ def simulated_repeatedly(
     for number in range(question.repetitions):
         if found and (budget.remaining_s() <= 0 or not found[-1].result.complete):
             break
-        settings = _seeded(question.settings, question.settings.seed + number, policy)
+        settings = _seeded(question.settings, question.settings.seed + number, policy.record)
 
         def tell(at: Progress, done: int = number) -> None:
             if progress is not None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewise.domain.columns import as_floats
-from nodewise.estimation.intervals import interval_of, one_sided_rate
+from nodewise.estimation.answer.intervals import interval_of, one_sided_rate
 
 rates = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=8)
 spreads = st.floats(1e-6, 2.0)

@@ -14,7 +14,7 @@ from nodewise.domain.columns import as_floats
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import HighestThroughput, Knee, LeastCost, LeastTime, Objective, Prices, Rule
 from nodewise.domain.workload import Workload
-from nodewise.estimation.objectives import Verdict, judged
+from nodewise.estimation.answer.objectives import Verdict, judged
 
 # Whole numbers keep every comparison of the brute-force reading exact.
 Curve = list[tuple[int, int]]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
-from nodewise.estimation.resolve import Defaults, resolved
+from nodewise.estimation.resolution import Defaults, resolved
 
 counts = st.integers(1, 512)
 rows = st.lists(st.tuples(st.integers(0, 64), st.integers(0, 512)).filter(any), min_size=1, max_size=16)

@@ -14,7 +14,7 @@ from nodewise.domain.configurations import SyncMode
 from nodewise.domain.predictions import RowStatus
 from nodewise.domain.profile import UNKNOWN
 from nodewise.domain.workload import Workload
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.evaluation.backtest import backtested
 from nodewise.evaluation.metrics import Metrics
 from nodewise.evaluation.results import EstimatorEvaluation
@@ -49,7 +49,7 @@ rows_ = st.lists(
 def evaluated(rows: Sequence[Row], names: Sequence[str] = JOBS) -> tuple[EstimatorEvaluation, ...]:
     """Evaluations by three estimators; ``names`` are the jobs' in the order of JOBS."""
     facts = {new: FACTS[old] for old, new in zip(JOBS, names) if old in FACTS}
-    engine = Engine(
+    engine = Answers(
         registry_of(
             Proportional(rate=1.0, most=3, sensitive=True),
             Learning(rate=2.0, sensitive=True),
@@ -138,7 +138,7 @@ def test_no_test_row_vanishes(rows: list[Row]) -> None:
 @QUICK
 @given(rows=rows_)
 def test_jobs_besides_a_job_matter_through_what_they_teach_alone(rows: list[Row]) -> None:
-    engine = Engine(registry_of(Proportional(rate=1.0, sensitive=True)))
+    engine = Answers(registry_of(Proportional(rate=1.0, sensitive=True)))
     (together,) = backtested(engine, table_of(rows, FACTS)).evaluations
     for job in {row.job for row in rows}:
         own = [number for number, row in enumerate(rows) if row.job == job]

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from profile_batches import rows_of
 
 from nodewise.domain.configurations import Configurations, Placement, WorkerGroup, WorkerGroups
+from nodewise.domain.facts import CONFIGURATION_DEFAULTS, OBSERVATION_DEFAULTS, PHASE_DEFAULTS
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Layer, Network, Workload
 from nodewise.profiles.batches import Batch, content_hash, encode_batch
 from nodewise.profiles.codec import (
-    CONFIGURATION_COLUMNS,
-    OBSERVATION_COLUMNS,
-    PHASE_COLUMNS,
     facts_from_json,
     facts_to_json,
     runs_from_payloads,
@@ -46,7 +44,7 @@ def columns(draw: st.DrawFn, defaults: dict[str, Any], rows: int) -> dict[str, A
 
 @st.composite
 def configurations(draw: st.DrawFn, rows: int) -> Configurations:
-    found = columns(draw, dict(CONFIGURATION_COLUMNS), rows)
+    found = columns(draw, dict(CONFIGURATION_DEFAULTS), rows)
     for names, index in (("devices", "device_index"), ("precisions", "precision_index")):
         found[names] = tuple(draw(st.lists(NAMES, min_size=1, max_size=3)))
         codes = st.integers(0, len(found[names]) - 1)
@@ -67,10 +65,10 @@ def batches(draw: st.DrawFn) -> Batch:
         observations=Observations(
             configurations=draw(configurations(rows)),
             number=np.zeros(rows, dtype=np.int64),
-            **columns(draw, dict(OBSERVATION_COLUMNS), rows),
+            **columns(draw, dict(OBSERVATION_DEFAULTS), rows),
         ),
         phase_timings=PhaseTimings(
-            configurations=draw(configurations(timed)), **columns(draw, dict(PHASE_COLUMNS), timed)
+            configurations=draw(configurations(timed)), **columns(draw, dict(PHASE_DEFAULTS), timed)
         ),
         commit=draw(st.booleans()),
     )

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from recorded_traces import exchanging, graph_of, shifted
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise_replay.clocks import aligned, closest_bounds, robust_line
-from nodewise_replay.graph.building import built
-from nodewise_replay.replaying.executor import executed
-from nodewise_replay.replaying.sweep import critical_path, swept
+from nodewise_replay.alignment.clocks import aligned, closest_bounds, robust_line
+from nodewise_replay.building.assembly import built
+from nodewise_replay.graph.sweep import critical_path, swept
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -21,7 +20,6 @@ def _compiled_before() -> None:
     graph = graph_of([1, 1], [(0, 1, 0)])
     begin, end = swept(graph)
     critical_path(graph, begin, end, 1)
-    executed(graph, np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64))
     traces = [exchanging(rank, 2, [100.0], [200.0]) for rank in range(2)]
     built(traces, aligned(traces))
 
@@ -103,25 +101,6 @@ def test_a_critical_path_accounts_for_its_end(
     lags = {(a, b): lag for a, b, lag in drawn[1]}
     for before, after in zip(path[:-1].tolist(), path[1:].tolist(), strict=True):
         assert begin[after] == end[before] + lags[before, after]
-
-
-@QUICK
-@given(graphs(), st.integers(1, 4))
-def test_an_execution_uses_a_device_for_one_thing_at_a_time(
-    drawn: tuple[list[int], list[tuple[int, int, int]], list[int]], devices: int
-) -> None:
-    graph = graph_of(*drawn)
-    device = np.arange(len(graph), dtype=np.int64) % devices
-    begin, end = executed(graph, device, np.zeros(len(graph), dtype=np.int64))
-    _, alone = swept(graph)
-    assert (end >= alone).all()
-    for one in range(devices):
-        on_it = np.flatnonzero(device == one)
-        on_it = on_it[np.lexsort((end[on_it], begin[on_it]))]
-        assert (begin[on_it][1:] >= end[on_it][:-1]).all()
-    # Every node its own device: nothing is ever in the way.
-    free = executed(graph, np.arange(len(graph), dtype=np.int64), np.zeros(len(graph), dtype=np.int64))
-    assert (free[1] == alone).all()
 
 
 def test_a_circle_is_refused() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from schedules import POLICIES, Tables, pool, profile
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.scheduling.budget import Unlimited
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Action, Decision
 from nodewise.scheduling.placement import Wanted, placed
@@ -73,7 +73,7 @@ def questions(draw: st.DrawFn) -> ScheduleQuestion:
 
 
 def run(name: str, question: ScheduleQuestion) -> Decision:
-    return decide(question, POLICIES[name], PREDICT, Unlimited())
+    return decide(question, POLICIES[name], PREDICT, Budget())
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))

@@ -79,7 +79,7 @@ class Naive:
 
 
 def decide(name: str, state: ClusterState, tables: list[Rates]) -> Allocation:
-    answer = POLICIES[name].policy.decide(with_defaults(name, state), curves_of(tables), Clock())
+    answer = POLICIES[name].record.policy.decide(with_defaults(name, state), curves_of(tables), Clock())
     assert isinstance(answer, Allocation)
     return answer
 

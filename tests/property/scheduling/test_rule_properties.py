@@ -135,7 +135,7 @@ def test_shares_do_not_depend_on_the_order_of_jobs(name: str, instance: Instance
     state, tables = instance
 
     def shares(state: ClusterState, tables: list[Rates]) -> np.ndarray:
-        answer = POLICIES[name].policy.decide(with_defaults(name, state), curves_of(tables), Clock())
+        answer = POLICIES[name].record.policy.decide(with_defaults(name, state), curves_of(tables), Clock())
         assert isinstance(answer, Shares)
         return answer.shares
 

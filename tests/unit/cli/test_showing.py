@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from nodewise_cli.console import complain, print_json, print_table, shown
+from nodewise_cli.console import complain, print_json
 from nodewise_cli.errors import explained, status_of
 from nodewise_cli.failures import ExitStatus, unreadable
 from nodewise_cli.inputs.measured import at, measured_points
 from nodewise_cli.inputs.questions import AskedJob
 from nodewise_cli.inputs.table_errors import in_table
 from nodewise_cli.inputs.tables import read_table
+from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.table import print_table, words
 from nodewise_cli.waiting import waiting
 from nodewise_client import (
     ConflictError,
@@ -37,7 +39,7 @@ from nodewise_client import (
     [
         (None, "-"),
         (0.0, "0"),
-        (1234567.0, "1234567"),
+        (1234567.0, "1,234,567"),
         (123.456, "123.5"),
         (12.3456, "12.35"),
         (0.05, "0.0500"),
@@ -55,7 +57,7 @@ def test_json_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_names_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table([("[bold]job", False)], [["[red]x"]], title="[b]t")
+    print_table([words("[bold]job")], [["[red]x"]], title="[b]t")
     complain("[red]wrong")
     printed = capsys.readouterr()
     assert "[bold]job" in printed.out

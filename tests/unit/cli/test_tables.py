@@ -169,6 +169,10 @@ def test_a_fact_that_differs_within_a_job_names_both_lines(tmp_path: Path) -> No
         ("", "is empty; the first line must name the columns: job, device, nodes, workers, steps_per_s, split"),
         (f"{REQUIRED}\n", "has no rows below its header"),
         (f"{REQUIRED},speed\n", ":1: unknown column 'speed'; known are: job, device, nodes"),
+        (
+            "model,gpus,nodes,zzzz,tensor_paralel\n",
+            ":1: unknown columns 'model' (did you mean job?), 'gpus' (did you mean workers?), 'zzzz', 'tensor_para",
+        ),
         (f"{REQUIRED},job\n", ":1: column job is there 2 times, must be there once"),
         ("job,device,nodes,workers\n", ":1: the required columns steps_per_s, split must be there"),
         ("job,device,nodes,workers,split\n", ":1: the required column steps_per_s must be there"),

@@ -62,6 +62,7 @@ def test_the_table_of_reasons_is_the_servers_catalogue():
         "PRECONDITION": FailedPreconditionError,
         "UNIMPLEMENTED": UnimplementedError,
         "UNAVAILABLE": UnavailableError,
+        "EXHAUSTED": ResourceExhaustedError,
         "DEADLINE": DeadlineExceededError,
         "INTERNAL": InternalError,
     }

@@ -10,19 +10,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from nodewise import plugin
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.errors import CATALOGUE
 from nodewise.runtime.settings import LimitSettings, Settings
+from nodewise_cli.app import app
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
+PAGES = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
+        *(page for folder in ("docs", "examples", "research", "clients") for page in (ROOT / folder).rglob("*.md")),
+    ]
+)
 
 
 def text_of(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
+
+
+def plugin_pages() -> str:
+    return "\n".join(
+        text_of(str(page.relative_to(DOCS))) for page in (DOCS / "plugins.md", *(DOCS / "plugins").glob("*.md"))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +46,7 @@ def generator() -> dict[str, Any]:
 def test_generated_pages_are_fresh(generator: dict[str, Any]) -> None:
     renew = "stale: run `.venv/bin/python tools/generate_docs.py`"
     assert text_of("errors.md") == generator["errors_page"](), renew
-    assert text_of("operations.md") == generator["operations_page"](text_of("operations.md")), renew
+    assert text_of("guides/operations.md") == generator["operations_page"](text_of("guides/operations.md")), renew
 
 
 def test_every_reason_is_documented() -> None:
@@ -44,7 +57,7 @@ def test_every_reason_is_documented() -> None:
 
 
 def test_every_setting_is_documented_with_a_meaning() -> None:
-    page = text_of("operations.md")
+    page = text_of("guides/operations.md")
     names = [name for name in Settings.model_fields if name != "limits"]
     for name in [*names, *(f"limits.{limit}" for limit in LimitSettings.model_fields)]:
         (line,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` | `NODEWISE_")]
@@ -53,7 +66,7 @@ def test_every_setting_is_documented_with_a_meaning() -> None:
 
 
 def test_the_settings_and_the_catalogue_of_the_page_are_such(tmp_path: Path) -> None:
-    settings, catalogue = re.findall(r"```toml\n(.*?)```", text_of("operations.md"), re.DOTALL)
+    settings, catalogue = re.findall(r"```toml\n(.*?)```", text_of("guides/operations.md"), re.DOTALL)
     Settings(**tomllib.loads(settings))
     (tmp_path / "own.toml").write_text(catalogue)
     found = load_catalogue(tmp_path / "own.toml")
@@ -62,7 +75,7 @@ def test_the_settings_and_the_catalogue_of_the_page_are_such(tmp_path: Path) -> 
 
 
 def test_every_hook_is_documented_with_its_arguments() -> None:
-    manager, page = plugin.new_plugin_manager(), text_of("plugins.md")
+    manager, page = plugin.new_plugin_manager(), plugin_pages()
     hooks = [name for name in dir(manager.hook) if name.startswith("nodewise_")]
     assert len(hooks) == 4
     for name in hooks:
@@ -85,7 +98,7 @@ PROTOCOLS = [
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.__name__)
 def test_every_protocol_is_documented_with_its_methods(protocol: type) -> None:
-    page = text_of("plugins.md")
+    page = plugin_pages()
     methods = {
         name: method
         for name, method in vars(protocol).items()
@@ -102,20 +115,85 @@ def test_every_protocol_is_documented_with_its_methods(protocol: type) -> None:
     "record", ["EstimatorRecord", "PolicyRecord", "TraceReaderRecord", "DiagnoserRecord", "Context"]
 )
 def test_what_plugins_meet_is_named(record: str) -> None:
-    assert f"`{record}`" in text_of("plugins.md")
+    assert f"`{record}`" in plugin_pages()
 
 
 def test_columns_of_predictions_are_described() -> None:
-    page = text_of("plugins.md")
+    page = plugin_pages()
     for name in plugin.Predictions.__dataclass_fields__:
         assert f"`{name}`" in page
 
 
+def anchors(page: Path) -> set[str]:
+    """Those of a page's headings, as they are made of them where it is read."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
         if not target.startswith(("https:", "mailto:")):
-            assert (page.parent / target).exists(), target
+            there = page.parent / target if target else page
+            assert there.exists(), target
+            assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    pages = [page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if page.parent.name != "adr"]
+    for page in pages:
+        assert page == "README.md" or f"({page})" in index, page
+
+
+def test_every_room_is_in_the_architecture() -> None:
+    page = text_of("explanation/architecture.md")
+    rooms = [
+        room
+        for folder in ("server/nodewise", "plugins", "clients/cli")
+        for room in (ROOT / folder).iterdir()
+        if room.is_dir() and any(room.glob("*.py"))
+    ]
+    assert len(rooms) > 20
+    for room in rooms:
+        path = room.relative_to(ROOT).as_posix()
+        assert f"`{path}`" in page or f"`{room.name}`" in page, path
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) < 900
+
+
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_and_options_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"`nodewise ([a-z][a-z-]*)([^`]*)`", text)
+    shown = re.findall(r"^(?: {4})?(?:\S+/bin/)?nodewise ([a-z][a-z-]*)(.*)$", "\n".join(fenced(text)), re.MULTILINE)
+    for command, rest in [*named, *shown]:
+        assert command in COMMANDS, f"nodewise {command}"
+        below = getattr(COMMANDS[command], "commands", {}).values()
+        parameters = [parameter for each in (COMMANDS[command], *below) for parameter in each.params]
+        options = {name for parameter in parameters for name in (*parameter.opts, *parameter.secondary_opts)}
+        for option in re.findall(r"(?<=\s)--[a-z][a-z-]*", rest):
+            assert option in {*options, "--help"}, f"nodewise {command} {option}"
+
+
+def fenced(text: str) -> list[str]:
+    """Blocks of code, with fences or indented."""
+    return [*re.findall(r"```(?:sh|text)?\n(.*?)```", text, re.DOTALL), *re.findall(r"^ {4}\S.*$", text, re.MULTILINE)]
+
+
+def test_every_script_of_research_is_told_of_where_it_is_quoted() -> None:
+    page = ROOT / "research" / "README.md"
+    rows = re.findall(r"^\| (`.+?`) \|.*\| \[.+?\]\((.+?)\) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    told = {script: quoted for scripts, quoted in rows for script in re.findall(r"`(\w+\.py)`", scripts)}
+    assert set(told) == {script.name for script in page.parent.glob("*.py")}
+    helpers = {"reference_intervals.py", "measurement_designs.py", "simulated_jobs.py"}
+    for script, quoted in told.items():
+        assert script in helpers or script in (page.parent / quoted).read_text(encoding="utf-8"), script
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "adr").glob("*.md")), ids=lambda page: page.name)

@@ -10,7 +10,7 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Observations, Profile
-from nodewise.estimation.calibration import UNTRIED, calibrated
+from nodewise.estimation.lessons.calibration import UNTRIED, calibrated
 
 RUNS = (1, 2, 4)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nodewise.domain.columns import as_floats
 from nodewise.domain.configurations import SyncMode
-from nodewise.estimation.choice import (
+from nodewise.estimation.choice.shares import (
     ABOUT_AS_GOOD,
     CLAIM_WEIGHT,
     OTHER_DEVICE_WEIGHT,
@@ -20,7 +20,7 @@ from nodewise.estimation.choice import (
     similar_to,
     why,
 )
-from nodewise.estimation.trials import Trial
+from nodewise.estimation.lessons.trials import Trial
 from nodewise.plugin import Assessment
 
 

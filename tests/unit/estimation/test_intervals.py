@@ -5,7 +5,7 @@ import pytest
 from estimators import predictions_of
 
 from nodewise.domain.columns import as_floats
-from nodewise.estimation.intervals import interval_of, one_sided_rate
+from nodewise.estimation.answer.intervals import interval_of, one_sided_rate
 from nodewise.estimation.question import IntervalBasis
 
 

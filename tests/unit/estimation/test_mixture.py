@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
-from nodewise.estimation.check import checked
-from nodewise.estimation.mixture import MEAN_TO_DEVIATION, Part, mixed
+from nodewise.estimation.answer.mixture import MEAN_TO_DEVIATION, Part, mixed
+from nodewise.estimation.estimators.check import checked
 
 
 def part(name: str, steps: list[float], weight: float = 0.5, **changes: Any) -> Part:
@@ -68,7 +68,7 @@ def test_each_row_is_of_those_that_answer_it() -> None:
     assert found.status.tolist() == [RowStatus.ANSWERED, RowStatus.REFUSED, RowStatus.ANSWERED]
     (refusal,) = found.refusals
     assert (refusal.rows, refusal.refusal.message) == ((1,), "a does not know")
-    assert checked(found, asked(1, 2, 4), "auto") is found
+    assert checked(found, asked(1, 2, 4)) is found
 
 
 def test_what_does_not_fit_does_not_fit() -> None:
@@ -86,7 +86,7 @@ def test_what_does_not_fit_does_not_fit() -> None:
     found = mixed([part("a", [1.0]), Part("b", unfit, 0.5, 0.2)])
     assert found.status.tolist() == [RowStatus.INFEASIBLE_MEMORY]
     assert (found.step_s.tolist(), found.excess_memory_bytes.tolist()) == ([0.0], [1e9])  # type: ignore[union-attr]
-    assert checked(found, asked(1), "auto") is found
+    assert checked(found, asked(1)) is found
 
 
 def test_a_column_that_one_has_is_that_ones() -> None:
@@ -119,5 +119,5 @@ def test_a_mixture_lies_between_its_parts_and_can_be_true(steps: list[list[float
     assert (found.step_s <= values.max(axis=0) * (1 + 1e-9)).all()
     assert (found.step_s >= values.min(axis=0) * (1 - 1e-9)).all()
     assert (found.log_spread >= 0.1 - 1e-9).all()
-    assert checked(found, asked(1, 2, 4), "auto") is found
+    assert checked(found, asked(1, 2, 4)) is found
     np.testing.assert_allclose(mixed(parts[::-1]).step_s, found.step_s)

@@ -13,7 +13,7 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Prices
 from nodewise.domain.predictions import Predictions, RowRefusal
 from nodewise.domain.workload import Workload
-from nodewise.estimation.objectives import Verdict, judged
+from nodewise.estimation.answer.objectives import Verdict, judged
 
 BATCH = 10
 EUROS = Prices(per_node_hour={"V100": 3.6}, currency="EUR")
@@ -225,7 +225,7 @@ def test_least_cost_within_a_deadline() -> None:
     late = verdict(objective, [1, 2], [1.0, 1.2])
     assert late.recommendation is None
     assert late.notice is not None
-    assert late.notice.message == "no row finishes within 2500 s: the fastest takes 3000 s on 2 nodes"
+    assert late.notice.message == "no row finishes within 2,500 s: the fastest takes 3,000 s on 2 nodes"
 
 
 def test_the_nodes_of_parameter_servers_are_charged_alike() -> None:

@@ -10,7 +10,7 @@ from estimators import asked
 
 from nodewise.domain.configurations import Configurations, Placement, SyncMode, WorkerGroup, WorkerGroups
 from nodewise.domain.profile import Observations, Profile
-from nodewise.estimation.ran import ran_before
+from nodewise.estimation.suggestion.ran_before import ran_before
 
 STATED: dict[str, Any] = {"sync_mode": SyncMode.SYNC, "parameter_servers": 1, "batch_per_worker": 8, "device": "V100"}
 

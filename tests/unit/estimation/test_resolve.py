@@ -11,7 +11,7 @@ from nodewise.domain.configurations import UNSTATED, Configurations, Placement, 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Network
-from nodewise.estimation.resolve import Defaults, defaults_of, resolved
+from nodewise.estimation.resolution import Defaults, defaults_of, resolved
 
 
 def defaults(**values: Any) -> Defaults:

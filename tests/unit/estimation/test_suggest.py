@@ -15,11 +15,12 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import Knee, LeastCost, LeastTime, Objective, Prices
 from nodewise.domain.predictions import Options, Predictions, RowRefusal
-from nodewise.estimation import suggest
-from nodewise.estimation.covariance import assumed_covariance, measured
-from nodewise.estimation.engine import Engine
-from nodewise.estimation.question import Question
-from nodewise.estimation.suggest import HIGHEST_THROUGHPUT, Suggestions, Wish
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.question import Question, Terms
+from nodewise.estimation.suggestion import search
+from nodewise.estimation.suggestion.covariance import assumed_covariance, measured
+from nodewise.estimation.suggestion.search import HIGHEST_THROUGHPUT, Suggestions, Wish
+from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.plugin import CovariantModel, Floats
 
 
@@ -55,11 +56,10 @@ def suggestions(
     ran: Sequence[int] = (512,),
     **wish: Any,
 ) -> Suggestions:
-    engine = Engine(registry_of({"fake": model}))
-    question = Question(
-        profile=profile_of(workers=ran), configurations=asked(*nodes), objective=objective, options=options or Options()
-    )
-    return engine.suggest(question, Wish(**wish))
+    engine = Answers(registry_of({"fake": model}))
+    terms = Terms(options=options or Options())
+    question = Question(profile=profile_of(workers=ran), configurations=asked(*nodes), objective=objective, terms=terms)
+    return suggest(engine, question, Wish(**wish))
 
 
 def steps_of(rates: dict[int, float]) -> dict[int, float]:
@@ -74,7 +74,7 @@ def lost(mean: float, spread: float) -> float:
 
 
 def test_two_candidates_in_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suggest, "DRAWS", 2048)
+    monkeypatch.setattr(search, "DRAWS", 2048)
     apart, variance, noise = 0.1, 0.3**2, 0.1
     model = Covariant(
         steps_of({1: 100.0, 2: 100.0 * math.exp(-apart)}), np.diag([0.0, variance]), noise=noise
@@ -123,7 +123,7 @@ def test_where_one_measurement_turns_nothing_the_next_tells_most_of_the_doubt() 
     assert found.expected_regret == pytest.approx(lost(-apart, spread), rel=0.3)
     (only,) = found.suggestions
     assert only.nodes == 2  # the third is in greater doubt, which decides nothing
-    assert only.expected_regret_fall < suggest.LEAST_REGRET_FALL
+    assert only.expected_regret_fall < search.LEAST_REGRET_FALL
     explained = spread**2 / (spread**2 + noise**2)
     assert f"tells of {100 * explained * found.expected_regret:.3g} points" in only.why
     assert only.why.startswith("no single measurement is expected to turn the decision, but several may: ")

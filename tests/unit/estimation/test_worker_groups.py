@@ -11,8 +11,8 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.objective import LeastTime, Objective
 from nodewise.domain.predictions import Options
 from nodewise.domain.workload import Workload
-from nodewise.estimation.objectives import judged
-from nodewise.estimation.resolve import Defaults, resolved
+from nodewise.estimation.answer.objectives import judged
+from nodewise.estimation.resolution import Defaults, resolved
 from nodewise.evaluation.ordering import compact, configuration_ranks
 
 DEVICES = ("V100", "K80", "unused")

@@ -15,7 +15,7 @@ from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.predictions import Options, Predictions, RowStatus
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Workload
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.evaluation.backtest import backtested
 from nodewise.evaluation.results import EstimatorEvaluation
 from nodewise.plugin import Assessment, Context, Corpus, Model, Prior, Query
@@ -35,7 +35,7 @@ def only(
 ) -> EstimatorEvaluation:
     """The one evaluation of one estimator."""
     table = table_of(rows) if isinstance(rows, list) else rows
-    engine = Engine(registry_of(estimator))
+    engine = Answers(registry_of(estimator))
     (found,) = backtested(engine, table, estimators=["all"], calibration=calibration).evaluations
     return found
 
@@ -143,7 +143,7 @@ def test_a_calibration_job_of_the_same_name_is_another_job() -> None:
 def test_priors_and_models_of_the_running_engine_take_no_part() -> None:
     estimator = Learning()
     stale = Prior(prior_id="stale", estimator="learning", sources=(), content=1e6)
-    engine = Engine(registry_of(estimator), priors={"learning": stale})
+    engine = Answers(registry_of(estimator), priors={"learning": stale})
     table = table_of([Row(job="taught", workers=1, steps_per_s=3.0, train=True), Row(job="blank", workers=2)])
     for _ in range(2):
         (found,) = backtested(engine, table).evaluations
@@ -151,14 +151,14 @@ def test_priors_and_models_of_the_running_engine_take_no_part() -> None:
 
 
 def test_auto_takes_what_can_answer_and_has_no_version() -> None:
-    engine = Engine(registry_of(Proportional(refuses="P100"), Proportional(name="zzz", most=10**9)))
+    engine = Answers(registry_of(Proportional(refuses="P100"), Proportional(name="zzz", most=10**9)))
     (found,) = backtested(engine, table_of(ROWS)).evaluations
     assert (found.estimator, found.version) == ("auto", "")
     assert found.overall.refused == 0
 
 
 def test_all_means_every_one_and_no_name_twice() -> None:
-    engine = Engine(registry_of(Proportional(), Learning()))
+    engine = Answers(registry_of(Proportional(), Learning()))
     found = backtested(engine, table_of(ROWS), estimators=["auto", "all", "learning", "auto"]).evaluations
     assert [evaluation.estimator for evaluation in found] == ["auto", "proportional", "learning"]
 
@@ -167,7 +167,7 @@ def test_an_estimator_nobody_loaded_is_named_before_anything_runs() -> None:
     seen: list[tuple[int, int]] = []
     with pytest.raises(NodewiseError) as caught:
         backtested(
-            Engine(registry_of(Proportional())),
+            Answers(registry_of(Proportional())),
             table_of(ROWS),
             estimators=["proportional", "oracle"],
             progress=lambda done, total: seen.append((done, total)),
@@ -179,7 +179,7 @@ def test_an_estimator_nobody_loaded_is_named_before_anything_runs() -> None:
 def test_progress_counts_jobs_over_all_estimators() -> None:
     seen: list[tuple[int, int]] = []
     backtested(
-        Engine(registry_of(Proportional(), Learning())),
+        Answers(registry_of(Proportional(), Learning())),
         table_of([*ROWS, Row(job="train only", train=True)]),
         estimators=["all"],
         progress=lambda done, total: seen.append((done, total)),
@@ -194,7 +194,7 @@ def test_what_progress_raises_ends_the_run() -> None:
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        backtested(Engine(registry_of(Proportional())), table_of(ROWS), progress=stop)
+        backtested(Answers(registry_of(Proportional())), table_of(ROWS), progress=stop)
 
 
 def test_a_table_without_test_rows_has_nothing_to_score() -> None:
@@ -237,7 +237,7 @@ class BadLearner(Proportional):
     ],
 )
 def test_an_estimator_that_fails_to_learn_costs_its_own_rows_alone(outcome: object, reason: str) -> None:
-    engine = Engine(registry_of(BadLearner(outcome=outcome), Proportional()))
+    engine = Answers(registry_of(BadLearner(outcome=outcome), Proportional()))
     bad, good, auto = backtested(engine, table_of(ROWS), estimators=["bad", "proportional", "auto"]).evaluations
     assert (bad.overall.n, bad.overall.refused) == (0, 4)
     assert bad.predictions.reasons[0].startswith(f"{reason}: ")

@@ -4,29 +4,53 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 from measurement_tables import Proportional, Row, registry_of, table_of
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.plugin import Assessment, Profile, Query
+from nodewise.ports.compute import LongRun
 from nodewise.ports.limits import Limits
+from nodewise.profiles.reading import TraceLoader
+from nodewise.profiles.traces import MemoryTraceStore
 from nodewise.rpc.calls import Call
-from nodewise.rpc.evaluations import Evaluations
+from nodewise.rpc.evaluations import Evaluations, backtest
+from nodewise.rpc.long_call import Workshop
 from nodewise.rpc.wire_configurations import write_configurations
+from nodewise.runtime.compute.pool import ComputePool
+from nodewise.runtime.compute.threads import ThreadHand
 from nodewise_protos.v1 import evaluation_service_pb2 as pb
 
 CALL = Call("test", None)
 
 
-@pytest.fixture
-def executor() -> Iterator[Executor]:
-    with ThreadPoolExecutor(4) as threads:
-        yield threads
+class Service:
+    """The service over threads of this process, and what it answered."""
+
+    def __init__(self, estimator: Proportional, **limits: int) -> None:
+        self.workshop = Workshop(
+            answers=Answers(registry_of(estimator)),
+            traces=TraceLoader(MemoryTraceStore(), {}),
+            limits=Limits(**limits),
+        )
+        self.pool = ComputePool(partial(ThreadHand, self.workshop), 2)
+
+    async def backtest(self, request: pb.BacktestRequest) -> AsyncIterator[pb.BacktestResponse]:
+        behaviour = Evaluations(self.pool).backtest(request, CALL)
+        try:
+            async for message in behaviour:
+                yield pb.BacktestResponse.FromString(message)
+        finally:
+            await behaviour.aclose()
+
+    async def events(self, request: pb.BacktestRequest) -> list[pb.BacktestResponse]:
+        return [event async for event in self.backtest(request)]
 
 
 def request_of(rows: list[Row], *estimators: str) -> pb.BacktestRequest:
@@ -62,22 +86,9 @@ class Gated(Proportional):
         return super().assess(profile, query)
 
 
-class Timed:
-    """A call whose time the test ends."""
-
-    request_id = "test"
-    deadline_monotonic_s = None
-
-    def __init__(self) -> None:
-        self.left_s = 1.0
-
-    def remaining_s(self) -> float:
-        return self.left_s
-
-
-async def test_progress_comes_before_the_result(executor: Executor) -> None:
-    service = Evaluations(Engine(registry_of(Proportional())), Limits(), executor)
-    events = [event async for event in service.backtest(request_of(jobs(3)), CALL)]
+async def test_progress_comes_before_the_result() -> None:
+    service = Service(Proportional())
+    events = await service.events(request_of(jobs(3)))
     assert [event.WhichOneof("event") for event in events] == ["progress"] * (len(events) - 1) + ["result"]
     assert (events[-2].progress.done_count, events[-2].progress.total_count) == (3, 3)
     (evaluation,) = events[-1].result.evaluations
@@ -85,10 +96,10 @@ async def test_progress_comes_before_the_result(executor: Executor) -> None:
     assert evaluation.overall.rows_count == 3
 
 
-async def test_progress_tells_what_is_done_and_is_not_repeated(executor: Executor) -> None:
+async def test_progress_tells_what_is_done_and_is_not_repeated() -> None:
     estimator = Gated()
-    service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
-    stream = service.backtest(request_of(jobs(3), "proportional"), CALL)
+    service = Service(estimator)
+    stream = service.backtest(request_of(jobs(3), "proportional"))
     first = await anext(stream)
     assert (first.progress.done_count, first.progress.total_count) == (0, 3)
     estimator.gate.release(1)
@@ -99,23 +110,24 @@ async def test_progress_tells_what_is_done_and_is_not_repeated(executor: Executo
     assert [event.WhichOneof("event") for event in rest] == ["progress", "result"]
 
 
-async def test_a_stream_that_is_closed_stops_before_the_next_job(executor: Executor) -> None:
+async def test_a_stream_that_is_closed_stops_before_the_next_job() -> None:
     estimator = Gated()
-    service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
-    stream = service.backtest(request_of(jobs(3), "proportional"), CALL)
+    service = Service(estimator)
+    stream = service.backtest(request_of(jobs(3), "proportional"))
     await anext(stream)
+    await asyncio.to_thread(estimator.entered.wait)
     await stream.aclose()
     estimator.gate.release(3)
-    executor.shutdown(wait=True)
+    await service.pool.close()
     assert estimator.assessed == 1
 
 
-async def test_a_call_that_is_cancelled_stops_before_the_next_job(executor: Executor) -> None:
+async def test_a_call_that_is_cancelled_stops_before_the_next_job() -> None:
     estimator = Gated()
-    service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
+    service = Service(estimator)
 
     async def consume() -> list[pb.BacktestResponse]:
-        return [event async for event in service.backtest(request_of(jobs(3), "proportional"), CALL)]
+        return await service.events(request_of(jobs(3), "proportional"))
 
     task = asyncio.create_task(consume())
     await asyncio.to_thread(estimator.entered.wait)
@@ -123,30 +135,30 @@ async def test_a_call_that_is_cancelled_stops_before_the_next_job(executor: Exec
     with pytest.raises(asyncio.CancelledError):
         await task
     estimator.gate.release(3)
-    executor.shutdown(wait=True)
+    await service.pool.close()
     assert estimator.assessed == 1
 
 
-async def test_a_late_call_says_how_far_it_came(executor: Executor) -> None:
-    estimator = Gated()
-    service = Evaluations(Engine(registry_of(estimator)), Limits(), executor)
-    call = Timed()
-    stream = service.backtest(request_of(jobs(3), "proportional"), call)
-    await anext(stream)
-    await asyncio.to_thread(estimator.entered.wait)
-    call.left_s = 0.0
-    estimator.gate.release(3)
+def test_a_late_call_says_how_far_it_came() -> None:
+    now_s = [0.0]
+
+    class Slow(Proportional):
+        def assess(self, profile: Profile, query: Query) -> Assessment:
+            now_s[0] = 2.0
+            return super().assess(profile, query)
+
+    run = LongRun(Budget(1.0, clock_s=lambda: now_s[0]), lambda _: None)
     with pytest.raises(NodewiseError) as caught:
-        [event async for event in stream]
+        run.do(backtest, Service(Slow()).workshop, request_of(jobs(3), "proportional").SerializeToString())
     assert caught.value.reason == Reason.DEADLINE_EXCEEDED
     assert caught.value.message == "1 of 3 jobs were done in time"
 
 
-async def test_more_backtests_than_run_at_once_wait_their_turn(executor: Executor) -> None:
-    service = Evaluations(Engine(registry_of(Proportional())), Limits(), executor)
+async def test_more_backtests_than_run_at_once_wait_their_turn() -> None:
+    service = Service(Proportional())
 
     async def consume() -> int:
-        return len([event async for event in service.backtest(request_of(jobs(2)), CALL)])
+        return len(await service.events(request_of(jobs(2))))
 
     assert min(await asyncio.gather(*(consume() for _ in range(8)))) >= 2
 
@@ -159,20 +171,18 @@ async def test_more_backtests_than_run_at_once_wait_their_turn(executor: Executo
         pytest.param(request_of(jobs(5)), Reason.LIMIT_EXCEEDED, id="too many rows"),
     ],
 )
-async def test_a_request_that_cannot_be_run_says_why(
-    executor: Executor, request_: pb.BacktestRequest, reason: Reason
-) -> None:
-    service = Evaluations(Engine(registry_of(Proportional())), Limits(backtest_rows=9), executor)
+async def test_a_request_that_cannot_be_run_says_why(request_: pb.BacktestRequest, reason: Reason) -> None:
+    service = Service(Proportional(), backtest_rows=9)
     with pytest.raises(NodewiseError) as caught:
-        [event async for event in service.backtest(request_, CALL)]
+        await service.events(request_)
     assert caught.value.reason == reason
 
 
-async def test_a_calibration_table_is_read_under_its_own_path(executor: Executor) -> None:
-    service = Evaluations(Engine(registry_of(Proportional())), Limits(), executor)
+async def test_a_calibration_table_is_read_under_its_own_path() -> None:
+    service = Service(Proportional())
     request = request_of(jobs(1))
     request.calibration.CopyFrom(request.table)
     request.calibration.train.pop()
     with pytest.raises(NodewiseError) as caught:
-        [event async for event in service.backtest(request, CALL)]
+        await service.events(request)
     assert caught.value.violations[0].field == "calibration.train"

@@ -15,7 +15,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.profile import UNKNOWN
 from nodewise.domain.workload import Network, Workload
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.evaluation.backtest import backtested
 from nodewise.evaluation.metrics import Metrics
 from nodewise.evaluation.results import BacktestResult
@@ -224,7 +224,7 @@ def test_estimators_are_read_once_each() -> None:
 
 
 def result_of(rows: list[Row], estimator: Proportional) -> BacktestResult:
-    return backtested(Engine(registry_of(estimator)), table_of(rows), estimators=["all"])
+    return backtested(Answers(registry_of(estimator)), table_of(rows), estimators=["all"])
 
 
 def test_scores_are_written_with_absence_for_what_is_undefined() -> None:
@@ -271,6 +271,6 @@ def test_five_thousand_rows_fit_one_reply() -> None:
     table = table_of(rows)
     message = message_of(table)
     read = read_table(message, "table", LIMITS)
-    engine = Engine(registry_of(*(Proportional(name=name, rate=1.0) for name in "abcde")))
+    engine = Answers(registry_of(*(Proportional(name=name, rate=1.0) for name in "abcde")))
     reply = write_result(backtested(engine, read, estimators=["all", "auto"]))
     assert reply.ByteSize() < LIMITS.reply_bytes

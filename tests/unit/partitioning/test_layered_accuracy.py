@@ -1,4 +1,4 @@
-"""The figures of docs/estimators/partitioning_layered.md, from the scripts that print them."""
+"""The figures of research/partitioning_layered.md, from the scripts that print them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 DATA = os.environ.get("NODEWISE_DATA")
-PAGE = (ROOT / "docs" / "estimators" / "partitioning_layered.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "research" / "partitioning_layered.md").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.skipif(DATA is None, reason="NODEWISE_DATA does not name the folder of measurements")
 

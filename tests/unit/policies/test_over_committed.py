@@ -18,7 +18,7 @@ ANY = {0: [1.0], 1: [1.0], 2: [1.0]}
 def booked(jobs: list[JobState], available: tuple[int, ...], memory: bytes = b"", seed: float = 0.0) -> Shares:
     parameters = {"over_commit": 1.0, "seed": seed}
     state: ClusterState = replace(state_of(jobs, available, parameters=parameters), memory=memory)
-    answer = POLICIES["fifo"].policy.decide(
+    answer = POLICIES["fifo"].record.policy.decide(
         with_defaults("fifo", state),
         curves_of([{pool: ANY[pool] for pool in range(len(available))}] * len(jobs)),
         Clock(),

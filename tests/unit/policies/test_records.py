@@ -32,7 +32,7 @@ def test_the_hook_registers_the_policies() -> None:
     [records] = manager.hook.nodewise_policies()
     assert [record.name for record in records] == NAMES
     assert all(isinstance(record.policy, Policy) for record in records)
-    assert [parameter.name for parameter in POLICIES["fifo"].parameters] == ["backfill", "over_commit", "seed"]
+    assert [parameter.name for parameter in POLICIES["fifo"].record.parameters] == ["backfill", "over_commit", "seed"]
 
 
 @pytest.mark.parametrize("name", GRANTING)

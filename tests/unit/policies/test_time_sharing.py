@@ -16,7 +16,7 @@ THROUGHPUTS = ((4.0, 1.0), (2.0, 1.0), (1.0, 1.0))
 
 
 def shares_of(name: str, state: ClusterState, tables: Sequence[Rates], budget: Clock | None = None) -> Shares:
-    answer = POLICIES[name].policy.decide(with_defaults(name, state), curves_of(tables), budget or Clock())
+    answer = POLICIES[name].record.policy.decide(with_defaults(name, state), curves_of(tables), budget or Clock())
     assert isinstance(answer, Shares)
     return answer
 

@@ -11,6 +11,7 @@ from profile_batches import NETWORK, WORKLOAD, batch, observations, rows_of, var
 
 from nodewise.domain.configurations import Configurations, Placement
 from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.facts import CONFIGURATION_DEFAULTS, OBSERVATION_DEFAULTS, PHASE_DEFAULTS
 from nodewise.domain.profile import Observations, PhaseTimings
 from nodewise.domain.workload import Network, Workload
 from nodewise.profiles import codec
@@ -25,12 +26,12 @@ def test_sequence_numbers_start_at_1() -> None:
 
 
 def test_the_format_holds_every_column_of_the_domain_with_its_default() -> None:
-    columns = {*codec.CONFIGURATION_COLUMNS, *codec.DICTIONARIES, *codec.DICTIONARIES.values()}
+    columns = {*CONFIGURATION_DEFAULTS, *codec.DICTIONARIES, *codec.DICTIONARIES.values()}
     assert {*columns, "placement", "worker_groups"} == {f.name for f in fields(Configurations)}
-    assert {*codec.PHASE_COLUMNS, "configurations"} == {f.name for f in fields(PhaseTimings)}
-    assert {*codec.OBSERVATION_COLUMNS, "configurations", "number"} == {f.name for f in fields(Observations)}
+    assert {*PHASE_DEFAULTS, "configurations"} == {f.name for f in fields(PhaseTimings)}
+    assert {*OBSERVATION_DEFAULTS, "configurations", "number"} == {f.name for f in fields(Observations)}
     default = Configurations.of(1)
-    for name, value in codec.CONFIGURATION_COLUMNS.items():
+    for name, value in CONFIGURATION_DEFAULTS.items():
         assert getattr(default, name)[0] == value
         assert getattr(default, name).dtype.kind == ("f" if isinstance(value, float) else "i")
 

@@ -7,18 +7,21 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from misbehaving import ANSWERED, RAISED, SECRET, raising
 from structlog.testing import capture_logs
 from tiny_traces import TinyReader, reader, tiny, trace_of
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile, TraceReference
 from nodewise.domain.trace import Lane, Trace, TraceReport
+from nodewise.hosting.registry import Loaded
 from nodewise.profiles.artefacts import columns_of
 from nodewise.profiles.reading import TraceLoader
 from nodewise.profiles.traces import DirectoryTraceStore, MemoryTraceStore, TraceStore, stage_name
@@ -45,7 +48,7 @@ def stored(store: TraceStore, data: bytes, **more: Any) -> TraceReference:
 
 def loader(store: TraceStore, *answering: Any, **more: Any) -> TraceLoader:
     records = [each if hasattr(each, "reader") else reader(each) for each in answering]
-    return TraceLoader(store, {record.name: record for record in records}, **more)
+    return TraceLoader(store, {record.name: Loaded(record, "tests 1.0", "inline") for record in records}, **more)
 
 
 def same(found: Trace, expected: Trace) -> bool:
@@ -237,6 +240,36 @@ def test_what_unpacks_to_too_much_is_refused_even_if_the_reader_hides_it() -> No
         assert "65536" in error.message
 
 
+class Sure(TinyReader):
+    """Recognises everything as surely as it is told to."""
+
+    def __init__(self, confidence: Any) -> None:
+        super().__init__()
+        self._confidence = confidence
+
+    def recognises(self, head: bytes, source: Any) -> Any:
+        return self._confidence
+
+
+def test_the_surest_reader_reads_and_of_equally_sure_ones_the_first_by_name() -> None:
+    store = MemoryTraceStore()
+    reference = stored(store, tiny())
+    records = [reader(Sure(how), name) for name, how in (("a", 0.1), ("c", 0.9), ("b", 0.9), ("d", False))]
+    with capture_logs() as logs:
+        (found,) = loader(store, *records).load([reference])
+    assert found.reader == "b"
+    assert [(one["chosen"], one["others"]) for one in logs if one["event"] == "readers_tie"] == [("b", ["c"])]
+
+
+@pytest.mark.parametrize("confidence", [float("nan"), -0.1, 1.5, None, "very"])
+def test_a_confidence_that_is_none_is_the_readers_fault(confidence: Any) -> None:
+    store = MemoryTraceStore()
+    error = refused(lambda: loader(store, reader(Sure(confidence), "odd")).load([stored(store, tiny())]))
+    assert error.reason is Reason.READER_INVALID_RESULT
+    assert error.metadata["reader"] == "odd"
+    assert "what is no confidence from 0 to 1" in error.message
+
+
 @pytest.mark.parametrize(
     ("data", "more", "said"),
     [
@@ -275,6 +308,34 @@ def test_a_reader_that_fails_costs_its_trace_a_clear_error(raised: BaseException
         error = refused(lambda: loader(store, TinyReader(fail)).load([reference]))
     assert error.reason is Reason.READER_FAILED
     assert "inside" not in error.message
+
+
+class Unsure(TinyReader):
+    """Is asked first, by its name, and misbehaves as it is."""
+
+    def __init__(self, behave: Callable[..., Any]) -> None:
+        super().__init__()
+        self.recognises = behave  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("name", [*RAISED, *ANSWERED])
+def test_a_reader_that_cannot_say_keeps_no_other_from_a_trace(name: str) -> None:
+    behave = raising(RAISED[name]) if name in RAISED else lambda *_: ANSWERED[name]
+    store = MemoryTraceStore()
+    known, unknown = stored(store, tiny()), stored(store, b"what is this")
+    readers = (reader(Unsure(behave), "a-bad-one"), reader(TinyReader()))
+
+    def ask() -> tuple[str, NodewiseError]:
+        (found,) = loader(store, *readers).load([known])
+        return found.reader, refused(lambda: loader(store, *readers).load([unknown]))
+
+    # In a thread, where an interrupt cannot be the operator's.
+    with capture_logs(), ThreadPoolExecutor(1) as threads:
+        chosen, error = threads.submit(ask).result()
+    assert chosen == "tiny"
+    assert error.reason == f"READER_{'FAILED' if name in RAISED else 'INVALID_RESULT'}"
+    assert "a-bad-one" in error.message
+    assert SECRET[:8] not in error.message
 
 
 def shifted(trace: Trace, name: str, value: int) -> Trace:

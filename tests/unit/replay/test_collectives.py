@@ -9,12 +9,12 @@ from recorded_traces import MAIN, US, NobodyWaits, Recorder, exchanging, shifted
 
 from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.domain.trace import CollectiveKind, EventKind, Trace
-from nodewise_replay.clocks import aligned
-from nodewise_replay.diagnoser import Replayer
-from nodewise_replay.graph.building import built
+from nodewise_replay.alignment.clocks import aligned
+from nodewise_replay.alignment.matching import matched_collectives
+from nodewise_replay.building.assembly import built
 from nodewise_replay.graph.graph import EdgeKind, NodeKind
-from nodewise_replay.graph.matching import matched_collectives
-from nodewise_replay.replaying.sweep import swept
+from nodewise_replay.graph.sweep import swept
+from nodewise_replay.replaying.replayer import replayed
 
 ARRIVALS = [[200.0, 210, 190, 205], [500.0, 260, 300, 203], [220.0, 400, 350, 204]]
 TRANSFER = 40.0
@@ -26,7 +26,7 @@ def ranks() -> list[Trace]:
 
 
 def replay(traces: list[Trace]) -> Replay:
-    return Replayer().replay(traces, ReplayQuestion(in_sample=True), NobodyWaits())
+    return replayed(traces, ReplayQuestion(in_sample=True), NobodyWaits())
 
 
 def test_a_transfer_is_told_from_waiting() -> None:

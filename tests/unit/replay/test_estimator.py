@@ -18,9 +18,9 @@ from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Observations, Profile, TraceReference
 from nodewise.domain.trace import Trace
 from nodewise.domain.workload import Network
-from nodewise.estimation.engine import Engine
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question
-from nodewise.estimation.registry import load_registry
+from nodewise.hosting.registry import load_registry
 from nodewise.plugin import Catalogue, Prior, Query
 from nodewise_replay.estimator import ReplayEstimator
 
@@ -212,7 +212,7 @@ def test_two_jobs_in_one_profile_are_refused() -> None:
 
 
 def chosen(traces: Sequence[Trace], asked: Configurations, **known: Any) -> Answer:
-    engine = Engine(load_registry(), traces=lambda _: traces)
+    engine = Answers(load_registry(), traces=lambda _: traces)
     return engine.answer(Question(profile=profile_of(traces, **known), configurations=asked))
 
 

@@ -9,9 +9,9 @@ import pytest
 from recorded_traces import COMMUNICATION, COMPUTE, LANES, MAIN, OTHER, US, Recorder
 
 from nodewise.domain.trace import CollectiveKind, EventKind, SyncKind, Trace
-from nodewise_replay.graph.building import built
+from nodewise_replay.building.assembly import built
 from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind, Origin
-from nodewise_replay.replaying.sweep import swept
+from nodewise_replay.graph.sweep import swept
 
 
 def edges_of(graph: Graph, kind: EdgeKind) -> set[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What measured traces are replayed to; docs/estimators/replay.md states the figures."""
+"""What measured traces are replayed to; docs/explanation/replay.md states the figures."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from recorded_traces import NobodyWaits, shifted
 
 from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.domain.trace import Trace
-from nodewise_replay.clocks import aligned
-from nodewise_replay.diagnoser import Replayer
-from nodewise_replay.graph.building import built
-from nodewise_replay.replaying.sweep import swept
+from nodewise_replay.alignment.clocks import aligned
+from nodewise_replay.building.assembly import built
+from nodewise_replay.graph.sweep import swept
+from nodewise_replay.replaying.replayer import replayed
 
 
 def replay(traces: list[Trace], *, in_sample: bool = False) -> Replay:
-    return Replayer().replay(traces, ReplayQuestion(in_sample=in_sample), NobodyWaits())
+    return replayed(traces, ReplayQuestion(in_sample=in_sample), NobodyWaits())
 
 
 @pytest.mark.parametrize(

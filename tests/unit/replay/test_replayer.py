@@ -14,11 +14,12 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import Change, ChangeKind, Replay, ReplayQuestion
 from nodewise.domain.trace import Trace
-from nodewise_replay.diagnoser import Replayer
+from nodewise_diagnosis.diagnoser import ReplayDiagnoser
+from nodewise_replay.replaying.replayer import replayed
 
 
 def replay(traces: list[Trace], **question: object) -> Replay:
-    return Replayer().replay(traces, ReplayQuestion(**question), NobodyWaits())  # type: ignore[arg-type] # by name
+    return replayed(traces, ReplayQuestion(**question), NobodyWaits())  # type: ignore[arg-type] # by name
 
 
 def steady(lengths: list[float]) -> Trace:
@@ -187,5 +188,5 @@ def test_ranks_without_a_common_exchange_have_clocks_that_nothing_ties() -> None
     found = replay(traces, in_sample=True)
     assert found.clock_uncertainty_s.tolist() == [0.0, -1.0]
     assert any("no exchange ties those of ranks 1" in warning for warning in found.warnings)
-    diagnosis = Replayer().diagnose(traces, Profile(), DiagnosisQuestion(), NobodyWaits())
+    diagnosis = ReplayDiagnoser().diagnose(traces, Profile(), DiagnosisQuestion(), NobodyWaits())
     assert diagnosis.step_s == pytest.approx(210e-6)

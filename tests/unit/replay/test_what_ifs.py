@@ -11,7 +11,7 @@ from recorded_traces import NobodyWaits
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.replay import Change, ChangeKind, Replay, ReplayQuestion
-from nodewise_replay.diagnoser import Replayer
+from nodewise_replay.replaying import replayer
 
 CAPS = {"8_buckets": 0.15, "3_buckets": 0.4, "2_buckets": 1.0, "1_bucket": 25.0}
 MEBIBYTE = 1 << 20
@@ -21,7 +21,7 @@ BANDWIDTH, LATENCY = ChangeKind.LINK_BANDWIDTH, ChangeKind.LINK_LATENCY
 
 def replayed(job: str, *changes: tuple[ChangeKind, float]) -> Replay:
     asked = tuple(Change(kind=kind, value=value) for kind, value in changes)
-    return Replayer().replay(gloo_job(job), ReplayQuestion(changes=asked), NobodyWaits())
+    return replayer.replayed(gloo_job(job), ReplayQuestion(changes=asked), NobodyWaits())
 
 
 def step_ms(replay: Replay, hub: int = -1) -> float:
@@ -153,7 +153,7 @@ def test_a_measured_job_of_which_one_rank_is_known() -> None:
 
     def found(kind: ChangeKind, value: float) -> Replay:
         question = ReplayQuestion(changes=(Change(kind=kind, value=value),))
-        return Replayer().replay(traces, question, NobodyWaits())
+        return replayer.replayed(traces, question, NobodyWaits())
 
     # ResNet-50 in one bucket: the five of a step are one exchange of all its gradients.
     whole = found(BUCKET, 1e9)
@@ -166,4 +166,4 @@ def test_a_measured_job_of_which_one_rank_is_known() -> None:
 def test_gradients_that_others_wait_for_share_no_bucket() -> None:
     question = ReplayQuestion(changes=(Change(kind=BUCKET, value=1e9),), in_sample=True)
     with pytest.raises(NodewiseError, match="cannot share a bucket"):
-        Replayer().replay(measured_traces("dlrm_8rank_v100/*"), question, NobodyWaits())
+        replayer.replayed(measured_traces("dlrm_8rank_v100/*"), question, NobodyWaits())

@@ -15,7 +15,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.scheduling.checks import checked
 from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleLimits, ScheduleQuestion
 
-FIFO = POLICIES["fifo"].parameters
+FIFO = POLICIES["fifo"].record.parameters
 
 
 def asked(job_id: str = "a", **changes: Any) -> JobQuestion:

@@ -11,8 +11,8 @@ from schedules import POLICIES, TABLE, Clock, Tables, pool, profile
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant, NodePool
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.budget import Unlimited, Until
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Action, Decision, JobDecision
 from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
@@ -35,11 +35,11 @@ def run(
     name: str = FILL,
     pools: tuple[NodePool, ...] = (pool("p", 4, 4),),
     budget: Budget | None = None,
-    record: PolicyRecord | None = None,
+    policy: Loaded[PolicyRecord] | None = None,
     **changes: Any,
 ) -> Decision:
     question = ScheduleQuestion(now_s=0.0, pools=pools, jobs=tuple(jobs), **changes)
-    return decide(question, record or POLICIES[name], PREDICT, budget or Unlimited())
+    return decide(question, policy or POLICIES[name], PREDICT, budget or Budget())
 
 
 def one(*args: Any, **changes: Any) -> JobDecision:
@@ -185,7 +185,7 @@ def test_a_minimum_run_on_a_count_without_a_prediction_says_so() -> None:
 
 def test_minibatches_are_called_so() -> None:
     question = ScheduleQuestion(now_s=0.0, pools=(pool("p", 1),), jobs=(asked("a"),))
-    found = decide(question, POLICIES[FILL], Tables({"t": {"V100": TABLE}}, batch=0), Unlimited())
+    found = decide(question, POLICIES[FILL], Tables({"t": {"V100": TABLE}}, batch=0), Budget())
     assert "10 mini-batches/s predicted, 1,000 mini-batches left" in found.jobs[0].why
 
 
@@ -200,7 +200,7 @@ def test_a_cut_decision_says_so() -> None:
 def test_replies_come_in_the_order_of_the_request_with_the_policys_name() -> None:
     found = run([asked("b"), asked("a"), asked("c")])
     assert [job.job_id for job in found.jobs] == ["b", "a", "c"]
-    assert (found.policy, found.policy_version, found.complete) == (FILL, POLICIES[FILL].version, True)
+    assert (found.policy, found.policy_version, found.complete) == (FILL, POLICIES[FILL].record.version, True)
     assert run([]).jobs == ()
 
 
@@ -216,10 +216,11 @@ class Remembering:
 
 
 def test_memory_is_passed_on_and_settled_jobs_are_shown_without_rows() -> None:
-    record = PolicyRecord(name="r", version="1", description="", policy=Remembering())
+    remembering = PolicyRecord(name="r", version="1", description="", policy=Remembering())
+    policy = Loaded(remembering, "tests 1.0", "inline")
     pinned = asked("a", minimum_run_s=600.0, current=on((0, 2)), queue="x")
     quotas = (QueueQuota(queue="x", max_devices=1),)
-    found = run([pinned, asked("b", submitted=1.0)], record=record, memory=b"x", quotas=quotas)
+    found = run([pinned, asked("b", submitted=1.0)], policy=policy, memory=b"x", quotas=quotas)
     assert found.memory == b"xx"
     assert Remembering.seen is not None
     assert Remembering.curves is not None
@@ -231,8 +232,8 @@ def test_memory_is_passed_on_and_settled_jobs_are_shown_without_rows() -> None:
 
 def test_a_budget_ends() -> None:
     now = [0.0]
-    budget = Until(2.0, lambda: now[0])
+    budget = Budget(2.0, clock_s=lambda: now[0])
     assert budget.remaining_s() == 2.0
     now[0] = 3.0
     assert budget.remaining_s() == -1.0
-    assert Unlimited().remaining_s() > 1e9
+    assert Budget().remaining_s() > 1e9

@@ -164,13 +164,13 @@ def test_a_policy_that_fails_is_named() -> None:
     def fails(_: ClusterState) -> list[Grant]:
         raise RuntimeError("secret")
 
-    with pytest.raises(NodewiseError, match="'under-test' 1 failed") as caught:
+    with pytest.raises(NodewiseError, match=r"'under-test' 1 of tests 1\.0 failed in decide") as caught:
         run([job("a", 0.0, 10.0)], policy=Deciding(fails))
     assert caught.value.reason is Reason.POLICY_FAILED
 
 
 def test_wrong_numbers_of_grants_are_refused() -> None:
-    with pytest.raises(NodewiseError, match="1 grants"):
+    with pytest.raises(NodewiseError, match="must grant once per job, 1 times"):
         run([job("a", 0.0, 10.0)], policy=Deciding(lambda _: []))
 
 

@@ -53,7 +53,7 @@ def crowd() -> list[SimulatedJob]:
 @pytest.mark.parametrize("name", ["fifo", "las", "equal-share", "srpt", "efficiency-capped", "goodput"])
 @pytest.mark.parametrize("clock", Clock)
 def test_columns_that_are_kept_say_what_the_states_say(name: str, clock: Clock) -> None:
-    record = POLICIES[name]
+    record = POLICIES[name].record
     policy = Comparing(record.policy, {each.name: each.default for each in record.parameters})
     result = run(
         crowd(),

@@ -11,26 +11,17 @@ from typing import Annotated, Any
 import typer
 
 from nodewise_cli.commands.options import AsJson, Server, Wait
-from nodewise_cli.console import complain, print_json, print_table, say, shown
-from nodewise_cli.failures import CommandError, ExitStatus, InputError
+from nodewise_cli.console import complain, print_json
+from nodewise_cli.failures import CommandError, InputError, RefusedAnswer
 from nodewise_cli.inputs.selections import also_trained
 from nodewise_cli.inputs.table_content import measurement_table, timed_rows
 from nodewise_cli.inputs.table_errors import in_table
 from nodewise_cli.inputs.tables import Table, read_table
+from nodewise_cli.outputs import checked_output, writing
 from nodewise_cli.service import connected
-from nodewise_cli.views.plain import plain
+from nodewise_cli.views.backtest import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import (
-    BacktestRequest,
-    BacktestResult,
-    EstimatorEvaluation,
-    GroupMetrics,
-    Metrics,
-    NodewiseError,
-    RowStatus,
-    ScoredRow,
-    scored_rows,
-)
+from nodewise_client import BacktestRequest, BacktestResult, NodewiseError, RowStatus, ScoredRow, scored_rows
 
 __all__ = ["backtest"]
 
@@ -87,14 +78,13 @@ def backtest(
     if predictions is not None:
         _write_predictions(predictions, read, result)
     if as_json:
-        print_json(_document(result))
+        print_json(document(result))
     else:
-        _show(result)
+        show(result)
     rows = [found for evaluation in result.evaluations for found in scored_rows(evaluation.predictions)]
     if rows and all(found.status is RowStatus.REFUSED for found in rows):
         reasons = Counter(found.refusal_reason for found in rows).most_common(1)
-        complain(f"every test row was refused: {reasons[0][0]}")
-        raise typer.Exit(ExitStatus.REFUSED)
+        raise RefusedAnswer(f"every test row was refused: {reasons[0][0]}", reason=reasons[0][0] or "")
 
 
 def _calibration(path: Path) -> Table:
@@ -118,8 +108,7 @@ def _located(error: NodewiseError, table: Table, calibration: Table | None) -> C
 
 def _writable(path: Path, read: Sequence[Path]) -> None:
     """Refuse before the work what would fail after it, and what would destroy a table."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"--predictions: must be a file in a directory that exists, found {path}")
+    checked_output(path, "--predictions")
     for table in read:
         if path.exists() and path.samefile(table):
             raise InputError(
@@ -128,86 +117,14 @@ def _writable(path: Path, read: Sequence[Path]) -> None:
 
 
 def _write_predictions(path: Path, table: Table, result: BacktestResult) -> None:
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(
-                ["row", "job", "estimator", "steps_per_s", "lower_steps_per_s", "upper_steps_per_s", "status"]
-            )
-            for each in result.evaluations:
-                writer.writerows(_line(table, each.estimator, found) for found in scored_rows(each.predictions))
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
+    with writing(path), path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["row", "job", "estimator", "steps_per_s", "lower_steps_per_s", "upper_steps_per_s", "status"])
+        for each in result.evaluations:
+            writer.writerows(_line(table, each.estimator, found) for found in scored_rows(each.predictions))
 
 
 def _line(table: Table, estimator: str, found: ScoredRow) -> list[Any]:
     values = (found.steps_per_second, found.lower_steps_per_second, found.upper_steps_per_second)
     cells = ["" if value is None else repr(value) for value in values]
     return [found.row, table.columns["job"][found.row], estimator, *cells, str(found.status)]
-
-
-def _document(result: BacktestResult) -> dict[str, Any]:
-    return {
-        "estimators": {found.estimator: _metrics(found.overall) for found in result.evaluations},
-        "jobs": _grouped({found.estimator: found.by_job for found in result.evaluations}),
-        "by_sync": _grouped({found.estimator: found.by_sync for found in result.evaluations}),
-        "prior": result.prior or None,
-        "versions": {found.estimator: found.estimator_version or None for found in result.evaluations},
-        "refusals": {found.estimator: _refusals(found) for found in result.evaluations},
-    }
-
-
-def _metrics(found: Metrics | None) -> dict[str, Any]:
-    """Scores as JSON."""
-    told: dict[str, Any] = plain(found or Metrics())
-    return {"n": told.pop("rows")} | told
-
-
-def _grouped(metrics: dict[str, tuple[GroupMetrics, ...]]) -> dict[str, dict[str, Any]]:
-    """From estimator and group to group and estimator."""
-    grouped: dict[str, dict[str, Any]] = {}
-    for name, groups in metrics.items():
-        for group in groups:
-            grouped.setdefault(group.name, {})[name] = _metrics(group.metrics)
-    return grouped
-
-
-def _refusals(evaluation: EstimatorEvaluation) -> dict[str, int]:
-    """How many rows were refused for which reason."""
-    reasons = (found.refusal_reason for found in scored_rows(evaluation.predictions))
-    return dict(Counter(reason for reason in reasons if reason is not None))
-
-
-def _show(result: BacktestResult) -> None:
-    rows = []
-    for found in result.evaluations:
-        rows.append(_row(found.estimator, "all", found.overall))
-        rows += [_row(found.estimator, f"sync {group.name}", group.metrics) for group in found.by_sync]
-        rows += [_row(found.estimator, group.name, group.metrics) for group in found.by_job]
-    headings = ["rows", "refused", "mape", "median", "worst", "bias", "kendall", "90 % covers", "regret"]
-    print_table([("estimator", False), ("job", False), *((heading, True) for heading in headings)], rows)
-    for found in result.evaluations:
-        for reason, count in _refusals(found).items():
-            say(f"{found.estimator} refused {count} rows: {reason}")
-    say("mape, median, worst: |predicted / measured - 1|; bias: mean of ln(predicted / measured).")
-    if result.prior:
-        say(f"Prior: {result.prior}")
-
-
-def _row(estimator: str, group: str, metrics: Metrics | None) -> list[str]:
-    found = metrics or Metrics()
-    return [
-        estimator,
-        group,
-        str(found.rows_count),
-        str(found.refused_count),
-        *map(_percent, (found.mape, found.median_ape, found.max_ape)),
-        shown(found.bias, 3),
-        shown(found.kendall, 3),
-        _percent(found.coverage90),
-        _percent(found.regret),
-    ]
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"

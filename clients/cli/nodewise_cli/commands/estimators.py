@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from nodewise_cli.commands.options import AsJson, Server, TimeoutS, Wait
-from nodewise_cli.console import print_json, print_table, shown
+from nodewise_cli.console import print_json
 from nodewise_cli.service import connected
+from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import RunningScore
 
 __all__ = ["estimators"]
@@ -27,7 +29,7 @@ def estimators(server: Server = None, as_json: AsJson = False, timeout_s: Timeou
         return
     numbers = ["scored", "unanswered", "mean_abs_ln", "bias", "coverage90"]
     print_table(
-        [("estimator", False), ("version", False), *((name, True) for name in numbers), ("updated", False)],
+        [words("estimator"), words("version"), *(figures(name) for name in numbers), words("updated")],
         [
             [entry["name"], entry["version"] or "-", *_cells(entry, numbers), entry["updated"] or "-"]
             for entry in entries
@@ -36,7 +38,7 @@ def estimators(server: Server = None, as_json: AsJson = False, timeout_s: Timeou
 
 
 def _cells(entry: dict[str, Any], names: list[str]) -> list[str]:
-    return [str(entry[name]) if isinstance(entry[name], int) else shown(entry[name], 3) for name in names]
+    return [f"{entry[name]:,}" if isinstance(entry[name], int) else shown(entry[name], 3) for name in names]
 
 
 def _entry(name: str, version: str | None, score: RunningScore | None) -> dict[str, Any]:

@@ -9,14 +9,15 @@ from typing import Annotated, Any, Final
 import orjson
 import typer
 
-from nodewise_cli.commands.options import AsJson, TimeoutS, Wait
-from nodewise_cli.console import print_json, print_table
+from nodewise_cli.commands.options import AsJson, HolderServer, TimeoutS, Wait, holder
+from nodewise_cli.console import print_json
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.table_content import observations_of, profile_content, timed_rows, timings_of, train_rows
 from nodewise_cli.inputs.table_errors import in_table
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_files
 from nodewise_cli.service import connected
+from nodewise_cli.views.table import figures, print_table, words
 from nodewise_cli.waiting import waiting
 from nodewise_client import Client, NodewiseError, ProfileContent
 
@@ -35,10 +36,7 @@ def ingest(
             help="Measurements tables, or traces of one job: files or directories of .json, .json.gz, .et, one a rank.",
         ),
     ],
-    server: Annotated[
-        str | None,
-        typer.Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="The server that stores them."),
-    ] = None,
+    server: HolderServer = None,
     profile: Annotated[
         str | None,
         typer.Option("--profile", metavar="ID", help="Profile of the traces. Default: as their directory or file."),
@@ -53,8 +51,7 @@ def ingest(
 
     Repeating an ingest changes nothing; one of tables that was cut goes on where it stopped. Test rows are never sent.
     """
-    if server is None:
-        raise InputError("--server: must name the server that stores the profiles, such as 127.0.0.1:50551")
+    named = holder(server)
     paths = [path for path in files if path.suffix.lower() != ".csv"]
     tables = [read_table(path) for path in files if path.suffix.lower() == ".csv"]
     if profile is not None and not paths:
@@ -62,7 +59,7 @@ def ingest(
     traces = trace_files(paths) if paths else []
     work = [(table, job) for table in tables for job in table.jobs]
     profiles: dict[str, Any] = {}
-    with connected(server, timeout_s) as client, waiting("ingesting") as progress:
+    with connected(named, timeout_s) as client, waiting("ingesting") as progress:
         # A writer waits for a server that comes back; one that was never there should be said at once.
         client.health()
         for number, (table, job) in enumerate(work):
@@ -76,9 +73,9 @@ def ingest(
         print_json({"profiles": profiles})
         return
     print_table(
-        [("profile", False), ("revision", True), ("observations", True), ("traces", True)],
+        [words("profile"), figures("revision"), figures("observations"), figures("traces")],
         [
-            [job, *(str(found[key]) for key in ("revision", "observations", "traces"))]
+            [job, *(f"{found[key]:,}" for key in ("revision", "observations", "traces"))]
             for job, found in profiles.items()
         ],
     )

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from nodewise_cli.commands.options import AsJson, Server, Wait
-from nodewise_cli.console import complain, print_json
-from nodewise_cli.failures import ExitStatus
+from nodewise_cli.console import print_json
+from nodewise_cli.failures import RefusedAnswer
 from nodewise_cli.inputs.documents import read_plan_request
 from nodewise_cli.service import connected
 from nodewise_cli.views.plan import document, show
@@ -57,6 +57,4 @@ def plan(
     else:
         show(result)
     if result.best is None:
-        for found in result.rejections:
-            complain(found.message)
-        raise typer.Exit(ExitStatus.REFUSED)
+        raise RefusedAnswer("; ".join(found.message for found in result.rejections) or "nothing is feasible")

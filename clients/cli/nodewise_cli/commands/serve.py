@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,42 +15,51 @@ from nodewise_cli.service import starting
 __all__ = ["serve"]
 
 
-def serve(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """Settings by name; None = as the environment, a file or the default says."""
+
     listen: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Where to serve; port 0 picks one. Default 127.0.0.1:50551.")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes that share the port. Default 1.")] = None,
+    ] = None
+    workers: Annotated[int | None, typer.Option(help="Processes that share the port. Default 1.")] = None
     store: Annotated[
         str | None, typer.Option(metavar="URL", help="memory: or sqlite:PATH. Default sqlite:nodewise.db.")
-    ] = None,
+    ] = None
     durability: Annotated[
         str | None,
         typer.Option(help="What an acknowledged batch survives: process (death of the process, default) or power."),
-    ] = None,
-    traces: Annotated[str | None, typer.Option(metavar="DIRECTORY", help="Traces. Default: beside the store.")] = None,
+    ] = None
+    traces: Annotated[str | None, typer.Option(metavar="DIRECTORY", help="Traces. Default: beside the store.")] = None
     catalogue: Annotated[
         str | None,
         typer.Option(metavar="FILE.toml", help="Facts of devices and links besides the shipped ones. Default: none."),
-    ] = None,
-    plugin: Annotated[
+    ] = None
+    plugins: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Plugin allowed besides the shipped ones; repeatable. Default: all."),
-    ] = None,
-    safe_mode: Annotated[bool | None, typer.Option("--safe-mode/--no-safe-mode", help="Shipped plugins only.")] = None,
+        typer.Option(
+            "--plugin", metavar="NAME", help="Plugin allowed besides the shipped ones; repeatable. Default: all."
+        ),
+    ] = None
+    safe_mode: Annotated[bool | None, typer.Option("--safe-mode/--no-safe-mode", help="Shipped plugins only.")] = None
     reflection: Annotated[
         bool | None, typer.Option("--reflection/--no-reflection", help="Offer gRPC server reflection.")
-    ] = None,
+    ] = None
     default_deadline_s: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="For calls that state none. Default 60.")
-    ] = None,
+    ] = None
     drain_delay_s: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="From not serving to the stop, for balancers. Default 0.")
-    ] = None,
+    ] = None
     grace_s: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="For calls in flight when stopping. Default 10.")
-    ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads for what may block. Default 4.")] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info (default), warning or error.")] = None,
+    ] = None
+    threads: Annotated[int | None, typer.Option(help="Threads for what may block. Default 4.")] = None
+    log_level: Annotated[str | None, typer.Option(help="debug, info (default), warning or error.")] = None
+
+
+def serve(
+    options: _Options,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE.toml", help="Settings; environment and options stand above it.")
     ] = None,
@@ -63,24 +73,7 @@ def serve(
     from nodewise.runtime.embedded import serve_configured
 
     with starting():
-        status = serve_configured(
-            config,
-            _announce,
-            listen=listen,
-            workers=workers,
-            store=store,
-            durability=durability,
-            traces=traces,
-            catalogue=catalogue,
-            plugins=tuple(plugin) if plugin else None,
-            safe_mode=safe_mode,
-            reflection=reflection,
-            default_deadline_s=default_deadline_s,
-            drain_delay_s=drain_delay_s,
-            grace_s=grace_s,
-            threads=threads,
-            log_level=log_level,
-        )
+        status = serve_configured(config, _announce, **{**asdict(options), "plugins": options.plugins or None})
     if status:
         raise typer.Exit(ExitStatus.FAILURE)
 

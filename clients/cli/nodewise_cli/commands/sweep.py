@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from nodewise_cli.commands.options import AsJson
-from nodewise_cli.commands.simulate import LONGEST_WAIT_S
-from nodewise_cli.console import complain, print_json
-from nodewise_cli.failures import ExitStatus, InputError
+from nodewise_cli.commands.simulation_options import LONGEST_S, SimulationQuestion, specification
+from nodewise_cli.console import print_json
+from nodewise_cli.failures import CommandError, InputError
+from nodewise_cli.outputs import checked_output
 from nodewise_cli.service import connected, starting
 from nodewise_cli.waiting import waiting
 from nodewise_client import Client, NodewiseError, SimulateRequest, SimulationPredictionError, SimulationSettings
@@ -37,7 +38,11 @@ MOST_UNITS: Final = 100_000
 
 
 def sweep(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC.json", help="A specification with policy, loads and seeds.")],
+    question: SimulationQuestion,
+    loads: Annotated[
+        str | None, typer.Option(metavar="X,Y", help="Loads: inter-arrival times are divided by each.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds, from 0.")] = None,
     engine: Annotated[str, typer.Option(help="local processes, or ray.")] = "local",
     processes: Annotated[
         int | None, typer.Option(help="Simulations at a time; default: as many as there are processors.")
@@ -45,7 +50,6 @@ def sweep(
     ray_address: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Ray cluster to join; default: a local one for this run.")
     ] = None,
-    policy: Annotated[list[str] | None, typer.Option(help="Policy instead of the specification's; repeatable.")] = None,
     csv_out: Annotated[
         Path | None, typer.Option("--csv", metavar="OUT.csv", help="Write a row for every simulation.")
     ] = None,
@@ -56,7 +60,7 @@ def sweep(
     as_json: AsJson = False,
     timeout_s: Annotated[
         float, typer.Option(metavar="SECONDS", help="--server: longest wait for each simulation.")
-    ] = LONGEST_WAIT_S,
+    ] = LONGEST_S,
 ) -> None:
     """Compare policies over loads, seeds and prediction errors: every combination is a simulation of its own.
 
@@ -64,12 +68,14 @@ def sweep(
     it was, and costs no other.
     """
     # Only here: what other commands need not wait for.
-    from nodewise_cli.inputs.simulation_spec import SweepSpec, read_spec
-    from nodewise_cli.pictures.sweep import checked_outputs, draw
+    from nodewise_cli.inputs.simulation_spec import SweepSpec
+    from nodewise_cli.pictures.prediction import checked_plot
+    from nodewise_cli.pictures.sweep import draw
     from nodewise_cli.views.sweep import document, show, write_csv
 
-    checked_outputs(csv_out, plot)
-    given = read_spec(spec, SweepSpec, {"policy": policy} if policy else {})
+    checked_output(csv_out, "--csv")
+    checked_plot(plot)
+    given = specification(question, SweepSpec, "sweep", loads=None if loads is None else loads.split(","), seeds=seeds)
     count = processes if processes is not None else os.cpu_count() or 1
     if not 1 <= count <= 1024:
         raise InputError(f"--processes: must be 1 to 1024, found {count}")
@@ -79,7 +85,7 @@ def sweep(
         raise InputError("--ray-address: must come with --engine ray")
     if server is not None and engine != "local":
         raise InputError("--engine: must be left out with --server, which simulates itself")
-    prepared = _prepared(given, spec)
+    prepared = _prepared(given, question.given)
     started = time.perf_counter()
     with waiting("sweeping") as progress:
         if server is None:
@@ -97,11 +103,9 @@ def sweep(
         print_json({**document(rows), "engine": told, "processes": count, "wall_s": wall_s})
     else:
         show(rows)
-    failures = [row for row in rows if row.fault]
-    for row in failures:
-        complain(f"{row.what}: {row.fault}")
+    failures = [f"{row.what}: {row.fault}" for row in rows if row.fault]
     if failures:
-        raise typer.Exit(ExitStatus.FAILURE)
+        raise CommandError("\n".join(failures), reason="SIMULATION_FAILED")
 
 
 @dataclass(frozen=True, slots=True)

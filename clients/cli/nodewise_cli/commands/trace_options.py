@@ -5,58 +5,55 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final
 
 import typer
 
+from nodewise_cli.commands.options import Server
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.counts import parse_counts
+from nodewise_cli.inputs.counts import listed_counts
 from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_files
+from nodewise_cli.outputs import checked_output
 from nodewise_cli.service import connected
-from nodewise_cli.waiting import Waiting, waiting
-from nodewise_client import Client, DiagnosisProgress, NodewiseError, ReplayChange, ReplayChangeKind
+from nodewise_cli.waiting import waiting
+from nodewise_client import Client, NodewiseError, ReplayChange, ReplayChangeKind, profile_source
 
-__all__ = [
-    "BudgetS",
-    "Diagnoser",
-    "Mapped",
-    "ProfileId",
-    "TimelineFile",
-    "Traces",
-    "asked_profile",
-    "checked_output",
-    "parse_change",
-    "parse_mapping",
-    "parse_steps",
-    "told",
-]
+__all__ = ["TraceQuestion", "asked_profile", "parse_change", "parse_mapping", "parse_steps"]
 
-Traces: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="TRACE...", help="Trace files of one job, or directories of them: .json, .json.gz, .et; one a rank."
-    ),
-]
-ProfileId: TypeAlias = Annotated[
-    str | None, typer.Option("--profile", metavar="ID", help="A profile whose traces the server has, instead of files.")
-]
-Diagnoser: TypeAlias = Annotated[
-    str, typer.Option("--diagnoser", metavar="NAME", help="Who answers. Default: the only one, or the shipped one.")
-]
-BudgetS: TypeAlias = Annotated[
-    float, typer.Option("--budget-s", metavar="SECONDS", help="Answer with what there is after so long.")
-]
-Mapped: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--mapping", metavar="KEY=VALUE", help="What is what in generic Chrome traces. May be repeated."),
-]
-TimelineFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--timeline", metavar="OUT.json", help="Write what was executed for Perfetto; replay: beside the original."
-    ),
-]
+LONGEST_S: Final = 3600.0
+"""Seconds that a command waits for an answer from traces unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceQuestion:
+    """What the options say of the traces asked about, and of who answers."""
+
+    traces: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="TRACE...", help="Trace files of one job, or directories of them: .json, .json.gz, .et; one a rank."
+        ),
+    ] = None
+    profile: Annotated[
+        str | None, typer.Option(metavar="ID", help="A profile whose traces the server has, instead of files.")
+    ] = None
+    timeline: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT.json", help="Write what was executed for Perfetto; replay: beside the original."),
+    ] = None
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="What is what in generic Chrome traces. May be repeated."),
+    ] = None
+    diagnoser: Annotated[
+        str, typer.Option(metavar="NAME", help="Who answers. Default: the only one, or the shipped one.")
+    ] = ""
+    server: Server = None
+    budget_s: Annotated[float, typer.Option(metavar="SECONDS", help="Answer with what there is after so long.")] = 0.0
+    timeout_s: Annotated[float, typer.Option(metavar="SECONDS", help="Longest wait for the answer.")] = LONGEST_S
+
 
 CHANGE_KINDS: Final = {
     "scale": "scale",
@@ -66,7 +63,6 @@ CHANGE_KINDS: Final = {
     "world-size": "world_size",
     "bucket-bytes": "bucket_bytes",
 }
-MOST_STEPS: Final = 10_000
 
 
 def parse_steps(given: str | None, option: str) -> tuple[int, ...]:
@@ -79,14 +75,7 @@ def parse_steps(given: str | None, option: str) -> tuple[int, ...]:
     """
     if given is None or given.strip().lower() == "all":
         return ()
-    found: set[int] = set()
-    for counts in parse_counts(given, option):
-        if counts.powers_of_two:
-            raise InputError(f"{option}: must be steps such as 2-5 or 1,3, found {given!r}")
-        if counts.last > MOST_STEPS:
-            raise InputError(f"{option}: must end at {MOST_STEPS} or before, found {given!r}")
-        found.update(range(counts.first, counts.last + 1, counts.step))
-    return tuple(sorted(found))
+    return listed_counts(given, option, "steps")
 
 
 def parse_change(given: str) -> ReplayChange:
@@ -142,41 +131,37 @@ def parse_mapping(given: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
-def checked_output(path: Path | None, option: str, suffixes: Sequence[str]) -> None:
-    """Refuse before the work a file that could not be written after it.
-
-    Raises
-    ------
-    InputError
-        Naming the option.
-    """
-    if path is None:
-        return
-    if path.suffix.lower() not in suffixes:
-        raise InputError(f"{option}: must end in {' or '.join(suffixes)}, found {str(path)!r}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"{option}: must be a file in a directory that exists, found {str(path)!r}")
-
-
 @contextmanager
-def asked_profile(
-    traces: Sequence[Path] | None, profile: str | None, server: str | None, timeout_s: float
-) -> Iterator[tuple[Client, str, Waiting]]:
-    """A client and the name of a profile with the traces: a stored one, or one that is made of files and goes again.
+def asked_profile(question: TraceQuestion) -> Iterator[tuple[Client, dict[str, Any], dict[str, Any]]]:
+    """A client, what requests of replays and diagnoses share, and how both are called.
+
+    The profile is a stored one, or one that is made of files and goes again.
 
     Raises
     ------
     InputError
-        If neither or both are given.
+        If neither or both are given, or an option is wrong.
     """
+    traces, profile, server = question.traces, question.profile, question.server
+    checked_output(question.timeline, "--timeline", [".json"])
+    mapping = parse_mapping(question.mapping)
     if bool(traces) == bool(profile):
         raise InputError("must be given either TRACE files, or --profile with the server that has it")
     if profile and server is None:
         raise InputError("--server: must name the server that has the profile, such as 127.0.0.1:50551")
     files = trace_files(traces) if traces else []
-    with connected(server, timeout_s) as client, waiting("reading") as progress:
+    with connected(server, question.timeout_s) as client, waiting("reading") as progress:
+        common: dict[str, Any] = {
+            "trace_mapping": mapping,
+            "diagnoser": question.diagnoser,
+            "budget_seconds": question.budget_s,
+        }
+        call: dict[str, Any] = {
+            "on_progress": lambda found: progress.tell(found.done_count, found.total_count),
+            "timeout_s": question.timeout_s,
+        }
         if profile or not traces:
-            yield client, profile or "", progress
+            yield client, {"profile": profile_source(profile or ""), **common}, call
             return
         if server is None:
             name = profile_name(traces)
@@ -185,13 +170,8 @@ def asked_profile(
             name = f"nodewise-{uuid.uuid4().hex}"
         try:
             send_traces(client, name, files, keep_names=server is None, progress=progress)
-            yield client, name, progress
+            yield client, {"profile": profile_source(name), **common}, call
         finally:
             if server is not None:
                 with suppress(NodewiseError):  # it was never made, or what went wrong before is the news
                     client.delete_profile(name)
-
-
-def told(progress: Waiting, found: DiagnosisProgress) -> None:
-    """Show how far an answer is."""
-    progress.tell(found.done_count, found.total_count)

@@ -8,9 +8,10 @@ from typing import Final
 
 from nodewise_cli.failures import InputError
 
-__all__ = ["Counts", "parse_counts"]
+__all__ = ["Counts", "listed_counts", "parse_counts"]
 
 _PART: Final = re.compile(r"(pow2:)?(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
+MOST_LISTED: Final = 10_000
 _FORM: Final = "must be whole numbers such as 1-16, 1,2,4,8, 1-64:2 or pow2:1-64"
 
 
@@ -33,6 +34,24 @@ def parse_counts(given: str, option: str) -> tuple[Counts, ...]:
         Naming the option, what was found and what would be right.
     """
     return tuple(_part(part.strip(), given, option) for part in given.split(","))
+
+
+def listed_counts(given: str, option: str, what: str) -> tuple[int, ...]:
+    """The numbers of an option one by one, in order, none twice; ``what`` they number, for messages.
+
+    Raises
+    ------
+    InputError
+        Naming the option, what was found and what would be right.
+    """
+    found: set[int] = set()
+    for counts in parse_counts(given, option):
+        if counts.powers_of_two:
+            raise InputError(f"{option}: must be {what} such as 2-5 or 1,3, found {given!r}")
+        if (counts.last - counts.first) // counts.step >= MOST_LISTED:
+            raise InputError(f"{option}: must be at most {MOST_LISTED:,} {what}, found {given!r}")
+        found.update(range(counts.first, counts.last + 1, counts.step))
+    return tuple(sorted(found))
 
 
 def _part(part: str, given: str, option: str) -> Counts:

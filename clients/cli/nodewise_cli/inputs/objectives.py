@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated, TypeAlias
+
+import typer
 
 from nodewise_cli.failures import InputError
 from nodewise_client import (
@@ -33,21 +35,37 @@ class Rule(StrEnum):
     FEWEST_DEVICES = "fewest-devices"
 
 
+_Price: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--price", metavar="[DEVICE=]PRICE", help="Price of a node for an hour; repeatable, one for each device."
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """What the options say of the objective."""
 
-    rule: Rule = Rule.KNEE
-    share: float | None = None
-    max_nodes: int | None = None
-    max_cost: float | None = None
-    deadline_s: float | None = None
-    prices: Sequence[str] = ()
-    currency: str = ""
-    samples: float | None = None
-    epochs: float | None = None
-    samples_per_epoch: int | None = None
-    confidence: float | None = None
+    rule: Annotated[Rule, typer.Option("--objective", help="What is best.")] = Rule.KNEE
+    share: Annotated[
+        float | None, typer.Option(help="knee: share of the first node's throughput that each further must bring.")
+    ] = None
+    max_nodes: Annotated[int | None, typer.Option(min=1, help="least-time: at most so many nodes.")] = None
+    max_cost: Annotated[float | None, typer.Option(help="least-time: at most this cost.")] = None
+    deadline_s: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="least-cost, fewest-devices: finish within.")
+    ] = None
+    prices: _Price = None
+    currency: Annotated[str, typer.Option(help="Of the prices, for people.")] = ""
+    samples: Annotated[float | None, typer.Option(help="Work left, in samples.")] = None
+    epochs: Annotated[float | None, typer.Option(help="Work left, in epochs.")] = None
+    samples_per_epoch: Annotated[
+        int | None, typer.Option(min=1, help="Size of an epoch where the profile does not say.")
+    ] = None
+    confidence: Annotated[
+        float | None, typer.Option(help="Judge by what is reached with this probability. Default: by the point.")
+    ] = None
 
 
 def objective_of(wanted: Wanted) -> Objective:
@@ -62,7 +80,7 @@ def objective_of(wanted: Wanted) -> Objective:
     if wanted.confidence is not None and not 0.5 < wanted.confidence < 1:
         raise InputError(f"--confidence: must be above 0.5 and below 1, found {wanted.confidence:g}")
     work = _work(wanted)
-    prices = [_price(price, wanted.currency) for price in wanted.prices]
+    prices = [_price(price, wanted.currency) for price in wanted.prices or ()]
     costs = wanted.rule is Rule.LEAST_COST or wanted.max_cost is not None
     if costs and not prices:
         raise InputError("--price: must be given where costs are compared, such as --price 3.06 or --price V100=3.06")

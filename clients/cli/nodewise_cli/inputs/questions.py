@@ -1,30 +1,35 @@
-"""What `nodewise predict` asks: which job, and which configurations."""
+"""What `nodewise predict` and `nodewise suggest` ask: which job, which configurations, and how."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from nodewise_cli.failures import InputError
+import typer
+
+from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.inputs.configurations import configurations_by_csv
 from nodewise_cli.inputs.counts import parse_counts
 from nodewise_cli.inputs.documents import read_profile
-from nodewise_cli.inputs.table_content import profile_content
+from nodewise_cli.inputs.table_content import profile_content, timed_rows, train_rows
+from nodewise_cli.inputs.table_errors import in_table
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_client import (
     ConfigurationRange,
+    NodewiseError,
     PlacementRule,
+    PredictOptions,
     ProfileContent,
     ProfileSource,
+    SyncMode,
     node_range,
     profile_source,
     worker_range,
 )
 
-__all__ = ["AskedJob", "asked_job", "asked_ranges"]
+__all__ = ["AskedJob", "Question", "asked_job", "asked_ranges", "located", "options_of"]
 
 _HOW: Final = (
     "device",
@@ -38,6 +43,74 @@ _HOW: Final = (
     "hybrid_switch_s",
 )
 """Columns that say how a job runs, without its scale."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the options say of the job, of the configurations asked about, and of who answers."""
+
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="TABLE.csv|PROFILE.json",
+            help="Measurements, JSON of nodewise.v1.ProfileContent, or a model's config.json.",
+        ),
+    ] = None
+    job: Annotated[str | None, typer.Option(help="Job of the table.")] = None
+    profile: Annotated[str | None, typer.Option(metavar="ID", help="A profile that the server holds, instead.")] = None
+    nodes: Annotated[
+        str | None, typer.Option(metavar="COUNTS", help="Numbers of nodes: 1-16, 1,2,4,8, 1-64:2 or pow2:1-64.")
+    ] = None
+    workers: Annotated[str | None, typer.Option(metavar="COUNTS", help="Numbers of workers, instead.")] = None
+    workers_per_node: Annotated[
+        int | None, typer.Option(min=1, help="Devices used on each node. Default: as in the evidence.")
+    ] = None
+    placement: Annotated[PlacementRule, typer.Option(help="How workers are laid over nodes.")] = PlacementRule.PACKED
+    servers: Annotated[int | None, typer.Option(min=0, help="Parameter servers. Default: as in the evidence.")] = None
+    sync: Annotated[SyncMode | None, typer.Option(help="Exchange of gradients. Default: as in the evidence.")] = None
+    batch_per_worker: Annotated[int | None, typer.Option(min=1, help="Samples per worker (weak scaling).")] = None
+    global_batch: Annotated[int | None, typer.Option(min=1, help="Samples per step (strong scaling).")] = None
+    sequence_length: Annotated[
+        int | None, typer.Option(metavar="TOKENS", min=1, help="config.json: tokens per sample. Default: its longest.")
+    ] = None
+    tensor_parallel: Annotated[int | None, typer.Option(min=1, help="Parts that each layer is split into.")] = None
+    pipeline_parallel: Annotated[
+        int | None, typer.Option(min=1, help="Consecutive parts that the layers are laid over.")
+    ] = None
+    device: Annotated[str | None, typer.Option(help="Accelerator. Default: as in the evidence.")] = None
+    backup_workers: Annotated[
+        int | None, typer.Option(min=0, help="sync: workers of each step whose result is not waited for.")
+    ] = None
+    hybrid_sync_fraction: Annotated[
+        float | None, typer.Option(min=0, max=1, help="hybrid: share of mini-batches run synchronously.")
+    ] = None
+    hybrid_switch_s: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0, help="hybrid: time lost once at the switch.")
+    ] = None
+    link: Annotated[
+        float | None, typer.Option(metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own.")
+    ] = None
+    estimator: Annotated[str, typer.Option(help="Estimator's name, or auto.")] = "auto"
+    coverage: Annotated[float | None, typer.Option(help="Coverage of the interval. Default 0.9.")] = None
+    seed: Annotated[int, typer.Option(help="Of whatever is random.")] = 0
+
+    @property
+    def template(self) -> dict[str, Any]:
+        """How every configuration runs, as far as the options say it, by column."""
+        stated = {
+            "device": self.device,
+            "sync": self.sync,
+            "parameter_servers": self.servers,
+            "batch_per_worker": self.batch_per_worker,
+            "global_batch": self.global_batch,
+            "link_bytes_per_s": self.link,
+            "backup_workers": self.backup_workers,
+            "hybrid_sync_fraction": self.hybrid_sync_fraction,
+            "hybrid_switch_s": self.hybrid_switch_s,
+            "tensor_parallel": self.tensor_parallel,
+            "pipeline_parallel": self.pipeline_parallel,
+        }
+        return {name: value for name, value in stated.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +132,15 @@ class AskedJob:
         return () if self.table is None else self.table.rows_by_job[self.name]
 
 
-def asked_job(
-    source: Path | None, job: str | None, profile: str | None, server: str | None, sequence_length: int | None = None
-) -> AskedJob:
-    """The job that some options name; ``sequence_length`` is of a model's `config.json`, in tokens.
+def asked_job(question: Question, server: str | None) -> AskedJob:
+    """The job that the options name.
 
     Raises
     ------
     InputError
         Naming the option or the file and what would be right.
     """
+    source, job, profile, sequence_length = question.source, question.job, question.profile, question.sequence_length
     if profile is not None:
         if source is not None or job is not None:
             raise InputError("--profile: must stand alone: it names a stored profile, instead of a file and --job")
@@ -92,38 +164,56 @@ def asked_job(
     return AskedJob(profile_content(table, job), job, table)
 
 
-def asked_ranges(
-    asked: AskedJob,
-    *,
-    nodes: str | None,
-    workers: str | None,
-    workers_per_node: int | None,
-    placement: PlacementRule,
-    template: Mapping[str, Any],
-) -> tuple[ConfigurationRange, ...]:
-    """The configurations that some options name, in their order.
+def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRange, ...]:
+    """The configurations that the options name, in their order.
 
     Raises
     ------
     InputError
         Naming the option and what would be right.
     """
+    nodes, workers, link = question.nodes, question.workers, question.link
     if (nodes is None) == (workers is None):
         raise InputError("--nodes: must be given, or --workers, and only one of them, such as --nodes 1-16")
-    link = template.get("link_bytes_per_s")
     if link is not None and not (math.isfinite(link) and link > 0):
         raise InputError(f"--link: must be a finite number above 0 (bytes per second), found {link:g}")
-    stated = {name: value for name, value in template.items() if value is not None}
-    columns = {**_without_evidence(asked), **stated}
-    common: dict[str, Any] = {
-        "workers_per_node": workers_per_node or 0,
-        "placement_rule": placement,
-        "template": configurations_by_csv(columns) if columns else None,
-    }
+    columns = {**_without_evidence(asked), **question.template}
     made = node_range if nodes is not None else worker_range
     return tuple(
-        made(counts.first, counts.last, step=counts.step, powers_of_two=counts.powers_of_two, **common)
+        made(
+            counts.first,
+            counts.last,
+            step=counts.step,
+            powers_of_two=counts.powers_of_two,
+            workers_per_node=question.workers_per_node or 0,
+            placement_rule=question.placement,
+            template=configurations_by_csv(columns) if columns else None,
+        )
         for counts in parse_counts(nodes or workers or "", "--nodes" if nodes else "--workers")
+    )
+
+
+def options_of(question: Question, **more: Any) -> PredictOptions:
+    """How to answer; ``more`` are options of one command.
+
+    Raises
+    ------
+    InputError
+        Naming the option and what would be right.
+    """
+    coverage = question.coverage
+    if coverage is not None and not 0 < coverage < 1:
+        raise InputError(f"--coverage: must be above 0 and below 1, found {coverage:g}")
+    return PredictOptions(estimator=question.estimator, interval_coverage=coverage or 0.0, seed=question.seed, **more)
+
+
+def located(error: NodewiseError, asked: AskedJob) -> CommandError | None:
+    """The error with the table's line, where it is about a row of the job's table."""
+    if asked.table is None:
+        return None
+    train = train_rows(asked.table, asked.name)
+    return in_table(error, asked.table, train, "profile.inline.observations") or in_table(
+        error, asked.table, timed_rows(asked.table, train), "profile.inline.phase_timings"
     )
 
 

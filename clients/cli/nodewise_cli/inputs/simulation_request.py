@@ -34,7 +34,7 @@ _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
     "pollux": pollux.SETTINGS,
 }
 """How time passes where a specification does not say, by the format of its jobs: as in the simulators that they come
-from (docs/simulation.md)."""
+from (docs/guides/simulation.md)."""
 
 _TIMES: Final = (
     "clock",

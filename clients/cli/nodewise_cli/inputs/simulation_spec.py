@@ -21,6 +21,7 @@ __all__ = [
     "PolicySpec",
     "PoolSpec",
     "SimulationSpec",
+    "SpecT",
     "SweepSpec",
     "checked_spec",
     "parsed_cluster",

@@ -30,8 +30,13 @@ def in_table(error: NodewiseError, table: Table, rows: Sequence[int], path: str)
     for violation in error.violations:
         row = _row(violation, path)
         if row is not None and row < len(rows):
-            place = f"{table.path}:{table.lines[rows[row]]}"
-            return InputError(f"{place}: {_column(violation.field)}: {violation.description}")
+            place, column = f"{table.path}:{table.lines[rows[row]]}", _column(violation.field)
+            return InputError(
+                f"{place}: column {column}: {violation.description}",
+                code=error.code,
+                reason=error.reason,
+                violations=[(f"{place}: {column}", violation.description)],
+            )
     return None
 
 
@@ -45,8 +50,8 @@ def _column(field: str) -> str:
     """The field as the reader of a table knows it."""
     last = field.rsplit(".", 1)[-1].split("[", 1)[0]
     if last == "steps_counts" and "phase_timings." in field:
-        return "column phase_steps"
-    return f"column {_COLUMNS.get(last, last)}"
+        return "phase_steps"
+    return _COLUMNS.get(last, last)
 
 
 def _row(violation: FieldViolation, path: str) -> int | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import io
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from nodewise_cli.failures import InputError, unreadable
 from nodewise_cli.inputs.cells import CellError
@@ -16,6 +18,34 @@ from nodewise_cli.inputs.table_checks import Contradiction, contradictions
 
 __all__ = ["Table", "read_table"]
 
+_MEANT: Final = {
+    "model": "job",
+    "name": "job",
+    "workload": "job",
+    "gpu": "device",
+    "accelerator": "device",
+    "device_type": "device",
+    "gpu_type": "device",
+    "gpus": "workers",
+    "num_gpus": "workers",
+    "n_gpus": "workers",
+    "ranks": "workers",
+    "world_size": "workers",
+    "hosts": "nodes",
+    "machines": "nodes",
+    "num_nodes": "nodes",
+    "throughput": "steps_per_s",
+    "batch_size": "batch_per_worker",
+    "local_batch_size": "batch_per_worker",
+    "global_batch_size": "global_batch",
+    "seq_len": "sequence_length",
+    "tp": "tensor_parallel",
+    "pp": "pipeline_parallel",
+    "dp": "data_parallel",
+    "ep": "expert_parallel",
+    "cp": "context_parallel",
+}
+"""Columns by what other tables call them."""
 _ENCODING = "utf-8-sig"
 """UTF-8, with or without the mark that spreadsheets put in front."""
 
@@ -135,9 +165,15 @@ def _header(path: Path, line: int, cells: list[str]) -> tuple[str, ...]:
     header = tuple(cell.strip() for cell in cells)
     if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
         raise InputError(f"{path}:{line}: the columns must be separated by commas, found {header[0]!r}")
+    unknown = {name: _suggestion(name) for name in header if name not in COLUMNS}
+    if unknown:
+        plural = "column" if len(unknown) == 1 else "columns"
+        said = ", ".join(f"{name!r}{meant}" for name, meant in unknown.items())
+        raise InputError(
+            f"{path}:{line}: unknown {plural} {said}; known are: {', '.join(COLUMNS)}",
+            violations=[(f"{path}:{line}: {name}", f"is unknown{meant}") for name, meant in unknown.items()],
+        )
     for name in header:
-        if name not in COLUMNS:
-            raise InputError(f"{path}:{line}: unknown column {name!r}; known are: {', '.join(COLUMNS)}")
         if header.count(name) > 1:
             raise InputError(f"{path}:{line}: column {name} is there {header.count(name)} times, must be there once")
     missing = [name for name in REQUIRED if name not in header]
@@ -145,6 +181,13 @@ def _header(path: Path, line: int, cells: list[str]) -> tuple[str, ...]:
         plural = "column" if len(missing) == 1 else "columns"
         raise InputError(f"{path}:{line}: the required {plural} {', '.join(missing)} must be there")
     return header
+
+
+def _suggestion(name: str) -> str:
+    """What an unknown column may have meant."""
+    word = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    meant = _MEANT.get(word) or next(iter(difflib.get_close_matches(word, COLUMNS, n=1, cutoff=0.7)), None)
+    return "" if meant is None else f" (did you mean {meant}?)"
 
 
 def _read_rows(

@@ -9,6 +9,7 @@ from typing import Any, Final, TextIO
 import orjson
 
 from nodewise_cli.failures import CommandError
+from nodewise_cli.outputs import writing
 from nodewise_client import Timeline
 
 __all__ = ["write_chrome_trace"]
@@ -34,13 +35,10 @@ def write_chrome_trace(path: Path, replayed: Timeline | None, original: Timeline
     ]
     if not parts:
         raise CommandError(f"{path}: not written: the answer holds no timeline")
-    try:
-        with path.open("w", encoding="utf-8") as file:
-            file.write('{"displayTimeUnit":"ms","traceEvents":[')
-            _write(file, (event for part in parts for event in _events(*part)))
-            file.write("\n]}\n")
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
+    with writing(path), path.open("w", encoding="utf-8") as file:
+        file.write('{"displayTimeUnit":"ms","traceEvents":[')
+        _write(file, (event for part in parts for event in _events(*part)))
+        file.write("\n]}\n")
 
 
 def _write(file: TextIO, events: Iterator[dict[str, Any]]) -> None:

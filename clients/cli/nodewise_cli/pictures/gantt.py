@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nodewise_cli.failures import CommandError, InputError
+from nodewise_cli.outputs import checked_output, needs_matplotlib, writing
 from nodewise_client import HeldDevices, NodePool, SimulationAnswer
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_gantt", "draw_gantt"]
 
-_FORMATS: Final = frozenset({".png", ".svg", ".html"})
+_FORMATS: Final = (".html", ".png", ".svg")
 _COLOURS: Final = ("#1f5fa8", "#d1495b", "#2e8b57", "#e0a030", "#6a4c93", "#4a4a4a", "#00838f", "#8d6e63")
 NAMED_JOBS: Final = 40
 """Jobs up to which each has its name beside its line."""
@@ -33,16 +33,9 @@ def checked_gantt(path: Path | None) -> None:
     CommandError
         If matplotlib is not installed.
     """
-    if path is None:
-        return
-    if path.suffix.lower() not in _FORMATS:
-        raise InputError(f"--gantt: must end in {', '.join(sorted(_FORMATS))}, found {str(path)!r}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"--gantt: must be a file in a directory that exists, found {str(path)!r}")
-    try:
-        import matplotlib.figure  # noqa: F401  # an extra: whether it is there is the question
-    except ImportError:
-        raise CommandError("--gantt needs matplotlib: pip install 'nodewise[plot]'") from None
+    checked_output(path, "--gantt", _FORMATS)
+    if path is not None:
+        needs_matplotlib("--gantt")
 
 
 def draw_gantt(path: Path, result: SimulationAnswer, pools: Sequence[NodePool]) -> None:
@@ -67,7 +60,7 @@ def draw_gantt(path: Path, result: SimulationAnswer, pools: Sequence[NodePool]) 
     name = f"{result.policy} {result.policy_version}"
     mean = "" if run.average_jct_seconds is None else f", mean response {run.average_jct_seconds:,.0f} s"
     above.set_title(f"{name}: {run.finished_count} of {run.jobs_count} jobs finished{mean}", loc="left")
-    try:
+    with writing(path):
         if path.suffix.lower() == ".html":
             text = io.StringIO()
             figure.savefig(text, format="svg")
@@ -76,8 +69,6 @@ def draw_gantt(path: Path, result: SimulationAnswer, pools: Sequence[NodePool]) 
             path.write_text(page, encoding="utf-8")
         else:
             figure.savefig(path)
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _jobs(axes: Axes, held: Sequence[HeldDevices], jobs: Sequence[str], pools: Sequence[NodePool]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.inputs.measured import Point
+from nodewise_cli.outputs import checked_output, needs_matplotlib, writing
 from nodewise_cli.views.predict import rate_of, unit_of
 from nodewise_client import Prediction, PredictResult
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_plot", "draw"]
 
-_FORMATS: Final = frozenset({".png", ".svg", ".pdf"})
+_FORMATS: Final = (".pdf", ".png", ".svg")
 _CURVE: Final = "#1f5fa8"
 _MEASURED: Final = "#222222"
 _CHOSEN: Final = "#d1495b"
 
 
-def checked_plot(path: Path | None) -> None:
+def checked_plot(path: Path | None, option: str = "--plot") -> None:
     """Refuse before the work what would fail after it.
 
     Raises
@@ -32,16 +32,9 @@ def checked_plot(path: Path | None) -> None:
     CommandError
         If matplotlib is not installed.
     """
-    if path is None:
-        return
-    if path.suffix.lower() not in _FORMATS:
-        raise InputError(f"--plot: must end in {', '.join(sorted(_FORMATS))}, found {str(path)!r}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"--plot: must be a file in a directory that exists, found {str(path)!r}")
-    try:
-        import matplotlib.figure  # noqa: F401  # an extra: whether it is there is the question
-    except ImportError:
-        raise CommandError("--plot needs matplotlib: pip install 'nodewise[plot]'") from None
+    checked_output(path, option, _FORMATS)
+    if path is not None:
+        needs_matplotlib(option)
 
 
 def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], *, by_nodes: bool) -> None:
@@ -75,10 +68,8 @@ def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], 
     axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=9)
-    try:
+    with writing(path):
         figure.savefig(path)
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _scale(found: Prediction | Point, by_nodes: bool) -> int:

@@ -7,27 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from nodewise.runtime.embedded import Estimate
-from nodewise_cli.failures import CommandError, InputError
-from nodewise_cli.pictures.prediction import checked_plot
+from nodewise_cli.outputs import writing
 from nodewise_cli.views.sweep import SweepRow, compared
 
-__all__ = ["checked_outputs", "draw"]
+__all__ = ["draw"]
 
 _COLOURS: Final = ("#1f5fa8", "#d1495b", "#2e8b57", "#e0a030", "#6a4c93", "#4a4a4a", "#00838f", "#8d6e63")
 _STYLES: Final = ("-", "--", ":", "-.")
 """Of prediction errors; colours are policies'."""
-
-
-def checked_outputs(csv_out: Path | None, plot: Path | None) -> None:
-    """Refuse before the work what would fail after it.
-
-    Raises
-    ------
-    InputError, CommandError
-    """
-    if csv_out is not None and (csv_out.is_dir() or not csv_out.parent.is_dir()):
-        raise InputError(f"--csv: must be a file in a directory that exists, found {str(csv_out)!r}")
-    checked_plot(plot)
 
 
 def draw(path: Path, rows: Sequence[SweepRow]) -> None:
@@ -72,10 +59,8 @@ def draw(path: Path, rows: Sequence[SweepRow]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     if lines:
         axes.legend(frameon=False, fontsize=8)
-    try:
+    with writing(path):
         figure.savefig(path)
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _half(estimate: Estimate) -> float:

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Final
 
 from nodewise_cli.failures import CommandError
+from nodewise_cli.outputs import checked_output, needs_matplotlib, writing
 from nodewise_cli.pictures.drawing import drawing_of
 from nodewise_cli.pictures.timeline_html import draw_html
 from nodewise_client import Timeline
 
-__all__ = ["SUFFIXES", "checked_picture", "draw_timeline"]
+__all__ = ["checked_picture", "draw_timeline"]
 
 SUFFIXES: Final = (".html", ".png")
 
@@ -20,15 +21,14 @@ def checked_picture(path: Path | None) -> None:
 
     Raises
     ------
+    InputError
+        If the file cannot be of that name.
     CommandError
         If matplotlib is needed and not installed.
     """
-    if path is None or path.suffix.lower() != ".png":
-        return
-    try:
-        import matplotlib.figure  # noqa: F401  # an extra: whether it is there is the question
-    except ImportError:
-        raise CommandError("--picture: PNG needs matplotlib: pip install 'nodewise[plot]'; HTML does not") from None
+    checked_output(path, "--picture", SUFFIXES)
+    if path is not None and path.suffix.lower() == ".png":
+        needs_matplotlib("--picture", "; HTML does not need it")
 
 
 def draw_timeline(path: Path, timeline: Timeline | None, title: str) -> None:
@@ -42,7 +42,7 @@ def draw_timeline(path: Path, timeline: Timeline | None, title: str) -> None:
     if timeline is None or not len(timeline):
         raise CommandError(f"{path}: not drawn: the answer holds no timeline")
     drawing = drawing_of(timeline)
-    try:
+    with writing(path):
         if path.suffix.lower() == ".png":
             # Only here: an extra, and slow to import.
             from nodewise_cli.pictures.timeline_png import draw_png
@@ -50,5 +50,3 @@ def draw_timeline(path: Path, timeline: Timeline | None, title: str) -> None:
             draw_png(path, drawing, title)
         else:
             draw_html(path, drawing, title)
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from nodewise_cli.console import print_table, say, shown
+from nodewise_cli.console import say
+from nodewise_cli.views.numbers import milliseconds, shown
 from nodewise_cli.views.plain import fields_of, plain
-from nodewise_cli.views.replay import collectives_of, edges_of, milliseconds, read_traces, warn
+from nodewise_cli.views.replay import collectives_of, edges_of, read_traces, warn
+from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import Bottleneck, DiagnosisAnswer, DiagnosisBasis, Strategy
 
 __all__ = ["document", "show"]
@@ -77,7 +79,7 @@ def _bottlenecks(result: DiagnosisAnswer) -> None:
     if not result.bottlenecks:
         return
     print_table(
-        [("costs", False), ("what", False), ("rank", True), ("ms a step", True), ("gain ms", True), ("matters", False)],
+        [words("costs"), words("what"), figures("rank"), figures("ms a step"), figures("gain ms"), words("matters")],
         [
             [
                 found.kind.replace("_", " "),
@@ -97,16 +99,16 @@ def _strategies(result: DiagnosisAnswer) -> None:
     """Single strategies first, as people begin with one; then the best of those that are combined."""
     single = [found for found in result.strategies if len(found.parts) < 2]
     combined = [found for found in result.strategies if len(found.parts) >= 2]
-    numbers = [("step ms", True), ("from", True), ("to", True), ("speed-up", True)]
+    numbers = [figures("step ms"), figures("from"), figures("to"), figures("speed-up")]
     if single:
         print_table(
-            [("strategy", False), *numbers, ("effort", False)],
+            [words("strategy"), *numbers, words("effort")],
             [[found.name, *_predicted(found), found.effort or "-"] for found in single[:SHOWN]],
             title=f"Strategies ({_counted(len(single))})",
         )
     if combined:
         print_table(
-            [("together", False), *numbers],
+            [words("together"), *numbers],
             [[found.name, *_predicted(found)] for found in combined[:COMBINED]],
             title=f"Strategies together (the best {min(COMBINED, len(combined))} of {len(combined)})",
         )
@@ -122,11 +124,11 @@ def _stragglers(result: DiagnosisAnswer) -> None:
         return
     print_table(
         [
-            ("exchange", False),
-            ("waits for", False),
-            ("margin ms", True),
-            ("wait ms", True),
-            ("transfer ms", True),
+            words("exchange"),
+            words("waits for"),
+            figures("margin ms"),
+            figures("wait ms"),
+            figures("transfer ms"),
         ],
         [
             [
@@ -147,15 +149,15 @@ def _ranks(result: DiagnosisAnswer) -> None:
         return
     held = any(found.memory_high_water_bytes is not None for found in result.rank_shares)
     columns = [
-        ("rank", True),
-        ("step ms", True),
-        ("compute", True),
-        ("communication", True),
-        ("exposed", True),
-        ("waiting", True),
-        ("idle", True),
-        ("host-bound", True),
-        ("loading", True),
+        figures("rank"),
+        figures("step ms"),
+        figures("compute"),
+        figures("communication"),
+        figures("exposed"),
+        figures("waiting"),
+        figures("idle"),
+        figures("host-bound"),
+        figures("loading"),
     ]
     rows = []
     for found in result.rank_shares:
@@ -174,7 +176,7 @@ def _ranks(result: DiagnosisAnswer) -> None:
             memory = found.memory_high_water_bytes
             row.append(shown(None if memory is None else memory / 2**30, 3))
         rows.append(row)
-    print_table(columns + ([("GiB", True)] if held else []), rows, title="Ranks, ms of a mean step")
+    print_table(columns + ([figures("GiB")] if held else []), rows, title="Ranks, ms of a mean step")
 
 
 def _who(ranks: tuple[int, ...]) -> str:

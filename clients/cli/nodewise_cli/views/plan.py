@@ -7,9 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from nodewise_cli.console import print_table, say, shown
+from nodewise_cli.console import say
 from nodewise_cli.inputs.configurations import csv_row
+from nodewise_cli.views.numbers import lasting, shown
 from nodewise_cli.views.plain import fields_of, plain
+from nodewise_cli.views.predict import row_document
+from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import PlanAlternative, PlanAnswer, Planned, PlanRejection, numbers_by_name
 
 __all__ = ["document", "show"]
@@ -162,7 +165,7 @@ def _best(result: PlanAnswer, best: Planned) -> None:
     if prediction.memory_bytes is not None:
         told.append(f"{shown(prediction.memory_bytes / 2**30, 3)} GiB on each device")
     if prediction.finish_seconds is not None:
-        told.append(f"done in {_lasting(prediction.finish_seconds)}")
+        told.append(f"done in {lasting(prediction.finish_seconds)}")
     if prediction.cost is not None:
         told.append(f"cost {shown(prediction.cost)}")
     say(f"  {', '.join(told)}.")
@@ -226,6 +229,7 @@ def _frontier(result: PlanAnswer) -> None:
     rows = list(fastest.values())
     if len(rows) > SHOWN_POINTS:
         rows = [rows[place] for place in np.linspace(0, len(rows) - 1, SHOWN_POINTS).astype(int).tolist()]
+    say()
     _table(f"Frontier: fastest of its number of devices ({len(rows)} of {result.frontier_count} points)", rows)
 
 
@@ -255,12 +259,6 @@ def _counted(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def _lasting(seconds: float) -> str:
-    if seconds < 2 * 3600:
-        return f"{shown(seconds)} s"
-    return f"{shown(seconds / 3600, 3)} h" if seconds < 2 * 86400 else f"{shown(seconds / 86400, 3)} days"
-
-
 def _table(title: str, rows: Sequence[Planned]) -> None:
     """Columns in which all rows hold the default are left out."""
     stated = [_DEFAULTS | csv_row(found.configuration) for found in rows]
@@ -271,7 +269,9 @@ def _table(title: str, rows: Sequence[Planned]) -> None:
     ]
     if all(each["sync"] == "allreduce" for each in stated):
         names.remove("sync")
-    columns = [(_HEADINGS[name], name not in ("device", "recompute", "sync", "precision")) for name in names]
+    columns = [
+        (words if name in ("device", "recompute", "sync", "precision") else figures)(_HEADINGS[name]) for name in names
+    ]
     cells = []
     for each, found in zip(stated, rows):
         prediction = found.prediction
@@ -285,7 +285,7 @@ def _table(title: str, rows: Sequence[Planned]) -> None:
                 (prediction.bottleneck or "-").replace("_", " "),
             ]
         )
-    measures = [("step s", True), ("samples/s", True), ("GiB", True), ("bottleneck", False)]
+    measures = [figures("step s", 2), figures("samples/s", 1), figures("GiB", 1), words("bottleneck")]
     print_table([*columns, *measures], cells, title=title)
 
 
@@ -294,24 +294,9 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else ""
-    return str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _row(found: Planned) -> dict[str, Any]:
-    prediction = found.prediction
     stated = _DEFAULTS | csv_row(found.configuration)
-    return {name: stated[name] for name in _DEFAULTS} | {
-        "step_s": prediction.step_seconds,
-        "steps_per_s": prediction.steps_per_second,
-        "samples_per_s": prediction.samples_per_second,
-        "lower_samples_per_s": prediction.lower_samples_per_second,
-        "upper_samples_per_s": prediction.upper_samples_per_second,
-        "coverage": prediction.interval_coverage,
-        "breakdown": prediction.breakdown_seconds,
-        "bottleneck": prediction.bottleneck,
-        "memory_bytes": prediction.memory_bytes,
-        "finish_s": prediction.finish_seconds,
-        "cost": prediction.cost,
-        "extra": prediction.extra,
-        "status": prediction.status,
-    }
+    return row_document(found.prediction) | {name: stated[name] for name in _DEFAULTS}

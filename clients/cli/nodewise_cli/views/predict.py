@@ -2,50 +2,53 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from nodewise_cli.console import print_table, say, shown
+from nodewise_cli.console import say
 from nodewise_cli.inputs.measured import Point, at
+from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.plain import fields_of, plain, short
+from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import Prediction, PredictResult, RowStatus, numbers_by_name
 
-__all__ = ["document", "rate_of", "show", "unit_of"]
+__all__ = ["document", "rate_of", "row_document", "show", "unit_of"]
+
+_COLUMNS: Final = (
+    *("nodes", "workers", "status", "step_seconds", "steps_per_second", "samples_per_second"),
+    *("lower_steps_per_second", "upper_steps_per_second", "lower_samples_per_second", "upper_samples_per_second"),
+    *("interval_coverage", "interval_basis", "breakdown_seconds", "bottleneck", "utilisation", "extrapolation_ratio"),
+    *("staleness_mean_steps", "staleness_p95_steps", "memory_bytes", "excess_memory_bytes"),
+    *("finish_seconds", "cost", "once_seconds", "extra"),
+)
+_NAMES: Final = {name: short(name) for name in _COLUMNS} | {
+    "interval_coverage": "coverage",
+    "breakdown_seconds": "breakdown",
+}
 
 
 def document(result: PredictResult) -> dict[str, Any]:
     """The JSON of a prediction. What is not known is null."""
     chosen = result.recommendation
     return {
-        "predictions": [_row(found) for found in result],
-        "recommended": None
-        if chosen is None
-        else {
-            "nodes": chosen.nodes,
-            "workers": chosen.workers,
-            "rule": chosen.rule,
-            "why": chosen.why,
-            "row": chosen.row,
-            "numbers": numbers_by_name(chosen.numbers),
-        },
+        "predictions": [row_document(found) for found in result],
+        "recommended": None if chosen is None else plain(chosen) | {"numbers": numbers_by_name(chosen.numbers)},
         "estimator": result.basis.estimator,
         "estimator_version": result.basis.estimator_version,
         # An inline profile's revision is its digest.
         "revision": result.basis.profile_revision or result.basis.profile_digest,
         "choice": result.basis.choice,
-        "mixture": [
-            {
-                "estimator": part.estimator,
-                "estimator_version": part.estimator_version,
-                "weight": part.weight,
-                "expected_log_error": part.expected_log_error,
-            }
-            for part in result.basis.mixture
-        ],
+        "mixture": plain(result.basis.mixture),
         "evidence": list(result.basis.evidence),
-        "warnings": [
-            {"reason": found.reason, "message": found.message, "rows": list(found.rows)} for found in result.warnings
-        ],
+        "warnings": plain(result.warnings),
     }
+
+
+def row_document(found: Prediction) -> dict[str, Any]:
+    """The JSON of a row."""
+    refusal = None if found.refusal is None else fields_of(found.refusal, "rows")
+    return {told: getattr(found, name) for name, told in _NAMES.items()} | {"refusal": refusal}
 
 
 def unit_of(result: PredictResult) -> str:
@@ -62,31 +65,34 @@ def rate_of(found: Prediction | Point, unit: str) -> float | None:
 def show(name: str, result: PredictResult, points: Sequence[Point], currency: str) -> None:
     """Print what was predicted, what was measured there, and what is recommended."""
     unit = unit_of(result)
-    columns = [("", False), ("nodes", True), ("workers", True), (f"{unit}/s", True)]
-    cells = [
-        [_mark(result, row), str(f.nodes), str(f.workers), shown(rate_of(f, unit))] for row, f in enumerate(result)
-    ]
-
-    def add(heading: str, values: list[str], *, numeric: bool = True) -> None:
-        if any(value not in {"", "-"} for value in values):
-            columns.append((heading, numeric))
-            for line, value in zip(cells, values, strict=True):
-                line.append(value)
-
+    measured = [at(points, found) for found in result]
     coverage = next((found.interval_coverage for found in result if found.interval_coverage is not None), None)
-    if coverage is not None:
-        add(f"{100 * coverage:.4g} % interval", [_interval(found, unit) for found in result])
-    add("measured", [_measured(at(points, found), unit) for found in result])
-    add("error", [_error(found, at(points, found), unit) for found in result])
-    add("step s", [shown(found.step_seconds) for found in result])
-    add("bottleneck", [found.bottleneck or "-" for found in result], numeric=False)
-    add("x evidence", [shown(found.extrapolation_ratio, 3) for found in result])
-    add("done in s", [shown(found.finish_seconds) for found in result])
-    add(f"cost {currency}".rstrip(), [shown(found.cost) for found in result])
-    add("status", [_status(found) for found in result], numeric=False)
+    table = [
+        (words(""), [_mark(result, row) for row in range(len(result))]),
+        (figures("nodes", 0), [f"{found.nodes:,}" for found in result]),
+        (figures("workers", 4), [f"{found.workers:,}" for found in result]),
+        (figures(f"{unit}/s", 0), [shown(rate_of(found, unit)) for found in result]),
+        (figures(f"{100 * (coverage or 0):.4g} % interval", 2), [_interval(found, unit) for found in result]),
+        (figures("measured", 3), [_measured(point, unit) for point in measured]),
+        (figures("error", 5), [_error(found, point, unit) for found, point in zip(result, measured)]),
+        (figures("step s", 7), [shown(found.step_seconds) for found in result]),
+        (words("bottleneck", 6), [found.bottleneck or "-" for found in result]),
+        (figures("x evidence", 8), [shown(found.extrapolation_ratio, 3) for found in result]),
+        (figures("done in s", 2.5), [shown(found.finish_seconds) for found in result]),
+        (figures(f"cost {currency}".rstrip(), 2.6), [shown(found.cost) for found in result]),
+        (words("status", 1), [_status(found) for found in result]),
+    ]
+    # Beside the scale and the rate, only what is known of some row.
+    said = [column for column in table if column[0].priority in (None, 0, 4) or set(column[1]) - {"", "-"}]
+    columns, cells = [column for column, _ in said], list(zip(*(values for _, values in said)))
     basis = result.basis
     print_table(columns, cells, title=f"{name}, predicted by {basis.estimator} {basis.estimator_version}".rstrip())
-    if any(at(points, found) is not None and at(points, found).train for found in result):  # type: ignore[union-attr]
+    refused = Counter(
+        f"{found.refusal.reason}: {found.refusal.message}" for found in result if found.refusal is not None
+    )
+    for why, count in refused.items():
+        say(f"{count} of {len(result)} rows have no answer. {why}.")
+    if any(point is not None and point.train for point in measured):
         say("t: learned from")
     if result.recommendation is not None:
         say(f"Recommended ({result.recommendation.rule}): {result.recommendation.why}.")
@@ -96,42 +102,6 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
         say(f"Rests on: {'; '.join(basis.evidence)}.")
     for found in result.warnings:
         say(f"Note: {found.message}")
-
-
-def _row(found: Prediction) -> dict[str, Any]:
-    return {
-        "nodes": found.nodes,
-        "workers": found.workers,
-        "samples_per_s": found.samples_per_second,
-        "steps_per_s": found.steps_per_second,
-        "step_s": found.step_seconds,
-        "lower_samples_per_s": found.lower_samples_per_second,
-        "upper_samples_per_s": found.upper_samples_per_second,
-        "lower_steps_per_s": found.lower_steps_per_second,
-        "upper_steps_per_s": found.upper_steps_per_second,
-        "coverage": found.interval_coverage,
-        "interval_basis": found.interval_basis,
-        "breakdown": found.breakdown_seconds,
-        "bottleneck": found.bottleneck,
-        "extrapolation": found.extrapolation_ratio,
-        "status": found.status,
-        "utilisation": found.utilisation,
-        "staleness_mean_steps": found.staleness_mean_steps,
-        "staleness_p95_steps": found.staleness_p95_steps,
-        "memory_bytes": found.memory_bytes,
-        "excess_memory_bytes": found.excess_memory_bytes,
-        "finish_s": found.finish_seconds,
-        "once_s": found.once_seconds,
-        "cost": found.cost,
-        "extra": found.extra,
-        "refusal": None
-        if found.refusal is None
-        else {
-            "reason": found.refusal.reason,
-            "message": found.refusal.message,
-            "missing_fields": list(found.refusal.missing_fields),
-        },
-    }
 
 
 def _mark(result: PredictResult, row: int) -> str:
@@ -163,7 +133,7 @@ def _status(found: Prediction) -> str:
     if found.answered:
         return ""
     if found.refusal is not None:
-        return f"{found.status}: {found.refusal.message}"
+        return found.refusal.reason
     if found.status is RowStatus.INFEASIBLE_MEMORY and found.excess_memory_bytes:
         return f"does not fit: {shown(found.excess_memory_bytes / 2**30)} GiB too much on each device"
     return str(found.status)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nodewise_cli.console import complain, print_table, say, shown
+from nodewise_cli.console import complain, say
+from nodewise_cli.views.numbers import milliseconds, shown
 from nodewise_cli.views.plain import fields_of, plain
+from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import DiagnosisBasis, EdgeCounts, ReplayAnswer, ReplayedCollective
 
-__all__ = ["collectives_of", "document", "edges_of", "edges_table", "milliseconds", "read_traces", "show", "warn"]
+__all__ = ["collectives_of", "document", "edges_of", "edges_table", "read_traces", "show", "warn"]
 
 
 def document(result: ReplayAnswer) -> dict[str, Any]:
@@ -132,13 +134,13 @@ def _open(result: ReplayAnswer) -> str:
 def _steps(result: ReplayAnswer) -> None:
     print_table(
         [
-            ("step", True),
-            ("measured host ms", True),
-            ("predicted host ms", True),
-            ("error", True),
-            ("measured device ms", True),
-            ("predicted device ms", True),
-            ("error", True),
+            figures("step"),
+            figures("measured host ms"),
+            figures("predicted host ms"),
+            figures("host error"),
+            figures("measured device ms"),
+            figures("predicted device ms"),
+            figures("device error"),
         ],
         [
             [
@@ -155,11 +157,6 @@ def _steps(result: ReplayAnswer) -> None:
     )
 
 
-def milliseconds(seconds: float | None) -> str:
-    """A time for people; a dash where it is not known."""
-    return shown(None if seconds is None else 1e3 * seconds)
-
-
 def _error(measured: float | None, predicted: float | None) -> str:
     return "-" if not measured or predicted is None else f"{100 * (predicted / measured - 1):+.2f} %"
 
@@ -168,7 +165,7 @@ def edges_table(edges: Sequence[EdgeCounts]) -> None:
     """Print where the edges of the graph come from."""
     if edges:
         print_table(
-            [("edges", False), ("found", True), ("inferred", True), ("missing", True)],
+            [words("edges"), figures("found"), figures("inferred"), figures("missing")],
             [
                 [
                     counts.kind.replace("_", " "),

@@ -10,12 +10,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from nodewise_cli.console import print_table, say, shown
-from nodewise_cli.failures import CommandError, InputError
+from nodewise_cli.console import say
+from nodewise_cli.outputs import writing
+from nodewise_cli.views.numbers import counted, shown
 from nodewise_cli.views.plain import fields_of, plain, short
+from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import NodePool, SimulationAnswer, SimulationRun, SimulationSettings
 
-__all__ = ["checked_timeline", "document", "run_document", "show", "write_timeline"]
+__all__ = ["document", "run_document", "show", "write_timeline"]
 
 _TIMELINE: Final = ("seed", "job", "pool", "devices", "begin_s", "end_s")
 _KEPT: Final = {short(each.name): each.name for each in fields(SimulationRun)}
@@ -82,20 +84,20 @@ def show(results: Mapping[str, SimulationAnswer]) -> None:
     """One line per policy, for people."""
     print_table(
         [
-            ("policy", False),
-            ("finished", True),
-            ("mean JCT s", True),
-            ("± 95 %", True),
-            ("median", True),
-            ("p99", True),
-            ("makespan s", True),
-            ("utilisation", True),
-            ("slowdown", True),
-            ("worst fairness", True),
-            ("restarts/job", True),
-            ("wasted", True),
-            ("decisions", True),
-            ("wall s", True),
+            words("policy"),
+            figures("finished"),
+            figures("mean JCT s"),
+            figures("± 95 %"),
+            figures("median"),
+            figures("p99"),
+            figures("makespan s"),
+            figures("utilisation"),
+            figures("slowdown"),
+            figures("worst fairness"),
+            figures("restarts/job"),
+            figures("wasted"),
+            figures("decisions"),
+            figures("wall s"),
         ],
         [[name, *_cells(result)] for name, result in results.items()],
     )
@@ -110,30 +112,15 @@ def _cells(result: SimulationAnswer) -> Iterator[str]:
     found = run_document(result)
     figure = next((each for each in result.figures if each.name == "average_jct_seconds"), None)
     half = None if figure is None or figure.upper is None else figure.upper - figure.mean
-    yield f"{found['finished']:,.6g}/{found['jobs']:,}"
+    yield f"{counted(found['finished'])}/{found['jobs']:,}"
     yield shown(found["average_jct_s"], 6)
     yield shown(half)
     for name in ("median_jct_s", "p99_jct_s", "makespan_s"):
         yield shown(found[name], 6)
     for name in ("utilisation", "average_slowdown", "worst_finish_time_fairness", "restarts_per_job", "wasted_share"):
         yield shown(found[name])
-    yield f"{found['decisions']:,.6g}"
+    yield counted(found["decisions"])
     yield shown(found["wall_s"])
-
-
-def checked_timeline(path: Path | None) -> None:
-    """Refuse before the work a name that cannot be written.
-
-    Raises
-    ------
-    InputError
-    """
-    if path is None:
-        return
-    if path.suffix.lower() not in (".csv", ".json"):
-        raise InputError(f"--timeline: must end in .csv or .json, found {str(path)!r}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"--timeline: must be a file in a directory that exists, found {str(path)!r}")
 
 
 def write_timeline(path: Path, result: SimulationAnswer, pools: Sequence[NodePool]) -> None:
@@ -149,11 +136,8 @@ def write_timeline(path: Path, result: SimulationAnswer, pools: Sequence[NodePoo
         for seed, timeline in result.timelines.items()
         for held in timeline
     ]
-    try:
-        with path.open("w", newline="", encoding="utf-8") as stream:
-            if path.suffix.lower() == ".json":
-                json.dump([dict(zip(_TIMELINE, row)) for row in rows], stream)
-            else:
-                csv.writer(stream).writerows([_TIMELINE, *rows])
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
+    with writing(path), path.open("w", newline="", encoding="utf-8") as stream:
+        if path.suffix.lower() == ".json":
+            json.dump([dict(zip(_TIMELINE, row)) for row in rows], stream)
+        else:
+            csv.writer(stream).writerows([_TIMELINE, *rows])

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodewise.runtime.embedded import Estimate, SweepUnit, estimated
-from nodewise_cli.console import print_table, shown
-from nodewise_cli.failures import CommandError
+from nodewise_cli.outputs import writing
+from nodewise_cli.views.numbers import shown
 from nodewise_cli.views.plain import short
+from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import SimulationRun
 
 __all__ = ["SweepRow", "compared", "document", "show", "write_csv"]
@@ -98,8 +99,8 @@ def _unit(row: SweepRow) -> dict[str, Any]:
 def show(rows: Sequence[SweepRow]) -> None:
     """The comparison, for people: a line per policy, load and prediction error."""
     with_errors = any(row.unit.job_sigma or row.unit.row_sigma for row in rows)
-    errors = [("job σ", True), ("row σ", True)] if with_errors else []
-    headings = [("policy", False), ("load", True), *errors, ("seeds", True), ("mean JCT s", True), ("± 95 %", True)]
+    errors = [figures("job σ"), figures("row σ")] if with_errors else []
+    headings = [words("policy"), figures("load"), *errors, figures("seeds"), figures("mean JCT s"), figures("± 95 %")]
     names = ("median_jct_s", "p99_jct_s", "makespan_s", "utilisation", "average_slowdown", "restarts_per_job")
     more = ("median", "p99", "makespan s", "utilisation", "slowdown", "restarts/job")
     lines = []
@@ -121,7 +122,7 @@ def show(rows: Sequence[SweepRow]) -> None:
                 ),
             ]
         )
-    print_table([*headings, *((name, True) for name in more)], lines)
+    print_table([*headings, *(figures(name) for name in more)], lines)
 
 
 def write_csv(path: Path, rows: Sequence[SweepRow]) -> None:
@@ -132,10 +133,7 @@ def write_csv(path: Path, rows: Sequence[SweepRow]) -> None:
     CommandError
         If the file cannot be written.
     """
-    try:
-        with path.open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, ["policy", "load", "job_sigma", "row_sigma", "seed", *_METRICS, "fault"])
-            writer.writeheader()
-            writer.writerows({**_unit(row), **row.metrics, "fault": row.fault} for row in rows)
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
+    with writing(path), path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, ["policy", "load", "job_sigma", "row_sigma", "seed", *_METRICS, "fault"])
+        writer.writeheader()
+        writer.writerows({**_unit(row), **row.metrics, "fault": row.fault} for row in rows)

@@ -17,10 +17,8 @@ from nodewise.plugin import (
     Predictions,
     Profile,
     Query,
-    Reason,
     Refusal,
     RowRefusal,
-    as_floats,
     as_ints,
 )
 
@@ -34,9 +32,8 @@ STRENGTH: Final = 0.01
 """Below every shipped estimator's: ``auto`` asks a baseline only where nobody else answers."""
 
 _OBSERVATIONS: Final = ("observations",)
-_NOT_PLAIN: Final = Refusal(
-    Reason.UNSUPPORTED_CONFIGURATION,
-    "the published models know data-parallel rows of alike workers with one micro-step per step",
+_NOT_PLAIN: Final = Refusal.unsupported(
+    "the published models know data-parallel rows of alike workers with one micro-step per step"
 )
 
 
@@ -52,8 +49,6 @@ class FormModel:
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002  # the protocol's
         """Predict every row at once; a row of a kind that was not measured, or beyond the form's reach, is refused."""
-        step_s = np.full(len(configurations), np.nan)
-        extrapolation = np.ones(len(configurations))
         rows, simple = rows_of(configurations), plain(configurations)
         refused: dict[Refusal, list[int]] = {}
         places: dict[Kind, list[int]] = {}
@@ -64,16 +59,19 @@ class FormModel:
                 places.setdefault(kind, []).append(row)
             else:
                 refused.setdefault(self.lacking.get(kind) or unmeasured(self.form, kind), []).append(row)
-        beyond = Refusal(Reason.EVIDENCE_MISSING, f"the form answers {self.form.reach}", _OBSERVATIONS)
+        beyond = Refusal.missing(f"the form answers {self.form.reach}", *_OBSERVATIONS)
+        pieces = []
         for kind, found in places.items():
-            at = as_ints(found)
-            step_s[at] = np.maximum(self.curves[kind](rows.take(at)), LEAST_STEP_S)
-            extrapolation[at] = np.maximum(rows.workers[at] / self.most_workers[kind], 1.0)
-            out = at[~np.isfinite(step_s[at])].tolist()
-            if out:
-                refused.setdefault(beyond, []).extend(out)
+            own = rows.take(as_ints(found))
+            step_s = np.maximum(self.curves[kind](own), LEAST_STEP_S)
+            answer = Predictions.of(
+                step_s,
+                extrapolation=np.maximum(own.workers / self.most_workers[kind], 1.0),
+                refusals=RowRefusal.first(len(own), [(~np.isfinite(step_s), beyond)]),
+            )
+            pieces.append((as_ints(found), answer))
         refusals = tuple(RowRefusal(tuple(out), refusal) for refusal, out in refused.items())
-        return Predictions.of(as_floats(step_s), extrapolation=as_floats(extrapolation), refusals=refusals)
+        return Predictions.joined(len(configurations), pieces, refusals=refusals)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,8 +119,8 @@ class FormEstimator:
 def unmeasured(form: Form, kind: Kind) -> Refusal:
     """Why a kind without any run is refused."""
     if kind.sync_mode not in form.sync_modes:
-        return Refusal(Reason.UNSUPPORTED_CONFIGURATION, f"the form does not cover {kind.sync_mode.name}")
-    return Refusal(Reason.EVIDENCE_MISSING, f"nothing was measured, {_named(kind)}", _OBSERVATIONS)
+        return Refusal.unsupported(f"the form does not cover {kind.sync_mode.name}")
+    return Refusal.missing(f"nothing was measured, {_named(kind)}", *_OBSERVATIONS)
 
 
 def _insufficient(form: Form, kind: Kind, lacks: str) -> Refusal | None:
@@ -130,7 +128,7 @@ def _insufficient(form: Form, kind: Kind, lacks: str) -> Refusal | None:
         return unmeasured(form, kind)
     if not lacks:
         return None
-    return Refusal(Reason.EVIDENCE_MISSING, f"the form needs {lacks}, {_named(kind)}", _OBSERVATIONS)
+    return Refusal.missing(f"the form needs {lacks}, {_named(kind)}", *_OBSERVATIONS)
 
 
 def _named(kind: Kind) -> str:

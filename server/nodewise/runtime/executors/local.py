@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, Final
+from typing import Any
 
 from nodewise.ports.executor import Outcome, ResultT, SharedT, UnitT, Work, failed, worked
+from nodewise.runtime.processes import ENDING_S, Child, settle, started
 
 __all__ = ["LocalExecutor"]
-
-_CONTEXT: Final = multiprocessing.get_context("spawn")
-"""Started anew: a fork of a process with threads may hang."""
-ENDING_S: Final = 2.0
-"""Patience with a process that was told to end."""
 
 
 class LocalExecutor:
@@ -56,8 +47,7 @@ class LocalExecutor:
 
 @dataclass(slots=True)
 class _Worker:
-    process: BaseProcess
-    pipe: Connection
+    child: Child
     index: int = -1
     """The unit that it does; -1 = none."""
 
@@ -82,49 +72,39 @@ class _Crew:
             worker = self._started()
         worker.index = index
         with suppress(OSError):  # it died: found out where its outcome is read
-            worker.pipe.send((index, unit))
+            worker.child.pipe.send((index, unit))
 
     def _started(self) -> _Worker:
-        ours, theirs = _CONTEXT.Pipe()
-        process = _CONTEXT.Process(target=_serve, args=(theirs, self._work), daemon=True, name="nodewise-sweep")
-        process.start()
-        theirs.close()
+        worker = _Worker(started(_serve, self._work, name="nodewise-sweep"))
         with suppress(OSError):
-            ours.send(self._shared)
-        worker = _Worker(process, ours)
+            worker.child.pipe.send(self._shared)
         self._workers.append(worker)
         return worker
 
     def outcomes(self) -> Iterator[Outcome[Any]]:
         """What is done by now; waits until something is."""
-        busy = {worker.pipe: worker for worker in self._workers if worker.index >= 0}
+        busy = {worker.child.pipe: worker for worker in self._workers if worker.index >= 0}
         for ready in wait(list(busy)):
             worker = busy[ready]  # type: ignore[index]  # wait returns what it was given
             index, worker.index = worker.index, -1
             try:
-                yield worker.pipe.recv()
+                yield worker.child.pipe.recv()
             except (EOFError, OSError):
                 self._workers.remove(worker)
-                worker.process.join(ENDING_S)
-                yield failed(index, f"its process ended with status {worker.process.exitcode}")
+                worker.child.process.join(ENDING_S)
+                yield failed(index, f"its process ended with status {worker.child.process.exitcode}")
 
     def end(self) -> None:
         """End every process."""
         for worker in self._workers:
-            worker.pipe.close()
             if worker.index >= 0:
-                worker.process.terminate()
+                worker.child.process.terminate()
         for worker in self._workers:
-            worker.process.join(ENDING_S)
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
+            worker.child.end()
 
 
 def _serve(pipe: Connection, work: Any) -> None:
-    # An interrupt of the terminal reaches every process of its group; the parent ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow, daemon=True).start()
+    settle()
     try:
         shared = pipe.recv()
         while True:
@@ -132,11 +112,3 @@ def _serve(pipe: Connection, work: Any) -> None:
             pipe.send(worked(work, shared, index, unit))
     except (EOFError, OSError):
         return
-
-
-def _follow() -> None:
-    """Nobody waits for the work of a process whose parent was killed."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodewise.domain.schedule import NodePool
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.budget import Unlimited
 from nodewise.scheduling.simulation.arrivals import Arrivals
 from nodewise.scheduling.simulation.chances import Failures
 from nodewise.scheduling.simulation.deciding import Decider, policy_parameters
@@ -41,7 +41,7 @@ class Progress:
 def simulated(
     jobs: Iterable[SimulatedJob],
     pools: Sequence[NodePool],
-    policy: PolicyRecord,
+    policy: Loaded[PolicyRecord],
     settings: SimulationSettings | None = None,
     *,
     budget: Budget | None = None,
@@ -73,7 +73,7 @@ def simulated(
     """
     settings = settings or SimulationSettings()
     settings.check()
-    return _Simulation(jobs, pools, policy, settings, budget or Unlimited(), progress).run()
+    return _Simulation(jobs, pools, policy, settings, budget or Budget(), progress).run()
 
 
 class _Simulation:
@@ -83,7 +83,7 @@ class _Simulation:
         self,
         jobs: Iterable[SimulatedJob],
         pools: Sequence[NodePool],
-        policy: PolicyRecord,
+        policy: Loaded[PolicyRecord],
         settings: SimulationSettings,
         budget: Budget,
         progress: Callable[[Progress], None] | None,
@@ -99,7 +99,7 @@ class _Simulation:
             settings.failures, [len(pool.available_devices) for pool in pools], settings.seed, start_s
         )
         self._recorder = Recorder(start_s, self._nodes, keep_timeline=settings.keep_timeline)
-        self._view = View(pools, settings, policy_parameters(policy, settings))
+        self._view = View(pools, settings, policy_parameters(policy.record, settings))
         self._decider = Decider(policy, self._view, self._nodes, settings, self._recorder, budget)
         self._work = 0
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import compress, count
 from operator import attrgetter
 from typing import Final
 
-import structlog
-
-from nodewise.domain.errors import NodewiseError, Reason, Violation
-from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant, Shares
+from nodewise.domain.errors import NodewiseError, Violation
+from nodewise.domain.schedule import ClusterState, Curves, Grant, Shares
+from nodewise.hosting.calls import PluginError, call, impossible
+from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
+from nodewise.scheduling.policy_answers import sound_answer
 from nodewise.scheduling.rounding import Rounds, accounted, carries, held_round, offered, renewed, rounded_round
 from nodewise.scheduling.simulation.active import ActiveJob
 from nodewise.scheduling.simulation.nodes import PoolNodes
@@ -23,8 +25,6 @@ from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 from nodewise.scheduling.simulation.view import View
 
 __all__ = ["Decider", "policy_parameters"]
-
-_log = structlog.get_logger(__name__)
 
 _devices = attrgetter("devices")
 
@@ -71,7 +71,7 @@ class Decider:
 
     def __init__(
         self,
-        policy: PolicyRecord,
+        policy: Loaded[PolicyRecord],
         view: View,
         nodes: Sequence[PoolNodes],
         settings: SimulationSettings,
@@ -87,7 +87,7 @@ class Decider:
         self._drained = settings.clock is Clock.DRAINED_ROUNDS
         self._ends: list[tuple[float, int, int, ActiveJob]] = []
         self._memory = b""
-        self._name = f"{policy.name} {policy.version}"
+        self._name = f"{policy.record.name} {policy.record.version}"
         self._rounds: Rounds | None = None
         self._decided_s: float | None = None
         self._running: dict[int, ActiveJob] = {}
@@ -184,29 +184,18 @@ class Decider:
                 self.decision_s += time.perf_counter() - started
                 self.undecided = False
                 return grants
-        try:
-            result = self._policy.policy.decide(state, curves, self._budget)
-        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            _log.error("policy_failed", policy=self._policy.name, version=self._policy.version, exc_info=error)
-            raise self._error(Reason.POLICY_FAILED, "failed") from None
-        answer: object = result
-        if isinstance(answer, Shares):
-            grants = self._shared(answer, state, curves)
-        elif isinstance(answer, Allocation) and len(answer.grants) == len(state.jobs):
-            grants = answer.grants
-        else:
-            raise self._invalid(f"must answer with an Allocation of {len(state.jobs)} grants, or with Shares")
+        policy, check = self._policy.record.policy, partial(sound_answer, state=state)
+        decided = call(self._policy, policy, "decide", state, curves, self._budget, check=check)
+        grants = self._shared(decided, state, curves) if isinstance(decided, Shares) else decided.grants
         lasted_s = time.perf_counter() - started
         self.decisions += 1
         self.decision_s += lasted_s
         self.longest_decision_s = max(self.longest_decision_s, lasted_s)
-        self._memory, self._decided_s, self.undecided = result.memory, now_s, False
+        self._memory, self._decided_s, self.undecided = decided.memory, now_s, False
         return grants
 
     def _shared(self, shares: Shares, state: ClusterState, curves: Curves) -> tuple[Grant, ...]:
         """The first round of new shares."""
-        if shares.shares.shape != (len(state.jobs), len(state.pools)):
-            raise self._invalid(f"must share in an array of shape {(len(state.jobs), len(state.pools))}")
         offer = offered(state, curves)
         before = self._rounds
         if before is not None:
@@ -215,16 +204,8 @@ class Decider:
         grants, self._rounds = rounded_round(renewed(shares, before, offer, state, self._name), offer, state)
         return grants
 
-    def _invalid(self, what: str) -> NodewiseError:
-        return self._error(Reason.POLICY_INVALID_RESULT, what)
-
-    def _error(self, reason: Reason, what: str) -> NodewiseError:
-        policy = self._policy
-        return NodewiseError(
-            reason,
-            f"policy {policy.name!r} {policy.version} {what}",
-            {"policy": policy.name, "version": policy.version},
-        )
+    def _invalid(self, problem: str) -> PluginError:
+        return impossible(self._policy, "decide", problem)
 
     def _apply(self, now_s: float, grants: Sequence[Grant]) -> None:
         """Close the runs that end, then begin those that start, largest first."""
@@ -253,11 +234,11 @@ class Decider:
 
     def _start(self, job: ActiveJob, devices: int, pool: int, now_s: float) -> None:
         if (pool, devices) not in job.curve.rates:
-            raise self._invalid(f"granted {job.spec.job_id!r} {devices} devices in pool {pool}, not on its curve")
+            raise self._invalid(f"it granted {job.spec.job_id!r} {devices} devices in pool {pool}, not on its curve")
         nodes = self._nodes[pool]
         total = devices + job.spec.server_devices
         if total > nodes.free:
-            raise self._invalid(f"granted more devices of pool {pool} than it has free")
+            raise self._invalid(f"it granted more devices of pool {pool} than it has free")
         rate = job.spec.curve.rates[pool, devices]
         job.hold(pool, devices, nodes.take(total), rate, now_s)
         self._running[job.number] = job
@@ -302,4 +283,4 @@ class Decider:
             if grant.devices and queue in left:
                 left[queue] -= grant.devices + job.spec.server_devices
                 if left[queue] < 0:
-                    raise self._invalid(f"granted queue {queue!r} more devices than its quota")
+                    raise self._invalid(f"it granted queue {queue!r} more devices than its quota")

@@ -1,0 +1,94 @@
+"""Options that commands about simulations share, and the specification that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from nodewise_cli.failures import InputError
+
+if TYPE_CHECKING:
+    from nodewise_cli.inputs.simulation_spec import SpecT
+
+__all__ = ["LONGEST_S", "SimulationQuestion", "specification"]
+
+LONGEST_S: Final = 600.0
+"""Seconds that a simulation may take unless told otherwise: ten times what the largest published trace takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationQuestion:
+    """What the options say of jobs, cluster, policies and time; a specification says the same in a file."""
+
+    given: Annotated[
+        Path, typer.Argument(metavar="SPEC.json|JOBS", help="A specification, or a file of jobs with --cluster.")
+    ]
+    throughputs: Annotated[
+        Path | None, typer.Option(metavar="TABLE", help="Throughputs that the jobs need: Gavel's, measured, or curves.")
+    ] = None
+    cluster: Annotated[
+        str | None, typer.Option(metavar="POOLS", help="Pools, e.g. v100=8,p100=16 (nodes of one device) or t4=8x4.")
+    ] = None
+    policy: Annotated[
+        list[str] | None, typer.Option(help="Policy, instead of the specification's; may be given several times.")
+    ] = None
+    form: Annotated[
+        str | None, typer.Option("--format", help="gavel, pollux, philly or table; default: by the file's content.")
+    ] = None
+    applications: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Applications to keep of a Pollux workload; default: all.")
+    ] = None
+    clock: Annotated[str | None, typer.Option(help="events, fixed-rounds or drained-rounds.")] = None
+    round_s: Annotated[float | None, typer.Option(metavar="SECONDS", help="Length of a round.")] = None
+    restart_cost_s: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Time lost when a job's devices change.")
+    ] = None
+    early_stops: Annotated[
+        float | None, typer.Option(metavar="P", help="Probability that a job ends early, at a uniform point.")
+    ] = None
+
+
+def specification(question: SimulationQuestion, kind: type[SpecT], command: str, **changes: Any) -> SpecT:
+    """The specification in a file, or the one that a file of jobs and options make.
+
+    Parameters
+    ----------
+    command : str
+        Whose options these are, for messages.
+    **changes
+        What the command's own options say besides; None = nothing.
+
+    Raises
+    ------
+    InputError
+        Naming the file or the option and what would be right.
+    """
+    from nodewise_cli.inputs.simulation_spec import checked_spec, parsed_cluster, read_spec
+
+    given, early_stops = question.given, question.early_stops
+    for name in ("cluster", "policy", "clock", "round_s", "restart_cost_s"):
+        changes[name] = getattr(question, name)
+    changes["early_stops"] = None if early_stops is None else {"probability": early_stops}
+    stated = {name: value for name, value in changes.items() if value is not None and value != []}
+    if question.cluster is not None:
+        try:
+            stated["cluster"] = parsed_cluster(question.cluster)
+        except ValueError as error:
+            raise InputError(f"--cluster: {error}") from None
+    if question.throughputs is not None:
+        stated["throughputs"] = str(question.throughputs.resolve())
+    if given.suffix.lower() == ".json":
+        if question.form is not None or question.applications is not None:
+            raise InputError(
+                "--format, --applications: must come with a file of jobs; a specification says them itself"
+            )
+        return read_spec(given, kind, stated)
+    if "cluster" not in stated:
+        raise InputError(f"--cluster: must say what there is, e.g. v100=8,p100=16, where {given} is a file of jobs")
+    jobs: dict[str, Any] = {"file": given.name, "format": question.form or "auto"}
+    if question.applications is not None:
+        jobs["applications"] = question.applications.split(",")
+    return checked_spec(f"nodewise {command}", {"jobs": jobs, **stated}, kind)

@@ -1,0 +1,43 @@
+"""Numbers as people read them: so many digits, thousands apart, a dash where nothing is known."""
+
+from __future__ import annotations
+
+__all__ = ["counted", "lasting", "milliseconds", "percent", "shown"]
+
+
+def shown(value: float | None, digits: int = 4) -> str:
+    """A number of so many significant digits; whole from 10 to that power on."""
+    if value is None:
+        return "-"
+    if value == 0:
+        return "0"
+    if abs(value) >= 10**digits:
+        return f"{value:,.0f}"
+    if abs(value) < 1e-3:
+        return f"{value:.{digits}g}"
+    before = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    return f"{value:,.{max(digits - before, 0)}f}"
+
+
+def counted(count: float | None) -> str:
+    """How many of something; a mean of counts may be broken."""
+    return "-" if count is None else f"{count:,.0f}" if count == int(count) else f"{count:,.1f}"
+
+
+def milliseconds(seconds: float | None) -> str:
+    """A time in milliseconds."""
+    return shown(None if seconds is None else 1e3 * seconds)
+
+
+def percent(share: float | None) -> str:
+    """A share in percent."""
+    return "-" if share is None else f"{100 * share:,.1f} %"
+
+
+def lasting(seconds: float | None) -> str:
+    """A time in the unit that suits it."""
+    if seconds is None:
+        return "-"
+    if seconds < 2 * 3600:
+        return f"{shown(seconds)} s"
+    return f"{shown(seconds / 3600, 3)} h" if seconds < 2 * 86400 else f"{shown(seconds / 86400, 3)} days"

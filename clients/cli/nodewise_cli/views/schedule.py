@@ -1,0 +1,77 @@
+"""Schedules as JSON and for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodewise_cli.console import say
+from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.table import figures, print_table, words
+from nodewise_client import JobAllocation, ScheduleAction, ScheduleResponse
+
+__all__ = ["document", "show"]
+
+
+def show(result: ScheduleResponse) -> None:
+    """What each job gets, for people."""
+    print_table(
+        [
+            words("job"),
+            words("action"),
+            words("pool"),
+            figures("devices"),
+            figures("nodes"),
+            figures("per second"),
+            figures("done in s", 3.5),
+            words("why"),
+        ],
+        [
+            [
+                found.job_id,
+                _action(found),
+                found.pool or "-",
+                f"{found.devices_count:,}",
+                f"{found.nodes_count:,}",
+                shown(found.samples_per_second or None),
+                shown(found.finish_seconds or None),
+                found.why,
+            ]
+            for found in result.allocations
+        ],
+    )
+    complete = "" if result.complete else ", cut by the deadline"
+    say(f"Decided by {result.policy} {result.policy_version} in {shown(result.decision_seconds * 1e3)} ms{complete}.")
+
+
+def document(result: ScheduleResponse) -> dict[str, Any]:
+    """The JSON of a schedule."""
+    return {
+        "allocations": [_allocation(found, result) for found in result.allocations],
+        "policy": result.policy,
+        "policy_version": result.policy_version,
+        "decision_s": result.decision_seconds,
+        "complete": result.complete,
+    }
+
+
+def _action(found: JobAllocation) -> str:
+    """An action that this release does not know is no reason to touch the job."""
+    known = found.action in tuple(ScheduleAction)
+    return (found.action if known and found.action else ScheduleAction.NO_ANSWER).upper()
+
+
+def _allocation(found: JobAllocation, result: ScheduleResponse) -> dict[str, Any]:
+    return {
+        "job": found.job_id,
+        "action": _action(found),
+        "devices": found.devices_count,
+        "nodes": found.nodes_count,
+        "placement": [{"node": part.node_index, "devices": part.devices_count} for part in found.placement],
+        "why": found.why,
+        "reason": found.reason,
+        "pool": found.pool or None,
+        "samples_per_s": found.samples_per_second or None,
+        "finish_s": found.finish_seconds or None,
+        "marginal_samples_per_s": found.marginal_samples_per_second or None,
+        "estimator": result.bases[found.basis_index].estimator if 0 <= found.basis_index < len(result.bases) else None,
+    }

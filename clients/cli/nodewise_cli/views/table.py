@@ -1,0 +1,125 @@
+"""Tables as wide as there is room for: what does not fit is folded beneath its row, and no number is ever cut."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len
+
+from nodewise_cli.console import print_line, say, width_of_output
+
+__all__ = ["Column", "figures", "print_table", "words"]
+
+GAP: Final = "  "
+INDENT: Final = "    "
+NARROWEST: Final = 20
+"""Characters below which a column of words is folded beneath its row sooner than it is made narrower."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: numbers stand at the right and are never broken; of ``priority`` the largest is folded first."""
+
+    heading: str
+    numeric: bool
+    priority: float | None = None
+    """None = its place in the table, from 0."""
+
+
+def figures(heading: str, priority: float | None = None) -> Column:
+    """A column of numbers."""
+    return Column(heading, numeric=True, priority=priority)
+
+
+def words(heading: str, priority: float | None = None) -> Column:
+    """A column of words."""
+    return Column(heading, numeric=False, priority=priority)
+
+
+def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """A table on standard output.
+
+    Columns that find no room go beneath their row, each value with its heading; those that say nothing are left out.
+    """
+    room = width_of_output()
+    least = [_least(column, place, rows) for place, column in enumerate(columns)]
+    kept = list(range(len(columns)))
+    order = sorted(kept, key=lambda place: (_priority(columns[place], place), place))
+    while len(kept) > 1 and sum(least[place] + len(GAP) for place in kept) - len(GAP) > room:
+        kept.remove(order.pop())
+    widths = _widths(columns, rows, kept, least, room)
+    if title:
+        say(title, bold=True)
+    for line in _lines(columns, widths, [column.heading for column in columns]):
+        print_line(line, bold=True)
+    print_line("─" * (sum(widths.values()) + len(GAP) * (len(widths) - 1)))
+    for row in rows:
+        for line in (*_lines(columns, widths, row), *_folded(columns, kept, row, room)):
+            print_line(line)
+    print_line()
+
+
+def _priority(column: Column, place: int) -> float:
+    return place if column.priority is None else column.priority
+
+
+def _least(column: Column, place: int, rows: Sequence[Sequence[str]]) -> int:
+    """The narrowest that a column may be."""
+    heading = max(map(cell_len, column.heading.split()), default=0)
+    widest = max((cell_len(row[place]) for row in rows), default=0)
+    if column.numeric:
+        return max(heading, widest)
+    longest = max((cell_len(word) for row in rows for word in row[place].split()), default=0)
+    return max(heading, longest, min(widest, NARROWEST))
+
+
+def _widths(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], kept: Sequence[int], least: Sequence[int], room: int
+) -> dict[int, int]:
+    """What each column that is kept gets: those that need least more come first."""
+    wanted = {
+        place: max(least[place], cell_len(columns[place].heading), *(cell_len(row[place]) for row in rows), 0)
+        for place in kept
+    }
+    widths = {place: least[place] for place in kept}
+    spare = room - sum(widths.values()) - len(GAP) * (len(kept) - 1)
+    for place in sorted(kept, key=lambda place: wanted[place] - least[place]):
+        more = max(0, min(spare, wanted[place] - least[place]))
+        widths[place] += more
+        spare -= more
+    return widths
+
+
+def _lines(columns: Sequence[Column], widths: dict[int, int], row: Sequence[str]) -> Iterator[str]:
+    """A row's lines: as many as its tallest cell has."""
+    wrapped = {place: _wrapped(row[place], width) for place, width in widths.items()}
+    for line in range(max(map(len, wrapped.values()), default=0)):
+        parts = []
+        for place, width in widths.items():
+            text = wrapped[place][line] if line < len(wrapped[place]) else ""
+            blank = " " * (width - cell_len(text))
+            parts.append(blank + text if columns[place].numeric else text + blank)
+        yield GAP.join(parts).rstrip()
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    if cell_len(text) <= width:
+        return [text]
+    return textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _folded(columns: Sequence[Column], kept: Sequence[int], row: Sequence[str], room: int) -> Iterator[str]:
+    """What found no room beside the others, beneath them."""
+    values = [
+        f"{column.heading} {row[place]}".strip()
+        for place, column in enumerate(columns)
+        if place not in kept and row[place] not in ("", "-")
+    ]
+    width = room - len(INDENT)
+    # A value stays in the line of its heading where both fit into one.
+    joined = "; ".join(value.replace(" ", "\0") if len(value) < width else value for value in values)
+    for line in textwrap.wrap(joined, max(width, 1), break_long_words=False, break_on_hyphens=False):
+        yield INDENT + line.replace("\0", " ")

@@ -1,0 +1,109 @@
+"""Candidates replayed without what they cost, and ranked by what the step gains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from nodewise.plugin import Bottleneck, Run
+from nodewise_diagnosis.candidates import Candidate, Tier
+from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch, persistence_ns
+
+__all__ = ["UNKNOWN_PERSISTENCE", "Ranked", "ranked"]
+
+_ROUNDING_S: Final = 2e-6
+"""Gains below are rounding of recorders."""
+
+
+UNKNOWN_PERSISTENCE: Final = 0.01
+"""Share of the step taken for what steps differ by where a single one was recorded: stable jobs' differ by 1 to 3 %."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Ranked:
+    """A bottleneck, what it came from, and whether the search was over before the budget."""
+
+    bottleneck: Bottleneck
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tried:
+    candidate: Candidate
+    gain_s: float
+    worth_s: float
+    noise_s: float
+
+
+def ranked(watch: Stopwatch, found: Iterable[Candidate], base_ns: float, run: Run) -> tuple[list[Ranked], float, bool]:
+    """Replay every candidate, and rank them: faults before overheads and work, what does not matter last.
+
+    A gain matters if it is more than what steps differ by anyway. A fault of single steps makes these differ itself, so
+    what counts is by how much the steps would differ without it: that is the second of what is returned, in seconds.
+    The third is whether all were tried within the budget.
+    """
+    lengths = watch.lengths_ns()
+    noise = persistence_ns(lengths) * NS if len(lengths) > 1 else UNKNOWN_PERSISTENCE * base_ns * NS
+    tried: list[_Tried] = []
+    complete = True
+    for candidate in found:
+        if tried and run.remaining_s() <= 0:
+            complete = False
+            break
+        run.advanced("bottlenecks", len(tried), len(tried) + 1)
+        gain = (base_ns - watch.step_ns(candidate.removed)) * NS
+        own_noise = noise
+        if candidate.tier == Tier.FAULT and gain > _ROUNDING_S:
+            own_noise = min(noise, persistence_ns(watch.lengths_ns(candidate.removed)) * NS or noise)
+        worth = gain
+        if candidate.reduced is not candidate.removed and gain > _ROUNDING_S:
+            worth = (base_ns - watch.step_ns(candidate.reduced)) * NS
+        if candidate.tier != Tier.FAULT or gain <= _ROUNDING_S:
+            # Columns of all nodes: only faults are mended later on.
+            candidate = replace(candidate, removed=Edit(), reduced=Edit())  # noqa: PLW2901  # the same one, lighter
+        tried.append(_Tried(candidate, gain, worth, own_noise))
+    # What makes single steps late hides no other fault.
+    calm = min([one.noise_s for one in tried if one.gain_s > max(one.noise_s, _ROUNDING_S)], default=noise)
+    result = [_bottleneck(one, min(one.noise_s, calm), base_ns * NS) for one in tried]
+    order = sorted(range(len(tried)), key=lambda index: (*_order(tried[index], matters=result[index].matters), index))
+    return [Ranked(bottleneck=result[index], candidate=tried[index].candidate) for index in order], calm, complete
+
+
+def _order(tried: _Tried, *, matters: bool) -> tuple[bool, bool, float]:
+    """Place in the list: what matters before what does not, faults before the rest.
+
+    Then by what the step gains; faults that do not matter by how conspicuous they are, so that they are told as such.
+    """
+    fault = tried.candidate.tier == Tier.FAULT
+    size = tried.worth_s if matters else tried.candidate.seconds if fault else tried.gain_s
+    return not matters, not fault, -size
+
+
+def _bottleneck(tried: _Tried, noise_s: float, step_s: float) -> Bottleneck:
+    candidate, gain = tried.candidate, tried.gain_s
+    threshold = max(noise_s, _ROUNDING_S)
+    matters = gain > threshold
+    parts = [candidate.why] if candidate.why else []
+    if candidate.reduced_share < 1:
+        parts.append(f"{candidate.reduced_share:.0%} less of it saves {tried.worth_s * 1e3:.3f} ms of the step")
+    if not matters:
+        parts.append(
+            "does not matter: the step gains "
+            + (
+                f"{gain * 1e3:.3f} ms, and steps differ by {noise_s * 1e3:.3f} ms anyway"
+                if gain > _ROUNDING_S
+                else "nothing"
+            )
+        )
+    else:
+        parts.append(f"without it the step is {gain / step_s:.1%} shorter")
+    return Bottleneck(
+        kind=candidate.kind,
+        what=candidate.what,
+        rank=candidate.rank,
+        seconds=candidate.seconds,
+        gain_if_removed_s=gain,
+        matters=matters,
+        why="; ".join(parts),
+    )

@@ -1,0 +1,25 @@
+"""The object that this package registers as its diagnoser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nodewise.plugin import DiagnoserContext, Diagnosis, DiagnosisQuestion, Profile, Replay, ReplayQuestion, Trace
+from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_replay.replaying.replayer import replayed
+
+__all__ = ["ReplayDiagnoser"]
+
+
+class ReplayDiagnoser:
+    """Replays recorded steps and finds out where their time goes."""
+
+    def replay(self, traces: Sequence[Trace], question: ReplayQuestion, context: DiagnoserContext) -> Replay:
+        """Replay steps of a job from the traces of some or all of its ranks; see ``nodewise.plugin.Diagnoser``."""
+        return replayed(traces, question, context)
+
+    def diagnose(
+        self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, context: DiagnoserContext
+    ) -> Diagnosis:
+        """Bottlenecks and strategies of a job, most worthwhile first; see ``nodewise.plugin.Diagnoser``."""
+        return diagnosed(traces, profile, question, context)

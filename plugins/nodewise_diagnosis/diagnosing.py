@@ -1,0 +1,125 @@
+"""Traces and a question in, a diagnosis out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nodewise.plugin import (
+    DiagnoserContext,
+    Diagnosis,
+    DiagnosisQuestion,
+    NodewiseError,
+    Profile,
+    Reason,
+    ReplayedCollective,
+    Trace,
+)
+from nodewise_diagnosis.bottlenecks import UNKNOWN_PERSISTENCE, ranked
+from nodewise_diagnosis.candidates import candidates
+from nodewise_diagnosis.likeness import likeness_of
+from nodewise_diagnosis.recurring import exchanges_of
+from nodewise_diagnosis.roles import roles_of
+from nodewise_diagnosis.shares import rank_shares
+from nodewise_diagnosis.stopwatch import NS, Stopwatch, persistence_ns, wanted_steps
+from nodewise_diagnosis.stragglers import late_ranks, stragglers
+from nodewise_diagnosis.strategies import Situation, searched
+from nodewise_diagnosis.verdict import bound_by, gains, verdict
+from nodewise_replay.alignment.clocks import Clocks, aligned
+from nodewise_replay.building.assembly import built
+from nodewise_replay.graph.graph import Graph
+from nodewise_replay.replaying.arrivals import replayed_collectives
+from nodewise_replay.replaying.replayer import edge_counts
+from nodewise_replay.replaying.timeline import timeline
+
+__all__ = ["diagnosed"]
+
+
+def diagnosed(
+    traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, context: DiagnoserContext
+) -> Diagnosis:
+    """Diagnose steps of a job. Raises as ``Diagnoser.diagnose``."""
+    ordered = sorted(traces, key=lambda trace: trace.rank)
+    if not ordered:
+        raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: none; record at least one step of one rank")
+    context.advanced("graph", 0, 1)
+    clocks = aligned(ordered)
+    graph = built(ordered, clocks)
+    context.advanced("graph", 1, 1)
+    steps = wanted_steps(graph, question.steps)
+    if not len(steps):
+        raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: no step has an end; record at least one whole step")
+    by_rank = {trace.rank: trace for trace in ordered}
+    watch = Stopwatch(graph, steps)
+    base = watch.step_ns()
+    lengths = watch.lengths_ns()
+    roles = roles_of(graph, ordered)
+    likeness = likeness_of(watch, roles)
+    exchanges = exchanges_of(watch, roles, by_rank)
+    shares = rank_shares(watch, roles, by_rank, clocks)
+    collectives = replayed_collectives(
+        graph, by_rank, graph.end_ns - graph.duration_ns, graph.end_ns, steps.tolist(), clocks.uncertainty_ns
+    )
+    by_node = _by_node(graph, steps, collectives)
+    last = stragglers(exchanges, by_node)
+    late = late_ranks(watch, likeness, exchanges, by_node, last)
+    found, noise, complete = ranked(watch, candidates(watch, roles, likeness, exchanges), base, context)
+    weighed = gains(watch, roles, likeness, base)
+    bound = bound_by(weighed, noise)
+    bottlenecks = tuple(one.bottleneck for one in found[: question.bottlenecks])
+    situation = Situation(
+        watch=watch, roles=roles, likeness=likeness, exchanges=exchanges, base_ns=base, noise_s=noise, profile=profile,
+        catalogue=context.catalogue, question=question, traces=by_rank, found=found,
+    )  # fmt: skip
+    strategies, searched_all = searched(situation, context)
+    transfers = sum(one.transfer_s for one in collectives) / len(steps)
+    return Diagnosis(
+        bottlenecks=bottlenecks,
+        strategies=strategies,
+        stragglers=last,
+        bound_by=bound,
+        verdict=verdict(
+            bound, weighed, shares, late, bottlenecks, noise, transfers, round(len(collectives) / len(steps))
+        ),
+        step_s=base * NS,
+        persistence_s=persistence_ns(lengths) * NS,
+        exposed_communication_s=float(np.mean([one.exposed_communication_s for one in shares])),
+        ranks=shares,
+        collectives=collectives,
+        edges=edge_counts(graph),
+        warnings=_warnings(graph, clocks, len(steps), noise),
+        complete=complete and searched_all,
+        timeline=timeline(graph, graph.begin_ns, graph.end_ns, steps) if question.timeline else None,
+    )
+
+
+def _by_node(
+    graph: Graph, steps: np.ndarray, collectives: Sequence[ReplayedCollective]
+) -> dict[int, ReplayedCollective]:
+    """Collectives by their transfer node: both are in the order of the transfers' begins."""
+    nodes = np.unique(graph.collectives.transfer)
+    nodes = nodes[np.isin(graph.step[nodes], steps)]
+    nodes = nodes[np.argsort((graph.end_ns - graph.duration_ns)[nodes], kind="stable")]
+    return dict(zip(nodes.tolist(), collectives, strict=True))
+
+
+def _warnings(graph: Graph, clocks: Clocks, steps: int, noise_s: float) -> tuple[str, ...]:
+    found = [*clocks.warnings, *graph.warnings]
+    if not graph.timed:
+        found.append("the traces have no times of their own: those of a replay from their durations are diagnosed")
+    if steps == 1:
+        found.append(
+            f"one step: nobody knows what steps differ by; {UNKNOWN_PERSISTENCE:.0%} of it ({noise_s * 1e3:.3f} ms) is "
+            "taken for that"
+        )
+    if len(graph.ranks) < graph.world_size:
+        found.append(
+            f"{len(graph.ranks)} of {graph.world_size} ranks: what these waited for the others is told from transfers "
+            "by the shortest of each exchange"
+        )
+    begins = graph.steps.begin_ns[0]
+    spread = float(begins.max() - begins.min()) * NS
+    if len(graph.ranks) > 1 and steps == 1 and spread > noise_s:
+        found.append(f"the ranks begin the step {spread * 1e3:.3f} ms apart: what held them back was not recorded")
+    return tuple(found)

@@ -1,0 +1,147 @@
+"""Nodes that should take equally long: the same place of the program on other ranks and in other steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Floats, Ints
+from nodewise_diagnosis.roles import Roles
+from nodewise_diagnosis.stopwatch import Stopwatch
+from nodewise_diagnosis.vocabulary import family
+
+__all__ = ["Likeness", "likeness_of"]
+
+_SAME_PROGRAM: Final = 0.5
+"""Ranks are compared where they share more than this part of all places of both: workers, but not with a server."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Likeness:
+    """Columns by node, ns; 0 where there is nothing to compare with.
+
+    Attributes
+    ----------
+    beyond_ranks_ns : (nodes,) float
+        By how much this place takes longer on this rank than on the median of the others: median over steps.
+    beyond_steps_ns : (nodes,) float
+        By how much the node takes longer than the same place on the same rank in the median step.
+    compared : (nodes,) bool
+        Whether other ranks have the place.
+    """
+
+    beyond_ranks_ns: Floats
+    beyond_steps_ns: Floats
+    compared: np.ndarray
+
+
+def likeness_of(watch: Stopwatch, roles: Roles) -> Likeness:
+    """Compare all nodes of the steps of interest.
+
+    A place is the n-th node of its name, kind and role in a step of a rank. Where ranks do not have equally many of
+    them, their means are compared: one that serves the others exchanges more often, not more slowly.
+    """
+    graph = watch.graph
+    count = len(graph)
+    nodes = np.flatnonzero(np.isin(graph.step, watch.steps) & (graph.rank >= 0))
+    numbers: dict[str, int] = {}
+    of_name = np.array([numbers.setdefault(family(name), len(numbers)) for name in graph.names], dtype=np.int64)
+    # A lane by what it is, not by its number, which differs from rank to rank.
+    group = (of_name[graph.name[nodes]] * 16 + graph.kind[nodes]) * 16 + roles.role[nodes] * 2 + roles.main[nodes]
+    _, group = np.unique(group, return_inverse=True)
+    column = np.searchsorted(np.array(graph.ranks), graph.rank[nodes])
+    row = np.searchsorted(watch.steps, graph.step[nodes])
+    duration = graph.duration_ns[nodes].astype(np.float64)
+    table = _Table(group, column, row, graph.begin_ns[nodes], duration, len(graph.ranks), len(watch.steps))
+    beyond_ranks, compared = table.beyond_ranks()
+    result = np.zeros((2, count))
+    result[0, nodes], result[1, nodes] = beyond_ranks, table.beyond_steps()
+    with_peers = np.zeros(count, dtype=np.bool_)
+    with_peers[nodes] = compared
+    return Likeness(beyond_ranks_ns=result[0], beyond_steps_ns=result[1], compared=with_peers)
+
+
+class _Table:
+    """Durations by place, rank and step."""
+
+    def __init__(
+        self, group: Ints, column: Ints, row: Ints, begin_ns: Ints, duration_ns: Floats, ranks: int, steps: int
+    ) -> None:
+        self._duration, self._column, self._row = duration_ns, column, row
+        cell = (group * ranks + column) * steps + row
+        order = np.lexsort((begin_ns, cell))
+        fresh = np.ones(len(order), dtype=np.bool_)
+        fresh[1:] = cell[order][1:] != cell[order][:-1]
+        start = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
+        occurrence = np.empty(len(order), dtype=np.int64)
+        occurrence[order] = np.arange(len(order)) - start
+        groups = int(group.max(initial=-1)) + 1
+        sizes = np.bincount(cell, minlength=groups * ranks * steps).reshape(groups, ranks * steps)
+        largest = sizes.max(axis=1, initial=0)
+        met = np.where(sizes > 0, sizes, largest[:, None]).min(axis=1, initial=2**62)
+        alike = met == largest
+        # Places of groups that are alike everywhere are single nodes; of others the whole group is one place.
+        first = np.concatenate(([0], np.cumsum(np.where(alike, largest, 1))))
+        self._place = first[group] + np.where(alike[group], occurrence, 0)
+        places = int(first[-1])
+        total = np.zeros((places, ranks, steps))
+        np.add.at(total, (self._place, column, row), duration_ns)
+        here = np.zeros((places, ranks, steps), dtype=np.bool_)
+        here[self._place, column, row] = True
+        number = np.zeros((places, ranks, steps))
+        np.add.at(number, (self._place, column, row), 1.0)
+        # Where ranks have different numbers of a group's nodes, their means are compared.
+        self._total = np.divide(total, number, out=np.full_like(total, np.nan), where=here)
+        self._cell_total = self._total[self._place, column, row]
+
+    def beyond_ranks(self) -> tuple[Floats, np.ndarray]:
+        """Per node, its place's excess over the median of the other ranks; whether there are any."""
+        usual = _median(self._total, axis=2)
+        peers = self._peers(usual)
+        excess = np.full_like(usual, np.nan)
+        for rank, others in enumerate(peers):
+            if others.any():
+                excess[:, rank] = usual[:, rank] - _median(usual[:, others], axis=1)
+        known = ~np.isnan(excess)
+        share = np.where(known, excess, 0.0)[self._place, self._column]
+        return self._shared_out(share), known[self._place, self._column]
+
+    @staticmethod
+    def _peers(usual: Floats) -> np.ndarray:
+        """Which ranks run the same program, (ranks, ranks): they share most of their places."""
+        here = (~np.isnan(usual)).astype(np.float64)
+        both = here.T @ here
+        own = np.diag(both)
+        either = own[:, None] + own[None, :] - both
+        peers: np.ndarray = both > _SAME_PROGRAM * either
+        np.fill_diagonal(peers, val=False)
+        return peers
+
+    def beyond_steps(self) -> Floats:
+        """Per node, its place's excess over the same rank's median of the other steps."""
+        if self._total.shape[2] < 2:
+            return np.zeros(len(self._duration))
+        others = np.stack(
+            [_median(np.delete(self._total, step, axis=2), axis=2) for step in range(self._total.shape[2])], axis=2
+        )
+        excess = np.nan_to_num(self._total - others)
+        return self._shared_out(excess[self._place, self._column, self._row])
+
+    def _shared_out(self, excess: Floats) -> Floats:
+        """The excess of a place over its nodes in a step, in proportion to duration; never more than they take."""
+        share = np.divide(self._duration, self._cell_total, out=np.zeros_like(excess), where=self._cell_total > 0)
+        shared: Floats = np.minimum(excess * share, self._duration)
+        return shared
+
+
+def _median(values: Floats, axis: int) -> Floats:
+    """Median of what is not NaN; NaN where nothing is."""
+    filled = np.sort(values, axis=axis)  # NaNs go last
+    known = (~np.isnan(values)).sum(axis=axis, keepdims=True)
+    low = np.take_along_axis(filled, np.maximum((known - 1) // 2, 0), axis=axis)
+    high = np.take_along_axis(filled, np.maximum(known // 2, 0) if filled.shape[axis] > 1 else known * 0, axis=axis)
+    high = np.where(known > 0, high, np.nan)
+    middle: Floats = np.where(known > 0, (low + high) / 2, np.nan).squeeze(axis)
+    return middle

@@ -1,0 +1,375 @@
+"""Single strategies: what would be done, and what it does to the recorded durations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import (
+    Catalogue,
+    Change,
+    ChangeKind,
+    CollectiveKind,
+    DiagnosisQuestion,
+    Floats,
+    Ints,
+    NodewiseError,
+    Profile,
+    Trace,
+)
+from nodewise_diagnosis.bottlenecks import Ranked
+from nodewise_diagnosis.candidates import Tier
+from nodewise_diagnosis.likeness import Likeness
+from nodewise_diagnosis.recurring import Exchange
+from nodewise_diagnosis.roles import Role, Roles
+from nodewise_diagnosis.stopwatch import Edit, Stopwatch
+from nodewise_diagnosis.vocabulary import ELEMENTWISE, FULL_PRECISION, HALF_PRECISION, LOADING, MATRIX
+from nodewise_replay.changes.applying import applied
+from nodewise_replay.changes.scenario import Scenario
+from nodewise_replay.graph.graph import NodeKind
+
+__all__ = ["Attempt", "Level", "Option", "Situation", "changed_job", "options"]
+
+
+class Level(IntEnum):
+    """How well a strategy works out."""
+
+    BEST = 0
+    LIKELY = 1
+    WORST = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Situation:
+    """What strategies are looked for in."""
+
+    watch: Stopwatch
+    roles: Roles
+    likeness: Likeness
+    exchanges: Sequence[Exchange]
+    base_ns: float
+    noise_s: float
+    profile: Profile
+    catalogue: Catalogue
+    question: DiagnosisQuestion
+    traces: Mapping[int, Trace]
+    found: Sequence[Ranked]
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """Durations and lags while strategies are applied, one after the other.
+
+    ``micro_batches`` is how many of them share one exchange and one update; ``samples`` how many times more samples a
+    micro-batch has; ``bucket_bytes`` the size of other gradient buckets, 0 = as recorded.
+    """
+
+    duration_ns: Floats
+    lag_ns: Ints
+    micro_batches: int = 1
+    samples: float = 1.0
+    bucket_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Option:
+    """One strategy. Of options with the same ``group`` only one can be in a combination; ``alone`` = it is in none."""
+
+    name: str
+    apply: Callable[[Attempt, Level], None]
+    group: str
+    changes: tuple[Change, ...] = ()
+    rests_on: str = ""
+    effort: str = ""
+    alone: bool = False
+
+
+_MICRO_BATCHES: Final = (2,)
+"""How many of them are accumulated; more of them gain less each."""
+
+_BUCKETS: Final = (1, 2, 4, 8)
+"""Into how many buckets all gradients are put."""
+
+_MOST_NODES_REGROUPED: Final = 20_000
+"""Other buckets need another graph each time: with more nodes that takes too long for every combination."""
+
+_HOST_LEFT: Final = (0.0, 0.1, 0.5)
+"""Of the host's work between launches, what a captured graph leaves: its launch alone; a tenth; where half the step
+cannot be captured."""
+
+_FUSED_LEFT: Final = (1 / 3, 0.5, 0.8)
+"""Of memory-bound kernels, what fusion leaves: three in a row, two in a row, few that touch."""
+
+_MEMORY_BOUND_LEFT: Final = (0.5, 0.5, 0.8)
+"""Of memory-bound kernels, what half the bytes leave."""
+
+_HALF_THE_BYTES: Final = 2.0
+"""How many times faster 16-bit numbers are at best where the catalogue does not know the device."""
+
+
+def options(case: Situation) -> Iterator[Option]:
+    """All single strategies that the traces give grounds for."""
+    yield from _mended(case)
+    yield from _loading(case)
+    if case.roles.device:
+        yield from _host(case)
+        yield from _kernels(case)
+    if case.exchanges and case.watch.graph.world_size > 1:
+        yield from _communication(case)
+    yield from _memory(case)
+
+
+def _mended(case: Situation) -> Iterator[Option]:
+    """Faults: what takes longer than its like is brought to it."""
+    recorded = np.maximum(case.watch.graph.duration_ns.astype(np.float64), 1.0)
+    for one in case.found:
+        if not one.bottleneck.matters or one.candidate.tier != Tier.FAULT or one.candidate.removed.duration_ns is None:
+            continue
+        ratio = np.minimum(one.candidate.removed.duration_ns / recorded, 1.0)
+        touched = np.flatnonzero(one.candidate.removed.duration_ns != case.watch.graph.duration_ns)
+        took = float(recorded[touched].sum())
+        mean = float((recorded[touched] * ratio[touched]).sum()) / took if took else 1.0
+        ranks = (one.bottleneck.rank,) if one.bottleneck.rank >= 0 else ()
+        yield Option(
+            name=f"mend: {one.bottleneck.what}",
+            apply=_scaled(ratio, ratio, (1 + ratio) / 2),
+            group=f"mend {one.bottleneck.kind} {one.bottleneck.what}",
+            changes=(Change(kind=ChangeKind.SCALE, value=mean, ranks=ranks),),
+            rests_on="replay of the recorded steps with it brought to its like; at worst half of it can be mended",
+            effort="find the cause: another machine, other processes on it, its clock rates, its input",
+        )
+
+
+def _scaled(*left: Floats) -> Callable[[Attempt, Level], None]:
+    """What is left of all nodes, by level."""
+
+    def apply(attempt: Attempt, level: Level) -> None:
+        attempt.duration_ns *= left[level]
+
+    return apply
+
+
+def _where(*scaled: tuple[NDArray[np.bool_], tuple[float, float, float]]) -> Callable[[Attempt, Level], None]:
+    """What is left of some nodes, by level."""
+
+    def apply(attempt: Attempt, level: Level) -> None:
+        for chosen, left in scaled:
+            attempt.duration_ns[chosen] *= left[level]
+
+    return apply
+
+
+def _loading(case: Situation) -> Iterator[Option]:
+    chosen = case.roles.role == Role.LOADING
+    if not chosen.any():
+        return
+    yield Option(
+        name="load batches ahead",
+        apply=_where((chosen, (0.0, 0.0, 0.2))),
+        group="loading",
+        changes=(Change(kind=ChangeKind.SCALE, value=0.0, name_pattern=f"(?i){LOADING.pattern}"),),
+        rests_on="replay without the time in which the host gets batches; needs workers that keep up with the step",
+        effort="low: more loader workers, prefetching, pinned memory",
+    )
+
+
+def _host(case: Situation) -> Iterator[Option]:
+    watch, role = case.watch, case.roles.role
+    syncs = np.flatnonzero(watch.sync_edges())
+    note = f"; {len(syncs)} waits of hosts for their devices stay" if len(syncs) else ""
+    yield Option(
+        name="capture the step's launches in graphs",
+        apply=_where((role == Role.HOST, _HOST_LEFT)),
+        group="launches",
+        changes=(Change(kind=ChangeKind.SCALE, value=_HOST_LEFT[1], event_kinds=("operator", "call", "gap")),),
+        rests_on=f"replay with a tenth (0 to a half) of the host's work between launches{note}",
+        effort="medium: static shapes and addresses, no branches on results",
+    )
+    if len(syncs):
+
+        def unsynchronised(attempt: Attempt, level: Level) -> None:
+            if level != Level.WORST:
+                attempt.lag_ns = watch.without_edges(syncs, attempt.lag_ns)
+
+        yield Option(
+            name="remove the host's waits for its device",
+            apply=unsynchronised,
+            group="synchronisation",
+            rests_on="replay without them, of the step alone; at worst none can go, as the host needs the results",
+            effort="low to medium: no .item(), no prints of losses, pinned memory and non-blocking copies",
+        )
+
+
+def _kernels(case: Situation) -> Iterator[Option]:
+    graph = case.watch.graph
+    kernel = (graph.kind == NodeKind.KERNEL) & (case.roles.role == Role.COMPUTE)
+    matrix = kernel & graph.named(MATRIX)
+    elementwise = kernel & ~matrix & graph.named(ELEMENTWISE)
+    if elementwise.any():
+        share = float(elementwise.sum() / max(kernel.sum(), 1))
+        # Fewer kernels are launched: the host's work shrinks with them.
+        best, likely, worst = (1 - share * (1 - left) for left in _FUSED_LEFT)
+        yield Option(
+            name="fuse memory-bound kernels",
+            apply=_where((elementwise, _FUSED_LEFT), (case.roles.role == Role.HOST, (best, likely, worst))),
+            group="fusion",
+            changes=(
+                Change(
+                    kind=ChangeKind.SCALE,
+                    value=_FUSED_LEFT[1],
+                    event_kinds=("kernel",),
+                    name_pattern=ELEMENTWISE.pattern,
+                ),
+            ),
+            rests_on=f"{share:.0%} of the kernels are elementwise by name; two of them in one, with half the launches",
+            effort="medium: a compiler (torch.compile, XLA) or fused layers and optimisers",
+        )
+    full = kernel & graph.named(FULL_PRECISION) & ~graph.named(HALF_PRECISION)
+    if (full & matrix).any():
+        devices = [name for trace in case.traces.values() for name in trace.devices]
+        devices = devices or [name for name in case.profile.observations.configurations.devices if name]
+        peak = _peak_ratio(case.catalogue, devices)
+        left = (1 / peak, 0.5, 0.8)
+        yield Option(
+            name="16-bit numbers in matrix products and convolutions",
+            apply=_where((full & matrix, left), (full & ~matrix, _MEMORY_BOUND_LEFT)),
+            group="precision",
+            rests_on="kernels that work on 32-bit numbers by name: half the time as half the bytes, at best "
+            f"1/{peak:g} as the matrix units of {devices[0] if devices else 'the device'} allow",
+            effort="low: automatic mixed precision; check convergence",
+        )
+
+
+def _peak_ratio(catalogue: Catalogue, devices: Sequence[str]) -> float:
+    """Peak of 16-bit matrix products over that of 32-bit ones (TF32 where there is such), of the first known device."""
+    for name in devices:
+        facts = catalogue.device(name) or {}
+        half, full = facts.get("fp16_flops_per_s"), facts.get("tf32_flops_per_s", facts.get("fp32_flops_per_s"))
+        if half and full:
+            return max(half / full, 1.0)
+    return _HALF_THE_BYTES
+
+
+def _communication(case: Situation) -> Iterator[Option]:
+    communication = case.roles.role == Role.COMMUNICATION
+    twice = (Change(kind=ChangeKind.LINK_BANDWIDTH, value=2.0),)
+    found = changed_job(case, twice)
+    if found is not None:
+        ratio = found.duration_ns / np.maximum(case.watch.graph.duration_ns, 1)
+        carried = _scaled(np.where(communication, 0.5, 1.0), ratio, (1 + ratio) / 2)
+        told = f"replay of {', '.join(found.rests_on)}; at best all of their time is halved"
+        yield Option(
+            name="a link of twice the bandwidth",
+            apply=carried,
+            group="link",
+            changes=twice,
+            rests_on=told,
+            effort="high: other machines or network cards",
+        )
+        yield Option(
+            name="exchange gradients in 16 bits",
+            apply=carried,
+            group="compression",
+            changes=(Change(kind=ChangeKind.SCALE, value=0.5, event_kinds=("collective",)),),
+            rests_on=f"as a link of twice the bandwidth ({told}); not if they are 16-bit already",
+            effort="low: a communication hook; check convergence",
+        )
+    yield from _buckets(case)
+    last = case.exchanges[-1]
+    hidden = communication.copy()
+    hidden[last.nodes] = False
+    if hidden.any() and len(case.exchanges) > 1:
+        yield Option(
+            name="more overlap of communication with computation",
+            apply=_where((hidden, (0.0, 0.5, 1.0))),
+            group="overlap",
+            rests_on="bounds: all exchanges but the last hidden at best, none more than now at worst; half in between",
+            effort="medium: order of buckets by when they are needed, priority of communication, smaller first buckets",
+        )
+    for count in _MICRO_BATCHES:
+
+        def accumulated(attempt: Attempt, _: Level, count: int = count) -> None:
+            attempt.micro_batches = count
+
+        yield Option(
+            name=f"accumulate gradients over {count} micro-batches",
+            apply=accumulated,
+            group="accumulation",
+            rests_on=f"replay: {count - 1} of {count} micro-batches without exchange and update; the speed-up is per "
+            f"sample, of {count} times the samples per step",
+            effort="low; the global batch grows, so check convergence",
+        )
+
+
+def _buckets(case: Situation) -> Iterator[Option]:
+    """The best of some sizes of gradient buckets, where the traces show what gradients there are."""
+    kinds = {CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER}
+    total = sum(one.bytes for one in case.exchanges if one.family[0] in kinds and one.bytes > 0)
+    best: tuple[float, Change] | None = None
+    rests_on = ""
+    for parts in _BUCKETS if total else ():
+        change = Change(kind=ChangeKind.BUCKET_BYTES, value=float(-(-total // parts)))
+        found = changed_job(case, (change,))
+        if found is None:
+            continue
+        step = Stopwatch(found.graph, case.watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
+        if best is None or step < best[0]:
+            best, rests_on = (step, change), ", ".join(found.rests_on)
+    if best is None:
+        return
+    size = best[1].value
+
+    def regrouped(attempt: Attempt, level: Level) -> None:
+        if level != Level.WORST:
+            attempt.bucket_bytes = size
+
+    yield Option(
+        name=f"gradient buckets of {size / 2**20:.2f} MiB",
+        apply=regrouped,
+        group="buckets",
+        changes=(best[1],),
+        rests_on=f"replay with the gradients exchanged in such buckets: {rests_on}; at worst nothing changes",
+        effort="low: one parameter (bucket_cap_mb)",
+        alone=len(case.watch.graph) > _MOST_NODES_REGROUPED,
+    )
+
+
+def changed_job(case: Situation, changes: tuple[Change, ...], attempt: Attempt | None = None) -> Scenario | None:
+    """The recorded job, or an attempt at it, after changes; None where the traces do not support them."""
+    graph = case.watch.graph
+    duration = graph.duration_ns if attempt is None else np.rint(np.maximum(attempt.duration_ns, 0)).astype(np.int64)
+    lag = graph.lag_ns if attempt is None else attempt.lag_ns
+    try:
+        return applied(Scenario.recorded(graph, case.traces, duration, lag), changes)
+    except NodewiseError:
+        return None
+
+
+def _memory(case: Situation) -> Iterator[Option]:
+    """Recomputation frees memory for a larger batch: only where memory was recorded, and the batch may grow."""
+    factor = case.question.largest_batch_factor
+    if factor <= 1 or not any(len(trace.memory) for trace in case.traces.values()):
+        return
+    high = max(int(trace.memory.allocated_bytes.max()) for trace in case.traces.values() if len(trace.memory))
+    low = min(int(trace.memory.allocated_bytes.min()) for trace in case.traces.values() if len(trace.memory))
+    compute = (case.roles.role == Role.COMPUTE) & ~case.roles.optimizer
+
+    def recomputed(attempt: Attempt, level: Level) -> None:
+        # Forward passes are a third of the computation, as backward ones take twice as long: they are done again.
+        again = (1.25, 4 / 3, 1.5)[level]
+        attempt.duration_ns[compute] *= again * factor
+        attempt.samples *= factor
+
+    yield Option(
+        name=f"recompute activations and take {factor:g} times the batch",
+        apply=recomputed,
+        group="batch",
+        rests_on=f"memory between {low:,} and {high:,} bytes in a step: the difference can be recomputed; computation "
+        f"{factor:g} times as long and a third more, everything else as it is",
+        effort="medium: checkpoint the layers; the global batch grows, so check convergence",
+    )

@@ -1,0 +1,26 @@
+"""What this package registers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodewise.plugin import DiagnoserRecord, hookimpl
+from nodewise_diagnosis.diagnoser import ReplayDiagnoser
+
+__all__ = ["nodewise_diagnosers"]
+
+VERSION: Final = "1.1"
+"""Of the rules: another version may find something else in the same traces."""
+
+
+@hookimpl
+def nodewise_diagnosers() -> list[DiagnoserRecord]:
+    """Where the time of recorded steps goes."""
+    return [
+        DiagnoserRecord(
+            name="replay",
+            version=VERSION,
+            description="Executes recorded steps again, as they were and without what costs time.",
+            diagnoser=ReplayDiagnoser(),
+        )
+    ]

@@ -1,0 +1,189 @@
+"""What every node of the graph is to a job: compute, communication, loading, copies, the host's own work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import EventKind, Ints, Trace
+from nodewise_diagnosis.vocabulary import LOADING, OPTIMIZER
+from nodewise_replay.building.nesting import nested
+from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind, matching
+
+__all__ = ["Role", "Roles", "roles_of"]
+
+_FOREIGN_SHARE = 0.1
+"""A span around an exchange is part of it if other operators take at most this share of it."""
+
+
+class Role(IntEnum):
+    """What a node is to the job."""
+
+    HOST = 0
+    """The host's own work: operators that launch, calls, time between events."""
+    COMPUTE = 1
+    """Kernels; where nothing runs on a device, operators."""
+    COMMUNICATION = 2
+    """Transfers, and what a host does as part of an exchange."""
+    LOADING = 3
+    """Getting the next batch."""
+    COPY = 4
+    """Copies and fills on a device."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Roles:
+    """Columns by node.
+
+    Attributes
+    ----------
+    role : (nodes,) int8
+    exchange : (nodes,) int64
+        The transfer node that a node of communication belongs to; -1 = none, or not known.
+    optimizer : (nodes,) bool
+        Whether it runs within an optimiser's step.
+    main : (nodes,) bool
+        Whether it is on the thread that goes from step to step.
+    device : bool
+        Whether anything runs on a device.
+    """
+
+    role: NDArray[np.int8]
+    exchange: Ints
+    optimizer: NDArray[np.bool_]
+    main: NDArray[np.bool_]
+    device: bool
+
+
+def roles_of(graph: Graph, traces: Sequence[Trace]) -> Roles:
+    """Tell the roles; ``traces`` by rank."""
+    kind = graph.kind
+    has_device = bool(np.isin(kind, (NodeKind.KERNEL, NodeKind.COPY, NodeKind.FILL)).any())
+    role = np.full(len(graph), Role.HOST, dtype=np.int8)
+    role[kind == NodeKind.KERNEL] = Role.COMPUTE
+    role[(kind == NodeKind.COPY) | (kind == NodeKind.FILL)] = Role.COPY
+    if not has_device:
+        role[kind == NodeKind.OPERATOR] = Role.COMPUTE
+    exchange = np.full(len(graph), -1, dtype=np.int64)
+    optimizer = np.zeros(len(graph), dtype=np.bool_)
+    rows = graph.collectives
+    by_rank = {trace.rank: trace for trace in traces}
+    for rank in graph.ranks:
+        trace = by_rank[rank]
+        nodes = np.flatnonzero((graph.rank == rank) & (graph.event >= 0))
+        spans = _Spans(trace)
+        loading, of_row, optimizing = spans.inside(LOADING), spans.exchanges(), spans.inside(OPTIMIZER)
+        event = graph.event[nodes]
+        on_host = ~np.isin(kind[nodes], (NodeKind.KERNEL, NodeKind.COPY, NodeKind.FILL))
+        role[nodes[loading[event] & on_host]] = Role.LOADING
+        optimizer[nodes] = optimizing[event]
+        of_rank = np.flatnonzero(rows.rank == rank)
+        transfer_of = np.full(len(trace.collectives) + 1, -1, dtype=np.int64)
+        transfer_of[rows.row[of_rank]] = rows.transfer[of_rank]
+        found = np.where(of_row[event] >= 0, transfer_of[of_row[event]], -1)
+        part = on_host & (found >= 0)
+        role[nodes[part]], exchange[nodes[part]] = Role.COMMUNICATION, found[part]
+    _relays(graph, role, exchange)
+    role[kind == NodeKind.TRANSFER] = Role.COMMUNICATION
+    transfers = np.flatnonzero(kind == NodeKind.TRANSFER)
+    exchange[transfers] = transfers
+    role[rows.departure], exchange[rows.departure] = Role.COMMUNICATION, rows.transfer
+    role[rows.arrival] = np.where(graph.duration_ns[rows.arrival] == 0, Role.COMMUNICATION, role[rows.arrival])
+    main = np.isin(graph.lane, graph.main_lanes)
+    _first_gaps(graph, role, main)
+    return Roles(role=role, exchange=exchange, optimizer=optimizer, main=main, device=has_device)
+
+
+class _Spans:
+    """Events of a rank's host and what they are inside of."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._on_host = np.array([lane.is_host for lane in trace.lanes], dtype=np.bool_)[trace.lane]
+        self._order = np.flatnonzero(self._on_host)
+        self._parent = nested(self._order, trace.lane, trace.begin_ns, trace.duration_ns).parent
+        self._steps = np.isin(trace.begin_ns, trace.steps.begin_ns) & np.isin(trace.end_ns, trace.steps.end_ns)
+
+    def inside(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+        """Events with such a name and all within them."""
+        named = matching(self._trace.names, pattern)[self._trace.name]
+        return self._spread(np.where(named & ~self._steps, 1, -1)) >= 0
+
+    def exchanges(self) -> Ints:
+        """Row of ``collectives`` that an event on the caller's own thread is part of; -1 = none.
+
+        An exchange is also what surrounds it: the outermost named span with hardly anything else in it.
+        """
+        trace, table = self._trace, self._trace.collectives
+        mark = np.full(len(trace), -1, dtype=np.int64)
+        rows = np.flatnonzero((np.asarray(table.event) >= 0) & self._on_host[np.maximum(table.event, 0)])
+        if not len(rows):
+            return mark
+        own = np.zeros(len(trace), dtype=np.bool_)
+        own[table.event[rows]] = True
+        calls = table.call[rows]
+        own[calls[calls >= 0]] = True
+        own = self._spread(np.where(own, 1, -1)) >= 0
+        foreign = np.where((trace.kind == EventKind.OPERATOR) & ~own, trace.duration_ns, 0).astype(np.float64)
+        for event in self._order[::-1]:  # children after their parents: sums go up
+            outer = self._parent[event]
+            if outer >= 0:
+                foreign[outer] = max(foreign[outer], 0.0)
+                if trace.kind[outer] != EventKind.OPERATOR:
+                    foreign[outer] += foreign[event]
+        span = (trace.kind == EventKind.ANNOTATION) & ~self._steps & (foreign <= _FOREIGN_SHARE * trace.duration_ns)
+        for row in rows:
+            event = int(table.event[row])
+            outer = event
+            while self._parent[outer] >= 0 and (own[self._parent[outer]] or span[self._parent[outer]]):
+                outer = int(self._parent[outer])
+            if mark[outer] < 0:
+                mark[outer] = row
+            mark[event] = row
+        return self._spread(mark)
+
+    def _spread(self, mark: Ints) -> Ints:
+        """Give every event without a mark that of the event around it."""
+        mark = mark.copy()
+        inner = np.flatnonzero(self._parent >= 0)
+        while True:
+            found = inner[(mark[inner] < 0) & (mark[self._parent[inner]] >= 0)]
+            if not len(found):
+                return mark
+            mark[found] = mark[self._parent[found]]
+
+
+def _relays(graph: Graph, role: NDArray[np.int8], exchange: Ints) -> None:
+    """Threads that go on with what a collective of the host brought: what they do is part of it."""
+    rows = graph.collectives
+    of_departure = np.full(len(graph), -1, dtype=np.int64)
+    of_departure[rows.departure] = rows.transfer
+    target = graph.target
+    held = np.flatnonzero((graph.edge_kind == EdgeKind.HOST_SYNC) & (of_departure[graph.source] >= 0))
+    held = held[(graph.kind[target[held]] <= NodeKind.CALL) & ~np.isin(graph.lane[target[held]], graph.main_lanes)]
+    begun = np.full(len(graph), -1, dtype=np.int64)
+    begun[target[held]] = of_departure[graph.source[held]]
+    for lane in np.unique(graph.lane[target[held]]):
+        nodes = np.flatnonzero(graph.lane == lane)
+        position = np.maximum.accumulate(np.where(begun[nodes] >= 0, np.arange(len(nodes)), -1))
+        known = (position >= 0) & (graph.event[nodes] >= 0)
+        exchange[nodes[known]] = begun[nodes[np.maximum(position, 0)]][known]
+        role[nodes[known]] = Role.COMMUNICATION
+
+
+def _first_gaps(graph: Graph, role: NDArray[np.int8], main: NDArray[np.bool_]) -> None:
+    """Where a step shows no loading, what its thread does before the first operator is taken for it."""
+    for rank in graph.ranks:
+        of_rank = np.flatnonzero(main & (graph.rank == rank))
+        for step in np.unique(graph.step[of_rank]):
+            nodes = of_rank[graph.step[of_rank] == step]
+            if (role[nodes] == Role.LOADING).any():
+                continue
+            work = np.flatnonzero(graph.kind[nodes] != NodeKind.GAP)
+            first = nodes[: work[0]] if len(work) else nodes[:0]
+            role[first[role[first] == Role.HOST]] = Role.LOADING

@@ -1,0 +1,144 @@
+"""How long the steps of interest take when the recorded job is executed again with other durations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import Floats, Ints, NodewiseError, Violation
+from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph
+from nodewise_replay.graph.sweep import swept
+from nodewise_replay.replaying.measures import DEVICE_KINDS
+
+__all__ = ["NS", "Edit", "Stopwatch", "persistence_ns", "wanted_steps"]
+
+NS = 1e-9
+"""Seconds of a nanosecond."""
+
+_NO_LAG_NS = -(10**15)
+"""Lag of an edge that is taken away: its source never holds its target."""
+
+_HELD_NS = -(2**60)
+"""Releases below say that nothing holds a node back."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edit:
+    """Other durations, lags and begins of the same graph; None = as recorded.
+
+    ``begin_shift_ns`` (ranks,) is by how much later each rank begins the first step.
+    """
+
+    duration_ns: Ints | None = None
+    lag_ns: Ints | None = None
+    begin_shift_ns: Ints | None = None
+
+
+def wanted_steps(graph: Graph, ordinals: tuple[int, ...]) -> Ints:
+    """Indexes of the steps to look at, by ordinal; without any, all but the first and last of more than three.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for a step that the traces do not have.
+    """
+    present = np.flatnonzero((graph.steps.last_node != NO_NODE).all(axis=1))
+    if not graph.timed:
+        present = np.zeros(1, dtype=np.int64)
+    elif not len(present):
+        present = np.flatnonzero((graph.steps.last_node != NO_NODE).any(axis=1))
+    if not ordinals:
+        return present[1:-1] if len(present) > 3 else present
+    for place, ordinal in enumerate(ordinals):
+        if ordinal - 1 not in present:
+            raise NodewiseError.invalid(
+                [
+                    Violation(
+                        f"steps[{place}]", f"there is no step {ordinal} of all ranks; known: 1 to {len(graph.steps)}"
+                    )
+                ]
+            )
+    return np.unique(np.asarray(ordinals, dtype=np.int64) - 1)
+
+
+class Stopwatch:
+    """Times steps, all of them executed one after the other.
+
+    A rank's step is over when its host and all work that it gave its devices are done, and lasts since the step before
+    was over (the first one: since it began). A stretch of steps lasts as long as on the rank where it lasts longest.
+    """
+
+    def __init__(self, graph: Graph, steps: Ints) -> None:
+        self.graph, self.steps = graph, steps
+        stretches = np.split(steps, np.flatnonzero(np.diff(steps) > 1) + 1)
+        self._stretches = [(int(stretch[0]), int(stretch[-1])) for stretch in stretches]
+        # Without times there are no ends of steps on the host: all nodes count.
+        self._on_device = np.flatnonzero(np.isin(graph.kind, DEVICE_KINDS) if graph.timed else graph.rank >= 0)
+        columns = np.full(max(graph.ranks) + 2, 0, dtype=np.int64)
+        columns[list(graph.ranks)] = np.arange(len(graph.ranks))
+        self._column = columns[graph.rank[self._on_device]]
+        self._row = graph.step[self._on_device]
+
+    def times(self, edit: Edit | None = None) -> tuple[Ints, Ints]:
+        """Begin and end of every node."""
+        edit = edit or Edit()
+        graph = self.graph
+        if edit.begin_shift_ns is not None:
+            shift = np.append(edit.begin_shift_ns, 0)[self._columns_of(graph.rank.astype(np.int64))]
+            held = graph.release_ns > _HELD_NS
+            graph = replace(graph, release_ns=np.where(held, graph.release_ns + shift, graph.release_ns))
+        return swept(graph, edit.duration_ns, edit.lag_ns, joined=True)
+
+    def step_ns(self, edit: Edit | None = None) -> float:
+        """Mean length of the steps of interest."""
+        return float(sum(took.max() for took in self._took_ns(edit, self._stretches))) / len(self.steps)
+
+    def lengths_ns(self, edit: Edit | None = None) -> Floats:
+        """Length of every step of interest on the rank where it lasts longest."""
+        return np.array([float(took.max()) for took in self._took_ns(edit, [(step, step) for step in self.steps])])
+
+    def _took_ns(self, edit: Edit | None, stretches: Sequence[tuple[int, int]]) -> Iterator[Ints]:
+        """How long every rank takes from the first to the last of some steps."""
+        graph = self.graph
+        _, end = self.times(edit)
+        last = graph.steps.last_node
+        over = np.where(last != NO_NODE, end[np.maximum(last, 0)], 2 * _HELD_NS)
+        np.maximum.at(over, (self._row, self._column), end[self._on_device])
+        begun = graph.steps.begin_ns
+        if edit is not None and edit.begin_shift_ns is not None:
+            begun = begun + edit.begin_shift_ns
+        for first, until in stretches:
+            before = over[first - 1] if first > 0 and (over[first - 1] > _HELD_NS).all() else begun[first]
+            yield over[until] - before
+
+    def _columns_of(self, rank: Ints) -> Ints:
+        """Column of each node's rank; transfers get the one after all."""
+        return np.where(
+            rank >= 0, np.searchsorted(np.array(self.graph.ranks), np.maximum(rank, 0)), len(self.graph.ranks)
+        )
+
+    def without_edges(self, chosen: Ints, lag_ns: Ints | None = None) -> Ints:
+        """Lags with which some edges hold nothing back."""
+        lags = (self.graph.lag_ns if lag_ns is None else lag_ns).copy()
+        lags[chosen] = _NO_LAG_NS
+        return lags
+
+    def sync_edges(self) -> NDArray[np.bool_]:
+        """Edges through which a host waits for its device."""
+        graph = self.graph
+        found: NDArray[np.bool_] = (graph.edge_kind == EdgeKind.HOST_SYNC) & np.isin(
+            graph.kind[graph.source], DEVICE_KINDS[:3]
+        )
+        return found
+
+
+def persistence_ns(lengths_ns: Floats) -> float:
+    """Mean |step - mean of the others|; 0 for a single step, of which nobody knows."""
+    count = len(lengths_ns)
+    if count < 2:
+        return 0.0
+    others = (lengths_ns.sum() - lengths_ns) / (count - 1)
+    return float(np.abs(lengths_ns - others).mean())

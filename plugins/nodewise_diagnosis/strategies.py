@@ -1,0 +1,177 @@
+"""A search over strategies: each is replayed, and so are combinations, whose gains do not add up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+from math import sqrt
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Change, ChangeKind, Floats, Ints, Run, Strategy
+from nodewise_diagnosis.options import Attempt, Level, Option, Situation, changed_job, options
+from nodewise_diagnosis.roles import Role
+from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch
+
+__all__ = ["Situation", "searched"]
+
+_POOL: Final = 10
+"""Single strategies that combinations are made of: the best ones."""
+
+_BEAM: Final = 4
+"""Combinations of each size that are extended."""
+
+_LARGEST: Final = 5
+"""Most strategies in a combination: nobody does more at once."""
+
+_LEAST_GAIN: Final = 0.002
+"""What a strategy must add, as a share of the step, to be worth a word."""
+
+_NORMAL_90: Final = 1.645
+_DEVIATION_OF_MEAN_DIFFERENCE: Final = 1.2533
+"""Standard deviation over mean absolute deviation of a normal distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    parts: tuple[int, ...]
+    step_ns: float
+    per_sample_ns: float
+
+
+def searched(case: Situation, run: Run) -> tuple[tuple[Strategy, ...], bool]:
+    """The best strategies, single and combined, by speed-up per sample; whether the search came to its end.
+
+    All pairs of the best single strategies are replayed, so that two that help only together are found; the best
+    combinations are then extended.
+    """
+    wanted = case.question.strategies
+    if wanted <= 0:
+        return (), True
+    search = _Search(case, list(options(case)), run)
+    tried = search.all_tried()
+    tried.sort(key=lambda one: (one.per_sample_ns, len(one.parts)))
+    # Single strategies are what people begin with: they have half of the places at least. Of combinations the best of
+    # each size come first, as those of one size are much alike.
+    single = [one for one in tried if len(one.parts) == 1]
+    of_size = [[one for one in tried if len(one.parts) == size] for size in range(2, _LARGEST + 1)]
+    combined = [one for places in zip_longest(*of_size) for one in places if one is not None]
+    single = single[: max(wanted - len(combined), wanted - wanted // 2)]
+    best = single + combined[: wanted - len(single)]
+    best.sort(key=lambda one: (one.per_sample_ns, len(one.parts)))
+    return tuple(search.strategy(one) for one in best), search.complete
+
+
+class _Search:
+    def __init__(self, case: Situation, found: list[Option], run: Run) -> None:
+        self._case, self._options, self._run = case, found, run
+        self._recorded = case.watch.graph.duration_ns.astype(np.float64)
+        self._least_ns = max(_LEAST_GAIN * case.base_ns, 1.0)
+        self._done = 0
+        self.complete = True
+
+    def all_tried(self) -> list[_Tried]:
+        """Strategies worth a word."""
+        singles: list[_Tried] = []
+        for index in range(len(self._options)):
+            if self._over():
+                return singles
+            one = self._try((index,))
+            if one.per_sample_ns < self._case.base_ns - self._least_ns:
+                singles.append(one)
+        singles.sort(key=lambda one: one.per_sample_ns)
+        result = list(singles)
+        combined = [one for one in singles if not self._options[one.parts[0]].alone]
+        pool = [one.parts[0] for one in combined[:_POOL]]
+        # Pairs may hold one that does nothing alone: what hides it must go first.
+        others = [index for index, option in enumerate(self._options) if index not in pool and not option.alone]
+        idle = others[: _POOL - len(pool)]
+        level = combined
+        for size in range(2, _LARGEST + 1):
+            extended: dict[tuple[int, ...], _Tried] = {}
+            heads = level if size == 2 else level[:_BEAM]
+            for head in heads:
+                for index in pool + idle:
+                    parts = tuple(sorted({*head.parts, index}))
+                    if len(parts) < size or parts in extended or not self._compatible(parts):
+                        continue
+                    if self._over():
+                        return result + list(extended.values())
+                    one = self._try(parts)
+                    if one.per_sample_ns < head.per_sample_ns - self._least_ns:
+                        extended[parts] = one
+            level = sorted(extended.values(), key=lambda one: one.per_sample_ns)
+            level = [one for one in level if self._every_part_helps(one)] if size > 2 else level
+            result.extend(level[: 2 * _POOL])
+            if not level:
+                break
+        return result
+
+    def strategy(self, tried: _Tried) -> Strategy:
+        """With its interval: every part at its best and at its worst, and what steps differ by."""
+        case, parts = self._case, [self._options[index] for index in tried.parts]
+        spread = _NORMAL_90 * _DEVIATION_OF_MEAN_DIFFERENCE * case.noise_s / sqrt(len(case.watch.steps))
+        best, worst = (self._evaluate(tried.parts, level).step_ns * NS for level in (Level.BEST, Level.WORST))
+        step = tried.step_ns * NS
+        return Strategy(
+            name=" + ".join(part.name for part in parts),
+            predicted_step_s=max(step, NS),
+            speedup=case.base_ns / max(tried.per_sample_ns, 1.0),
+            lower_step_s=max(min(best, step) - spread, 0.0),
+            upper_step_s=max(worst, step) + spread,
+            parts=tuple(part.name for part in parts) if len(parts) > 1 else (),
+            changes=tuple(change for part in parts for change in part.changes),
+            rests_on="; ".join(dict.fromkeys(part.rests_on for part in parts)),
+            effort="; ".join(dict.fromkeys(part.effort for part in parts)),
+        )
+
+    def _over(self) -> bool:
+        if self._run.remaining_s() > 0:
+            return False
+        self.complete = False
+        return True
+
+    def _compatible(self, parts: tuple[int, ...]) -> bool:
+        groups = [self._options[index].group for index in parts]
+        return len(set(groups)) == len(groups)
+
+    def _every_part_helps(self, one: _Tried) -> bool:
+        for index in one.parts:
+            if self._over():
+                return True
+            rest = self._try(tuple(part for part in one.parts if part != index))
+            if rest.per_sample_ns <= one.per_sample_ns + self._least_ns:
+                return False
+        return True
+
+    def _try(self, parts: tuple[int, ...]) -> _Tried:
+        self._done += 1
+        self._run.advanced("strategies", self._done, self._done + 1)
+        return self._evaluate(parts, Level.LIKELY)
+
+    def _evaluate(self, parts: tuple[int, ...], level: Level) -> _Tried:
+        """Replay the steps with some strategies."""
+        watch, roles = self._case.watch, self._case.roles
+        attempt = Attempt(self._recorded.copy(), watch.graph.lag_ns)
+        for index in parts:
+            self._options[index].apply(attempt, level)
+        step = self._step_ns(attempt)
+        if attempt.micro_batches > 1:
+            alone = np.where((roles.role == Role.COMMUNICATION) | roles.optimizer, 0.0, attempt.duration_ns)
+            step += (attempt.micro_batches - 1) * watch.step_ns(Edit(_whole(alone), attempt.lag_ns))
+        return _Tried(parts, step, step / (attempt.micro_batches * attempt.samples))
+
+    def _step_ns(self, attempt: Attempt) -> float:
+        watch = self._case.watch
+        if attempt.bucket_bytes:
+            change = Change(kind=ChangeKind.BUCKET_BYTES, value=attempt.bucket_bytes)
+            found = changed_job(self._case, (change,), attempt)
+            if found is not None:
+                return Stopwatch(found.graph, watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
+        return watch.step_ns(Edit(_whole(attempt.duration_ns), attempt.lag_ns))
+
+
+def _whole(duration_ns: Floats) -> Ints:
+    whole: Ints = np.rint(np.maximum(duration_ns, 0.0)).astype(np.int64)
+    return whole

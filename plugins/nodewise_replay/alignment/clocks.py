@@ -1,0 +1,246 @@
+"""Clocks of ranks brought to one: by collectives, which end on all ranks at once, and by what must come before what.
+
+With t a time on rank r's clock, ``t + offset + drift * (t - origin)`` is the same time on the first rank's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import CollectiveKind, Floats, Ints, Trace
+from nodewise_replay.alignment.matching import Matched, matched_collectives
+from nodewise_replay.alignment.messages import completions
+
+__all__ = ["Clock", "Clocks", "aligned", "closest_bounds", "robust_line"]
+
+_ENDS_TOGETHER: Final = (
+    CollectiveKind.ALL_REDUCE,
+    CollectiveKind.ALL_GATHER,
+    CollectiveKind.ALL_TO_ALL,
+    CollectiveKind.REDUCE_SCATTER,
+    CollectiveKind.BARRIER,
+)
+"""Kinds that no rank can leave before every rank has come, and that all leave together."""
+
+_FEWEST_FOR_DRIFT: Final = 8
+"""Fewest common collectives from which a drift is told from jitter."""
+
+_MOST_FOR_DRIFT: Final = 400
+"""Points that slopes are taken between; they are spread evenly where there are more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """How one rank's clock goes."""
+
+    offset_ns: int = 0
+    drift: float = 0.0
+    origin_ns: int = 0
+
+    def common(self, time_ns: Ints) -> Ints:
+        """Times on the first rank's clock."""
+        common: Ints = np.asarray(time_ns, dtype=np.int64) + self.offset_ns
+        if self.drift:
+            common += np.rint(self.drift * (time_ns - self.origin_ns)).astype(np.int64)
+        return common
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Clocks:
+    """All ranks' clocks, and how sure each is: (ranks,) in the order of the traces.
+
+    ``uncertainty_ns`` is the median absolute deviation of the ends that were compared; where only bounds are known,
+    half the width that they leave; infinite where nothing is known.
+    """
+
+    clocks: tuple[Clock, ...]
+    uncertainty_ns: Floats
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def offset_ns(self) -> Ints:
+        """Of every clock at its own origin."""
+        return np.array([clock.offset_ns for clock in self.clocks], dtype=np.int64)
+
+
+def aligned(traces: Sequence[Trace], matched: Matched | None = None) -> Clocks:
+    """Bring all clocks to the first rank's.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+    matched : Matched, optional
+        Their collectives; default: matched here.
+    """
+    if len(traces) == 1:
+        return Clocks(clocks=(Clock(),), uncertainty_ns=np.zeros(1))
+    return _Alignment(traces, matched or matched_collectives(traces)).clocks()
+
+
+class _Alignment:
+    def __init__(self, traces: Sequence[Trace], matched: Matched) -> None:
+        self._traces, self._ranks = traces, len(traces)
+        who, row = matched.who, matched.row
+        event = np.array([traces[w].collectives.event[r] for w, r in zip(who, row, strict=True)], dtype=np.int64)
+        count = int(matched.member.max(initial=-1)) + 1
+        self._begin, self._end = (np.zeros((count, self._ranks), dtype=np.int64) for _ in range(2))
+        self._there = np.zeros((count, self._ranks), dtype=np.bool_)
+        kind = np.full(count, -1, dtype=np.int64)
+        for which, trace in enumerate(traces):
+            mine = who == which
+            collective, events = matched.member[mine], event[mine]
+            self._begin[collective, which] = trace.begin_ns[events]
+            self._end[collective, which] = completions(trace)[row[mine]]
+            self._there[collective, which] = True
+            kind[collective] = np.asarray(trace.collectives.kind)[row[mine]]
+        self._together = np.isin(kind, [int(one) for one in _ENDS_TOGETHER])
+        self._kind = kind
+
+    def clocks(self) -> Clocks:
+        found: dict[int, Clock] = {0: Clock()}
+        doubt = np.full(self._ranks, np.inf)
+        doubt[0] = 0.0
+        corrected = self._end.astype(np.int64).copy()
+        while True:
+            # The rank with most collectives in common with those already known comes next.
+            known = self._there[:, sorted(found)].any(axis=1) & self._together
+            shared = (self._there & known[:, None]).sum(axis=0)
+            shared[sorted(found)] = 0
+            which = int(shared.argmax())
+            if not shared[which]:
+                break
+            common = np.flatnonzero(known & self._there[:, which])
+            reference = np.array([self._reference(int(one), found, corrected) for one in common])
+            clock, doubt[which] = _clock(self._end[common, which], reference)
+            found[which] = clock
+            corrected[:, which] = clock.common(self._end[:, which])
+        bounds = self._bounds()
+        warnings = self._bounded(found, doubt, bounds)
+        return Clocks(
+            clocks=tuple(found.get(which, Clock()) for which in range(self._ranks)),
+            uncertainty_ns=doubt,
+            warnings=(*warnings, *self._loose(doubt)),
+        )
+
+    def _loose(self, doubt: Floats) -> tuple[str, ...]:
+        loose = [str(self._traces[int(which)].rank) for which in np.flatnonzero(np.isinf(doubt))]
+        if not loose:
+            return ()
+        return (f"clocks: no exchange ties those of ranks {', '.join(loose)} to the first's; they stand as recorded",)
+
+    def _reference(self, collective: int, found: dict[int, Clock], corrected: Ints) -> int:
+        """When a collective ended on the common clock: by the first rank, else by those known."""
+        if self._there[collective, 0]:
+            return int(corrected[collective, 0])
+        ends = [corrected[collective, which] for which in found if self._there[collective, which]]
+        return int(np.median(ends))
+
+    def _bounds(self) -> Floats:
+        """(ranks, ranks): offset of a less offset of b is at most entry [a, b], for b left after a had come."""
+        bounds = np.full((self._ranks, self._ranks), np.inf)
+        np.fill_diagonal(bounds, 0.0)
+        for collective in np.flatnonzero(self._together):
+            ranks = np.flatnonzero(self._there[collective])
+            apart = self._end[collective, ranks][None, :] - self._begin[collective, ranks][:, None]
+            block = np.ix_(ranks, ranks)
+            bounds[block] = np.minimum(bounds[block], np.where(np.eye(len(ranks), dtype=bool), 0, apart))
+        for collective in np.flatnonzero(np.isin(self._kind, (int(CollectiveKind.SEND), int(CollectiveKind.RECEIVE)))):
+            self._message(int(collective), bounds)
+        return bounds
+
+    def _message(self, collective: int, bounds: Floats) -> None:
+        """Who receives is done after who sends has begun."""
+        ranks = np.flatnonzero(self._there[collective])
+        if len(ranks) != 2:
+            return
+        for sender, receiver in (ranks, ranks[::-1]):
+            if self._sends(collective, int(sender)):
+                apart = float(self._end[collective, receiver] - self._begin[collective, sender])
+                bounds[sender, receiver] = min(bounds[sender, receiver], apart)
+
+    def _sends(self, collective: int, which: int) -> bool:
+        table = self._traces[which].collectives
+        begins = self._traces[which].begin_ns[np.maximum(table.event, 0)]
+        rows = np.flatnonzero((begins == self._begin[collective, which]) & (table.kind == CollectiveKind.SEND))
+        return len(rows) > 0
+
+    def _bounded(self, found: dict[int, Clock], doubt: Floats, bounds: Floats) -> tuple[str, ...]:
+        """Check offsets against what must come before what; fill in what follows from that alone."""
+        warnings = []
+        closed = closest_bounds(bounds)
+        if closed is None:
+            if not any(clock.drift for clock in found.values()):
+                warnings.append("clocks: no fixed offsets agree with what came before what; a clock drifts or was set")
+            return tuple(warnings)
+        for which in range(self._ranks):
+            if which in found:
+                continue
+            upper, lower = closed[which, 0], -closed[0, which]
+            if np.isfinite(upper) and np.isfinite(lower):
+                found[which] = Clock(offset_ns=int((upper + lower) / 2))
+                doubt[which] = (upper - lower) / 2
+            else:
+                warnings.append(
+                    f"clocks: rank {self._traces[which].rank} has nothing in common with rank {self._traces[0].rank}; "
+                    "its clock is taken as it is"
+                )
+        return tuple(warnings)
+
+
+def closest_bounds(bounds: Floats) -> Floats | None:
+    """Difference constraints closed under addition: Bellman and Ford's relaxation from every rank at once.
+
+    Parameters
+    ----------
+    bounds : (n, n) float
+        Entry [a, b] bounds x[a] - x[b] from above; infinite = not bounded; the diagonal is 0.
+
+    Returns
+    -------
+    (n, n) float or None
+        The tightest bounds that follow; None if they contradict each other: a cycle of negative length.
+    """
+    closed = bounds.copy()
+    for between in range(len(closed)):
+        closed = np.minimum(closed, closed[:, between, None] + closed[None, between, :])
+    return None if (np.diag(closed) < 0).any() else closed
+
+
+def robust_line(time_ns: Ints, difference_ns: Ints) -> tuple[float, float, float]:
+    """A line through points of which some are off (Theil 1950, Sen 1968).
+
+    Returns
+    -------
+    (level, slope, deviation)
+        ``level`` at the first time; ``deviation`` is the median absolute one. The slope is 0 unless it explains more
+        than half of the deviation without it.
+    """
+    times, values = time_ns.astype(np.float64), difference_ns.astype(np.float64)
+    level = float(np.median(values))
+    deviation = float(np.median(np.abs(values - level)))
+    if len(times) < _FEWEST_FOR_DRIFT:
+        return level, 0.0, deviation
+    chosen = np.unique(np.linspace(0, len(times) - 1, min(len(times), _MOST_FOR_DRIFT)).astype(np.int64))
+    some = np.argsort(times, kind="stable")[chosen]
+    apart = times[some][None, :] - times[some][:, None]
+    pairs: NDArray[np.bool_] = apart > 0
+    if not pairs.any():
+        return level, 0.0, deviation
+    slope = float(np.median((values[some][None, :] - values[some][:, None])[pairs] / apart[pairs]))
+    rest = values - slope * (times - times.min())
+    start = float(np.median(rest))
+    remaining = float(np.median(np.abs(rest - start)))
+    if remaining < 0.5 * deviation:
+        return start, slope, remaining
+    return level, 0.0, deviation
+
+
+def _clock(end_ns: Ints, reference_ns: Ints) -> tuple[Clock, float]:
+    """The clock that brings ends to the reference's, and its uncertainty."""
+    level, slope, deviation = robust_line(end_ns, reference_ns - end_ns)
+    return Clock(offset_ns=round(level), drift=slope, origin_ns=int(end_ns.min())), deviation

@@ -1,0 +1,136 @@
+"""The global graph out of the ranks' parts: shared nodes, edges by target, an order to sweep in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import Ints, NodewiseError, Reason, Trace
+from nodewise_replay.alignment.clocks import Clock, Clocks
+from nodewise_replay.building.columns import NodeColumns, job_columns, job_lanes
+from nodewise_replay.building.rank import RankPart, rank_part
+from nodewise_replay.building.sharing import shared_nodes, world_size
+from nodewise_replay.building.stated import stated_part
+from nodewise_replay.building.step_clocks import StepClock, step_clocks
+from nodewise_replay.graph.edges import EdgeList
+from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, Graph, StepBounds
+from nodewise_replay.graph.ordering import first_rows, ordered
+from nodewise_replay.graph.sweep import swept
+
+__all__ = ["built"]
+
+
+def built(traces: Sequence[Trace], clocks: Clocks | None = None) -> Graph:
+    """Build the graph of all steps that were recorded.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        One per rank, of one job.
+    clocks : Clocks, optional
+        How to bring the ranks' clocks to one, in the order of the traces; default: as they are.
+
+    Raises
+    ------
+    NodewiseError
+        CONTRADICTORY_FACTS for several traces of a rank, or for some with times and some without; EVIDENCE_MISSING
+        where nothing was recorded.
+    """
+    hands = clocks.clocks if clocks is not None else (Clock(),) * len(traces)
+    pairs = sorted(zip(traces, hands, strict=True), key=lambda pair: pair[0].rank)
+    traces, hands = [trace for trace, _ in pairs], tuple(clock for _, clock in pairs)
+    if len({trace.rank for trace in traces}) < len(traces):
+        raise NodewiseError(
+            Reason.CONTRADICTORY_FACTS, "traces: two of the same rank; send one trace per rank of one job"
+        )
+    if not any(len(trace) for trace in traces):
+        raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: no events; record at least one step")
+    if len({trace.timed for trace in traces}) > 1:
+        raise NodewiseError(Reason.CONTRADICTORY_FACTS, "traces: some have times and some have none; send one kind")
+    numbers, steps = step_clocks(traces, hands)
+    if traces[0].timed:
+        parts = [rank_part(*arguments) for arguments in zip(traces, hands, steps, strict=True)]
+        return _assembled(parts, numbers, steps, timed=True)
+    parts = [stated_part(trace) for trace in traces]
+    graph = _assembled(parts, np.ones(1, dtype=np.int64), steps, timed=False)
+    begin, end = swept(graph)
+    return replace(graph, begin_ns=begin, end_ns=end)
+
+
+def _assembled(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClock], *, timed: bool) -> Graph:
+    """Join the ranks, keep what belongs to a step; what came before and holds it back becomes its release."""
+    first = np.concatenate(([0], np.cumsum([len(part.kind) for part in parts])))
+    edges = EdgeList()
+    for part, one in zip(parts, first, strict=False):
+        edges.extend(part.edges, int(one))
+    lanes, first_lane = job_lanes(parts)
+    names, columns = job_columns(parts, first_lane)
+    shared = shared_nodes(parts, first, columns, edges, timed=timed)
+    columns = columns.followed_by(shared.columns)
+    kept = columns.step >= 0
+    number = np.cumsum(kept) - 1
+    source, target, lag, explained, edge_kind, origin, binding = edges.columns()
+    outside = ~kept[source] & kept[target]
+    np.maximum.at(columns.release_ns, target[outside], columns.end_ns[source[outside]] + lag[outside])
+    inside = np.flatnonzero(kept[source] & kept[target])
+    inside = inside[np.argsort(number[target[inside]], kind="stable")]
+    first_edge = first_rows(number[target[inside]], int(kept.sum()))
+    sources = number[source[inside]].astype(np.int32)
+    columns = columns.kept(kept)
+    missing = {EdgeKind.COLLECTIVE: shared.alone}
+    for part in parts:
+        for one, many in part.missing.items():
+            missing[one] = missing.get(one, 0) + many
+    return Graph(
+        **columns.by_name(),
+        first_edge=first_edge,
+        source=sources,
+        lag_ns=lag[inside],
+        explained_lag_ns=explained[inside],
+        edge_kind=edge_kind[inside],
+        origin=origin[inside],
+        binding=binding[inside],
+        order=ordered(first_edge, sources),
+        lanes=lanes,
+        names=names,
+        ranks=tuple(part.trace.rank for part in parts),
+        world_size=world_size(parts),
+        steps=_bounds(parts, numbers, steps, first_lane, columns),
+        collectives=_kept_collectives(shared.collectives, kept, number),
+        missing=missing,
+        warnings=(*shared.warnings, *(warning for part in parts for warning in part.warnings)),
+        timed=timed,
+    )
+
+
+def _kept_collectives(nodes: CollectiveNodes, kept: NDArray[np.bool_], number: Ints) -> CollectiveNodes:
+    """Those whose nodes all belong to a step."""
+    held = kept[nodes.transfer] & kept[nodes.arrival] & kept[nodes.departure]
+    return CollectiveNodes(
+        transfer=number[nodes.transfer[held]],
+        rank=nodes.rank[held],
+        arrival=number[nodes.arrival[held]],
+        departure=number[nodes.departure[held]],
+        row=nodes.row[held],
+    )
+
+
+def _bounds(
+    parts: Sequence[RankPart], numbers: Ints, clocks: Sequence[StepClock], first_lane: Ints, columns: NodeColumns
+) -> StepBounds:
+    """The last node of every rank's main thread in every step that ends with it at the latest."""
+    shape = (len(numbers), len(parts))
+    begins, ends = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    last = np.full(shape, NO_NODE, dtype=np.int64)
+    for which, (part, clock) in enumerate(zip(parts, clocks, strict=True)):
+        begins[:, which], ends[:, which] = clock.begin_ns, np.maximum(clock.end_ns, clock.begin_ns)
+        if part.main_lane < 0:
+            continue
+        main = np.flatnonzero(columns.lane == first_lane[which] + part.main_lane)
+        main = main[columns.end_ns[main] <= ends[columns.step[main], which]]
+        # Pieces of a lane are in order, so the last write wins.
+        last[columns.step[main], which] = main
+    return StepBounds(number=numbers, begin_ns=begins, end_ns=ends, last_node=last)

@@ -1,0 +1,103 @@
+"""How long work takes to begin once what it waits for is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import Ints
+from nodewise_replay.building.contention import SHORTEST_WAIT_NS
+from nodewise_replay.building.waits import ROUNDING_NS
+from nodewise_replay.graph.edges import EdgeList
+from nodewise_replay.graph.graph import HELD_BY_NOTHING, EdgeKind, Origin
+
+__all__ = ["device_lags"]
+
+_DEFAULT_LAUNCH_NS: Final = 5_000
+"""Launch latency where a trace shows none that was not hidden by a queue: a few microseconds."""
+
+
+def device_lags(
+    edges: EdgeList,
+    end_ns: Ints,
+    begin_ns: Ints,
+    kind: NDArray[np.int8],
+    occupied: Callable[[Ints, Ints], Ints] | None = None,
+) -> EdgeList:
+    """Give edges into device work their lags.
+
+    Work begins when the last of what it waits for has let it; only of that edge can the lag be seen, and it is
+    recorded exactly. Every other one is at most what passed, and is taken to be typical of its kind where that was seen
+    to bind: of launches the lower quartile, of work after work, whose times add up along a stream, the mean.
+
+    Parameters
+    ----------
+    edges : EdgeList
+        Kinds LAUNCH, STREAM and STREAM_WAIT, without lags. A launch's source is the piece of host time that ends where
+        the call begins.
+    end_ns, begin_ns, kind : (nodes,)
+    occupied : callable, optional
+        Of targets and of when they were ready, ns: the work that kept each from the device, -1 = none. It becomes an
+        edge that binds.
+    """
+    source, target, _, _, edge_kind, origin, _ = edges.columns()
+    passed = begin_ns[target] - end_ns[source]
+    # A source that is not over when the target begins: rounding, or (a launch) clocks of host and device apart.
+    passed = np.maximum(passed, np.where(edge_kind == EdgeKind.LAUNCH, 0, -ROUNDING_NS))
+    launch = edge_kind == EdgeKind.LAUNCH
+    size = int(target.max()) + 1 if len(target) else 0
+    launched = np.full(size, HELD_BY_NOTHING, dtype=np.int64)
+    np.maximum.at(launched, target[launch], end_ns[source[launch]])
+    busy = np.full(size, HELD_BY_NOTHING, dtype=np.int64)
+    np.maximum.at(busy, target[~launch], end_ns[source[~launch]])
+    typical = np.zeros(len(target), dtype=np.int64)
+    for node_kind in np.flatnonzero(np.bincount(kind[target])):
+        of_kind = launch & (kind[target] == node_kind)
+        free = of_kind & (busy[target] <= launched[target])
+        if not free.any():
+            free = launch & (busy[target] <= launched[target])
+        typical[of_kind] = _typical(passed[free]) if free.any() else _DEFAULT_LAUNCH_NS
+    longest = int(typical.max(initial=0))
+    queued = ~launch & (launched[target] + 2 * longest <= end_ns[source]) & (end_ns[source] == busy[target])
+    for one in (EdgeKind.STREAM, EdgeKind.STREAM_WAIT):
+        seen = queued & (edge_kind == one)
+        if not seen.any():
+            seen = queued
+        typical[edge_kind == one] = _between(passed[seen])
+    lag = np.minimum(typical, passed)
+    earliest = end_ns[source] + lag
+    # The edge that lets its target go last binds; of equal ones the first.
+    rank = np.lexsort((-np.arange(len(target)), earliest, target))
+    last = np.ones(len(target), dtype=np.bool_)
+    last[:-1] = target[rank][1:] != target[rank][:-1]
+    binding = np.zeros(len(target), dtype=np.bool_)
+    binding[rank[last]] = True
+    result = EdgeList()
+    if occupied is not None:
+        last_edges = np.flatnonzero(binding)
+        other = occupied(target[last_edges], earliest[last_edges])
+        held = other >= 0
+        binding[last_edges[held]] = False
+        holder, kept = other[held], target[last_edges[held]]
+        result.add(holder, kept, begin_ns[kept] - end_ns[holder], EdgeKind.CONTENTION, Origin.INFERRED)
+    explained = lag.copy()
+    # A launch onto an idle stream is itself what passed; of all other waits what is not typical is unexplained.
+    unqueued = binding & launch & (busy[target] <= launched[target])
+    explained[unqueued] = passed[unqueued]
+    lag[binding] = passed[binding]
+    result.add_columns((source, target, lag, explained, edge_kind, origin, binding))
+    return result
+
+
+def _typical(passed: Ints) -> int:
+    """Lower quartile: waits that nothing accounts for lengthen what is seen, and nothing shortens it."""
+    return int(np.percentile(passed, 25, method="lower"))
+
+
+def _between(passed: Ints) -> int:
+    """Mean time from one piece of queued work to the next, without those that must have waited for something else."""
+    ordinary = passed[passed < SHORTEST_WAIT_NS]
+    return max(0, round(float(ordinary.mean()))) if len(ordinary) else 0

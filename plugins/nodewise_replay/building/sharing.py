@@ -1,0 +1,190 @@
+"""Nodes that ranks share: collectives, and the ranks that sent no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import Ints
+from nodewise_replay.alignment.matching import matched_collectives
+from nodewise_replay.alignment.messages import is_pair
+from nodewise_replay.building.columns import NodeColumns
+from nodewise_replay.building.keys import mixed
+from nodewise_replay.building.rank import RankPart
+from nodewise_replay.graph.edges import EdgeList
+from nodewise_replay.graph.graph import HELD_BY_NOTHING, NO_NODE, CollectiveNodes, EdgeKind, NodeKind, Origin
+
+__all__ = ["Shared", "shared_nodes", "world_size"]
+
+SmallInts = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Shared:
+    """Nodes to follow those of the ranks, and who takes part in them. ``alone``: collectives that lack a partner."""
+
+    columns: NodeColumns
+    collectives: CollectiveNodes
+    alone: int
+    warnings: tuple[str, ...]
+
+
+def world_size(parts: Sequence[RankPart]) -> int:
+    """How many ranks the job has: as stated, at least those whose traces are there."""
+    stated = max((part.trace.world_size for part in parts), default=0)
+    return max(stated, len(parts), 1 + max((part.trace.rank for part in parts), default=0))
+
+
+def shared_nodes(
+    parts: Sequence[RankPart], first: Ints, columns: NodeColumns, edges: EdgeList, *, timed: bool
+) -> Shared:
+    """Make one node of what ranks did together: it begins at the last arrival and ends at the first departure.
+
+    Durations of departures in ``columns`` become what is left after that; edges are added to ``edges``.
+
+    Parameters
+    ----------
+    parts, first : the ranks' parts, and the number of each one's first node.
+    columns : NodeColumns
+        Of all ranks.
+    edges : EdgeList
+    timed : bool
+        Whether times were recorded; where not, a collective takes what the quickest rank's took.
+    """
+    matched = matched_collectives([part.trace for part in parts])
+    ends_of = [_ends_of(part, int(one)) for part, one in zip(parts, first, strict=False)]
+    ends = np.array(
+        [ends_of[who][:, row] for who, row in zip(matched.who, matched.row, strict=True)], dtype=np.int64
+    ).reshape(-1, 2)
+    there = (ends >= 0).all(axis=1)
+    _, member = np.unique(matched.member[there], return_inverse=True)
+    arrival, departure = ends[there, 0], ends[there, 1]
+    who, rows = matched.who[there], matched.row[there]
+    count = int(member.max(initial=-1)) + 1
+    came, left = columns.end_ns[arrival], columns.end_ns[departure]
+    start = np.full(count, HELD_BY_NOTHING, dtype=np.int64)
+    np.maximum.at(start, member, came)
+    # A rank that left before the last one came did not wait for it.
+    waited = left >= start[member]
+    over = np.full(count, np.iinfo(np.int64).max, dtype=np.int64)
+    np.minimum.at(over, member[waited], left[waited])
+    over = np.maximum(over, start)
+    transfer = int(first[-1]) + np.arange(count)
+    edges.add(arrival, transfer[member], 0, EdgeKind.COLLECTIVE)
+    edges.add(transfer[member[waited]], departure[waited], 0, EdgeKind.COLLECTIVE)
+    edges.add(arrival[~waited], departure[~waited], 0, EdgeKind.COLLECTIVE)
+    rest = np.where(waited, left - over[member], left - came) if timed else np.zeros(len(left), dtype=np.int64)
+    columns.duration_ns[departure] = rest
+    columns.begin_ns[departure] = left - rest
+    one = np.zeros(count, dtype=np.int64)
+    one[member[::-1]] = np.arange(len(member))[::-1]
+    shared = _columns(
+        NodeKind.TRANSFER,
+        start,
+        over,
+        columns.step[arrival[one]],
+        columns.name[departure[one]],
+        columns.key[arrival[one]],
+    )
+    if timed and count:
+        expected, group = _expected(parts, who[one], rows[one])
+        absent = np.flatnonzero((np.bincount(member, minlength=count) < expected) & (shared.step >= 0))
+        if len(absent):
+            begins = _step_begins(parts, first, who[one][absent], shared.step[absent])
+            shared = shared.followed_by(_peers(shared, transfer, absent, group, begins, columns.end_ns[begins], edges))
+    ranks = np.array([part.trace.rank for part in parts], dtype=np.int64)
+    nodes = CollectiveNodes(transfer=transfer[member], rank=ranks[who], arrival=arrival, departure=departure, row=rows)
+    return Shared(columns=shared, collectives=nodes, alone=matched.alone, warnings=matched.warnings)
+
+
+def _ends_of(part: RankPart, first: int) -> Ints:
+    """Arrival and departure by row of the trace's collectives; NO_NODE where the span was not recorded."""
+    nodes = np.full((2, len(part.trace.collectives)), NO_NODE, dtype=np.int64)
+    nodes[0, part.row], nodes[1, part.row] = part.arrival + first, part.departure + first
+    return nodes
+
+
+def _columns(kind: NodeKind, begin_ns: Ints, end_ns: Ints, step: SmallInts, name: SmallInts, key: Ints) -> NodeColumns:
+    """Nodes of no rank and lane."""
+    count = len(begin_ns)
+    none = np.full(count, NO_NODE, dtype=np.int32)
+    return NodeColumns(
+        kind=np.full(count, int(kind), dtype=np.int8),
+        rank=none,
+        lane=none,
+        step=step,
+        event=none.astype(np.int64),
+        name=name,
+        duration_ns=end_ns - begin_ns,
+        begin_ns=begin_ns,
+        end_ns=end_ns,
+        release_ns=np.full(count, HELD_BY_NOTHING, dtype=np.int64),
+        key=mixed(key, int(kind)),
+    )
+
+
+def _expected(parts: Sequence[RankPart], who: Ints, row: Ints) -> tuple[Ints, Ints]:
+    """How many ranks each collective is of, and the number of its group."""
+    world = world_size(parts)
+    sizes, groups = np.empty(len(who), dtype=np.int64), np.empty(len(who), dtype=np.int64)
+    numbers: dict[object, int] = {}
+    for place, (which, one) in enumerate(zip(who, row, strict=True)):
+        table = parts[which].trace.collectives
+        group = table.groups[int(table.group[one])] if table.group[one] >= 0 else None
+        sizes[place] = 2 if is_pair(int(table.kind[one])) else (group.size if group and group.size else world)
+        groups[place] = numbers.setdefault((group.name, group.ranks) if group else None, len(numbers))
+    return sizes, groups
+
+
+def _peers(
+    shared: NodeColumns, transfer: Ints, absent: Ints, group: Ints, begins: Ints, step_begin_ns: Ints, edges: EdgeList
+) -> NodeColumns:
+    """Split collectives with ranks that sent no trace: these come late, and then there is the transfer.
+
+    A transfer takes at most as long as the shortest of the same place in other steps, waiting included; what is longer
+    was spent on waiting for those ranks. They come a while after their last collective of the step, the first time
+    after the begin of the step.
+
+    Parameters
+    ----------
+    shared : NodeColumns
+        Transfers; their durations are changed.
+    transfer : their nodes
+    absent : which of them lack ranks
+    group : of every transfer
+    begins, step_begin_ns : per absent one, the node that ends where the step begins, and when
+    edges : EdgeList
+    """
+    over, alike = shared.end_ns[absent], np.unique(shared.key[absent], return_inverse=True)[1]
+    shortest = np.full(int(alike.max()) + 1, np.iinfo(np.int64).max, dtype=np.int64)
+    np.minimum.at(shortest, alike, over - shared.begin_ns[absent])
+    shared.duration_ns[absent] = shortest[alike]
+    came = over - shortest[alike]
+    order = np.lexsort((over, group[absent]))
+    later, earlier = order[1:], order[:-1]
+    step = shared.step[absent]
+    follows = (group[absent][later] == group[absent][earlier]) & (step[later] == step[earlier])
+    later, earlier = later[follows], earlier[follows]
+    source, since = begins.copy(), step_begin_ns.copy()
+    source[later], since[later] = transfer[absent[earlier]], over[earlier]
+    begin = np.minimum(since, came)
+    peers = int(transfer[0]) + len(transfer) + np.arange(len(absent))
+    edges.add(source, peers, begin - since, EdgeKind.COLLECTIVE, Origin.INFERRED)
+    edges.add(peers, transfer[absent], 0, EdgeKind.COLLECTIVE, Origin.INFERRED)
+    return _columns(NodeKind.PEERS, begin, came, step, shared.name[absent], shared.key[absent])
+
+
+def _step_begins(parts: Sequence[RankPart], first: Ints, who: Ints, step: SmallInts) -> Ints:
+    """The node that ends where a rank's step begins."""
+    found = np.zeros(len(who), dtype=np.int64)
+    for which in np.unique(who):
+        part = parts[which]
+        main = np.flatnonzero((part.lane == part.main_lane) & (part.kind <= NodeKind.CALL))
+        steps, place = np.unique(part.step[main], return_index=True)
+        of_step = dict(zip(steps.tolist(), main[place].tolist(), strict=True))
+        mine = who == which
+        found[mine] = [of_step.get(int(one), 0) + int(first[which]) for one in step[mine]]
+    return found

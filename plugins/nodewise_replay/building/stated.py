@@ -1,0 +1,94 @@
+"""The part of the graph that a trace without times gives: its own edges, and little more."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import EventKind, Ints, Trace
+from nodewise_replay.building.keys import mixed
+from nodewise_replay.building.rank import RankPart
+from nodewise_replay.graph.edges import EdgeList
+from nodewise_replay.graph.graph import EdgeKind, NodeKind, Origin
+from nodewise_replay.graph.ordering import in_circles
+
+__all__ = ["stated_part"]
+
+_NODE: Final = np.array(
+    [
+        NodeKind.OPERATOR,
+        NodeKind.GAP,
+        NodeKind.CALL,
+        NodeKind.KERNEL,
+        NodeKind.COPY,
+        NodeKind.FILL,
+        NodeKind.OPERATOR,
+    ],
+    dtype=np.int8,
+)
+"""Kind of node by EventKind."""
+
+
+def stated_part(trace: Trace) -> RankPart:
+    """Build the part of a rank whose trace has durations and dependencies but no times.
+
+    Every event is a node and every dependency an edge. Work of a device on which nothing depends is followed by the
+    next on its stream, in the order of the trace: an inferred edge. Edges against that order that close a circle are
+    left out and counted as missing.
+    """
+    count = len(trace)
+    rows = np.flatnonzero(np.asarray(trace.collectives.event) >= 0)
+    events = np.asarray(trace.collectives.event)[rows]
+    departure = count + np.arange(len(rows))
+    end_node = np.arange(count)
+    end_node[events] = departure
+    source, target = trace.dependencies[:, 0].astype(np.int64), trace.dependencies[:, 1].astype(np.int64)
+    kept = (source != target) & (source >= 0) & (target >= 0) & (source < count) & (target < count)
+    dropped = int((~kept).sum())
+    source, target = source[kept], target[kept]
+    backward = in_circles(count, source, target) & (source > target)
+    dropped += int(backward.sum())
+    source, target = source[~backward], target[~backward]
+    edges = EdgeList()
+    edges.add(end_node[source], target, 0, EdgeKind.STATED)
+    before, after = _chained(trace, source)
+    edges.add(end_node[before], after, 0, EdgeKind.STREAM, Origin.INFERRED)
+    kind = np.concatenate((_NODE[np.asarray(trace.kind)], np.full(len(rows), int(NodeKind.DEPARTURE), dtype=np.int8)))
+    kind[events] = NodeKind.ARRIVAL
+    event = np.concatenate((np.arange(count), events))
+    duration = np.concatenate((np.maximum(trace.duration_ns, 0), np.zeros(len(rows), dtype=np.int64)))
+    end = np.zeros(len(event), dtype=np.int64)
+    end[departure] = duration[events]  # what the collective takes, for the shared node
+    duration[events] = 0
+    circle = f"rank {trace.rank}: {dropped} dependencies close a circle or lead nowhere; they are left out"
+    return RankPart(
+        trace=trace,
+        kind=kind,
+        lane=trace.lane[event].astype(np.int32),
+        step=np.zeros(len(event), dtype=np.int32),
+        event=event,
+        duration_ns=duration,
+        begin_ns=np.zeros(len(event), dtype=np.int64),
+        end_ns=end,
+        key=mixed(event + count * (np.arange(len(event)) >= count), trace.rank + 11),
+        release_ns=np.zeros(len(event), dtype=np.int64),
+        edges=edges,
+        row=rows,
+        arrival=events.astype(np.int64),
+        departure=departure,
+        missing={EdgeKind.STATED: dropped},
+        warnings=(circle,) if dropped else (),
+        main_lane=-1,
+    )
+
+
+def _chained(trace: Trace, source: Ints) -> tuple[Ints, Ints]:
+    """Device work on which nothing depends, and the next on its stream."""
+    on_device = np.isin(trace.kind, (EventKind.KERNEL, EventKind.COPY, EventKind.FILL))
+    work = np.flatnonzero(on_device)
+    work = work[np.argsort(trace.lane[work], kind="stable")]
+    same = trace.lane[work[1:]] == trace.lane[work[:-1]]
+    before, after = work[:-1][same], work[1:][same]
+    loose = ~np.isin(before, source)
+    return before[loose], after[loose]

@@ -1,0 +1,107 @@
+"""How long a step of a job is, and what it consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Ints
+from nodewise_replay.changes.exchanges import exchanges_of
+from nodewise_replay.changes.scenario import Scenario, is_piece
+from nodewise_replay.graph.graph import EdgeKind, NodeKind
+from nodewise_replay.graph.sweep import swept
+from nodewise_replay.replaying.measures import DEVICE_KINDS, step_times
+
+__all__ = ["PARTS", "StepParts", "step_parts", "step_seconds"]
+
+PARTS: Final = ("compute", "communication", "waiting", "host")
+"""Names of the parts of a step, exposed time each."""
+
+_NOT_HELD: Final = np.iinfo(np.int64).min // 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepParts:
+    """Seconds of a step: ``compute_s`` + ``communication_s`` + ``waiting_s`` + ``host_s``."""
+
+    compute_s: float
+    communication_s: float
+    waiting_s: float
+    host_s: float
+
+    @property
+    def step_s(self) -> float:
+        """The step."""
+        return self.compute_s + self.communication_s + self.waiting_s + self.host_s
+
+
+def step_seconds(scenario: Scenario, ranks: tuple[int, ...], lag_ns: Ints | None = None) -> float:
+    """Typical time from step to step, of the hosts or of the devices, whichever takes longer, mean over some ranks.
+
+    Steps run one after the other, each from where the one before leaves it. The first is left out where there are
+    three: it begins as recorded, not as the changed job would have left it. Of the others the median counts: few steps
+    are recorded, and one that something else held up would move their mean.
+    """
+    graph = scenario.graph
+    lags = scenario.lag_ns if lag_ns is None else lag_ns
+    _, end = swept(graph, scenario.duration_ns, lags, joined=True)
+    columns = [graph.ranks.index(rank) for rank in ranks]
+    host = step_times(graph, end, joined=True).host_ns[:, columns]
+    there = np.flatnonzero((host >= 0).all(axis=1))
+    kept = there[1:] if len(there) > 2 else there
+    typical = float(np.median(host[kept].mean(axis=1))) if len(kept) else 0.0
+    return max(typical, _device_period(scenario, end, ranks)) * 1e-9
+
+
+def _device_period(scenario: Scenario, end: Ints, ranks: tuple[int, ...]) -> float:
+    """Typical ns from the end of the devices' work of one step to that of the next; 0 where nothing runs on devices."""
+    graph = scenario.graph
+    work = np.isin(graph.kind, DEVICE_KINDS) & ~is_piece(graph) & (graph.step >= 0)
+    periods = []
+    for rank in ranks:
+        mine = np.flatnonzero(work & (graph.rank == rank))
+        steps = np.unique(graph.step[mine])
+        if len(steps) < 2:
+            continue
+        latest = np.full(len(graph.steps), np.iinfo(np.int64).min, dtype=np.int64)
+        np.maximum.at(latest, graph.step[mine], end[mine])
+        periods.append(float(np.median(np.diff(latest[steps]) / np.diff(steps))))
+    return float(np.mean(periods)) if periods else 0.0
+
+
+def step_parts(scenario: Scenario, hub: int) -> StepParts:
+    """A step and its parts.
+
+    ``communication`` is how much shorter the step would be if exchanges took no time; ``waiting``, how much shorter
+    still on average if no rank waited for another. Of what is left, ``compute`` is work of the device, or of operators
+    where nothing runs on a device, and ``host`` the rest. A parameter server's own work is no part of its workers'
+    step.
+    """
+    graph = scenario.graph
+    ranks = tuple(rank for rank in graph.ranks if rank != hub)
+    whole = step_seconds(scenario, ranks)
+    exchanges = exchanges_of(scenario)
+    duration = scenario.duration_ns.copy()
+    duration[exchanges.transfer] = 0
+    duration[exchanges.relay] = 0
+    quick = scenario.timed(duration)
+    at_once = min(step_seconds(quick, ranks), whole)
+    alone_lag = scenario.lag_ns.copy()
+    alone_lag[(graph.edge_kind == EdgeKind.COLLECTIVE) & (graph.kind[graph.target] == NodeKind.TRANSFER)] = _NOT_HELD
+    alone = min(step_seconds(quick, ranks, alone_lag), at_once)
+    compute = min(_compute_seconds(scenario, ranks), alone)
+    return StepParts(
+        compute_s=compute, communication_s=whole - at_once, waiting_s=at_once - alone, host_s=alone - compute
+    )
+
+
+def _compute_seconds(scenario: Scenario, ranks: tuple[int, ...]) -> float:
+    """Work of the device per step and rank; of operators on the threads that steps end on, where there is none."""
+    graph = scenario.graph
+    device = np.isin(graph.kind, (int(NodeKind.KERNEL), int(NodeKind.COPY), int(NodeKind.FILL)))
+    work = device if device.any() else (graph.kind == NodeKind.OPERATOR) & np.isin(graph.lane, graph.main_lanes)
+    mine = work & np.isin(graph.rank, ranks) & (graph.step >= 0)
+    per_step = max(int((graph.steps.last_node[:, [graph.ranks.index(rank) for rank in ranks]] >= 0).sum()), 1)
+    return float(scenario.duration_ns[mine].sum()) * 1e-9 / per_step

@@ -1,1 +1,0 @@
-"""What profilers write, read into columns: one module per format, and what they share."""

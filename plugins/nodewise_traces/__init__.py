@@ -1,0 +1,1 @@
+"""Trace readers: what profilers write, read into columns."""

@@ -1,0 +1,1 @@
+"""What the events of Chrome traces mean: lanes, categories, exchanges, steps, links; and the trace they add up to."""

@@ -1,0 +1,131 @@
+"""From gathered columns to a Trace: order, links, steps, collectives, synchronisations, and the report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import EventKind, Trace, TraceReport, TraceSource
+from nodewise_traces.events.collectives import Spans, collectives_of
+from nodewise_traces.events.correlations import forward_lanes, launches
+from nodewise_traces.events.events import Columns, EventTable
+from nodewise_traces.events.header import Header
+from nodewise_traces.events.parents import parents
+from nodewise_traces.events.side_records import memory_of, syncs_of
+from nodewise_traces.events.step_spans import pattern_of, steps_of
+from nodewise_traces.refusals import refused
+
+__all__ = ["assembled"]
+
+_LATEST_NS: Final = 2**62
+"""Times beyond this (the year 2116) are damage; sums of two below it fit 64 bits."""
+
+
+def assembled(table: EventTable, columns: Columns, header: Header, source: TraceSource, reader: str) -> Trace:
+    """Make the trace of one rank from everything that was scanned.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD if no span is left.
+    """
+    counts, warnings = table.counts, list(header.warnings)
+    ends = columns.begin_ns.astype(np.float64) + columns.duration_ns + header.base_ns
+    sane = (ends < _LATEST_NS) & (columns.begin_ns > -_LATEST_NS) & (ends > -_LATEST_NS)
+    counts["malformed"] += int(np.count_nonzero(~sane))
+    # The order of Trace; where spans are equal to the unit of the clock, calls lie inside operators.
+    kept = np.flatnonzero(sane)
+    order = kept[np.lexsort((columns.kind[kept] == EventKind.CALL, -columns.duration_ns[kept], columns.begin_ns[kept]))]
+    if not len(order):
+        raise refused(
+            source, "no event has a time and a duration; send what torch.profiler's export_chrome_trace wrote"
+        )
+    place = np.full(len(sane), -1, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    exchanges = {int(place[row]): exchange for row, exchange in table.exchanges.items() if place[row] >= 0}
+    kind, lane, name = columns.kind[order], columns.lane[order], columns.name[order]
+    begin_ns, duration_ns = columns.begin_ns[order] + header.base_ns, columns.duration_ns[order]
+    correlation, sequence = columns.correlation[order], columns.sequence[order]
+    syncs = syncs_of(table.syncs, table.lanes, counts)
+    lanes = table.lanes.values_by_number()
+    spans = Spans(
+        names=table.names.public(header.hosts),
+        name=name,
+        kind=kind,
+        begin_ns=begin_ns,
+        parent=parents(lane.astype(np.int64), begin_ns, begin_ns + duration_ns, len(lanes)),
+        launch=launches(kind, correlation, counts, warnings),
+    )
+    collectives = collectives_of(
+        spans, exchanges, table.groups, pattern=pattern_of(source, "communication"), counts=counts
+    )
+    steps = steps_of(spans, duration_ns, source)
+    memory = memory_of(table.memory(header.base_ns), counts, warnings)
+    forward_lane = forward_lanes(columns.forward_thread[order], sequence, lane, counts)
+    for each in EventKind:
+        counts[f"{each.name.lower()}_events"] = int(np.count_nonzero(kind == each))
+    counts["kept"] = len(order)
+    counts["steps"] = len(steps)
+    return Trace(
+        rank=max(header.rank, 0),
+        world_size=header.world_size,
+        format=reader,
+        names=spans.names,
+        name=name,
+        lanes=lanes,
+        lane=lane,
+        kind=kind,
+        begin_ns=begin_ns,
+        duration_ns=duration_ns,
+        correlation=correlation,
+        sequence=sequence,
+        forward_lane=forward_lane,
+        bytes=columns.bytes[order],
+        steps=steps,
+        collectives=collectives,
+        syncs=syncs,
+        memory=memory,
+        devices=header.devices,
+        report=TraceReport(
+            counts={name: count for name, count in sorted(counts.items()) if count or name in _ALWAYS},
+            warnings=(*warnings, *_warnings(counts)),
+        ),
+    )
+
+
+_ALWAYS: Final = frozenset(
+    {
+        "malformed",
+        "device_events",
+        "device_events_linked",
+        "device_events_unlinked",
+        "collectives",
+        "collectives_sized",
+        "forward_backward_found",
+        "syncs",
+        "steps",
+        *(f"{kind.name.lower()}_events" for kind in EventKind),
+    }
+)
+"""Counts that are stated even where they are 0."""
+
+
+def _warnings(counts: Counter[str]) -> list[str]:
+    """What a reader of the report should know, in words."""
+    unsized = counts["collectives"] - counts["collectives_sized"]
+    lost = counts["durations_negative"] + counts["durations_missing"]
+    told = (
+        (counts["truncated"], "the file ends before its list of events does: later events are missing"),
+        (counts["malformed"], f"{counts['malformed']} events make no sense and are left out"),
+        (counts["members_left_out"], f"{counts['members_left_out']} members beside the events cannot be read"),
+        (not counts["steps"], "no steps are marked: only the whole window can be replayed"),
+        (unsized, f"{unsized} of {counts['collectives']} collectives do not state how much they move"),
+        (
+            counts["collectives_of_unknown_kind"],
+            f"the kind of {counts['collectives_of_unknown_kind']} collectives is not known",
+        ),
+        (lost, f"{lost} durations are missing or negative: 0 is taken"),
+    )
+    return [text for applies, text in told if applies]

@@ -1,0 +1,157 @@
+"""The rows of Collectives: kernels of the communication library, or its spans on host threads."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import NO_EVENT, CollectiveKind, Collectives, EventKind, Ints, ProcessGroup
+from nodewise_traces.events.exchange_arguments import LIBRARY_SPAN, Exchange, Groups, kind_of_name
+
+__all__ = ["Spans", "collectives_of", "collectives_table"]
+
+_KERNEL: Final = re.compile(r"^(nccl|rccl|msccl)", re.IGNORECASE)
+_HOST_SPAN: Final = re.compile(r"^(gloo|mpi|ucc):")
+_ISSUER: Final = re.compile(r"^(c10d::|record_param_comms|(nccl|rccl|xccl):)")
+_ENQUEUE: Final = re.compile(r"^c10d::")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """The sorted columns that exchanges are found by.
+
+    Attributes
+    ----------
+    parent : (events,) int64
+        The event directly around each on its lane; -1 = none.
+    launch : (events,) int64
+        The call that launched each event of a device; -1 = none.
+    """
+
+    names: tuple[str, ...]
+    name: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    begin_ns: Ints
+    parent: Ints
+    launch: Ints
+
+    def named(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+        """Which events have a name that matches."""
+        matching = np.fromiter((bool(pattern.search(text)) for text in self.names), np.bool_, len(self.names))
+        return matching[self.name] if len(matching) else np.zeros(len(self.name), dtype=np.bool_)
+
+    def text(self, event: int) -> str:
+        """Name of an event."""
+        return self.names[int(self.name[event])]
+
+
+def collectives_of(
+    spans: Spans,
+    exchanges: dict[int, Exchange],
+    groups: Groups,
+    *,
+    pattern: re.Pattern[str] | None,
+    counts: Counter[str],
+) -> Collectives:
+    """Find the exchanges that took place and describe each by its own arguments, else by its issuer's.
+
+    Parameters
+    ----------
+    exchanges
+        What the arguments of events tell, by event.
+    groups
+        Those of the file's head, and those met in arguments.
+    pattern
+        Names of further kernels or spans that are exchanges.
+    """
+    kernel = spans.named(_KERNEL) & (spans.kind == EventKind.KERNEL)
+    own = spans.named(pattern) if pattern else np.zeros(len(spans.kind), dtype=np.bool_)
+    kernel |= own & (spans.kind >= EventKind.KERNEL)
+    kernel[[event for event in exchanges if spans.kind[event] == EventKind.KERNEL]] = True
+    rows: list[tuple[int, int, int, Exchange]] = []
+    for event in np.flatnonzero(kernel).tolist():
+        chain = _issuers(spans, int(spans.launch[event]))
+        launched = int(spans.launch[event])
+        when = spans.begin_ns[launched if launched >= 0 else event]
+        rows.append((int(when), event, chain[-1] if chain else NO_EVENT, _of_kernel(spans, event, chain, exchanges)))
+    host = np.flatnonzero((spans.named(_HOST_SPAN) | own) & (spans.kind <= EventKind.CALL))
+    for event, issuer in zip(host.tolist(), _enqueued(spans, host)):
+        found = exchanges.get(event, Exchange())
+        if found.kind == CollectiveKind.UNKNOWN:
+            found = replace(found, kind=kind_of_name(spans.text(event)))
+        when = spans.begin_ns[issuer if issuer >= 0 else event]
+        rows.append((int(when), event, issuer, found))
+    rows.sort(key=lambda row: row[:2])
+    counts["collectives"] = len(rows)
+    counts["collectives_sized"] = sum(found.in_bytes >= 0 for *_, found in rows)
+    counts["collectives_of_unknown_kind"] = sum(found.kind == CollectiveKind.UNKNOWN for *_, found in rows)
+    counts["collectives_issued"] = sum(issuer >= 0 for _, _, issuer, _ in rows)
+    return _columns(rows, groups)
+
+
+def _columns(rows: list[tuple[int, int, int, Exchange]], groups: Groups) -> Collectives:
+    numbers = {name: number for number, name in enumerate(groups)}
+    only = 0 if len(groups) == 1 else NO_EVENT  # a job that states one group has no other
+    described = [(event, issuer, numbers.get(found.group, only), found) for _, event, issuer, found in rows]
+    return collectives_table(described, groups.values())
+
+
+def collectives_table(
+    rows: Iterable[tuple[int, int, int, Exchange]], groups: Iterable[ProcessGroup] = ()
+) -> Collectives:
+    """Rows of (event, call, number of the group, exchange) as columns."""
+    table = [
+        (event, call, found.kind, group, found.in_bytes, found.out_bytes, found.sequence, found.peer)
+        for event, call, group, found in rows
+    ]
+    names = ("event", "call", "kind", "group", "in_bytes", "out_bytes", "sequence", "peer")
+    columns = dict(zip(names, np.ascontiguousarray(np.array(table, dtype=np.int64).reshape(-1, len(names)).T)))
+    return Collectives(**{**columns, "kind": columns["kind"].astype(np.int8)}, groups=tuple(groups))
+
+
+def _issuers(spans: Spans, call: int) -> list[int]:
+    """Communication's events around a call, the innermost first."""
+    chain = []
+    while call >= 0:
+        if _ISSUER.search(spans.text(call)):
+            chain.append(call)
+        call = int(spans.parent[call])
+    return chain
+
+
+def _of_kernel(spans: Spans, event: int, chain: list[int], exchanges: dict[int, Exchange]) -> Exchange:
+    """What a kernel's arguments say, then its issuer's; for the kind also names, for sizes also shapes of tensors."""
+    told = [exchanges.get(one, Exchange()) for one in (event, *chain)]
+    best = next((one for one in told if one.is_stated), Exchange())
+    kinds = [best.kind, *(kind_of_name(spans.text(one)) for one in chain)]
+    kinds.append(kind_of_name(spans.text(event).split("(", maxsplit=1)[0]))
+    kind = next((kind for kind in kinds if kind != CollectiveKind.UNKNOWN), CollectiveKind.UNKNOWN)
+    if best.in_bytes >= 0:
+        return replace(best, kind=kind)
+    # Of the library's span only: the operator above it counts tensors that it takes and tensors that it fills in.
+    shaped = [one for one in chain if LIBRARY_SPAN.search(spans.text(one))]
+    sizes = exchanges.get(shaped[0], Exchange()) if shaped else Exchange()
+    return replace(best, kind=kind, in_bytes=sizes.in_bytes, out_bytes=sizes.out_bytes)
+
+
+def _enqueued(spans: Spans, chosen: Ints) -> list[int]:
+    """The operator that enqueued each span: the k-th of its kind, if so none ran before it was asked for."""
+    issuers = np.full(len(chosen), NO_EVENT, dtype=np.int64)
+    operators = np.flatnonzero(spans.named(_ENQUEUE) & (spans.kind == EventKind.OPERATOR))
+    span_kinds = np.array([kind_of_name(spans.text(span)) for span in chosen.tolist()], dtype=np.int64)
+    operator_kinds = np.array([kind_of_name(spans.text(one)) for one in operators.tolist()], dtype=np.int64)
+    for kind in np.unique(span_kinds):
+        mine, theirs = np.flatnonzero(span_kinds == kind), operators[operator_kinds == kind]
+        # The first spans may have been enqueued before the window, the last operators may run after it.
+        mine = mine[max(len(mine) - len(theirs), 0) :]
+        theirs = theirs[: len(mine)]
+        if np.all(spans.begin_ns[theirs] <= spans.begin_ns[chosen[mine]]):
+            issuers[mine] = theirs
+    result: list[int] = issuers.tolist()
+    return result

@@ -1,0 +1,211 @@
+"""Batches of scanned events, gathered into columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import NO_EVENT, EventKind, Ints, TraceSource
+from nodewise_traces.events.categories import DROPPED, SYNC, Categories
+from nodewise_traces.events.exchange_arguments import Exchange, Groups, exchange_of
+from nodewise_traces.events.lanes import Lanes
+from nodewise_traces.events.names import Names
+from nodewise_traces.refusals import refused
+from nodewise_traces.scanning.fields import ARGUMENT_KEYS, CATEGORY, DUR, FIRST_ARGUMENT, MISSING, NAME, PHASE, TS
+from nodewise_traces.scanning.numbers import integer_or
+from nodewise_traces.scanning.stream import Batch, ChromeStream, Source
+
+__all__ = ["Columns", "EventTable", "scanned"]
+
+_ARGUMENT: Final = {key: FIRST_ARGUMENT + place for place, key in enumerate(ARGUMENT_KEYS)}
+_MEMORY: Final = "[memory]"
+_MEMORY_COLUMNS: Final = [
+    TS,
+    *(_ARGUMENT[key] for key in ("Device Type", "Device Id", "Total Allocated", "Bytes")),
+]
+_THREAD_NAME: Final = "thread_name"
+_PROCESS_NAME: Final = "process_name"
+_ANNOTATIONS: Final = ("ProfilerStep#", "nccl:", "gloo:", "## ", "Optimizer.", "enumerate(DataLoader)")
+"""Beginnings of annotations' names, which older recorders file among the operators."""
+_COMMUNICATION: Final = ("nccl", "rccl", "msccl", "record_param_comms", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:")
+"""Beginnings of names whose arguments tell about exchanges."""
+
+_ANNOTATES: Final = 1
+"""What a name means, as bits."""
+_COMMUNICATES: Final = 2
+_MEMORY_SAMPLE: Final = 4
+_NAMES_LANES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Spans as columns, in the order of the file; meanings as in Trace."""
+
+    name: NDArray[np.int32]
+    lane: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    begin_ns: Ints
+    duration_ns: Ints
+    correlation: Ints
+    sequence: Ints
+    forward_thread: Ints
+    bytes: Ints
+
+
+_TYPES: Final = (np.int32, np.int32, np.int8, *(np.int64,) * 6)
+
+
+@dataclass(slots=True)
+class EventTable:
+    """What was scanned so far: dense columns of spans, and the few rows of other kinds."""
+
+    names: Names = field(default_factory=Names)
+    lanes: Lanes = field(default_factory=Lanes)
+    categories: Categories = field(default_factory=Categories)
+    groups: Groups = field(default_factory=Groups)
+    exchanges: dict[int, Exchange] = field(default_factory=dict)
+    """What the arguments of communication's events tell, by row."""
+    syncs: list[dict[str, Any]] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    _texts: list[str] = field(default_factory=list)
+    _meanings: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    _batches: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
+    _memory: list[Ints] = field(default_factory=list)
+
+    def add(self, batch: Batch) -> None:
+        """Take a batch; what has no phase or no time is counted as ``malformed``."""
+        rows = batch.rows
+        phase = rows[:, PHASE]
+        numbers, categories = self.names, self.categories
+        category = np.array([categories[text] for text in batch.texts(CATEGORY)], dtype=np.int64)
+        code = categories.codes[category]
+        dropped = (code == DROPPED) & (phase != ord("M"))
+        for label, count in zip(categories.texts(), np.bincount(category[dropped]).tolist()):
+            if count:
+                self.counts[f"dropped_{label}"] += count
+        named = np.flatnonzero(~dropped)
+        name = np.full(len(rows), NO_EVENT, dtype=np.int64)
+        name[named] = [numbers[text] for text in batch.texts(NAME, named)]
+        meaning = self._meaning_of(name)
+        spans = ~dropped & (phase == ord("X"))
+        instants = ~dropped & ((phase == ord("i")) | (phase == ord("I")))
+        metadata = phase == ord("M")
+        self.counts["malformed"] += int(np.count_nonzero(spans & (rows[:, TS] == MISSING) | (phase == MISSING)))
+        self.counts["dropped_instants"] += int(np.count_nonzero(instants & (meaning & _MEMORY_SAMPLE == 0)))
+        self.counts["metadata"] += int(np.count_nonzero(metadata))
+        self.counts["dropped_other_phases"] += int(
+            np.count_nonzero(~dropped & ~spans & ~instants & ~metadata & (phase != MISSING))
+        )
+        spans &= rows[:, TS] != MISSING
+        self._add_spans(batch, np.flatnonzero(spans & (code >= 0)), name, code, meaning)
+        self.syncs.extend(_arguments(batch, row) for row in np.flatnonzero(spans & (code == SYNC)).tolist())
+        samples = np.flatnonzero(instants & (meaning & _MEMORY_SAMPLE > 0) & (rows[:, TS] != MISSING))
+        self._memory.append(rows[samples][:, _MEMORY_COLUMNS])
+        for row in np.flatnonzero(metadata & (meaning & _NAMES_LANES > 0)).tolist():
+            self._name_lane(batch.event(row))
+
+    def _meaning_of(self, name: Ints) -> Ints:
+        """What each name means; new ones are looked at once."""
+        texts = self.names.texts(len(self._texts))
+        if texts:
+            self._texts.extend(texts)
+            self._meanings = np.append(self._meanings, [_meaning(text) for text in texts])
+        if not len(self._meanings):
+            return np.zeros(len(name), dtype=np.int64)
+        found: Ints = np.where(name >= 0, self._meanings[name], 0)
+        return found
+
+    def _add_spans(self, batch: Batch, chosen: Ints, name: Ints, code: NDArray[np.int8], meaning: Ints) -> None:
+        rows = batch.rows[chosen]
+        kind = code[chosen].copy()
+        kind[(kind == EventKind.OPERATOR) & (meaning[chosen] & _ANNOTATES > 0)] = EventKind.ANNOTATION
+        on_device = (kind == EventKind.KERNEL) | (kind == EventKind.COPY) | (kind == EventKind.FILL)
+        device, stream = rows[:, _ARGUMENT["device"]], rows[:, _ARGUMENT["stream"]]
+        # What runs beside known kinds on a stream (a category of another recorder) says so by its arguments.
+        on_device |= (kind == EventKind.OTHER) & (device >= 0) & (stream >= 0)
+        duration_ns = rows[:, DUR]
+        self.counts["durations_missing"] += int(np.count_nonzero(duration_ns == MISSING))
+        self.counts["durations_negative"] += int(np.count_nonzero((duration_ns < 0) & (duration_ns != MISSING)))
+        sized = on_device & (kind != EventKind.KERNEL)
+        self._batches.append(
+            (
+                name[chosen].astype(np.int32),
+                self.lanes.of_rows(batch, chosen, on_device, device, stream).astype(np.int32),
+                kind,
+                rows[:, TS],
+                np.maximum(duration_ns, 0),
+                _or_none(rows[:, _ARGUMENT["correlation"]]),
+                _or_none(rows[:, _ARGUMENT["Sequence number"]]),
+                np.maximum(rows[:, _ARGUMENT["Fwd thread id"]], 0),
+                np.where(sized, _or_none(rows[:, _ARGUMENT["bytes"]]), NO_EVENT),
+            )
+        )
+        described = rows[:, [_ARGUMENT["Collective name"], _ARGUMENT["Input Dims"]]].max(axis=1, initial=MISSING) == 1
+        for place in np.flatnonzero(described & (meaning[chosen] & _COMMUNICATES > 0)).tolist():
+            row = int(chosen[place])
+            self.exchanges[self.rows + place] = exchange_of(
+                self._texts[int(name[row])], _arguments(batch, row), self.groups
+            )
+        self.rows += len(chosen)
+
+    def _name_lane(self, event: dict[str, Any]) -> None:
+        """Keep what a process or a thread is called, where both are numbers."""
+        arguments = event.get("args")
+        if not isinstance(arguments, dict):
+            return
+        process, text = integer_or(event.get("pid"), NO_EVENT), str(arguments.get("name", "")).strip()
+        if event.get("name") == _PROCESS_NAME:
+            self.lanes.process_names[process] = text
+        else:
+            self.lanes.thread_names[process, integer_or(event.get("tid"), NO_EVENT)] = text
+
+    def columns(self) -> Columns:
+        """All spans so far; the batches are given up."""
+        empty = tuple(np.zeros(0, dtype) for dtype in _TYPES)
+        joined: list[Any] = [np.concatenate(parts) for parts in zip(empty, *self._batches)]
+        self._batches.clear()
+        return Columns(*joined)
+
+    def memory(self, base_ns: int) -> Ints:
+        """Samples of memory, as ``memory_of`` takes them."""
+        samples = np.concatenate(self._memory) if self._memory else np.zeros((0, 5), dtype=np.int64)
+        samples[:, 0] += base_ns
+        return samples
+
+
+def scanned(stream: Source, source: TraceSource) -> tuple[EventTable, Mapping[str, Any]]:
+    """All events of a stream, and the members beside them.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD if it has no list of events.
+    """
+    document, table = ChromeStream(stream), EventTable()
+    for batch in document.batches():
+        table.add(batch)
+    if not document.has_events:
+        raise refused(source, "the stream has no list of events: neither a member traceEvents nor a bare list")
+    table.counts.update(document.counts)
+    return table, document.members
+
+
+def _meaning(name: str) -> int:
+    meaning = _ANNOTATES * name.startswith(_ANNOTATIONS) | _COMMUNICATES * name.startswith(_COMMUNICATION)
+    return meaning | _MEMORY_SAMPLE * (name == _MEMORY) | _NAMES_LANES * (name in {_THREAD_NAME, _PROCESS_NAME})
+
+
+def _or_none(column: Ints) -> Ints:
+    """What is negative or missing is no number."""
+    return np.where(column < 0, NO_EVENT, column)
+
+
+def _arguments(batch: Batch, row: int) -> dict[str, Any]:
+    arguments = batch.event(row).get("args")
+    return arguments if isinstance(arguments, dict) else {}

@@ -1,0 +1,77 @@
+"""Lanes, numbered at their first use: streams by (device, stream), threads by (process, thread)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import NO_EVENT, Ints, Lane
+from nodewise_traces.events.names import Names, Numbered, public_name
+from nodewise_traces.scanning.decode import text_of
+from nodewise_traces.scanning.fields import MISSING, PID, TID
+from nodewise_traces.scanning.numbers import UNRESOLVED, integer_or
+from nodewise_traces.scanning.stream import Batch
+
+__all__ = ["Lanes"]
+
+_STREAM: Final = b"stream "
+"""Beginning of the thread of older recorders' work on devices."""
+_WORDS_FROM: Final = 2**62
+"""Processes and threads that are words are numbered from here on; no operating system gets there."""
+
+
+class Lanes(Numbered[tuple[bool, int, int]]):
+    """Dictionary of (on a device, device or process, stream or thread)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = Names()
+        self.thread_names: dict[tuple[int, int], str] = {}
+        self.process_names: dict[int, str] = {}
+        self.device_processes: dict[int, int] = {}
+        """Devices by the process that stands for each, where a recorder has no numbers of devices."""
+
+    def of_stream(self, device: int, stream: int) -> int:
+        """The lane of a stream, also of one on which nothing ran; -1 = the stream is not resolved."""
+        if stream in {MISSING, UNRESOLVED} or stream < 0:
+            return NO_EVENT
+        return self[True, max(device, 0), stream]
+
+    def of_rows(self, batch: Batch, chosen: Ints, on_device: NDArray[np.bool_], device: Ints, stream: Ints) -> Ints:
+        """Lanes of some rows; ``device`` and ``stream`` as their arguments state them, where they do."""
+        processes, threads = self.numbers(batch, chosen, PID), self.numbers(batch, chosen, TID)
+        first = np.where(on_device & (device >= 0), device, processes)
+        second = np.where(on_device & (stream >= 0), stream, threads)
+        keys = zip(on_device.tolist(), first.tolist(), second.tolist())
+        return np.array([self[key] for key in keys], dtype=np.int64)
+
+    def numbers(self, batch: Batch, chosen: Ints, column: int) -> Ints:
+        """Processes or threads as numbers: words have numbers of their own, "stream 7" is 7."""
+        found: Ints = batch.rows[chosen, column].copy()
+        for place in np.flatnonzero(found == MISSING).tolist():
+            begin, end = batch.rows[chosen[place], column + 1 : column + 3].tolist()
+            word = batch.text[begin:end] if begin >= 0 else b""
+            number = integer_or(text_of(word[len(_STREAM) :]), MISSING) if word.startswith(_STREAM) else MISSING
+            found[place] = number if number != MISSING else _WORDS_FROM + self.words[word]
+        return found
+
+    def device_lanes(self) -> NDArray[np.bool_]:
+        """Which lanes belong to devices."""
+        return np.array([on_device or first in self.device_processes for on_device, first, _ in self], dtype=np.bool_)
+
+    def values_by_number(self) -> tuple[Lane, ...]:
+        """All lanes by number."""
+        words = [public_name(word) for word in self.words.texts()]
+        found = []
+        for on_device, first, second in self:
+            word = words[second - _WORDS_FROM] if second >= _WORDS_FROM else ""
+            number = _WORDS_FROM - second - 1 if word or second >= _WORDS_FROM else second
+            name = public_name(self.thread_names.get((first, second), "")) or word
+            if on_device:
+                device = first if first < _WORDS_FROM else 0
+                found.append(Lane(device=device, number=number, name=name or f"stream {number}"))
+            else:
+                found.append(Lane(device=self.device_processes.get(first, -1), number=number, name=name))
+        return tuple(found)

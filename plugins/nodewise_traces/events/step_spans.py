@@ -1,0 +1,58 @@
+"""Which spans are training steps."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import EventKind, TraceSource, TraceSteps
+from nodewise_traces.events.collectives import Spans
+from nodewise_traces.refusals import refused
+
+__all__ = ["pattern_of", "steps_of"]
+
+_STEP: Final = r"^ProfilerStep#(\d+)$"
+_MOST_DIGITS: Final = 18
+"""Decimal digits of a step's number that surely fit 64 bits."""
+
+
+def pattern_of(source: TraceSource, what: str, otherwise: str = "") -> re.Pattern[str] | None:
+    """A pattern of the sender's mapping, or the reader's own; None = there is neither.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for a pattern that is no regular expression.
+    """
+    text = source.mapping.get(what, otherwise)
+    try:
+        return re.compile(text) if text else None
+    except re.error as error:
+        raise refused(source, f"mapping.{what} is no regular expression ({error})") from None
+
+
+def steps_of(spans: Spans, duration_ns: np.typing.NDArray[np.int64], source: TraceSource) -> TraceSteps:
+    """Spans on the host whose names match; the pattern's first group is the number, without one they are counted.
+
+    Of two spans of one number (an annotation and its echo on another thread) the longer one is the step.
+    """
+    pattern = pattern_of(source, "step", _STEP)
+    assert pattern is not None
+    host = (spans.kind < EventKind.CALL) | (spans.kind == EventKind.OTHER)
+    rows = np.flatnonzero(spans.named(pattern) & host)
+    found: dict[int, tuple[int, int]] = {}
+    for count, row in enumerate(rows.tolist(), start=1):
+        match = pattern.search(spans.text(row))
+        text = match.group(1) if match and pattern.groups else None
+        number = int(text) if text and text.isdecimal() and len(text) <= _MOST_DIGITS else count
+        begin, duration = int(spans.begin_ns[row]), int(duration_ns[row])
+        if number not in found or duration > found[number][1] - found[number][0]:
+            found[number] = (begin, begin + duration)
+    ordered = sorted(found.items(), key=lambda step: step[1])
+    return TraceSteps(
+        number=np.array([number for number, _ in ordered], dtype=np.int64),
+        begin_ns=np.array([begin for _, (begin, _) in ordered], dtype=np.int64),
+        end_ns=np.array([end for _, (_, end) in ordered], dtype=np.int64),
+    )

@@ -1,0 +1,1 @@
+"""Formats: one reader each, and what is theirs alone."""

@@ -1,0 +1,276 @@
+"""Chakra execution traces: graphs of operators with durations and dependencies, mostly without times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import BinaryIO, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import (
+    NO_EVENT,
+    CollectiveKind,
+    Collectives,
+    EventKind,
+    Ints,
+    Lane,
+    ProcessGroup,
+    Trace,
+    TraceReport,
+    TraceSource,
+    TraceSteps,
+)
+from nodewise_traces.events.collectives import collectives_table
+from nodewise_traces.events.correlations import forward_lanes
+from nodewise_traces.events.exchange_arguments import SAME_OUT, Exchange, kind_of_name
+from nodewise_traces.events.names import public_name
+from nodewise_traces.formats.chakra_nodes import Node, NodeType, json_nodes, protobuf_nodes
+from nodewise_traces.formats.protobuf import WireError
+from nodewise_traces.refusals import refused
+from nodewise_traces.scanning.decode import starts_json
+from nodewise_traces.scanning.numbers import integer_or, small_or
+from nodewise_traces.scanning.rewound import Rewound
+from nodewise_traces.scanning.stream import ChromeStream
+
+__all__ = ["ChakraReader"]
+
+NAME: Final = "chakra"
+_JSON_STARTS: Final = frozenset({b"{", b"[", b" ", b"\n", b"\r", b"\t"})
+_KINDS: Final = (
+    CollectiveKind.ALL_REDUCE,
+    CollectiveKind.REDUCE,
+    CollectiveKind.ALL_GATHER,
+    CollectiveKind.GATHER,
+    CollectiveKind.SCATTER,
+    CollectiveKind.BROADCAST,
+    CollectiveKind.ALL_TO_ALL,
+    CollectiveKind.REDUCE_SCATTER,
+    CollectiveKind.REDUCE_SCATTER,  # by blocks
+    CollectiveKind.BARRIER,
+)
+"""By Chakra's ``comm_type``."""
+_LATEST_US: Final = 2**52
+"""Times and durations beyond this (in the year 2112) are damage."""
+
+
+class ChakraReader:
+    """Reads ``.et`` files (protobuf) and the JSON form with a ``workload_graph``."""
+
+    def recognises(self, head: bytes, source: TraceSource) -> float:
+        """The JSON form by its list; protobuf by its first message, which states the schema, or by the file's name."""
+        if starts_json(head):
+            return 0.9 if b'"workload_graph"' in head else 0.0
+        if b"schema" in head[:64]:
+            return 0.9
+        return 0.5 if source.name.endswith(".et") and not head[:1].isspace() else 0.0
+
+    def read(self, stream: BinaryIO, source: TraceSource) -> Sequence[Trace]:
+        """Read the graph of one rank. See TraceReader."""
+        counts: Counter[str] = Counter()
+        nodes: dict[int, Node] = {}
+        try:
+            for node in _nodes(stream, counts):
+                if node is None or node.number < 0 or max(node.start_us, node.duration_us) > _LATEST_US:
+                    counts["malformed"] += 1
+                elif node.number in nodes:
+                    counts["duplicate_nodes"] += 1
+                else:
+                    nodes[node.number] = node
+        except WireError as error:
+            counts["truncated"] += 1
+            if not nodes:
+                raise refused(source, f"the stream is no Chakra execution trace ({error})") from None
+        if not nodes:
+            raise refused(source, "the stream holds no node of a Chakra execution trace")
+        return [_trace([nodes[number] for number in sorted(nodes)], source, counts)]
+
+
+def _nodes(stream: BinaryIO, counts: Counter[str]) -> Iterator[Node | None]:
+    """Nodes of either form, told apart by the first byte: a message of that length would be shorter than a head."""
+    first = stream.read(1)
+    whole = Rewound(first, stream)
+    if first not in _JSON_STARTS:
+        yield from protobuf_nodes(whole)
+        return
+    document = ChromeStream(whole, events_key="workload_graph")
+    yield from json_nodes(document)
+    counts.update({key: document.counts[key] for key in ("malformed", "truncated")})
+
+
+def _trace(nodes: list[Node], source: TraceSource, counts: Counter[str]) -> Trace:
+    """Rows in the order of the nodes' numbers, by which a stream without successors can be chained."""
+    warnings: list[str] = []
+    kind = np.array([_kind(node) for node in nodes], dtype=np.int8)
+    lanes: dict[tuple[bool, int], int] = {}
+    lane = np.array([_lane(node, int(kind[row]), lanes) for row, node in enumerate(nodes)], dtype=np.int32)
+    durations = np.array([node.duration_us for node in nodes], dtype=np.int64)
+    starts = np.array([node.start_us for node in nodes], dtype=np.int64)
+    timed = bool((starts > 0).all())
+    names = {text: number for number, text in enumerate(dict.fromkeys(node.name for node in nodes))}
+    edges = _edges(nodes, counts, warnings)
+    sequence = np.array([integer_or(node.attributes.get("seq_id"), -1) for node in nodes], dtype=np.int64)
+    thread = np.array([max(integer_or(node.attributes.get("fw_tid"), 0), 0) for node in nodes], dtype=np.int64)
+    collectives = _collectives(nodes, kind, edges, counts)
+    counts["events"] = len(nodes)
+    counts["durations"] = int(np.count_nonzero(durations >= 0))
+    counts["durations_missing"] = len(nodes) - counts["durations"]
+    on_device = (kind == EventKind.KERNEL) | (kind == EventKind.COPY) | (kind == EventKind.FILL)
+    counts["device_events"] = int(np.count_nonzero(on_device))
+    ended = np.ones(len(nodes), dtype=np.bool_)
+    ended[edges[:, 0]] = False
+    counts["device_events_without_successor"] = int(np.count_nonzero(ended & on_device))
+    forward_lane = forward_lanes(thread, sequence, lane, counts)
+    order = np.lexsort((-durations, starts)) if timed else np.arange(len(nodes))
+    place = np.argsort(order)
+    warnings.extend(_warnings(counts, timed=timed, unknown_rank=source.rank < 0))
+    return Trace(
+        rank=max(source.rank, 0),
+        world_size=source.world_size,
+        format=NAME,
+        names=tuple(public_name(text) for text in names),
+        name=np.array([names[node.name] for node in nodes], dtype=np.int32)[order],
+        lanes=tuple(
+            Lane(device=0, number=number, name=f"stream {number}") if device else Lane(device=-1, number=number)
+            for device, number in lanes
+        ),
+        lane=lane[order],
+        kind=kind[order],
+        begin_ns=starts[order] * 1000 if timed else np.zeros(len(nodes), dtype=np.int64),
+        duration_ns=np.maximum(durations, 0)[order] * 1000,
+        correlation=np.full(len(nodes), NO_EVENT, dtype=np.int64),
+        sequence=sequence[order],
+        forward_lane=forward_lane[order],
+        bytes=np.full(len(nodes), NO_EVENT, dtype=np.int64),
+        steps=TraceSteps(number=_empty(), begin_ns=_empty(), end_ns=_empty()),
+        collectives=_moved(collectives, place),
+        dependencies=place[edges],
+        timed=timed,
+        report=TraceReport(counts=dict(sorted(counts.items())), warnings=tuple(warnings)),
+    )
+
+
+def _empty() -> Ints:
+    return np.zeros(0, dtype=np.int64)
+
+
+def _is_host(node: Node) -> bool:
+    return bool(node.attributes.get("is_cpu_op", True))
+
+
+def _kind(node: Node) -> EventKind:
+    if _is_host(node):
+        return EventKind.OPERATOR
+    if node.name.startswith("Memcpy"):
+        return EventKind.COPY
+    return EventKind.FILL if node.name.startswith("Memset") else EventKind.KERNEL
+
+
+def _lane(node: Node, kind: int, lanes: dict[tuple[bool, int], int]) -> int:
+    """The host thread, or the stream, which both are the attribute ``tid``."""
+    key = (kind >= EventKind.KERNEL, integer_or(node.attributes.get("tid", node.attributes.get("stream")), 0))
+    return lanes.setdefault(key, len(lanes))
+
+
+def _edges(nodes: list[Node], counts: Counter[str], warnings: list[str]) -> Ints:
+    """(before, after) rows. Data dependencies are what execution waits for; control names an operator's parent.
+
+    A graph that has control dependencies alone means those.
+    """
+    row = {node.number: place for place, node in enumerate(nodes)}
+    control_alone = not any(node.data for node in nodes)
+    pairs: list[tuple[int, int]] = []
+    for place, node in enumerate(nodes):
+        for number in dict.fromkeys(node.control if control_alone else node.data):
+            before = row.get(number)
+            if before is None:
+                counts["missing_dependencies"] += 1
+            else:
+                pairs.append((before, place))
+        counts["missing_parents"] += sum(number not in row for number in set(node.control))
+    counts["dependencies"] = len(pairs)
+    edges = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    counts["nodes_in_cycles"] = _cyclic(len(nodes), edges)
+    if counts["nodes_in_cycles"]:
+        warnings.append(f"{counts['nodes_in_cycles']} nodes lie on or behind circular dependencies")
+    if counts["missing_dependencies"]:
+        warnings.append(f"{counts['missing_dependencies']} dependencies name nodes that are not in the file")
+    if counts["missing_parents"]:
+        warnings.append(f"{counts['missing_parents']} nodes name a parent that is not in the file")
+    return edges
+
+
+def _cyclic(size: int, edges: Ints) -> int:
+    """Nodes that no order of execution reaches."""
+    waiting = np.bincount(edges[:, 1], minlength=size)
+    by_before = edges[np.argsort(edges[:, 0], kind="stable")]
+    first = np.searchsorted(by_before[:, 0], np.arange(size + 1))
+    ready = np.flatnonzero(waiting == 0).tolist()
+    done = 0
+    while ready:
+        node = ready.pop()
+        done += 1
+        for after in by_before[first[node] : first[node + 1], 1].tolist():
+            waiting[after] -= 1
+            if waiting[after] == 0:
+                ready.append(after)
+    return size - done
+
+
+def _collectives(nodes: list[Node], kind: NDArray[np.int8], edges: Ints, counts: Counter[str]) -> Collectives:
+    """Exchanges on devices; where there are none, those of the host. Host operators beside them only issue them."""
+    told = [row for row, node in enumerate(nodes) if node.communicates]
+    counts["communication_nodes"] = len(told)
+    counts["communication_nodes_sized"] = sum("comm_size" in nodes[row].attributes for row in told)
+    chosen = [row for row in told if kind[row] >= EventKind.KERNEL] or told
+    issuer = {after: before for before, after in edges.tolist() if nodes[before].communicates}
+    groups: dict[str, int] = {}
+    rows = []
+    for row in chosen:
+        node = nodes[row]
+        exchange = _exchange_kind(node)
+        size = small_or(node.attributes.get("comm_size"), -1)
+        group = node.attributes.get("pg_name")
+        peer = "comm_dst" if exchange == CollectiveKind.SEND else "comm_src"
+        found = Exchange(
+            kind=exchange,
+            in_bytes=size,
+            out_bytes=size if exchange in SAME_OUT else NO_EVENT,
+            peer=small_or(node.attributes.get(peer, node.attributes.get("root")), -1),
+        )
+        number = NO_EVENT if group in {None, ""} else groups.setdefault(str(group), len(groups))
+        rows.append((row, issuer.get(row, NO_EVENT), number, found))
+    counts["collectives"] = len(rows)
+    counts["collectives_sized"] = sum(found.in_bytes >= 0 for *_, found in rows)
+    return collectives_table(rows, (ProcessGroup(name=name) for name in groups))
+
+
+def _exchange_kind(node: Node) -> CollectiveKind:
+    if node.type == NodeType.SEND:
+        return CollectiveKind.SEND
+    if node.type == NodeType.RECEIVE:
+        return CollectiveKind.RECEIVE
+    number = integer_or(node.attributes.get("comm_type"), -1)
+    return _KINDS[number] if 0 <= number < len(_KINDS) else kind_of_name(node.name.split("(", maxsplit=1)[0])
+
+
+def _moved(collectives: Collectives, place: Ints) -> Collectives:
+    """The same exchanges after events were put into order."""
+    call = np.where(collectives.call >= 0, place[collectives.call], NO_EVENT)
+    return replace(collectives, event=place[collectives.event], call=call)
+
+
+def _warnings(counts: Counter[str], *, timed: bool, unknown_rank: bool) -> list[str]:
+    alone, durations = counts["device_events_without_successor"], counts["durations_missing"]
+    told = (
+        (unknown_rank, "the trace does not say which rank recorded it: it is taken for rank 0"),
+        (not timed, "the trace states durations and dependencies, but not when anything began"),
+        (durations, f"{durations} nodes state no duration: taken as 0"),
+        (alone > 1, f"{alone} events on devices have no successor: their streams' order is not recorded"),
+        (counts["truncated"], "the file ends inside a node: later ones are missing"),
+        (counts["malformed"], f"{counts['malformed']} nodes make no sense and are left out"),
+        (counts["duplicate_nodes"], f"{counts['duplicate_nodes']} nodes repeat a number and are left out"),
+    )
+    return [text for applies, text in told if applies]

@@ -1,0 +1,128 @@
+"""Protocol buffers' wire format, as far as Chakra's traces use it: https://protobuf.dev/programming-guides/encoding."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from nodewise_traces.scanning.stream import Source
+
+__all__ = ["WireError", "fields_of", "messages", "packed", "signed", "zigzag"]
+
+_LONGEST_MESSAGE_BYTES: Final = 1 << 26
+"""The limit that protobuf's own library sets by default."""
+
+Field = tuple[int, int | bytes]
+"""Number of a field, and its value: an integer, or bytes of whatever has a length."""
+
+
+class WireError(ValueError):
+    """The bytes are no message."""
+
+
+def messages(stream: Source) -> Iterator[bytes]:
+    """Messages with their length before each.
+
+    Raises
+    ------
+    WireError
+        The stream ends inside a message, or a length is beyond reason.
+    """
+    while True:
+        length = _stream_varint(stream)
+        if length is None:
+            return
+        if length > _LONGEST_MESSAGE_BYTES:
+            raise WireError(f"a message of {length} bytes")
+        parts, left = [], length
+        while left:  # a stream that unpacks may give less than it is asked for
+            part = stream.read(left)
+            if not part:
+                raise WireError("the stream ends inside a message")
+            parts.append(part)
+            left -= len(part)
+        yield b"".join(parts)
+
+
+def _stream_varint(stream: Source) -> int | None:
+    value = shift = 0
+    while True:
+        byte = stream.read(1)
+        if not byte:
+            if shift:
+                raise WireError("the stream ends inside a length")
+            return None
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return value
+        shift += 7
+        if shift > 63:
+            raise WireError("a length of more than 64 bits")
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(message) or shift > 63:
+            raise WireError("a number is cut or too long")
+        byte = message[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFF_FFFF_FFFF_FFFF, at
+        shift += 7
+
+
+def fields_of(message: bytes) -> Iterator[Field]:
+    """Fields of a message in the order they were written.
+
+    Raises
+    ------
+    WireError
+        The bytes are no message.
+    """
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        number, wire = tag >> 3, tag & 7
+        if number == 0:
+            raise WireError("field 0")
+        if wire == 0:
+            value, at = _varint(message, at)
+            yield number, value
+            continue
+        if wire == 2:
+            length, at = _varint(message, at)
+        elif wire in {1, 5}:
+            length = 8 if wire == 1 else 4
+        else:
+            raise WireError(f"wire type {wire}")
+        if at + length > len(message):
+            raise WireError("a field is cut")
+        yield number, message[at : at + length]
+        at += length
+
+
+def packed(value: int | bytes) -> list[int]:
+    """Repeated integers, packed or one by one."""
+    if isinstance(value, int):
+        return [value]
+    found, at = [], 0
+    while at < len(value):
+        number, at = _varint(value, at)
+        found.append(number)
+    return found
+
+
+def signed(value: int | bytes) -> int:
+    """An int32 or int64 from its varint, or a fixed one from its bytes."""
+    if isinstance(value, bytes):
+        number: int = struct.unpack("<q" if len(value) == 8 else "<i", value)[0]
+        return number
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def zigzag(value: int) -> int:
+    """A sint32 or sint64 from its varint."""
+    return (value >> 1) ^ -(value & 1)

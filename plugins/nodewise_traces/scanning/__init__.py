@@ -1,0 +1,1 @@
+"""From bytes to rows: streams of JSON in bounded memory, whatever is damaged in them."""

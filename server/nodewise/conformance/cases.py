@@ -1,0 +1,132 @@
+"""Which checks a plugin has to pass, one case each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from types import MappingProxyType
+from typing import Any, Final
+
+from nodewise.conformance.diagnosers import DIAGNOSER_CHECKS
+from nodewise.conformance.estimators import ESTIMATOR_CHECKS
+from nodewise.conformance.evidence import Evidence
+from nodewise.conformance.findings import NonConformanceError
+from nodewise.conformance.made_up import made_up
+from nodewise.conformance.policies import POLICY_CHECKS
+from nodewise.conformance.readers import READER_CHECKS
+from nodewise.hosting.registry import Registry, load_registry
+from nodewise.plugin import ENTRY_POINT_GROUP
+
+__all__ = ["Case", "cases", "installed_cases"]
+
+Checks = Mapping[str, Callable[[Any, Evidence], None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One check of one record. ``str`` names it: ``estimator mine: purity``."""
+
+    kind: str
+    name: str
+    check: str
+    _run: Callable[[], None] = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}: {self.check}"
+
+    def run(self) -> None:
+        """Check it.
+
+        Raises
+        ------
+        NonConformanceError
+            What the plugin does, and what would be right.
+        """
+        self._run()
+
+
+@dataclass(frozen=True)
+class _Registered:
+    """A module (or object) in place of an installed entry point."""
+
+    plugin: Any
+    name: str
+    value: str
+    dist: None = None
+
+    def load(self) -> Any:
+        """The plugin."""
+        return self.plugin
+
+
+def cases(plugin: Any, evidence: Evidence | None = None) -> list[Case]:
+    """The cases of every record that a plugin registers: a module, or an object with hooks.
+
+    ``evidence`` is asked about besides what the suite has made up: what an estimator needs beyond measured
+    throughputs, phase timings and facts; files that a reader reads.
+    """
+    name = getattr(plugin, "__name__", type(plugin).__name__)
+    return _cases(load_registry(entry_points=lambda: (_Registered(plugin, name, name),)), evidence)  # type: ignore[arg-type, return-value]  # all that is asked of an entry point
+
+
+def installed_cases(names: Iterable[str], evidence: Evidence | None = None) -> list[Case]:
+    """The cases of installed plugins: of entry points or distributions of these names, or of records so named.
+
+    Raises
+    ------
+    LookupError
+        A name is none of these.
+    """
+    points = {point: _called(point) for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}
+    found: dict[Case, None] = {}
+    for name in names:
+        whole = [point for point, known in points.items() if name in known]
+        registry = load_registry(entry_points=lambda whole=whole: whole or points)  # type: ignore[misc]  # a default argument
+        of_it = [case for case in _cases(registry, evidence) if whole or case.name == name]
+        if not of_it:
+            known = ", ".join(sorted({called for each in points.values() for called in each}))
+            raise LookupError(f"no plugin, distribution or record is called {name!r}; plugins are: {known}")
+        found.update(dict.fromkeys(of_it))
+    return list(found)
+
+
+def _called(point: metadata.EntryPoint) -> set[str]:
+    return {point.name} if point.dist is None else {point.name, point.dist.name}
+
+
+_CHECKS: Final[Mapping[str, tuple[str, Checks]]] = MappingProxyType(
+    {
+        "estimator": ("estimators", ESTIMATOR_CHECKS),
+        "policy": ("policies", POLICY_CHECKS),
+        "trace_reader": ("trace_readers", READER_CHECKS),
+        "diagnoser": ("diagnosers", DIAGNOSER_CHECKS),
+    }
+)
+
+
+@cache
+def _made_up() -> Evidence:
+    return made_up()
+
+
+def _cases(registry: Registry, evidence: Evidence | None) -> list[Case]:
+    asked = Evidence.joined((_made_up(), evidence or Evidence()))
+    found = [_left_out(problem.kind, problem.name, problem.message) for problem in registry.problems]
+    for kind, (attribute, checks) in _CHECKS.items():
+        for name, loaded in getattr(registry, attribute).items():
+            found += [
+                Case(kind, name, check, lambda run=run, loaded=loaded: run(loaded, asked))  # type: ignore[misc]  # defaults
+                for check, run in checks.items()
+            ]
+    return found or [
+        _left_out("plugin", "", "it registers nothing: no hook that is marked with @hookimpl returns records")
+    ]
+
+
+def _left_out(kind: str, name: str, message: str) -> Case:
+    def fail() -> None:
+        raise NonConformanceError(f"the server would leave it out: {message}")
+
+    return Case(kind, name, "record", fail)

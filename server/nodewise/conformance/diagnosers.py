@@ -1,0 +1,168 @@
+"""What every diagnoser must hold: checks of one record against recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, Final
+
+from nodewise.catalogue.loading import load_catalogue
+from nodewise.conformance.evidence import Evidence, Recording
+from nodewise.conformance.findings import difference, require, sound
+from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay
+from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.replay import Change, ChangeKind, Replay, ReplayQuestion
+from nodewise.hosting.registry import Loaded
+from nodewise.plugin import Catalogue, DiagnoserRecord
+
+__all__ = ["DIAGNOSER_CHECKS"]
+
+SUM_TOLERANCE: Final = 1e-6
+"""Relative difference allowed between a step and the sum of where it goes."""
+
+
+@dataclass(frozen=True)
+class _Context:
+    """Time enough (or none), nobody who listens, and the shipped facts."""
+
+    catalogue: Catalogue
+    seconds: float = 600.0
+
+    def remaining_s(self) -> float:
+        return self.seconds
+
+    def advanced(self, stage: str, done: int, total: int) -> None:
+        require(
+            bool(stage) and 0 <= done <= total, f"advanced({stage!r}, {done}, {total}): 0 to total of a named stage"
+        )
+
+
+def _replayed(
+    loaded: Loaded[DiagnoserRecord], recording: Recording, question: ReplayQuestion, seconds: float = 600.0
+) -> Replay | None:
+    """A sound replay; None = it is refused."""
+    context = _Context(load_catalogue(), seconds)
+    try:
+        found = sound("replay", lambda: loaded.record.diagnoser.replay(recording.traces, question, context))
+    except NodewiseError:
+        return None
+    wrong = wrong_replay(found)
+    require(wrong is None, f"replay of {recording.name!r} answers what cannot be true: {wrong}")
+    return found
+
+
+def _diagnosed(
+    loaded: Loaded[DiagnoserRecord], recording: Recording, question: DiagnosisQuestion, seconds: float = 600.0
+) -> Diagnosis | None:
+    context, traces = _Context(load_catalogue(), seconds), recording.traces
+    try:
+        found = sound(
+            "diagnose", lambda: loaded.record.diagnoser.diagnose(traces, recording.profile, question, context)
+        )
+    except NodewiseError:
+        return None
+    wrong = wrong_diagnosis(found)
+    require(wrong is None, f"diagnose of {recording.name!r} answers what cannot be true: {wrong}")
+    return found
+
+
+def _each(check: Callable[[Loaded[DiagnoserRecord], Recording], None]) -> Callable[[Loaded[Any], Evidence], None]:
+    def run(loaded: Loaded[DiagnoserRecord], evidence: Evidence) -> None:
+        for recording in evidence.recordings:
+            check(loaded, recording)
+
+    return run
+
+
+def _answers(loaded: Loaded[DiagnoserRecord], evidence: Evidence) -> None:
+    found = [
+        each
+        for recording in evidence.recordings
+        for each in (
+            _replayed(loaded, recording, ReplayQuestion()),
+            _diagnosed(loaded, recording, DiagnosisQuestion()),
+        )
+    ]
+    require(any(each is not None for each in found), "it refuses every recording; pass recordings that it can answer")
+
+
+def _replay(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
+    """Ranks and steps are those that were asked about, and changed steps have nothing to be compared with."""
+    steps = len(recording.traces[0].steps)
+    found = _replayed(loaded, recording, ReplayQuestion(test_steps=(steps,), timeline=True))
+    if found is None:
+        return
+    ranks = tuple(trace.rank for trace in recording.traces)
+    require(found.ranks == ranks, f"replay is of ranks {found.ranks}; the traces are of {ranks}")
+    tested = tuple(step.step for step in found.steps)
+    require(tested == (steps,), f"replay tests steps {tested}; asked was {steps}")
+    _replayed(loaded, recording, ReplayQuestion(changes=(Change(kind=ChangeKind.SCALE, value=0.5),)))
+
+
+def _sums(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
+    """What a rank's step goes to adds up to it; no part is longer than what it is a part of."""
+    found = _diagnosed(loaded, recording, DiagnosisQuestion())
+    for each in () if found is None else found.ranks:
+        parts = each.compute_s + each.exposed_communication_s + each.data_loading_s + each.idle_s
+        close = abs(parts - each.step_s) <= SUM_TOLERANCE * each.step_s
+        told = "compute_s, exposed_communication_s, data_loading_s and idle_s"
+        require(close, f"{told} of rank {each.rank} add up to {parts:.6g} s of a step of {each.step_s:.6g} s")
+
+
+def _order(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
+    question = DiagnosisQuestion(bottlenecks=2, strategies=2)
+    found = _diagnosed(loaded, recording, question)
+    if found is None:
+        return
+    require(len(found.strategies) <= question.strategies, f"{len(found.strategies)} strategies where 2 were asked for")
+    require(
+        len(found.bottlenecks) <= question.bottlenecks, f"{len(found.bottlenecks)} bottlenecks where 2 were asked for"
+    )
+    whole = _diagnosed(loaded, recording, DiagnosisQuestion())
+    falling = whole is None or all(one.speedup >= other.speedup for one, other in pairwise(whole.strategies))
+    require(falling, "strategies are not in order of speedup: most worthwhile first")
+
+
+def _purity(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
+    """The same recording gets the same answer, but for how long it took."""
+    first, second = (_replayed(loaded, recording, ReplayQuestion()) for _ in range(2))
+    if first is not None and second is not None:
+        timed = replace(second, build_s=first.build_s, replay_s=first.replay_s)
+        where = difference(first, timed, "replay")
+        require(where is None, f"the same recording gets another answer: {where} differs")
+    one, other = (_diagnosed(loaded, recording, DiagnosisQuestion()) for _ in range(2))
+    where = difference(one, other, "diagnosis")
+    require(where is None, f"the same recording gets another answer: {where} differs")
+
+
+def _inputs(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
+    kept = tuple(
+        replace(trace, begin_ns=trace.begin_ns.copy(), duration_ns=trace.duration_ns.copy())
+        for trace in recording.traces
+    )
+    _replayed(loaded, recording, ReplayQuestion())
+    _diagnosed(loaded, recording, DiagnosisQuestion())
+    where = difference(kept, recording.traces, "traces")
+    require(where is None, f"{where} is changed, which it was given")
+
+
+def _time(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
+    """Without time left: what there is, or a refusal."""
+    _replayed(loaded, recording, ReplayQuestion(), seconds=0.0)
+    _diagnosed(loaded, recording, DiagnosisQuestion(), seconds=0.0)
+
+
+DIAGNOSER_CHECKS: Final[Mapping[str, Callable[[Loaded[Any], Evidence], None]]] = MappingProxyType(
+    {
+        "answers": _answers,
+        "replays": _each(_replay),
+        "sums": _each(_sums),
+        "order": _each(_order),
+        "inputs are not written to": _each(_inputs),
+        "purity": _each(_purity),
+        "no time left": _each(_time),
+    }
+)

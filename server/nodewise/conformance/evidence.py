@@ -1,0 +1,95 @@
+"""What plugins are asked about: jobs, clusters, files and recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.planning import PlanConstraints
+from nodewise.domain.profile import Profile
+from nodewise.domain.schedule import ClusterState, Curves
+from nodewise.domain.trace import Trace, TraceSource
+
+__all__ = ["Cluster", "Evidence", "File", "Job", "Recording"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Job:
+    """A job that estimators are asked about.
+
+    Attributes
+    ----------
+    profile : Profile
+        Evidence. The suite fills in its digest.
+    configurations : Configurations
+        Rows to predict, resolved: an estimator should answer some of them.
+    traces : tuple of Trace
+        What ``context.traces()`` returns.
+    constraints : PlanConstraints or None
+        What a PlanningModel's space is asked for; None = the search is not checked with this job.
+    """
+
+    name: str
+    profile: Profile
+    configurations: Configurations
+    traces: tuple[Trace, ...] = ()
+    constraints: PlanConstraints | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Cluster:
+    """A cluster with jobs that policies share it among."""
+
+    name: str
+    state: ClusterState
+    curves: Curves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A trace file, unpacked.
+
+    Attributes
+    ----------
+    format : str
+        Name of the reader that reads it; "" = every reader that recognises it.
+    secrets : tuple of str
+        Texts in it that must not come out: paths, hosts, users.
+    """
+
+    name: str
+    content: bytes
+    format: str = ""
+    source: TraceSource = field(default_factory=TraceSource)
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Recording:
+    """Traces of one job that diagnosers are asked about, by rank, and what else is known of it."""
+
+    name: str
+    traces: tuple[Trace, ...]
+    profile: Profile = field(default_factory=Profile)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Evidence:
+    """Everything that plugins are asked about."""
+
+    jobs: tuple[Job, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
+    files: tuple[File, ...] = ()
+    recordings: tuple[Recording, ...] = ()
+
+    @staticmethod
+    def joined(parts: Iterable[Evidence]) -> Evidence:
+        """All of several."""
+        found = tuple(parts)
+        return Evidence(
+            jobs=tuple(each for part in found for each in part.jobs),
+            clusters=tuple(each for part in found for each in part.clusters),
+            files=tuple(each for part in found for each in part.files),
+            recordings=tuple(each for part in found for each in part.recordings),
+        )

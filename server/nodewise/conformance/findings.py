@@ -1,0 +1,115 @@
+"""What does not conform, and how answers are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.predictions import Predictions
+
+__all__ = ["ROUNDING", "NonConformanceError", "difference", "has_path", "require", "row_difference", "sound"]
+
+ROUNDING: Final = 1e-9
+"""Relative difference allowed where rows stand in other company: libraries add in an order that the length decides."""
+
+AnswerT = TypeVar("AnswerT")
+
+
+class NonConformanceError(AssertionError):
+    """A plugin does not do what is asked of its kind: what it did, and what would be right."""
+
+
+def require(holds: object, message: str) -> None:
+    """Raise NonConformanceError unless it holds."""
+    if not holds:
+        raise NonConformanceError(message)
+
+
+def sound(what: str, call: Callable[[], AnswerT]) -> AnswerT:
+    """The answer of a call; a NodewiseError passes, anything else that is raised does not conform."""
+    try:
+        return call()
+    except (NodewiseError, NonConformanceError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        if isinstance(error, ValueError) and "read-only" in str(error):
+            raise NonConformanceError(
+                f"{what} writes to what it was given; copy an array before changing it"
+            ) from error
+        raise NonConformanceError(
+            f"{what} raised {type(error).__name__}: {error}; refuse, or raise NodewiseError with a reason"
+        ) from error
+
+
+def difference(first: Any, second: Any, path: str = "") -> str | None:
+    """Where two values differ, as a path; None = nowhere. Numbers are compared bit for bit."""
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return None if np.array_equal(first, second, equal_nan=True) else path
+    if is_dataclass(first) and not isinstance(first, type):
+        if type(first) is not type(second):
+            return path
+        pairs: Iterable[tuple[str, Any, Any]] = (
+            (f"{path}.{each.name}", getattr(first, each.name), getattr(second, each.name))
+            for each in fields(first)
+            if each.compare or not each.name.startswith("_")
+        )
+    elif isinstance(first, Mapping) and isinstance(second, Mapping):
+        if first.keys() != second.keys():
+            return path
+        pairs = ((f"{path}[{key}]", first[key], second[key]) for key in first)
+    elif isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        if len(first) != len(second):
+            return path
+        pairs = ((f"{path}[{index}]", *pair) for index, pair in enumerate(zip(first, second, strict=True)))
+    else:
+        return None if first is second or first == second else path
+    return next((found for name, *both in pairs if (found := difference(both[0], both[1], name)) is not None), None)
+
+
+def row_difference(first: Predictions, second: Predictions) -> str | None:
+    """In which column the rows of two answers differ beyond rounding; None = in none."""
+    columns, others = _by_row(first), _by_row(second)
+    for name in dict.fromkeys((*columns, *others)):
+        one, other = columns.get(name, 0.0), others.get(name, 0.0)
+        if not np.allclose(one, other, rtol=ROUNDING, atol=0.0):
+            return name
+    for name, told in (("bottleneck", _bottlenecks), ("refusals", _refusals)):
+        if told(first) != told(second):
+            return name
+    return None
+
+
+def _by_row(predictions: Predictions) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in fields(predictions):
+        value = getattr(predictions, each.name)
+        if isinstance(value, np.ndarray) and each.name != "bottleneck_index":
+            found[each.name] = value
+        elif isinstance(value, Mapping):
+            found.update({f"{each.name}[{name}]": column for name, column in value.items()})
+    return found
+
+
+def _bottlenecks(predictions: Predictions) -> list[str]:
+    names = (*predictions.bottlenecks, "")
+    return [names[index] for index in predictions.bottleneck_index.tolist()]
+
+
+def _refusals(predictions: Predictions) -> list[Any]:
+    found: list[Any] = [None] * len(predictions)
+    for each in predictions.refusals:
+        for row in each.rows:
+            found[row] = each.refusal.reason
+    return found
+
+
+_ROOTS: Final = ("/home/", "/root/", "/Users/", "/tmp/", "/mnt/", "/var/", ":\\")  # noqa: S108  # looked for, not used
+
+
+def has_path(text: str) -> bool:
+    """Whether a text holds a path of somebody's machine."""
+    return any(root in text for root in _ROOTS)

@@ -1,0 +1,127 @@
+"""What every policy must hold: checks of one record against clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from nodewise.conformance.evidence import Cluster, Evidence
+from nodewise.conformance.findings import NonConformanceError, difference, require, sound
+from nodewise.domain.budget import Budget
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.schedule import Allocation, ClusterState, Shares
+from nodewise.hosting.registry import Loaded
+from nodewise.plugin import PolicyRecord
+from nodewise.scheduling.verdict import Verdict, verdict_of
+
+__all__ = ["POLICY_CHECKS"]
+
+ASKED_S: Final = 60.0
+"""Time that a policy is given, unless it is what is checked."""
+
+
+def _stated(record: PolicyRecord, cluster: Cluster, **parameters: float) -> ClusterState:
+    """The cluster as the service states it: every parameter has a value."""
+    defaults = {each.name: each.default for each in record.parameters}
+    return replace(cluster.state, parameters={**defaults, **parameters})
+
+
+def _decided(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState) -> Allocation | Shares:
+    """What the policy itself answers."""
+    policy, name = loaded.record.policy, cluster.name
+    return sound(f"decide on {name!r}", lambda: policy.decide(state, cluster.curves, Budget(ASKED_S)))
+
+
+def _verdict(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState, seconds: float = ASKED_S) -> Verdict:
+    """Feasible grants: what the service makes of the answer."""
+    try:
+        return verdict_of(loaded, state, cluster.curves, Budget(seconds))
+    except NodewiseError as error:
+        raise NonConformanceError(f"on {cluster.name!r}: {error.message}") from error
+
+
+def _each(check: Callable[[Loaded[PolicyRecord], Cluster], None]) -> Callable[[Loaded[PolicyRecord], Evidence], None]:
+    def run(loaded: Loaded[PolicyRecord], evidence: Evidence) -> None:
+        for cluster in evidence.clusters:
+            check(loaded, cluster)
+
+    return run
+
+
+def _feasible(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
+    """Never more than there is, every job once, nothing for a job without a prediction."""
+    state = _stated(loaded.record, cluster)
+    _decided(loaded, cluster, state)
+    grants = _verdict(loaded, cluster, state).grants
+    require(len(grants) == len(state.jobs), f"{len(grants)} grants for {len(state.jobs)} jobs; every job has one")
+    for index, pool in enumerate(state.pools):
+        given = sum(
+            grant.devices + job.server_devices
+            for grant, job in zip(grants, state.jobs, strict=True)
+            if grant.devices and grant.pool == index
+        )
+        require(given <= pool.total_devices, f"gives {given} of {pool.total_devices} devices of pool {pool.name!r}")
+
+
+def _gives(loaded: Loaded[PolicyRecord], evidence: Evidence) -> None:
+    verdicts = [_verdict(loaded, each, _stated(loaded.record, each)) for each in evidence.clusters]
+    given = any(grant.devices for verdict in verdicts for grant in verdict.grants)
+    require(given, "gives no job a device on any cluster")
+
+
+def _inputs(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
+    state, again = _stated(loaded.record, cluster), _stated(loaded.record, cluster)
+    _decided(loaded, cluster, state)
+    where = difference(again.jobs, state.jobs, "state.jobs") or difference(
+        again.parameters, state.parameters, "parameters"
+    )
+    require(where is None, f"decide changes {where}, which it was given")
+
+
+def _purity(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
+    state = _stated(loaded.record, cluster)
+    first = _decided(loaded, cluster, state)
+    # Another question in between: whoever keeps something between calls is found out.
+    _decided(loaded, cluster, replace(state, jobs=state.jobs, now_s=state.now_s + 3600.0))
+    where = difference(first, _decided(loaded, cluster, state), "the decision")
+    require(where is None, f"the same state gets another decision: {where} differs; keep nothing but memory")
+
+
+def _memory(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
+    """What it returned last time comes back, and means the same to every process."""
+    state = _stated(loaded.record, cluster)
+    first = _decided(loaded, cluster, state)
+    require(isinstance(first.memory, bytes), f"memory is a {type(first.memory).__name__}; it must be bytes")
+    later = replace(state, memory=first.memory, now_s=state.now_s + 60.0)
+    where = difference(_decided(loaded, cluster, later), _decided(loaded, cluster, later), "the decision")
+    require(where is None, f"the same memory gets another decision: {where} differs")
+    verdict = _verdict(loaded, cluster, state)
+    _verdict(loaded, cluster, replace(state, memory=verdict.memory, now_s=state.now_s + 60.0))
+
+
+def _budget(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
+    """Without time left: the best feasible decision so far."""
+    _verdict(loaded, cluster, _stated(loaded.record, cluster), seconds=0.0)
+
+
+def _parameters(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
+    for each in loaded.record.parameters:
+        inside = each.minimum <= each.default <= each.maximum
+        require(inside, f"parameter {each.name!r}: its default lies outside {each.minimum} to {each.maximum}")
+        for value in (each.minimum, each.maximum):
+            _verdict(loaded, cluster, _stated(loaded.record, cluster, **{each.name: value}))
+
+
+POLICY_CHECKS: Final[Mapping[str, Callable[[Loaded[Any], Evidence], None]]] = MappingProxyType(
+    {
+        "gives": _gives,
+        "feasibility": _each(_feasible),
+        "inputs are not written to": _each(_inputs),
+        "purity": _each(_purity),
+        "memory": _each(_memory),
+        "no time left": _each(_budget),
+        "parameters": _each(_parameters),
+    }
+)

@@ -1,0 +1,149 @@
+"""What every trace reader must hold: checks of one record against files, whole and damaged."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, BinaryIO, Final, cast
+
+import numpy as np
+
+from nodewise.conformance.evidence import Evidence, File
+from nodewise.conformance.findings import NonConformanceError, difference, has_path, require, sound
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.trace import Trace, TraceSource
+from nodewise.hosting.registry import Loaded
+from nodewise.plugin import TraceReaderRecord
+from nodewise.profiles.trace_checks import wrong_with
+
+__all__ = ["READER_CHECKS"]
+
+HEAD_BYTES: Final = 4096
+CHUNKS: Final = (1, 7, 4096)
+"""Bytes that a read returns at most."""
+READS_AFTER_END: Final = 1000
+"""Empty reads after which a reader is taken to wait for what never comes."""
+DAMAGES: Final = 24
+"""Damaged copies of each file: cut, overwritten, repeated."""
+_FOREIGN: Final = (b"", b"\0" * 64, b"{", b'{"traceEvents": []}', b"PK\x03\x04", bytes(range(256)) * 4)
+
+
+class _Chunks(io.RawIOBase):
+    """A file of which each read returns few bytes, and that knows when someone reads on after its end."""
+
+    def __init__(self, content: bytes, most: int) -> None:
+        self._content, self._most, self._at, self._ended = content, most, 0, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._content[self._at : self._at + min(len(buffer), self._most)]
+        buffer[: len(part)] = part
+        self._at += len(part)
+        self._ended += not part
+        require(self._ended < READS_AFTER_END, "it reads on after the end of the file: an empty read is the end")
+        return len(part)
+
+
+def _read(loaded: Loaded[TraceReaderRecord], content: bytes, source: TraceSource, most: int) -> Sequence[Trace]:
+    stream = cast("BinaryIO", io.BufferedReader(_Chunks(content, most), max(most, 1)))
+    traces = sound("read", lambda: loaded.record.reader.read(stream, source))
+    wrong = wrong_with(traces)
+    require(wrong is None, f"read returns what cannot be: {wrong}")
+    return traces
+
+
+def _whole(loaded: Loaded[TraceReaderRecord], file: File, most: int = HEAD_BYTES) -> Sequence[Trace]:
+    """The traces of a file that nothing is wrong with."""
+    try:
+        return _read(loaded, file.content, file.source, most)
+    except NodewiseError as error:
+        raise NonConformanceError(f"read refuses {file.name!r}, which it recognises: {error.message}") from error
+
+
+def _own(loaded: Loaded[TraceReaderRecord], evidence: Evidence) -> Iterator[File]:
+    """Files of the reader's format."""
+    for file in evidence.files:
+        if file.format in ("", loaded.record.name):
+            sure = _confidence(loaded, file.content[:HEAD_BYTES], file.source)
+            require(sure or not file.format, f"it does not recognise {file.name!r}, which is of its format")
+            if sure:
+                yield file
+
+
+def _confidence(loaded: Loaded[TraceReaderRecord], head: bytes, source: TraceSource) -> float:
+    said = sound("recognises", lambda: loaded.record.reader.recognises(head, source))
+    require(_is_confidence(said), f"recognises answers {said!r}; it must be a confidence from 0 to 1")
+    return float(said)
+
+
+def _is_confidence(said: Any) -> bool:
+    return isinstance(said, float | int) and 0 <= said <= 1
+
+
+def _recognises(loaded: Loaded[TraceReaderRecord], evidence: Evidence) -> None:
+    for content in _FOREIGN:
+        _confidence(loaded, content, TraceSource())
+    require(any(True for _ in _own(loaded, evidence)), "it recognises no file; pass files of its format as evidence")
+
+
+def _each(check: Callable[[Loaded[TraceReaderRecord], File], None]) -> Callable[[Loaded[Any], Evidence], None]:
+    def run(loaded: Loaded[TraceReaderRecord], evidence: Evidence) -> None:
+        for file in _own(loaded, evidence):
+            check(loaded, file)
+
+    return run
+
+
+def _reads(loaded: Loaded[TraceReaderRecord], file: File) -> None:
+    traces = _whole(loaded, file)
+    require(any(len(trace) for trace in traces), f"read finds no event in {file.name!r}")
+    other = [trace.format for trace in traces if trace.format != loaded.record.name]
+    require(not other, f"read states the format {other[:1]}; it is the reader's own name, {loaded.record.name!r}")
+
+
+def _streams(loaded: Loaded[TraceReaderRecord], file: File) -> None:
+    whole = _whole(loaded, file)
+    for most in CHUNKS:
+        where = difference(whole, _whole(loaded, file, most), "traces")
+        require(where is None, f"{file.name!r} read in pieces of {most} bytes gives another trace: {where} differs")
+
+
+def _damage(loaded: Loaded[TraceReaderRecord], file: File) -> None:
+    for damaged in (*_FOREIGN, *_damaged(file.content)):
+        try:
+            _read(loaded, damaged, file.source, 4096)
+        except NodewiseError as error:
+            told = f"{error.message} {error.metadata}"
+            leaked = [secret for secret in file.secrets if secret in told]
+            require(not leaked and not has_path(told), f"an error about {file.name!r} tells what is private: {told!r}")
+
+
+def _damaged(content: bytes) -> Iterator[bytes]:
+    chance = np.random.default_rng(0)
+    for _ in range(DAMAGES // 3):
+        at, length = int(chance.integers(len(content))), int(chance.integers(1, 64))
+        yield content[:at]
+        yield content[:at] + chance.bytes(length) + content[at + length :]
+        yield content[:at] + content[max(at - length, 0) :]
+
+
+def _secrets(loaded: Loaded[TraceReaderRecord], file: File) -> None:
+    for trace in _whole(loaded, file):
+        words = (*trace.names, *trace.devices, *trace.report.warnings, *(lane.name for lane in trace.lanes))
+        for word in words:
+            if has_path(word) or any(secret in word for secret in file.secrets):
+                raise NonConformanceError(f"{word!r} comes out of {file.name!r}: strip paths, hosts and users")
+
+
+READER_CHECKS: Final[Mapping[str, Callable[[Loaded[Any], Evidence], None]]] = MappingProxyType(
+    {
+        "recognises": _recognises,
+        "reads": _each(_reads),
+        "pieces of any size": _each(_streams),
+        "damage": _each(_damage),
+        "paths, hosts and users": _each(_secrets),
+    }
+)

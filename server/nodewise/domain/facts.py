@@ -1,0 +1,39 @@
+"""What the contract's facts about columns mean for the domain's: which there are, and what stands for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from nodewise.domain.configurations import UNSTATED
+from nodewise_values.fact import Fact
+from nodewise_values.facts import CONFIGURATIONS, OBSERVATIONS, PHASE_TIMINGS
+
+__all__ = ["CONFIGURATION_DEFAULTS", "NUMBER_COLUMNS", "OBSERVATION_DEFAULTS", "PHASE_DEFAULTS", "unstated"]
+
+RAGGED: Final = frozenset({"placement", "groups"})
+"""Several entries a row, in compressed sparse rows."""
+
+
+def unstated(fact: Fact) -> int | float:
+    """What a row holds that states nothing: the contract's default, or -1 (the evidence says, or it is not known)."""
+    if fact.default is not None:
+        return fact.default
+    number = 0 if fact.required else UNSTATED
+    return float(number) if fact.kind == "float" else number
+
+
+def _defaults(facts: Mapping[str, Fact]) -> Mapping[str, int | float]:
+    return MappingProxyType({fact.row: unstated(fact) for fact in facts.values() if _is_number(fact)})
+
+
+def _is_number(fact: Fact) -> bool:
+    return fact.kind != "str" and fact.row not in RAGGED
+
+
+NUMBER_COLUMNS: Final = tuple(fact for fact in CONFIGURATIONS.values() if _is_number(fact))
+"""Columns of configurations that hold one number in each row, names of dictionaries aside."""
+CONFIGURATION_DEFAULTS: Final = _defaults(CONFIGURATIONS)
+PHASE_DEFAULTS: Final = _defaults(PHASE_TIMINGS)
+OBSERVATION_DEFAULTS: Final = _defaults(OBSERVATIONS)

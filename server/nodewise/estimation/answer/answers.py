@@ -1,0 +1,250 @@
+"""Answers: the one way from a question to its answer, for every asker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.predictions import Fidelity, Predictions
+from nodewise.domain.profile import Profile
+from nodewise.domain.trace import Trace
+from nodewise.estimation.answer.assembly import assembled
+from nodewise.estimation.answer.prediction import predicted
+from nodewise.estimation.choice.chooser import Chooser
+from nodewise.estimation.estimators.estimators import Estimators
+from nodewise.estimation.fit.fitted import Fitted
+from nodewise.estimation.fit.models import Models, evidence_of
+from nodewise.estimation.lessons.calibration import Calibration
+from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.estimation.lessons.trials import Predict
+from nodewise.estimation.question import Answer, Question, Terms
+from nodewise.estimation.resolution import MAX_WORKERS, Resolution
+from nodewise.hosting.registry import Registry
+from nodewise.plugin import Catalogue, Prior
+from nodewise.ports.cache import KEPT_ROWS, LruCache
+from nodewise.ports.clock import Clock, SystemClock
+
+__all__ = ["Answers", "Prepared"]
+
+INLINE_ROWS: Final = 4096
+INLINE_SCALE: Final = 4096
+"""Rows and resolved scale up to which a question may be answered in the caller's thread: exact models are linear in
+both, and take tens of milliseconds there, in which an event loop serves nobody else."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A question with its configurations resolved and its model fitted."""
+
+    question: Question
+    configurations: Configurations
+    fitted: Fitted
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal keys have equal answers. Holds the objects themselves: a model that is fitted anew is another one."""
+        question = self.question
+        return self.fitted, self.configurations, question.objective, question.terms.options, question.terms.coverage
+
+
+class Answers:
+    """Answers questions from an immutable registry: resolves, chooses, fits, predicts, assembles.
+
+    Everything but the fit is pure, and kept by what it depends on. Ask with :meth:`answer`, or in an event loop with
+    :meth:`ready` and :meth:`complete`.
+
+    Parameters
+    ----------
+    registry : Registry
+        The estimators.
+    priors : mapping of estimator to Prior
+        What was learned; empty = nothing.
+    calibrations : mapping of estimator to Calibration
+        How far off estimators were where it was tried; empty = nowhere.
+    capacity : int
+        Fitted models and profiles' defaults that are kept, least recently used dropped first.
+    max_workers : int
+        Largest number of workers that is asked of a model, stated or resolved from nodes.
+    traces : callable
+        Reads the traces that a profile names. Absent = none can be read here.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        catalogue: Catalogue | None = None,
+        priors: Mapping[str, Prior] | None = None,
+        calibrations: Mapping[str, Calibration] | None = None,
+        capacity: int = 8192,
+        max_workers: int = MAX_WORKERS,
+        clock: Clock | None = None,
+        traces: Callable[[Profile], Sequence[Trace]] | None = None,
+    ) -> None:
+        self.estimators = Estimators(registry, catalogue or Catalogue())
+        self._resolution = Resolution(max_workers, capacity)
+        self._models = Models(
+            self.estimators, self._resolution, capacity=capacity, clock=clock or SystemClock(), traces=traces
+        )
+        self._chooser = Chooser(self.estimators, self._alone)
+        self._lessons = Lessons(dict(priors or {}), dict(calibrations or {}))
+        self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted]] = LruCache(capacity)
+        self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(KEPT_ROWS)
+        self._answers: LruCache[tuple[object, ...], Answer] = LruCache(KEPT_ROWS)
+
+    @property
+    def registry(self) -> Registry:
+        """Who can be asked."""
+        return self.estimators.registry
+
+    def answer(self, question: Question, *, keep: bool = True) -> Answer:
+        """Answer a question.
+
+        Parameters
+        ----------
+        keep : bool
+            Whether the same question may come again; else what only that would need takes no room. The model is kept.
+
+        Raises
+        ------
+        NodewiseError
+            Whatever stands in the way of every row; single rows are refused in the predictions instead.
+        """
+        if keep:
+            return self.complete(self.prepared(question))
+        configurations, fitted = self._fitted(question)
+        return assembled(question, configurations, predicted(self.estimators, fitted, configurations, question), fitted)
+
+    def ready(self, question: Question) -> Prepared | None:
+        """The prepared question if nothing is left to do but to complete it here and now, else None.
+
+        That is: the model was fitted before; every estimator concerned runs in the caller's thread; at most INLINE_ROWS
+        rows of a resolved scale of at most INLINE_SCALE; no simulation. Without, the question belongs in a thread:
+        ``answer``.
+
+        Raises
+        ------
+        NodewiseError
+            Whatever stands in the way of every row and shows before a fit.
+        """
+        self.estimators.require(question.terms.estimator)
+        if question.terms.options.fidelity == Fidelity.SIMULATE:
+            return None
+        known = self._ready.get(_question_key(question))
+        if known is not None:
+            return Prepared(question, *known)
+        if not question.profile.digest or len(question.configurations) > INLINE_ROWS or not self._inline(question):
+            return None
+        # Resolving and assessing are cheap; a fit is what must not happen here.
+        configurations = self.resolve(question.profile, question.configurations)
+        if _scale(configurations) > INLINE_SCALE:
+            return None
+        lessons = self._lessons
+        choice = self._chooser.choose(question, configurations, lessons, may_try=False)
+        if choice is None or not self._models.all_kept(question, choice, lessons):
+            return None
+        return self.prepared(question)
+
+    def prepared(self, question: Question) -> Prepared:
+        """All that an answer depends on: what is the same here is answered the same. Fits where it must."""
+        configurations, fitted = self._fitted(question)
+        may_be_ready = (
+            question.profile.digest
+            and question.terms.options.fidelity != Fidelity.SIMULATE
+            and len(configurations) <= INLINE_ROWS
+            and self._inline(question)
+            and _scale(configurations) <= INLINE_SCALE
+        )
+        if may_be_ready:
+            self._ready.put(_question_key(question), (configurations, fitted))
+        return Prepared(question, configurations, fitted)
+
+    def complete(self, prepared: Prepared) -> Answer:
+        """The answer to a prepared question; kept for as long as nothing that it depends on changes."""
+        key = prepared.key
+        known = self._answers.get(key)
+        if known is None:
+            question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
+            # A model is pure: another objective or coverage needs no other predictions.
+            rows = (fitted, configurations, question.terms.options)
+            predictions = self._predictions.get(rows)
+            if predictions is None:
+                predictions = predicted(self.estimators, fitted, configurations, question)
+                self._predictions.put(rows, predictions, len(configurations) or 1)
+            known = assembled(question, configurations, predictions, fitted)
+            self._answers.put(key, known, len(configurations) or 1)
+        return known
+
+    def fit_ahead(self, profile: Profile) -> None:
+        """Fit what a question about the profile's own configurations would need."""
+        configurations = evidence_of(profile)
+        if configurations is not None:
+            self.fitted(Question(profile=profile, configurations=configurations))
+
+    def fitted(self, question: Question) -> Fitted:
+        """The model that answers a question, or the mixture of several; fitted now unless it is kept."""
+        return self._fitted(question)[1]
+
+    def resolve(self, profile: Profile, configurations: Configurations) -> Configurations:
+        """The configurations with everything filled in that the profile's evidence tells.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD where the evidence does not tell, or for more than ``max_workers`` workers.
+        """
+        return self._resolution.of(profile, configurations)
+
+    @property
+    def lessons(self) -> Lessons:
+        """What was learned: another object once something else is adopted."""
+        return self._lessons
+
+    def adopt(self, priors: Mapping[str, Prior], calibrations: Mapping[str, Calibration]) -> None:
+        """Answer with what was learned meanwhile. Questions under way end with what they began with."""
+        self._lessons = Lessons(dict(priors), dict(calibrations))
+        # Models and choices are kept under what they were learned from; what points at them without saying so must go.
+        self._ready.clear()
+
+    def _fitted(self, question: Question) -> tuple[Configurations, Fitted]:
+        configurations = self.resolve(question.profile, question.configurations)
+        lessons = self._lessons
+        choice = self._chooser.choose(question, configurations, lessons, may_try=True)
+        assert choice is not None
+        return configurations, self._models.fitted(question, choice, lessons)
+
+    def _inline(self, question: Question) -> bool:
+        """Whether every estimator that a question may reach runs in the caller's thread."""
+        loaded = self.registry.estimators.get(question.terms.estimator)
+        return (
+            self.estimators.all_inline if loaded is None or question.terms.allow_fallback else loaded.mode == "inline"
+        )
+
+    def _alone(self, name: str) -> Predict:
+        """A way of asking one estimator."""
+
+        def predict(profile: Profile, configurations: Configurations) -> Predictions:
+            question = Question(profile=profile, configurations=configurations, terms=Terms(estimator=name))
+            return self.answer(question).predictions
+
+        return predict
+
+
+def _question_key(question: Question) -> tuple[object, ...]:
+    """What the preparation of a question depends on; the configurations by identity."""
+    profile = question.profile
+    return (
+        profile.digest,
+        profile.revision,
+        question.configurations,
+        question.terms.estimator,
+        question.terms.options,
+        question.terms.allow_fallback,
+    )
+
+
+def _scale(configurations: Configurations) -> int:
+    """The largest number of nodes or workers."""
+    return int(max(configurations.nodes.max(initial=0), configurations.workers.max(initial=0)))

@@ -1,0 +1,109 @@
+"""From predictions to an answer: rates, interval, objective, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Final
+
+import numpy as np
+
+from nodewise.domain.columns import Floats
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.predictions import Fidelity, Notice, Predictions
+from nodewise.estimation.answer.intervals import interval_of
+from nodewise.estimation.answer.objectives import judged, whole_finish_s
+from nodewise.estimation.fit.fitted import Fitted
+from nodewise.estimation.question import Answer, Question
+
+__all__ = ["assembled"]
+
+FAR_EXTRAPOLATION: Final = 2.0
+"""Scale relative to the evidence from which an answer warns: beyond twice the largest scale in evidence even the right
+model's saturation rests on assumption (research/queueing.md)."""
+
+
+def assembled(question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Answer:
+    """Everything that follows from the predictions: rates, interval, objective, warnings."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _assembled(question, configurations, predictions, fitted)
+
+
+def _assembled(question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Answer:
+    basis = fitted.basis
+    rates = configurations.rates
+    step_s = predictions.step_s
+    if predictions.all_answered:
+        steps_per_s = rates.cycles_per_step / step_s
+    else:
+        answered = predictions.answered
+        steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=answered)
+    interval = interval_of(predictions, steps_per_s, question.terms.coverage, calibrated=fitted.calibration.jobs > 0)
+    samples_per_s = steps_per_s * rates.samples_per_step
+    minibatches_per_s = steps_per_s * rates.minibatches_per_step
+    notices = (*predictions.notices, *fitted.notices)
+    if question.terms.options.fidelity == Fidelity.SIMULATE and not predictions.simulated:
+        message = f"estimator {basis.estimator!r} has no simulation: answered by its model"
+        notices = (*notices, Notice("NOT_SIMULATED", message))
+    furthest = np.maximum.reduce(predictions.extrapolation, initial=0.0)
+    if furthest > FAR_EXTRAPOLATION:
+        far = np.flatnonzero(predictions.extrapolation > FAR_EXTRAPOLATION)
+        beyond = "beyond twice the scale that the evidence identifies"
+        message = f"{len(far)} rows lie {beyond} (the furthest {furthest:.3g} times)"
+        notices = (*notices, Notice("EXTRAPOLATES", message, tuple(far.tolist())))
+    finish_s = costs = recommendation = None
+    workload = question.profile.workload
+    if question.objective is None:
+        finish_s = whole_finish_s(configurations, predictions, samples_per_s, workload)
+    else:
+        verdict = judged(question.objective, configurations, predictions, samples_per_s, minibatches_per_s, workload)
+        finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
+        notices = (*notices, *verdict.remarks)
+        if verdict.notice is not None:
+            notices = (*notices, verdict.notice)
+    _require_finite(
+        basis.estimator,
+        {
+            "steps_per_s": steps_per_s,
+            "samples_per_s": samples_per_s,
+            "minibatches_per_s": minibatches_per_s,
+            "lower_steps_per_s": None if interval is None else interval.lower_steps_per_s,
+            "upper_steps_per_s": None if interval is None else interval.upper_steps_per_s,
+            "finish_s": finish_s,
+            "costs": costs,
+        },
+    )
+    return Answer(
+        configurations=configurations,
+        predictions=predictions,
+        steps_per_s=steps_per_s,
+        samples_per_s=samples_per_s,
+        minibatches_per_s=minibatches_per_s,
+        interval=interval,
+        finish_s=finish_s,
+        costs=costs,
+        recommendation=recommendation,
+        notices=notices,
+        basis=basis,
+        samples_per_step=rates.samples_per_step,
+    )
+
+
+def _require_finite(estimator: str, columns: Mapping[str, Floats | None]) -> None:
+    """Refuse an answer of which a column is not finite.
+
+    Raises
+    ------
+    NodewiseError
+        ESTIMATOR_INVALID_RESULT, naming the column.
+    """
+    for name, column in columns.items():
+        # A NaN or an infinity survives the sum; finite numbers that overflow it are told apart below.
+        if column is not None and not isfinite(np.add.reduce(column)) and not np.isfinite(column).all():
+            problem = f"{name} is not finite"
+            raise NodewiseError(
+                Reason.ESTIMATOR_INVALID_RESULT,
+                f"the answer of estimator {estimator!r} cannot be told: {problem}",
+                {"estimator": estimator, "problem": problem},
+            )

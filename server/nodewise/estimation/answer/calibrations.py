@@ -1,0 +1,38 @@
+"""What a store of profiles teaches: priors of the estimators that learn, and how far off all of them are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.predictions import Predictions
+from nodewise.domain.profile import Profile
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.lessons.calibration import Calibration, calibrated
+from nodewise.estimation.question import Question, Terms
+from nodewise.hosting.registry import Registry
+from nodewise.plugin import Catalogue, Prior
+
+__all__ = ["calibrations_of"]
+
+MODELS_KEPT = 16
+"""Models that are kept while estimators are tried: each is asked once."""
+
+
+def calibrations_of(
+    registry: Registry, profiles: Sequence[Profile], *, catalogue: Catalogue, priors: Mapping[str, Prior]
+) -> dict[str, Calibration]:
+    """Try every estimator on every profile that allows it; those that nothing was tried on are left out."""
+    answers = Answers(registry, catalogue=catalogue, priors=priors, capacity=MODELS_KEPT)
+    found = {}
+    for name in registry.estimators:
+
+        def predict(profile: Profile, asked: Configurations, estimator: str = name) -> Predictions:
+            return answers.answer(
+                Question(profile=profile, configurations=asked, terms=Terms(estimator=estimator))
+            ).predictions
+
+        calibration = calibrated(profiles, predict)
+        if calibration.jobs:
+            found[name] = calibration
+    return found

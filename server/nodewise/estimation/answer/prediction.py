@@ -1,0 +1,57 @@
+"""What a fitted model predicts of every row, or a mixture of several: one that fails leaves its rows to the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.predictions import Predictions
+from nodewise.estimation.answer.mixture import Part, mixed
+from nodewise.estimation.estimators.estimators import Estimators
+from nodewise.estimation.fit.fitted import Fitted, lost_part
+from nodewise.estimation.question import Question
+
+__all__ = ["predicted"]
+
+
+def predicted(
+    estimators: Estimators, fitted: Fitted, configurations: Configurations, question: Question
+) -> Predictions:
+    """What a fitted model, or a mixture, predicts of every row, its spreads calibrated.
+
+    Parameters
+    ----------
+    configurations : Configurations
+        As resolved.
+
+    Raises
+    ------
+    NodewiseError
+        As the estimator refused, ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
+    """
+    if fitted.parts:
+        return _mixed(estimators, fitted, configurations, question)
+    name = fitted.basis.estimator
+    shown = estimators.shown(name, question.profile, configurations)
+    own = estimators.predicted(name, fitted.model, shown.configurations, question.terms.options)
+    return shown.merged(fitted.calibration.applied(own), len(configurations))
+
+
+def _mixed(estimators: Estimators, fitted: Fitted, configurations: Configurations, question: Question) -> Predictions:
+    """What the parts of a mixture predict together."""
+    able = []
+    failures = []
+    for part in fitted.parts:
+        name = part.share.estimator
+        try:
+            predictions = predicted(estimators, part.fitted, configurations, question)
+        except NodewiseError as error:
+            failures.append((name, error))
+            continue
+        able.append(Part(name, predictions, part.share.weight, part.share.expected_log_error))
+    if not able:
+        raise failures[0][1]
+    together = mixed(able)
+    lost = tuple(lost_part(name, error) for name, error in failures)
+    return replace(together, notices=(*together.notices, *lost)) if lost else together

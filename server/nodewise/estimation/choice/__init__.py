@@ -1,0 +1,1 @@
+"""The choice of who answers: expected errors, and shares of a mixture."""

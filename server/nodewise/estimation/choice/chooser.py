@@ -1,0 +1,193 @@
+"""Choosing: who answers a question, tried on the job's own runs and on similar jobs where several can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from nodewise.domain.configurations import Configurations, SyncMode
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.predictions import Fidelity
+from nodewise.estimation.choice.shares import Candidate, Share, shares_of, similar_to, why
+from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
+from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.estimation.lessons.trials import Predict, Trial, left_out, trials_left_out
+from nodewise.estimation.question import AUTO, Freshness, Question
+from nodewise.plugin import Assessment
+from nodewise.ports.cache import KEPT_ROWS, LruCache
+
+__all__ = ["Choice", "Chooser"]
+
+KEPT_TRIALS: Final = 8192
+"""Estimators' trials on one job that are kept, least recently used dropped first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Who answers a question.
+
+    Attributes
+    ----------
+    shares : tuple of Share
+        The estimators, the heaviest first; several are a mixture.
+    why : str
+        For people.
+    fallback : bool
+        Whether they stand in for another one that was asked for.
+    evidence : tuple of str
+        What the answer rests on, in words.
+    """
+
+    shares: tuple[Share, ...]
+    why: str
+    fallback: bool
+    evidence: tuple[str, ...]
+
+
+class Chooser:
+    """Chooses among estimators.
+
+    Parameters
+    ----------
+    estimators : Estimators
+    predict : callable
+        From an estimator's name to a way of asking it alone; what it answers is checked.
+    """
+
+    def __init__(self, estimators: Estimators, predict: Callable[[str], Predict]) -> None:
+        self._estimators = estimators
+        self._predict = predict
+        self._choices: LruCache[tuple[object, ...], Choice] = LruCache(KEPT_ROWS)
+        self._trials: LruCache[tuple[object, ...], tuple[Trial, ...]] = LruCache(KEPT_TRIALS)
+
+    def choose(
+        self, question: Question, configurations: Configurations, lessons: Lessons, *, may_try: bool
+    ) -> Choice | None:
+        """Who answers, or None where that takes trials which may not be made here. Choices are kept.
+
+        Parameters
+        ----------
+        configurations : Configurations
+            As resolved.
+        lessons : Lessons
+            What was tried on the store's jobs, and the priors that predictions depend on.
+
+        Raises
+        ------
+        NodewiseError
+            ESTIMATOR_NOT_FOUND; a joint refusal where no estimator can answer; MODEL_NOT_CACHED where trials are needed
+            and the question does not wait.
+        """
+        self._estimators.require(question.terms.estimator)
+        if not question.profile.digest:
+            return self._chosen(question, configurations, lessons, may_try=may_try)
+        key = (
+            question.profile.digest,
+            question.terms.estimator,
+            configurations,
+            question.terms.options,
+            question.terms.allow_fallback,
+            lessons,
+        )
+        known = self._choices.get(key)
+        if known is None:
+            known = self._chosen(question, configurations, lessons, may_try=may_try)
+            if known is not None:
+                self._choices.put(key, known, len(configurations) or 1)
+        return known
+
+    def _chosen(
+        self, question: Question, configurations: Configurations, lessons: Lessons, *, may_try: bool
+    ) -> Choice | None:
+        refusal: Refusal | None = None
+        if question.terms.estimator != AUTO:
+            named = self._estimators.assessed(
+                question.terms.estimator, question.profile, configurations, question.terms.options
+            )
+            if named.refusal is None:
+                share = Share(estimator=question.terms.estimator, weight=1.0, expected_log_error=0.0)
+                return Choice(shares=(share,), why="asked for by name", fallback=False, evidence=named.evidence)
+            if not question.terms.allow_fallback:
+                raise NodewiseError.refused(named.refusal)
+            refusal = named.refusal
+        able = self._able(question, configurations, refusal)
+        modes = tuple(SyncMode(mode) for mode in sorted(set(configurations.sync_mode.tolist())))
+        own = self._own_trials(question, tuple(able), modes, lessons, may_try=may_try)
+        if own is None:
+            return None
+        candidates = [
+            Candidate(
+                estimator=name,
+                assessment=assessment,
+                own=own[name],
+                similar=similar_to(lessons.calibration(name).trials, modes),
+            )
+            for name, assessment in able.items()
+        ]
+        devices = set(configurations.device_names())
+        # The interval of a simulation is its own: it is not mixed with others'.
+        shares = shares_of(candidates, devices, mixed=question.terms.options.fidelity != Fidelity.SIMULATE)
+        text = why(shares, candidates, devices)
+        if refusal is not None:
+            text = f"{question.terms.estimator} refused ({refusal.reason}); {text}"
+        evidence = dict.fromkeys(line for share in shares for line in able[share.estimator].evidence)
+        return Choice(shares=shares, why=text, fallback=refusal is not None, evidence=tuple(evidence))
+
+    def _able(
+        self, question: Question, configurations: Configurations, refusal: Refusal | None
+    ) -> dict[str, Assessment]:
+        """What the estimators say that can answer, by name."""
+        able: dict[str, Assessment] = {}
+        refusals: list[tuple[str, Refusal]] = []
+        for name in self._estimators.registry.estimators:
+            if name == question.terms.estimator:
+                continue
+            try:
+                assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
+            except NodewiseError as error:
+                # One broken estimator must not cost the others their answers.
+                assessment = Assessment(refusal=Refusal(error.reason, error.message))
+            if assessment.refusal is None:
+                able[name] = assessment
+            else:
+                refusals.append((name, assessment.refusal))
+        if not able:
+            raise NodewiseError.refused(refusal or joint_refusal(refusals))
+        return able
+
+    def _own_trials(
+        self,
+        question: Question,
+        names: tuple[str, ...],
+        modes: tuple[SyncMode, ...],
+        lessons: Lessons,
+        *,
+        may_try: bool,
+    ) -> dict[str, tuple[Trial, ...]] | None:
+        """Trials on the job's own runs by estimator; none where there is no choice, None where they may not be made."""
+        found: dict[str, tuple[Trial, ...]] = dict.fromkeys(names, ())
+        profile = question.profile
+        if len(names) < 2:
+            return found
+        for mode in modes:
+            if not left_out(profile, mode):
+                continue
+            for name in names:
+                key = (profile.digest, mode, name, lessons.version(self._estimators.named(name)))
+                trials = self._trials.get(key) if profile.digest else None
+                if trials is None:
+                    if question.terms.freshness == Freshness.CACHED_ONLY:
+                        raise NodewiseError(
+                            Reason.MODEL_NOT_CACHED,
+                            f"{name!r} was not tried on this profile yet; ask with FRESHNESS_WAIT",
+                            {"estimator": name},
+                        )
+                    if not may_try:
+                        return None
+                    made = trials_left_out(profile, mode, self._predict(name))
+                    trials = tuple(trial for trial in made if trial is not None)
+                    if profile.digest:
+                        self._trials.put(key, trials)
+                found[name] += trials
+        return found

@@ -1,0 +1,156 @@
+"""Choice: which estimator answers a job, or which mixture of several, from how far off each is expected to be.
+
+An expected error is a mean over what is known: the estimator's own claim, its errors on similar jobs of the store, and
+its errors on the job's own runs, each predicted from the others. Estimators that are about as good as the best one
+are mixed with weights in proportion to the inverse of the squared error (J. M. Bates and C. W. J. Granger, Operational
+Research Quarterly 20(4), 1969); the others have no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nodewise.domain.configurations import SyncMode
+from nodewise.estimation.lessons.trials import Trial
+from nodewise.plugin import Assessment
+
+__all__ = ["Candidate", "Share", "shares_of", "similar_to", "why"]
+
+STRONG_LOG_ERROR: Final = 0.05
+"""Error of a model whose every constant is measured: what is left is noise, some 5 % between equal runs."""
+
+WEAK_LOG_ERROR: Final = 0.65
+"""Error of an answer from facts alone: fitted forms that extrapolate without fitting evidence err by a factor of two
+(research/scaling.md, "Beside the published peers")."""
+
+CLAIM_WEIGHT: Final = 2.0
+"""Trials that an estimator's own claim stands for: enough that one lucky trial does not outweigh it."""
+
+OTHER_DEVICE_WEIGHT: Final = 0.25
+"""What a similar job on another device weighs: another cluster, of which one says little of this one."""
+
+ABOUT_AS_GOOD: Final = 4.0 / 3.0
+"""Expected error, relative to the best, up to which an estimator takes part. Expected errors are means of a few trials
+and known to about a third; whoever is worse by more than that is worse."""
+
+MOST_TOLD: Final = 4
+"""Estimators that are named among those that have no part."""
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Candidate:
+    """An estimator that can answer, and what is known of its errors.
+
+    Attributes
+    ----------
+    estimator : str
+    assessment : Assessment
+        What it claims.
+    own : sequence of Trial
+        On the job's own runs, each predicted from the others.
+    similar : sequence of Trial
+        On other jobs of the same sync mode.
+    """
+
+    estimator: str
+    assessment: Assessment
+    own: Sequence[Trial] = ()
+    similar: Sequence[Trial] = ()
+
+    def expected_log_error(self, devices: Iterable[str]) -> float:
+        """Mean |ln(predicted / measured)| that is expected on the asked devices."""
+        asked = set(devices)
+        claim = self.assessment.expected_log_error
+        if claim is None:
+            claim = STRONG_LOG_ERROR + (WEAK_LOG_ERROR - STRONG_LOG_ERROR) * (1.0 - self.assessment.strength)
+        total, weight = CLAIM_WEIGHT * claim, CLAIM_WEIGHT
+        for trial in self.own:
+            total, weight = total + trial.mean_absolute_log_error, weight + 1.0
+        for trial in self.similar:
+            of_device = 1.0 if trial.device in asked else OTHER_DEVICE_WEIGHT
+            total, weight = total + of_device * trial.mean_absolute_log_error, weight + of_device
+        return total / weight
+
+    def reasons(self) -> str:
+        """What the expected error rests on besides the claim, for people."""
+        told = []
+        if self.own:
+            mean = sum(trial.mean_absolute_log_error for trial in self.own) / len(self.own)
+            told.append(f"{mean:.0%} on {_counted(len(self.own), 'scale')} of the job left out in turn")
+        if self.similar:
+            mean = sum(trial.mean_absolute_log_error for trial in self.similar) / len(self.similar)
+            told.append(f"{mean:.0%} on {_counted(len(self.similar), 'similar job')}")
+        return ", ".join(told) or "as it claims"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A part of an answer: an estimator, its weight of 1 in all, the mean |ln(predicted / measured)| expected of it."""
+
+    estimator: str
+    weight: float
+    expected_log_error: float
+
+
+def similar_to(trials: Iterable[Trial], modes: Iterable[SyncMode]) -> tuple[Trial, ...]:
+    """The trials of jobs that are like the one asked about."""
+    asked = set(modes)
+    return tuple(trial for trial in trials if trial.sync_mode in asked)
+
+
+def shares_of(candidates: Sequence[Candidate], devices: Iterable[str], *, mixed: bool = True) -> tuple[Share, ...]:
+    """Who answers, the heaviest first.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        At least one.
+    devices : iterable of str
+        What is asked about.
+    mixed : bool
+        Whether several may answer together.
+    """
+    asked = tuple(devices)
+    errors = [(candidate.expected_log_error(asked), candidate) for candidate in candidates]
+    tried = any(candidate.own or candidate.similar for candidate in candidates)
+    errors.sort(key=lambda entry: (entry[0], entry[1].estimator))
+    least = errors[0][0]
+    # Claims alone compare badly: with nothing tried, the strongest claim answers.
+    several = mixed and tried
+    able = [entry for entry in errors if entry[0] <= ABOUT_AS_GOOD * least] if several else errors[:1]
+    weights = [1.0 / max(error, 1e-9) ** 2 for error, _ in able]
+    return tuple(
+        Share(estimator=candidate.estimator, weight=weight / sum(weights), expected_log_error=error)
+        for weight, (error, candidate) in zip(weights, able, strict=True)
+    )
+
+
+def why(shares: Sequence[Share], candidates: Sequence[Candidate], devices: Iterable[str]) -> str:
+    """Why these answer, for people."""
+    if len(candidates) == 1:
+        return "the only one that can answer"
+    by_name = {candidate.estimator: candidate for candidate in candidates}
+    if not any(candidate.own or candidate.similar for candidate in candidates):
+        return f"strongest evidence of {len(candidates)} that can answer"
+    asked = tuple(devices)
+    chosen = {share.estimator for share in shares}
+
+    def told(share: Share) -> str:
+        part = f"{share.estimator} {share.weight:.2f}" if len(shares) > 1 else share.estimator
+        return f"{part} (expected error {share.expected_log_error:.0%}: {by_name[share.estimator].reasons()})"
+
+    others = sorted(
+        (candidate.expected_log_error(asked), candidate.estimator)
+        for candidate in candidates
+        if candidate.estimator not in chosen
+    )
+    left = f"; not {', '.join(f'{name} ({error:.0%})' for error, name in others[:MOST_TOLD])}" if others else ""
+    more = f" and {len(others) - MOST_TOLD} more" if len(others) > MOST_TOLD else ""
+    kind = "mixture of " if len(shares) > 1 else "least expected error: "
+    return kind + ", ".join(told(share) for share in shares) + left + more

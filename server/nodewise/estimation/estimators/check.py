@@ -1,0 +1,219 @@
+"""What a model answers is checked before anyone sees it: types, shapes, finiteness, ranges, signs, sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
+from nodewise.hosting.calls import ImpossibleAnswerError
+from nodewise.hosting.soundness import MOST_NAME, MOST_TEXT, is_a, is_name, is_sound_refusal, is_text
+
+__all__ = ["MOST_LOG_SPREAD", "checked"]
+
+BREAKDOWN_TOLERANCE: Final = 1e-6
+"""Relative difference allowed between a step and the sum of its parts, and by which a utilisation may exceed 1:
+rounding over a few dozen additions."""
+LEAST_STEP_S: Final = 1e-9
+MOST_STEP_S: Final = 1e9
+"""Seconds that a step can take: no device does anything in less than a nanosecond, and 1e9 s are 30 years."""
+MOST_LOG_SPREAD: Final = 10.0
+"""Deviation of ln(step time): a factor of e^10 = 22,000 either way is no prediction any more."""
+_MEMORY: Final = ("memory_bytes", "excess_memory_bytes")
+_OPTIONAL: Final = ("staleness_mean", "staleness_p95", "once_s", *_MEMORY)
+_STATUSES: Final = tuple(int(status) for status in RowStatus)
+_FIXED: Final = 3
+"""Columns of numbers before those of the breakdown."""
+
+Columns = Mapping[str, Any]
+
+
+def checked(predictions: Any, configurations: Configurations) -> Predictions:
+    """The predictions, if they can be true.
+
+    Raises
+    ------
+    ImpossibleAnswerError
+        Saying what is wrong with which column.
+    """
+    if not isinstance(predictions, Predictions):
+        raise ImpossibleAnswerError(f"a {type(predictions).__name__} instead of Predictions")
+    try:
+        wrong = _wrong_with(predictions, len(configurations))
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        # A breakdown that is no mapping, rows that are no numbers: not worth a check each, but no fault of the
+        # server's.
+        wrong = f"its columns cannot be read ({type(error).__name__})"
+    if wrong is not None:
+        raise ImpossibleAnswerError(wrong)
+    return predictions
+
+
+def _wrong_with(predictions: Predictions, rows: int) -> str | None:
+    wrong = _wrong_names(predictions)
+    if wrong is not None:
+        return wrong
+    columns: dict[str, Any] = {
+        "step_s": predictions.step_s,
+        "log_spread": predictions.log_spread,
+        "extrapolation": predictions.extrapolation,
+        **{f"breakdown_s[{name}]": column for name, column in predictions.breakdown_s.items()},
+        **{f"utilisation[{name}]": column for name, column in predictions.utilisation.items()},
+    }
+    for name in _OPTIONAL:
+        column = getattr(predictions, name)
+        if column is not None:
+            columns[name] = column
+    # Last, because they alone may be below 0.
+    for name, column in predictions.extra.items():
+        columns[f"extra[{name}]"] = column
+    wrong = _wrong_shape(columns, predictions, rows) or _wrong_texts(predictions, rows)
+    if wrong is not None or not rows:
+        return wrong
+    stacked = np.concatenate(list(columns.values())).reshape(-1, rows)
+    return _wrong_values(columns, stacked, predictions) or _wrong_rows(columns, predictions, stacked)
+
+
+def _wrong_names(predictions: Predictions) -> str | None:
+    named: tuple[tuple[str, Iterable[Any]], ...] = (
+        ("breakdown_s", predictions.breakdown_s.keys()),
+        ("utilisation", predictions.utilisation.keys()),
+        ("extra", predictions.extra.keys()),
+        ("bottlenecks", predictions.bottlenecks),
+    )
+    if not is_a(predictions.bottlenecks, tuple):
+        return "bottlenecks is no tuple of names"
+    for column, names in named:
+        if not all(is_name(name) for name in names):
+            return f"{column} has a name that is no printable text of 1 to {MOST_NAME} characters"
+    return None
+
+
+def _wrong_shape(columns: Columns, predictions: Predictions, rows: int) -> str | None:
+    indexes: Columns = {"status": predictions.status, "bottleneck_index": predictions.bottleneck_index}
+    for name, column in (*columns.items(), *indexes.items()):
+        if not isinstance(column, np.ndarray):
+            return f"{name} is a {type(column).__name__} instead of an array"
+        if column.shape != (rows,):
+            return f"{name} has shape {column.shape} for {rows} rows"
+        if column.dtype.kind not in "fiu":
+            return f"{name} holds {column.dtype} instead of numbers"
+    for name, column in indexes.items():
+        if column.dtype.kind != "i":
+            return f"{name} holds {column.dtype} instead of whole numbers"
+    return None
+
+
+def _wrong_texts(predictions: Predictions, rows: int) -> str | None:
+    """What is wrong with notices and refusals: their types, their texts, the rows that they name."""
+    if not is_a(predictions.simulated, bool):
+        return "simulated is neither True nor False"
+    for name in ("notices", "refusals"):
+        if not isinstance(getattr(predictions, name), tuple | list):
+            return f"{name} is a {type(getattr(predictions, name)).__name__} instead of a tuple"
+    return _wrong_notices(predictions.notices, rows) or _wrong_reasons(predictions, rows)
+
+
+def _wrong_notices(notices: Iterable[Any], rows: int) -> str | None:
+    for notice in notices:
+        if not isinstance(notice, Notice):
+            return "notices holds something that is no Notice"
+        if not is_name(notice.reason) or not is_text(notice.message):
+            return f"notices holds one whose reason is no name or whose message is no text of {MOST_TEXT} characters"
+        if _names_no_row(notice.rows, rows):
+            return "notices names a row that is not there"
+    return None
+
+
+def _wrong_reasons(predictions: Predictions, rows: int) -> str | None:
+    refusals: Iterable[Any] = predictions.refusals
+    for refused in refusals:
+        if not isinstance(refused, RowRefusal):
+            return "refusals holds something that is no RowRefusal"
+        if not is_sound_refusal(refused.refusal):
+            return f"refusals holds one without a Reason and a message of at most {MOST_TEXT} characters"
+        if _names_no_row(refused.rows, rows):
+            return "refusals names a row that is not there"
+        if len(refused.rows) and predictions.answered[np.asarray(refused.rows)].any():
+            return "refusals names a row that is answered"
+    return None
+
+
+def _names_no_row(named: Any, rows: int) -> bool:
+    """Whether anything but numbers of rows is among these."""
+    if not isinstance(named, tuple | list):
+        return True
+    if not named:
+        return False
+    numbers = np.asarray(named)
+    return numbers.dtype.kind != "i" or numbers.ndim != 1 or numbers.min() < 0 or numbers.max() >= rows
+
+
+def _wrong_values(columns: Columns, stacked: NDArray[Any], predictions: Predictions) -> str | None:
+    # A NaN or an infinity anywhere survives the sum; columns are only told apart when there is one.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.add.reduce(stacked, axis=None)
+    if not math.isfinite(total):
+        return next(
+            (f"{name} is not finite" for name, column in columns.items() if not np.isfinite(column).all()),
+            "its values are too large to add up",
+        )
+    if np.minimum.reduce(stacked[: len(stacked) - len(predictions.extra)], axis=None) < 0.0:
+        return next(f"{name} is negative" for name, column in columns.items() if column.min() < 0.0)
+    if np.maximum.reduce(stacked[1]) > MOST_LOG_SPREAD:
+        return f"log_spread is above {MOST_LOG_SPREAD:g}, a factor of e^{MOST_LOG_SPREAD:g}"
+    shares = len(predictions.utilisation)
+    if shares:
+        first = _FIXED + len(predictions.breakdown_s)
+        most = np.maximum.reduce(stacked[first : first + shares], axis=None)
+        if most > 1.0 + BREAKDOWN_TOLERANCE:
+            return f"utilisation is above 1 ({most:g}): it is a share of time"
+    return None
+
+
+def _wrong_rows(columns: Columns, predictions: Predictions, stacked: NDArray[Any]) -> str | None:
+    step_s, index = predictions.step_s, predictions.bottleneck_index
+    if predictions.breakdown_s:
+        parts = np.add.reduce(stacked[_FIXED : _FIXED + len(predictions.breakdown_s)], axis=0)
+        if np.logical_or.reduce(np.abs(parts - step_s) > BREAKDOWN_TOLERANCE * step_s):
+            return "the breakdown does not add up to step_s"
+    excess: Any = predictions.excess_memory_bytes
+    if not predictions.all_answered:
+        answered = predictions.answered
+        wrong = _wrong_refusals(columns, predictions, stacked, answered)
+        if wrong is not None:
+            return wrong
+        step_s, index = step_s[answered], index[answered]
+        excess = None if excess is None else excess[answered]
+    if excess is not None and excess.any():
+        return "excess_memory_bytes is above 0 in an answered row"
+    if len(step_s) and (np.minimum.reduce(step_s) < LEAST_STEP_S or np.maximum.reduce(step_s) > MOST_STEP_S):
+        if np.minimum.reduce(step_s) <= 0.0:
+            return "step_s is not positive in an answered row"
+        return f"step_s lies outside {LEAST_STEP_S:g} to {MOST_STEP_S:g} s in an answered row"
+    if len(index) and (np.minimum.reduce(index) < 0 or np.maximum.reduce(index) >= len(predictions.bottlenecks)):
+        return "bottleneck_index lies outside the dictionary"
+    return None
+
+
+def _wrong_refusals(
+    columns: Columns, predictions: Predictions, stacked: NDArray[Any], answered: NDArray[np.bool_]
+) -> str | None:
+    if not np.isin(predictions.status, _STATUSES).all():
+        return "status holds an unknown value"
+    refused = predictions.status == RowStatus.REFUSED
+    # A row that does not fit says how much it needs, and nothing else; one that is refused says nothing.
+    measures = [place for place, name in enumerate(columns) if name not in _MEMORY]
+    if stacked[:, refused].any() or stacked[measures][:, ~answered].any():
+        return "a row that is not answered holds a value"
+    if (predictions.bottleneck_index[~answered] != -1).any():
+        return "a row that is not answered names a bottleneck"
+    explained = {row for refusal in predictions.refusals for row in refusal.rows}
+    if not set(np.flatnonzero(refused).tolist()) <= explained:
+        return "a refused row has no refusal"
+    return None

@@ -1,0 +1,148 @@
+"""The loaded estimators, as questions reach them: by name, with the rows that each may know, their answers checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.predictions import Options, Predictions
+from nodewise.domain.profile import Profile
+from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.shown import Shown, shown_to
+from nodewise.estimation.question import AUTO
+from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call
+from nodewise.hosting.registry import Loaded, Registry
+from nodewise.hosting.soundness import is_a, is_sound_refusal, is_text
+from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Model, Query
+from nodewise.ports.cache import KEPT_ROWS, LruCache
+
+__all__ = ["Estimators", "joint_refusal"]
+
+
+class Estimators:
+    """A registry's estimators.
+
+    Parameters
+    ----------
+    registry : Registry
+    catalogue : Catalogue
+        What estimators may know of devices and links.
+    """
+
+    def __init__(self, registry: Registry, catalogue: Catalogue) -> None:
+        self.registry = registry
+        self.catalogue = catalogue
+        self.all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
+        self._shown: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(KEPT_ROWS)
+
+    def named(self, name: str) -> Loaded[EstimatorRecord]:
+        """A loaded estimator.
+
+        Raises
+        ------
+        NodewiseError
+            ESTIMATOR_NOT_FOUND, with the names that are loaded.
+        """
+        loaded = self.registry.estimators.get(name)
+        if loaded is None:
+            available = ", ".join([AUTO, *self.registry.estimators])
+            raise NodewiseError(
+                Reason.ESTIMATOR_NOT_FOUND,
+                f"no estimator is named {name!r}; loaded are: {available}",
+                {"estimator": name, "available": available},
+            )
+        return loaded
+
+    def require(self, name: str) -> None:
+        """Refuse what is neither ``AUTO`` nor loaded; raises as :meth:`named`."""
+        if name != AUTO:
+            self.named(name)
+
+    def shown(self, name: str, profile: Profile, configurations: Configurations) -> Shown:
+        """The resolved rows of which an estimator takes every stated column into account."""
+        key = (configurations, self.named(name).record.columns, profile.workload.precision or "")
+        known = self._shown.get(key)
+        if known is None:
+            rows, columns, precision = key
+            known = shown_to(columns, rows, precision)
+            self._shown.put(key, known, len(rows) or 1)
+        return known
+
+    def assessed(self, name: str, profile: Profile, configurations: Configurations, options: Options) -> Assessment:
+        """What an estimator says of a question; a refusal that it raises is one that it returns.
+
+        Raises
+        ------
+        PluginError
+            ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
+        """
+        shown = self.shown(name, profile, configurations)
+        if shown.refusals and not len(shown.configurations):
+            return Assessment(refusal=shown.refusals[0].refusal)
+        query = Query(configurations=shown.configurations, options=options, catalogue=self.catalogue)
+        loaded = self.named(name)
+        try:
+            return call(loaded, loaded.record.estimator, "assess", profile, query, check=_assessment)
+        except PluginError:
+            raise
+        except NodewiseError as error:
+            missing = tuple(filter(None, error.metadata.get("missing_fields", "").split(",")))
+            return Assessment(refusal=Refusal(error.reason, error.message, missing))
+
+    def predicted(
+        self, name: str, model: Model, configurations: Configurations, options: Options, *, quiet: bool = False
+    ) -> Predictions:
+        """What an estimator's model says of rows that it is shown.
+
+        Parameters
+        ----------
+        quiet : bool
+            As for ``hosting.calls.call``.
+
+        Raises
+        ------
+        NodewiseError
+            As the model refuses; ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
+        """
+        check = partial(checked, configurations=configurations)
+        return call(self.named(name), model, "predict", configurations, options, check=check, quiet=quiet)
+
+
+def joint_refusal(refusals: Sequence[tuple[str, Refusal]]) -> Refusal:
+    """What every estimator misses, in one refusal."""
+    if not refusals:
+        return Refusal(Reason.EVIDENCE_MISSING, "no estimator is loaded")
+    if len(refusals) == 1:
+        return refusals[0][1]
+    fields = tuple(dict.fromkeys(field for _, refusal in refusals for field in refusal.missing_fields))
+    text = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals)
+    return Refusal(Reason.EVIDENCE_MISSING, f"no estimator can answer ({text})", fields)
+
+
+def _assessment(answer: Any) -> Assessment:
+    """A plugin's assessment, if it can be used and told."""
+    sound = (
+        isinstance(answer, Assessment)
+        and (is_a(answer.strength, float) or is_a(answer.strength, int))
+        and 0.0 <= answer.strength <= 1.0
+        and _is_error(answer.expected_log_error)
+        and (answer.refusal is None or is_sound_refusal(answer.refusal))
+        and is_a(answer.evidence, tuple)
+        and all(is_text(text) for text in answer.evidence)
+    )
+    if not sound:
+        raise ImpossibleAnswerError(
+            "it must assess with an Assessment of strength 0 to 1 and an expected error above 0, if it has one, whose "
+            "refusal has a Reason and whose evidence is a tuple of texts"
+        )
+    found: Assessment = answer
+    return found
+
+
+def _is_error(value: Any) -> bool:
+    """An expected error, or none."""
+    return value is None or ((is_a(value, float) or is_a(value, int)) and 0.0 < value < math.inf)

@@ -1,0 +1,95 @@
+"""Rows that state a column which an estimator does not take into account: refused before it sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Ints, as_ints, constant_floats, constant_ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import Refusal
+from nodewise.domain.facts import CONFIGURATION_DEFAULTS
+from nodewise.domain.predictions import Predictions, RowRefusal
+
+__all__ = ["Shown", "shown_to"]
+
+_ALWAYS_KNOWN: Final = frozenset(
+    {
+        "nodes",
+        "workers",
+        "parameter_servers",
+        "sync_mode",
+        "batch_per_worker",
+        "accumulation",
+        "global_batch",
+        "link_bytes_per_s",
+    }
+)
+_DEFAULTS: Final = {name: default for name, default in CONFIGURATION_DEFAULTS.items() if name not in _ALWAYS_KNOWN}
+"""Columns of numbers that an estimator may not know, and the value that states nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """What an estimator is asked: the rows that it may know, and why the others are refused.
+
+    ``rows`` are the places of ``configurations`` in the question; None = all of it, in order.
+    """
+
+    configurations: Configurations
+    rows: Ints | None
+    refusals: tuple[RowRefusal, ...]
+
+    def merged(self, predictions: Predictions, rows: int) -> Predictions:
+        """Predictions of what was shown, in their places among all rows, with the refusals of the others."""
+        return Predictions.joined(rows, ((self.rows, predictions),), refusals=self.refusals)
+
+
+def shown_to(columns: frozenset[str], configurations: Configurations, precision: str) -> Shown:
+    """Resolved rows without those that state a column which is not among ``columns``.
+
+    Parameters
+    ----------
+    precision : str
+        The workload's own number format: a row that states it states nothing new.
+    """
+    rows = len(configurations)
+    refusals = RowRefusal.first(
+        rows, ((stated, _not_known(name)) for name, stated in _stated(columns, configurations, precision))
+    )
+    if not refusals:
+        return Shown(configurations, None, ())
+    kept = as_ints(np.flatnonzero(RowRefusal.left(rows, refusals)))
+    return Shown(configurations.take(kept), kept, refusals)
+
+
+def _not_known(name: str) -> Refusal:
+    return Refusal.unsupported(
+        f"the estimator does not take {name} into account: leave it unstated, or ask another estimator"
+    )
+
+
+def _stated(
+    columns: frozenset[str], configurations: Configurations, precision: str
+) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Columns that are not known and not at their defaults throughout, with the rows that state them."""
+    rows = len(configurations)
+    found: list[tuple[str, NDArray[np.bool_]]] = []
+    for name, default in _DEFAULTS.items():
+        constant = constant_floats(rows, default) if isinstance(default, float) else constant_ints(rows, default)
+        if name in columns or getattr(configurations, name) is constant:
+            continue
+        stated = getattr(configurations, name) != default
+        if name == "data_parallel":
+            # Every worker a replica is what an unstated degree means as well.
+            stated &= configurations.data_parallel != configurations.workers
+        found.append((name, stated))
+    if configurations.has_groups and "groups" not in columns:
+        found.append(("groups", configurations.grouped()))
+    if "precision" not in columns and configurations.precisions != ("",):
+        new = np.array([name not in ("", precision) for name in configurations.precisions], dtype=bool)
+        found.append(("precision", new[configurations.precision_index]))
+    return found

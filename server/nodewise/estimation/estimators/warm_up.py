@@ -1,0 +1,32 @@
+"""Warm-up: what the first answers would wait for happens before there are any."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.hosting.calls import call, has
+from nodewise.hosting.registry import Loaded
+from nodewise.plugin import EstimatorRecord, WarmingEstimator
+
+__all__ = ["warm_up"]
+
+_log = structlog.get_logger(__name__)
+
+
+def warm_up(estimators: Mapping[str, Loaded[EstimatorRecord]]) -> None:
+    """Let every estimator that wants to warm up; one that fails has a slow first answer, and the others theirs."""
+    for name, loaded in estimators.items():
+        estimator = loaded.record.estimator
+        started = time.perf_counter()
+        try:
+            if not has(loaded, estimator, WarmingEstimator, "warm_up"):
+                continue
+            call(loaded, estimator, "warm_up", check=lambda _: None)
+        except NodewiseError as error:
+            _log.warning("warm_up_failed", estimator=name, distribution=loaded.distribution, reason=str(error.reason))
+        else:
+            _log.info("warmed_up", estimator=name, seconds=round(time.perf_counter() - started, 3))

@@ -1,0 +1,1 @@
+"""Models: fitted, kept, and asked whether they predict what they were fitted to."""

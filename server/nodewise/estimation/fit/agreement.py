@@ -1,0 +1,61 @@
+"""Whether a model predicts what its own evidence measured."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from nodewise.domain.columns import as_ints
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.predictions import Notice, Options
+from nodewise.domain.profile import Profile
+from nodewise.estimation.estimators.estimators import Estimators
+from nodewise.estimation.fit.fitted import ModelKey
+from nodewise.estimation.resolution import Resolution
+from nodewise.plugin import Model
+
+__all__ = ["disagreement"]
+
+DISAGREEMENT: Final = 1.5
+"""Factor between a measured and a predicted rate of the profile's own evidence from which an answer warns: repeated
+one-worker campaigns of the same job differ by up to 24 % (research/queueing.md)."""
+COMPARED_OBSERVATIONS: Final = 4096
+"""Observations, the newest ones, that a model is compared with when it was fitted."""
+
+
+def disagreement(
+    estimators: Estimators, key: ModelKey, model: Model, profile: Profile, resolution: Resolution
+) -> tuple[Notice, ...]:
+    """A notice where the model does not predict what its own evidence measured.
+
+    A comparison beside the way of an answer: whatever fails in it is left out, and comes up again where it is asked
+    for.
+    """
+    observations = profile.observations
+    if not len(observations):
+        return ()
+    try:
+        newest = np.lexsort((observations.number, observations.measured_at_s))[-COMPARED_OBSERVATIONS:]
+        compared = observations.take(as_ints(np.sort(newest)))
+        shown = estimators.shown(key.estimator, profile, resolution.of(profile, compared.configurations))
+        options = Options(seed=key.seed)
+        predictions = estimators.predicted(key.estimator, model, shown.configurations, options, quiet=True)
+    except NodewiseError:
+        return ()
+    measured = compared if shown.rows is None else compared.take(shown.rows)
+    rows = np.flatnonzero(predictions.answered & (measured.steps_per_s > 0))
+    rate = shown.configurations.rates.cycles_per_step[rows] / predictions.step_s[rows]
+    log_ratio = np.abs(np.log(rate / measured.steps_per_s[rows]))
+    apart = int((log_ratio > np.log(DISAGREEMENT)).sum())
+    if not apart:
+        return ()
+    at = int(log_ratio.argmax())
+    worst = int(rows[at])
+    number = int(measured.number[worst])
+    named = f"number {number}" if number else f"the one with {shown.configurations.workers[worst]} workers"
+    message = (
+        f"{apart} of {len(rows)} observations differ from the model by more than a factor of {DISAGREEMENT:g}; the "
+        f"worst is {named}: measured {measured.steps_per_s[worst]:.4g} steps/s, predicted {rate[at]:.4g}"
+    )
+    return (Notice("EVIDENCE_DISAGREES", message),)

@@ -1,0 +1,104 @@
+"""Fitted models: what they are kept under, what their answers rest on, and mixtures of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.predictions import Notice
+from nodewise.estimation.choice.shares import Share
+from nodewise.estimation.lessons.calibration import UNTRIED, Calibration
+from nodewise.estimation.question import AUTO, Basis, MixtureShare
+from nodewise.plugin import Model
+
+__all__ = ["Fitted", "MixturePart", "ModelKey", "lost_part", "mixture_of", "stated"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Fitted:
+    """A model fitted to a profile, with what its answers rest on and what its spreads are multiplied by.
+
+    ``parts`` are those of a mixture, the heaviest first; ``model`` is then the heaviest one's. Empty = one model alone.
+    """
+
+    model: Model
+    basis: Basis
+    fit_s: float
+    notices: tuple[Notice, ...] = ()
+    calibration: Calibration = UNTRIED
+    parts: tuple[MixturePart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixturePart:
+    """A fitted model and its share of a mixture."""
+
+    share: Share
+    fitted: Fitted
+
+
+@dataclass(frozen=True, slots=True)
+class ModelKey:
+    """Everything that a fitted model depends on, besides the catalogue."""
+
+    digest: str
+    estimator: str
+    version: str
+    prior_id: str
+    calibration_id: str
+    seed: int
+
+
+def stated(fitted: Fitted, choice: str, fallback: bool, revision: int, evidence: tuple[str, ...]) -> Fitted:  # noqa: FBT001  # as in the basis
+    """The same model, with what answers to one question say of it."""
+    basis = replace(fitted.basis, choice=choice, fallback=fallback, profile_revision=revision, evidence=evidence)
+    return replace(fitted, basis=basis)
+
+
+def mixture_of(parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notice, ...] = ()) -> Fitted:
+    """The models of a mixture as one, with what its answers rest on, and with notices besides the parts' own."""
+    bases = [part.fitted.basis for part in parts]
+    heaviest = parts[0].fitted
+    whole = sum(part.share.weight for part in parts)
+    shares = tuple(
+        MixtureShare(
+            estimator=part.share.estimator,
+            estimator_version=part.fitted.basis.estimator_version,
+            weight=part.share.weight / whole,
+            expected_log_error=part.share.expected_log_error,
+            prior_id=part.fitted.basis.prior_id,
+        )
+        for part in parts
+    )
+    basis = replace(
+        heaviest.basis,
+        estimator=AUTO,
+        estimator_version=" + ".join(f"{basis.estimator} {basis.estimator_version}" for basis in bases),
+        choice=choice,
+        mixture=shares,
+        prior_id=", ".join(dict.fromkeys(basis.prior_id for basis in bases if basis.prior_id)),
+        fit_time_s=max(basis.fit_time_s for basis in bases),
+        stale=any(basis.stale for basis in bases),
+    )
+    tried = min((part.fitted.calibration for part in parts), key=lambda calibration: calibration.jobs)
+    return Fitted(
+        model=heaviest.model,
+        basis=basis,
+        fit_s=sum(part.fitted.fit_s for part in parts),
+        notices=(
+            *(
+                replace(notice, message=f"{part.share.estimator}: {notice.message}")
+                for part in parts
+                for notice in part.fitted.notices
+            ),
+            *notices,
+        ),
+        # Spreads are multiplied part by part; the mixture's is calibrated if all of them are.
+        calibration=tried,
+        parts=parts,
+    )
+
+
+def lost_part(estimator: str, error: NodewiseError) -> Notice:
+    """That a mixture is without one of its parts."""
+    return Notice("PART_MISSING", f"{estimator} has no part in the mixture ({error.reason}): {error.message}")

@@ -1,0 +1,252 @@
+"""Models: fits every estimator to every profile once, and keeps what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.predictions import Options
+from nodewise.domain.profile import Profile
+from nodewise.domain.trace import Trace
+from nodewise.estimation.choice.chooser import Choice
+from nodewise.estimation.estimators.estimators import Estimators
+from nodewise.estimation.fit.agreement import disagreement
+from nodewise.estimation.fit.fitted import Fitted, MixturePart, ModelKey, lost_part, mixture_of, stated
+from nodewise.estimation.fit.flights import Flights, circle, fitting
+from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.estimation.question import Basis, Freshness, Question
+from nodewise.estimation.resolution import Resolution
+from nodewise.hosting.calls import ImpossibleAnswerError, call
+from nodewise.plugin import Catalogue, Model, Prior
+from nodewise.ports.cache import LruCache
+from nodewise.ports.clock import Clock
+
+__all__ = ["Models", "evidence_of"]
+
+
+def evidence_of(profile: Profile) -> Configurations | None:
+    """The configurations that a profile's timings and observations ran in; None without any."""
+    parts = [profile.phase_timings.configurations, profile.observations.configurations]
+    kept = [part for part in parts if len(part)]
+    return Configurations.concatenated(kept) if kept else None
+
+
+class Models:
+    """Fitted models, each kept under everything that it depends on.
+
+    That is: the profile's digest, the estimator and its version, its prior and calibration, and the seed. A profile
+    without a digest is fitted anew for every question.
+
+    Parameters
+    ----------
+    estimators : Estimators
+    resolution : Resolution
+        Of the configurations that a fit asks other estimators about.
+    capacity : int
+        Models that are kept, least recently used dropped first.
+    traces : callable or None
+        Reads the traces that a profile names; None = none can be read here.
+    """
+
+    def __init__(
+        self,
+        estimators: Estimators,
+        resolution: Resolution,
+        *,
+        capacity: int,
+        clock: Clock,
+        traces: Callable[[Profile], Sequence[Trace]] | None,
+    ) -> None:
+        self.estimators = estimators
+        self._resolution = resolution
+        self._clock = clock
+        self._traces = traces
+        self._flights = Flights()
+        self._kept: LruCache[ModelKey, Fitted] = LruCache(capacity)
+        self._stated: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
+
+    def fitted(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted:
+        """The model that answers a question, or the mixture of several; fitted now unless it is kept.
+
+        Raises
+        ------
+        NodewiseError
+            MODEL_NOT_CACHED where the question does not wait for a fit; why the heaviest part failed where all do.
+        """
+        parts = []
+        failures = []
+        for share in choice.shares:
+            try:
+                parts.append(MixturePart(share, self._alone(question, share.estimator, choice, lessons)))
+            except NodewiseError as error:
+                # One broken part must not cost the others their answer.
+                failures.append((share.estimator, error))
+        if not parts:
+            raise failures[0][1]
+        if len(choice.shares) == 1:
+            return parts[0].fitted
+        lost = tuple(lost_part(name, error) for name, error in failures)
+        statement = (choice, *(part.fitted for part in parts))
+        return self._known(question.profile, statement, lambda: mixture_of(tuple(parts), choice.why, lost))
+
+    def all_kept(self, question: Question, choice: Choice, lessons: Lessons) -> bool:
+        """Whether nothing would have to be fitted."""
+        keys = (
+            self._key(question.profile, share.estimator, question.terms.options.seed, lessons)
+            for share in choice.shares
+        )
+        return all(self._kept.get(key) is not None for key in keys)
+
+    def beside(self, profile: Profile, estimator: str, seed: int, lessons: Lessons) -> Model:
+        """The model of an estimator on which another one's fit builds.
+
+        It is asked about the profile's own evidence, whatever question came first: no fitted model may depend on it.
+        """
+        chain = fitting.get()
+        self.estimators.named(estimator)  # a name, not AUTO: what AUTO finds is the choice of a question
+        if any(key.estimator == estimator for key in chain):
+            raise circle(chain, estimator)
+        evidence = evidence_of(profile) or Configurations.of(1, nodes=1, workers=1)
+        configurations = self._resolution.of(profile, evidence)
+        assessment = self.estimators.assessed(estimator, profile, configurations, Options(seed=seed))
+        if assessment.refusal is not None:
+            raise NodewiseError.refused(assessment.refusal)
+        return self._model(profile, self._key(profile, estimator, seed, lessons), lessons).model
+
+    def traces_of(self, profile: Profile) -> Sequence[Trace]:
+        """The traces that a profile names, read.
+
+        Raises
+        ------
+        NodewiseError
+            EVIDENCE_MISSING if it names some and none can be read here; INVALID_FIELD for one that cannot be read.
+        """
+        if not profile.traces:
+            return ()
+        if self._traces is None:
+            raise NodewiseError(Reason.EVIDENCE_MISSING, "traces cannot be read here: there is no trace store")
+        return self._traces(profile)
+
+    def _alone(self, question: Question, name: str, choice: Choice, lessons: Lessons) -> Fitted:
+        """One estimator's model, with what answers to the question say of it."""
+        profile = question.profile
+        key = self._key(profile, name, question.terms.options.seed, lessons)
+
+        def state() -> Fitted:
+            if question.terms.freshness == Freshness.CACHED_ONLY and (
+                not profile.digest or self._kept.get(key) is None
+            ):
+                raise _not_kept(name)
+            fitted = self._model(profile, key, lessons)
+            return stated(fitted, choice.why, choice.fallback, profile.revision, choice.evidence)
+
+        # One model serves questions that differ in what their answers say they rest on.
+        return self._known(profile, (key, choice.why, choice.fallback, profile.revision, choice.evidence), state)
+
+    def _known(self, profile: Profile, statement: tuple[object, ...], state: Callable[[], Fitted]) -> Fitted:
+        """What was stated before, so that the same is one object; stated now where it was not."""
+        if not profile.digest:
+            return state()
+        known = self._stated.get(statement)
+        if known is None:
+            known = state()
+            self._stated.put(statement, known)
+        return known
+
+    def _key(self, profile: Profile, name: str, seed: int, lessons: Lessons) -> ModelKey:
+        version, prior_id = lessons.version(self.estimators.named(name))
+        return ModelKey(profile.digest, name, version, prior_id, lessons.calibration(name).calibration_id, seed)
+
+    def _model(self, profile: Profile, key: ModelKey, lessons: Lessons) -> Fitted:
+        """A model, kept from now on if its profile has a digest."""
+        if not profile.digest:
+            return self._fit(profile, key, lessons)
+        known = self._kept.get(key)
+        return known or self._flights.joined(key, lambda: self._fit_once(profile, key, lessons))
+
+    def _fit_once(self, profile: Profile, key: ModelKey, lessons: Lessons) -> Fitted:
+        """A model that is kept from now on; the one that was put there since the caller looked, if there is one."""
+        fitted = self._kept.get(key)
+        if fitted is None:
+            fitted = self._fit(profile, key, lessons)
+            self._kept.put(key, fitted)
+        return fitted
+
+    def _fit(self, profile: Profile, key: ModelKey, lessons: Lessons) -> Fitted:
+        loaded = self.estimators.named(key.estimator)
+        prior = lessons.priors.get(key.estimator)
+        chain = (*fitting.get(), key)
+        context = _Context(prior, key.seed, profile, self, lessons, chain)
+        started = time.perf_counter()
+        token = fitting.set(chain)
+        try:
+            model = call(loaded, loaded.record.estimator, "fit", profile, context, check=_checked)
+        finally:
+            fitting.reset(token)
+        basis = Basis(
+            estimator=key.estimator,
+            estimator_version=loaded.record.version,
+            choice="",
+            profile_revision=profile.revision,
+            profile_digest=profile.digest,
+            prior_id=key.prior_id,
+            catalogue_digest=self.estimators.catalogue.digest,
+            fit_time_s=self._clock.now_s(),
+        )
+        return Fitted(
+            model=model,
+            basis=basis,
+            fit_s=time.perf_counter() - started,
+            notices=disagreement(self.estimators, key, model, profile, self._resolution),
+            calibration=lessons.calibration(key.estimator),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Context:
+    """What a fit may use; ``model`` lets one estimator build on another."""
+
+    prior: Prior | None
+    seed: int
+    profile: Profile
+    models: Models
+    lessons: Lessons
+    chain: tuple[ModelKey, ...]
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Devices and links."""
+        return self.models.estimators.catalogue
+
+    def traces(self) -> Sequence[Trace]:
+        """The profile's traces, read."""
+        return self.models.traces_of(self.profile)
+
+    def model(self, estimator: str) -> Model:
+        """Another estimator's model of the same profile."""
+        # Set here too: a fit may ask from a thread of its own.
+        token = fitting.set(self.chain)
+        try:
+            return self.models.beside(self.profile, estimator, self.seed, self.lessons)
+        finally:
+            fitting.reset(token)
+
+
+def _checked(answer: Any) -> Model:
+    """What a fit answered, if it can be asked."""
+    if not callable(getattr(answer, "predict", None)):
+        raise ImpossibleAnswerError(f"a {type(answer).__name__} has no method predict")
+    model: Model = answer
+    return model
+
+
+def _not_kept(name: str) -> NodewiseError:
+    return NodewiseError(
+        Reason.MODEL_NOT_CACHED,
+        f"no fitted model of {name!r} is cached for this profile; ask with FRESHNESS_WAIT",
+        {"estimator": name},
+    )

@@ -1,0 +1,138 @@
+"""Calibration: how far off estimators were where it could be tried, and what that makes of their spreads.
+
+A job whose runs reach several scales is predicted at its largest from the smaller ones, and its errors are counted in
+the deviations that the estimator stated: scores. An interval is then as many deviations wide as nine of ten scores
+are (split conformal prediction with normalised scores: V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in
+a Random World", Springer 2005; J. Lei et al., J. Am. Stat. Assoc. 113(523), 2018). Jobs weigh alike. A few
+pseudo-jobs whose errors are as stated stand for the jobs that nobody tried: with none tried, the estimator's own
+spread holds.
+
+An estimator that states no spread gets one in proportion to how far a row lies beyond the evidence, in logarithms, of
+the same scores: none where nothing was tried.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from scipy.special import ndtri
+
+from nodewise.domain.columns import Floats, freeze
+from nodewise.domain.predictions import Predictions
+from nodewise.domain.profile import Profile
+from nodewise.estimation.lessons.trials import Predict, Trial, distance_of, trials_at_largest
+
+__all__ = ["UNTRIED", "Calibration", "calibrated"]
+
+LEVEL: Final = 0.9
+"""Coverage at which spreads are calibrated."""
+
+PSEUDO_JOBS: Final = 4.0
+"""Jobs whose errors are as stated, beside those that were tried."""
+
+LARGEST_SCORE: Final = 20.0
+"""A run that is so many deviations off is not of the job that the others are of; a larger score says no more."""
+
+SCORES_PER_JOB: Final = 32
+
+_NOMINAL: Final = float(ndtri(0.5 + 0.5 * LEVEL))
+_SMALLEST_FACTOR: Final = 0.5
+_LARGEST_FACTOR: Final = 5.0
+"""What was tried is fewer jobs, at smaller scales, than what is asked: it moves a spread within limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What an estimator's spreads are multiplied by.
+
+    Attributes
+    ----------
+    calibration_id : str
+        Derived from the scores; "" = nothing was tried.
+    factor : float
+        On the standard deviation of ln(step time).
+    jobs : int
+        Jobs that it was tried on.
+    distance_factor : float
+        Standard deviation of ln(step time) per unit of distance, where the estimator states none; 0 = not known.
+    trials : tuple of Trial
+        What was tried.
+    """
+
+    calibration_id: str
+    factor: float
+    jobs: int
+    distance_factor: float = 0.0
+    trials: tuple[Trial, ...] = field(default=(), compare=False, repr=False)
+
+    def applied(self, predictions: Predictions) -> Predictions:
+        """Predictions with spreads multiplied; a simulation's interval is its own."""
+        if predictions.simulated:
+            return predictions
+        spread = predictions.log_spread
+        if self.distance_factor > 0.0:
+            unstated = predictions.answered & (spread == 0.0)
+            if unstated.any():
+                own = self.distance_factor * distance_of(predictions)
+                return replace(predictions, log_spread=freeze(np.where(unstated, own, spread * self.factor)))
+        if self.factor == 1.0:
+            return predictions
+        return replace(predictions, log_spread=spread * self.factor)
+
+
+UNTRIED: Final = Calibration("", 1.0, 0)
+
+
+def calibrated(profiles: Iterable[Profile], predict: Predict) -> Calibration:
+    """Try an estimator on every profile that allows it."""
+    trials = tuple(trial for profile in profiles for trial in trials_at_largest(profile, predict))
+    if not trials:
+        return UNTRIED
+    stated = _scores((trial, trial.log_spreads) for trial in trials)
+    unstated = _scores((trial, np.where(trial.log_spreads > 0.0, 0.0, trial.distances)) for trial in trials)
+    digest = hashlib.sha256(b"".join(np.round(scores, 6).tobytes() for scores in (*stated, *unstated)))
+    factor, distance_factor = 1.0, 0.0
+    if stated:
+        pseudo = (_half_normal(), PSEUDO_JOBS)
+        factor = float(np.clip(_quantile(stated, pseudo) / _NOMINAL, _SMALLEST_FACTOR, _LARGEST_FACTOR))
+    if unstated:
+        distance_factor = _quantile(unstated) / _NOMINAL
+    return Calibration(digest.hexdigest()[:16], factor, len(trials), distance_factor, trials)
+
+
+def _scores(trials: Iterable[tuple[Trial, Floats]]) -> list[Floats]:
+    """Errors over a normaliser, trial by trial, sorted and thinned; where it is 0 nothing is scored."""
+    found = []
+    for trial, normaliser in trials:
+        usable = normaliser > 0.0
+        if not usable.any():
+            continue
+        scores = np.sort(np.minimum(np.abs(trial.log_errors[usable]) / normaliser[usable], LARGEST_SCORE))
+        if len(scores) > SCORES_PER_JOB:
+            scores = scores[np.linspace(0, len(scores) - 1, SCORES_PER_JOB).astype(np.int64)]
+        found.append(scores)
+    found.sort(key=lambda scores: (len(scores), scores.tolist()))
+    return found
+
+
+def _quantile(tried: Sequence[Floats], pseudo: tuple[Floats, float] | None = None) -> float:
+    """Weighted quantile of the scores at LEVEL, jobs weighing alike, with pseudo-jobs' scores and their number."""
+    several = [(scores, 1.0) for scores in tried]
+    # Without pseudo-jobs one more job counts as worse than all others: the correction of a finite sample.
+    several.append(pseudo or (np.array([max(float(scores[-1]) for scores in tried)]), 1.0))
+    values = np.concatenate([scores for scores, _ in several])
+    weights = np.concatenate([np.full(len(scores), weight / len(scores)) for scores, weight in several])
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order][min(int(np.searchsorted(share, LEVEL)), len(values) - 1)])
+
+
+@lru_cache(maxsize=1)
+def _half_normal() -> Floats:
+    """Quantiles of |z| of a normal variable."""
+    return np.asarray(ndtri(0.5 + 0.5 * (np.arange(200) + 0.5) / 200.0))

@@ -1,0 +1,71 @@
+"""Priors of a backtest: what estimators learn from the rows that they may see, of all jobs together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.profile import Profile
+from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, has
+from nodewise.hosting.registry import Registry
+from nodewise.plugin import LearningEstimator, Prior
+
+__all__ = ["Learned", "learned_from"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What came of learning.
+
+    Attributes
+    ----------
+    registry : Registry
+        The estimators that can be asked: those that failed to learn are left out.
+    priors : mapping of estimator to Prior
+        Estimators without one answer from each job's own evidence.
+    seconds : mapping of estimator to float
+        Time that each took.
+    failures : mapping of estimator to NodewiseError
+        Why estimators were left out.
+    """
+
+    registry: Registry
+    priors: Mapping[str, Prior]
+    seconds: Mapping[str, float]
+    failures: Mapping[str, NodewiseError]
+
+
+def learned_from(registry: Registry, corpus: Sequence[Profile]) -> Learned:
+    """Let every estimator that can learn do so. Those that say that the corpus does not suffice go without a prior."""
+    priors: dict[str, Prior] = {}
+    seconds: dict[str, float] = {}
+    failures: dict[str, NodewiseError] = {}
+    for name, loaded in registry.estimators.items():
+        estimator = loaded.record.estimator
+        started = time.perf_counter()
+        try:
+            if not has(loaded, estimator, LearningEstimator, "learn"):
+                continue
+            priors[name] = call(loaded, estimator, "learn", corpus, check=_prior)
+        except PluginError as error:
+            failures[name] = error
+        except NodewiseError:
+            pass  # it says that there is nothing to learn
+        seconds[name] = time.perf_counter() - started
+    able = {name: loaded for name, loaded in registry.estimators.items() if name not in failures}
+    return Learned(
+        registry=replace(registry, estimators=MappingProxyType(able)),
+        priors=MappingProxyType(priors),
+        seconds=MappingProxyType(seconds),
+        failures=MappingProxyType(failures),
+    )
+
+
+def _prior(answer: Any) -> Prior:
+    if not isinstance(answer, Prior):
+        raise ImpossibleAnswerError(f"it learned a {type(answer).__name__} instead of a Prior")
+    return answer

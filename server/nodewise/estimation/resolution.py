@@ -1,0 +1,265 @@
+"""Fill in what a question leaves open, from the profile's evidence. What the evidence does not tell is not guessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
+from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
+from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.profile import Profile
+from nodewise.ports.cache import KEPT_ROWS, LruCache
+
+__all__ = ["MAX_WORKERS", "Defaults", "Resolution", "defaults_of", "resolved"]
+
+MAX_WORKERS: Final = 131_072
+"""Largest number of workers that is asked of a model unless an engine says otherwise: exact models cost in proportion
+to it, and a number of nodes alone does not show it."""
+
+_SPLITTING: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel")
+"""Degrees whose product is the number of workers, or less where some stand by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What a job's evidence says where a question does not.
+
+    Attributes
+    ----------
+    sync_modes, devices, batches_per_worker, parameter_servers : tuple
+        Distinct values in the evidence, ascending. One value is a default; several have to be told apart by the asker
+        (a batch stays unknown instead).
+    workers_per_node : int
+        Largest number seen on one node, so that nodes alone mean full nodes; 1 without evidence.
+    link_bytes_per_s : float
+        0 = not known.
+    """
+
+    sync_modes: tuple[int, ...]
+    devices: tuple[str, ...]
+    batches_per_worker: tuple[int, ...]
+    parameter_servers: tuple[int, ...]
+    workers_per_node: int
+    link_bytes_per_s: float
+
+
+def defaults_of(profile: Profile) -> Defaults:
+    """Read the defaults off a profile's phase timings and observations."""
+    evidence = [profile.phase_timings.configurations, profile.observations.configurations]
+
+    def distinct(name: str, unstated: int) -> tuple[int, ...]:
+        values: set[int] = set()
+        for configurations in evidence:
+            values.update(getattr(configurations, name).tolist())
+        values.discard(unstated)
+        return tuple(sorted(values))
+
+    devices = sorted({name for part in evidence if len(part) for name in part.device_names() if name})
+    per_node = [
+        -(-workers // nodes)
+        for part in evidence
+        for workers, nodes in zip(part.workers.tolist(), part.nodes.tolist(), strict=True)
+        if nodes > 0
+    ]
+    return Defaults(
+        sync_modes=distinct("sync_mode", SyncMode.UNSPECIFIED),
+        devices=tuple(devices),
+        batches_per_worker=distinct("batch_per_worker", 0),
+        parameter_servers=tuple(count for count in distinct("parameter_servers", UNSTATED) if count > 0),
+        workers_per_node=max(per_node, default=1),
+        link_bytes_per_s=profile.network.link_bytes_per_s or 0.0,
+    )
+
+
+class Resolution:
+    """Resolves questions, each once: the wire hands out one object per distinct set of configurations.
+
+    Parameters
+    ----------
+    max_workers : int
+        Largest number of workers that is asked of a model, stated or resolved from nodes.
+    profiles : int
+        Profiles whose defaults are kept.
+    """
+
+    def __init__(self, max_workers: int, profiles: int) -> None:
+        self._max_workers = max_workers
+        self._defaults: LruCache[str, Defaults] = LruCache(profiles)
+        self._resolved: LruCache[tuple[Configurations, Defaults], Configurations] = LruCache(KEPT_ROWS)
+
+    def of(self, profile: Profile, configurations: Configurations) -> Configurations:
+        """The configurations with everything filled in that the profile's evidence tells; raises as ``resolved``."""
+        defaults = self._defaults.get(profile.digest)
+        if defaults is None:
+            defaults = defaults_of(profile)
+            if profile.digest:
+                self._defaults.put(profile.digest, defaults)
+        key = (configurations, defaults)
+        known = self._resolved.get(key)
+        if known is None:
+            known = resolved(configurations, defaults, self._max_workers)
+            self._resolved.put(key, known, len(configurations) or 1)
+        return known
+
+
+def resolved(configurations: Configurations, defaults: Defaults, max_workers: int = MAX_WORKERS) -> Configurations:
+    """The same rows with nothing left open that the evidence can tell.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD where the evidence holds several values and the question does not choose, or where a row comes to
+        more than ``max_workers``; CONTRADICTORY_FACTS where degrees, placement, groups or backup workers do not fit, or
+        where a row that is not hybrid states how a hybrid runs.
+    """
+    changes: dict[str, object] = {}
+
+    sync_mode = configurations.sync_mode
+    if (sync_mode == SyncMode.UNSPECIFIED).any():
+        mode = _only(
+            [SyncMode(value).name for value in defaults.sync_modes],
+            "configurations.sync_modes",
+            SyncMode.ALLREDUCE.name,
+        )
+        sync_mode = _filled(sync_mode, sync_mode == SyncMode.UNSPECIFIED, SyncMode[mode])
+        changes["sync_mode"] = sync_mode
+
+    if "" in configurations.devices and defaults.devices:
+        index = configurations.devices.index("")
+        groups = configurations.worker_groups
+        if (configurations.device_index == index).any() or (groups and (groups.device_index == index).any()):
+            device = _only(defaults.devices, "configurations.device_names", "")
+            changes["devices"] = tuple(device if name == "" else name for name in configurations.devices)
+
+    nodes, workers = _scale(configurations, defaults, max_workers)
+    if nodes is not configurations.nodes:
+        changes["nodes"] = nodes
+    if workers is not configurations.workers:
+        changes["workers"] = workers
+
+    servers = configurations.parameter_servers
+    if (servers == UNSTATED).any():
+        changes["parameter_servers"] = _servers(servers, sync_mode, defaults)
+
+    if defaults.link_bytes_per_s and (configurations.link_bytes_per_s == 0.0).any():
+        link = configurations.link_bytes_per_s
+        changes["link_bytes_per_s"] = freeze(np.where(link == 0.0, defaults.link_bytes_per_s, link))
+    found = configurations.replaced(**changes) if changes else configurations
+    _agree(found)
+    if (found.batch_per_worker == 0).any():
+        found = found.replaced(batch_per_worker=_batch(found, defaults))
+    return found
+
+
+def _scale(configurations: Configurations, defaults: Defaults, max_workers: int) -> tuple[Ints, Ints]:
+    """Nodes and workers: stated, else as placed or grouped, else by the workers per node that the evidence shows."""
+    nodes, workers = configurations.nodes, configurations.workers
+    if configurations.placement is not None:
+        placed_nodes, placed = configurations.placement.nodes_and_workers()
+        nodes = _followed("nodes", nodes, placed_nodes, "placement")
+        workers = _followed("workers", workers, placed, "placement")
+    if configurations.worker_groups is not None:
+        workers = _followed("workers", workers, configurations.worker_groups.row_workers(), "groups")
+    per_node = defaults.workers_per_node
+    # As floats: the product of two large integers may leave the integers.
+    most = np.where(workers == 0, nodes * float(per_node), workers)
+    if most.max(initial=0.0) > max_workers:
+        row = int(most.argmax())
+        how = f" ({nodes[row]} nodes with {per_node} each)" if workers[row] == 0 else ""
+        raise NodewiseError.invalid(
+            [
+                Violation(
+                    "configurations.workers", f"must be at most {max_workers}, found {most[row]:.0f}{how} in row {row}"
+                )
+            ]
+        )
+    if (workers == 0).any():
+        workers = freeze(np.where(workers == 0, nodes * per_node, workers))
+    if (nodes == 0).any():
+        nodes = freeze(np.where(nodes == 0, -(-workers // per_node), nodes))
+    return nodes, workers
+
+
+def _followed(name: str, stated: Ints, follows: Ints, what: str) -> Ints:
+    """A stated column, filled with what follows from another; refused where the two disagree. 0 = not said."""
+    wrong = (follows > 0) & (stated > 0) & (stated != follows)
+    if wrong.any():
+        row = int(wrong.argmax())
+        verb = "have" if what.endswith("s") else "has"
+        text = f"is {stated[row]}, but the row's {what} {verb} {follows[row]}"
+        raise _contradiction([(f"configurations.{name}[{row}]", text)])
+    return freeze(np.where(stated == 0, follows, stated)) if (stated == 0).any() else stated
+
+
+def _servers(servers: Ints, sync_mode: Ints, defaults: Defaults) -> Ints:
+    """Parameter servers: none where all-reduce, else stated, else the only number in evidence, 1 without any."""
+    open_rows = (servers == UNSTATED) & (sync_mode != SyncMode.ALLREDUCE)
+    seen = "1"
+    if open_rows.any():
+        seen = _only([str(count) for count in defaults.parameter_servers], "configurations.parameter_servers", "1")
+    wanted = np.where(sync_mode == SyncMode.ALLREDUCE, 0, int(seen))
+    return freeze(np.where(servers == UNSTATED, wanted, servers))
+
+
+def _agree(found: Configurations) -> None:
+    """Refuse resolved rows whose degrees or backup workers their workers cannot fill, and hybrids that are none."""
+    for name, field in (
+        ("hybrid_sync_fraction", "hybrid_sync_fractions"),
+        ("hybrid_switch_s", "hybrid_switch_seconds"),
+    ):
+        stated = getattr(found, name)
+        if stated is constant_floats(len(stated), 0.0):
+            continue
+        wrong = (stated > 0.0) & (found.sync_mode != SyncMode.HYBRID)
+        if wrong.any():
+            row = int(wrong.argmax())
+            mode = SyncMode(int(found.sync_mode[row])).name
+            raise _contradiction([(f"configurations.{field}[{row}]", f"must be 0 where sync_modes is {mode}")])
+    workers = found.workers
+    if all(getattr(found, name).max(initial=0) <= 1 for name in _SPLITTING) and not found.backup_workers.any():
+        return
+    needed = found.degree() * np.maximum(found.data_parallel, 1)
+    wrong = needed > workers
+    if wrong.any():
+        row = int(wrong.argmax())
+        text = (
+            f"the product of a row's degrees must be at most its workers: {needed[row]:.0f} for {workers[row]} workers"
+        )
+        named = [name for name in _SPLITTING if getattr(found, name)[row] > 1]
+        raise _contradiction([(f"configurations.{name}_degrees[{row}]", text) for name in named])
+    replicas = np.where(found.data_parallel > 0, found.data_parallel, np.floor(workers / found.degree()))
+    wrong = (found.sync_mode != SyncMode.ASYNC) & (found.backup_workers > 0) & (found.backup_workers >= replicas)
+    if wrong.any():
+        row = int(wrong.argmax())
+        text = f"is {found.backup_workers[row]} of {replicas[row]:.0f} workers: a step needs the result of at least one"
+        raise _contradiction([(f"configurations.backup_workers[{row}]", text)])
+
+
+def _contradiction(found: list[tuple[str, str]]) -> NodewiseError:
+    return NodewiseError.invalid([Violation(*each) for each in found], Reason.CONTRADICTORY_FACTS)
+
+
+def _batch(configurations: Configurations, defaults: Defaults) -> Ints:
+    """Batch per worker: stated, else the share of a stated global batch (rounded up), else the only one in evidence."""
+    whole = configurations.replicas() * configurations.accumulation.astype(np.float64)
+    shares = np.ceil(configurations.global_batch / whole)
+    seen = defaults.batches_per_worker[0] if len(defaults.batches_per_worker) == 1 else 0
+    derived = np.where(configurations.global_batch > 0, shares, seen)
+    known = configurations.batch_per_worker
+    return freeze(np.where(known == 0, derived, known).astype(np.int64))
+
+
+def _filled(column: Ints, where: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], value: int) -> Ints:
+    return constant_ints(len(column), int(value)) if where.all() else freeze(np.where(where, int(value), column))
+
+
+def _only(seen: list[str] | tuple[str, ...], path: str, otherwise: str) -> str:
+    if len(seen) > 1:
+        listed = ", ".join(seen)
+        raise NodewiseError.invalid(
+            [Violation(path, f"must be stated: the profile's evidence holds several values ({listed})")]
+        )
+    return seen[0] if seen else otherwise

@@ -1,0 +1,1 @@
+"""What to measure next, by what it is expected to teach."""

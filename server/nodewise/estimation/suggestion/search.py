@@ -1,0 +1,389 @@
+"""What to measure next: what each measurement is expected to teach, by preposterior analysis, and what it costs.
+
+ln(step time) of the answered rows is taken as jointly normal around the predictions. A measurement of one row moves all
+rows that hang together with it, and may so turn the decision of the objective; its worth is by how much the regret of
+the decision is then expected to fall (the expected value of sample information: Raiffa and Schlaifer, Applied
+Statistical Decision Theory, 1961). Expectations are means over seeded samples: the same question has the same answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from nodewise.domain.budget import Budget
+from nodewise.domain.columns import Floats, Ints, as_ints
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.objective import HighestThroughput, Objective
+from nodewise.domain.predictions import Notice, Predictions
+from nodewise.estimation.question import Answer, Basis, Question
+from nodewise.estimation.suggestion.covariance import LogCovariance, measured
+from nodewise.estimation.suggestion.ran_before import ran_before
+from nodewise.estimation.suggestion.regret import Decision, Samples, likelihoods
+
+__all__ = [
+    "HIGHEST_THROUGHPUT",
+    "MOST_ROWS",
+    "MOST_SUGGESTIONS",
+    "Suggestion",
+    "Suggestions",
+    "Wish",
+    "refusal_of",
+    "suggested",
+]
+
+HIGHEST_THROUGHPUT: Final = Objective(rule=HighestThroughput())
+"""Objective of a question that states none."""
+MOST_ROWS: Final = 1024
+"""Rows that may be weighed against each other: their covariance is decomposed, the time of which grows with the third
+power of their number (about half a second here)."""
+MOST_SUGGESTIONS: Final = 3
+"""Suggestions of one answer: each further one rests on measurements that are not made yet."""
+DRAWS: Final = 256
+DRAWS_OF_MANY: Final = 64
+MANY_ROWS: Final = 128
+"""Samples of the truth, in antithetic pairs: fewer where there are more than ``MANY_ROWS`` rows. For each candidate the
+objective is applied so often: a suggestion among 16 rows takes a tenth of a second, one among 1,024 about a second."""
+CANDIDATES: Final = 48
+"""Rows whose measurement is weighed against the decision, besides the recommended one."""
+CONTENDERS: Final = 16
+"""Candidates that are kept because they are the right decision in some sample, whatever their measurement costs."""
+LEAST_REGRET_FALL: Final = 1e-4
+"""Share of the throughput below which a fall of regret is no reason to run anything: 0.01 %."""
+KNOWN_SHARE: Final = 0.1
+"""A row whose variance is at most this share of a measurement's is known: measuring it would say less than is known."""
+LEAST_SHARE_LEFT: Final = 1e-12
+"""Share of a variance that any measurement leaves: an objective with a confidence passes over rows without a spread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How many measurements are wanted, and how one is made.
+
+    Attributes
+    ----------
+    count : int
+        At most so many suggestions, 1 to ``MOST_SUGGESTIONS``.
+    start_up_s : float
+        Seconds to start a run, in which its nodes are held.
+    run_steps : int
+        Steps of a run: one worker's cycles where a step is its mini-batch (ASYNC, HYBRID), else global batches.
+    """
+
+    count: int = 1
+    start_up_s: float = 0.0
+    run_steps: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """A measurement worth making.
+
+    Attributes
+    ----------
+    row : int
+        Row of the question.
+    cost_node_s : float
+        Nodes held, times start-up and steps.
+    expected_regret_fall : float
+        Expected fall of the decision's regret, as a share of the best throughput; at least 0.
+    expected_width_fall : float
+        Expected fall of ln(upper / lower), averaged over the answered rows; at least 0.
+    why : str
+        For people.
+    """
+
+    row: int
+    nodes: int
+    workers: int
+    cost_node_s: float
+    expected_regret_fall: float
+    expected_width_fall: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Suggestions:
+    """The next measurements, best first; none where nothing could be learned, and a notice says why.
+
+    ``expected_regret`` is that of deciding now, as a share of the best throughput.
+    """
+
+    suggestions: tuple[Suggestion, ...]
+    expected_regret: float
+    notices: tuple[Notice, ...]
+    basis: Basis
+
+
+def refusal_of(predictions: Predictions) -> Refusal | None:
+    """Why nothing can be suggested: what refuses the first row where none is answered; None = some are."""
+    if predictions.answered.any():
+        return None
+    if predictions.refusals:
+        return min(predictions.refusals, key=lambda refusal: min(refusal.rows, default=len(predictions))).refusal
+    return Refusal(Reason.OBJECTIVE_UNREACHABLE, "no row fits into memory: there is nothing to run")
+
+
+def suggested(question: Question, answer: Answer, covariance: LogCovariance, wish: Wish) -> Suggestions:
+    """The next measurements, best first.
+
+    Ranked by the expected fall of regret per node-second; where no measurement is expected to improve the decision, by
+    the expected fall of the interval's width per node-second. Each further suggestion rests on those before it being
+    made, with what they find left open. What the profile has measured is not suggested again. The order of the
+    question's rows changes nothing.
+
+    Parameters
+    ----------
+    question : Question
+        With an objective.
+    answer : Answer
+        To that question, with at least one answered row.
+    covariance : LogCovariance
+        Of the answered rows, in their order.
+
+    Raises
+    ------
+    NodewiseError
+        DEADLINE_EXCEEDED: a shorter search would be another answer.
+    """
+    found = _Search(question, answer, covariance, wish)
+    chosen, regret = found.best()
+    notices = answer.notices
+    if not chosen:
+        notices = (*notices, _nothing(covariance))
+    return Suggestions(suggestions=chosen, expected_regret=regret, notices=notices, basis=answer.basis)
+
+
+def _nothing(covariance: LogCovariance) -> Notice:
+    """Why no measurement is suggested."""
+    if not covariance.values.any():
+        return Notice("NO_SPREAD", "the model states no spread: what a measurement would teach cannot be told")
+    message = "every row was measured or is known better than a measurement would tell it: nothing is worth measuring"
+    return Notice("NOTHING_TO_MEASURE", message)
+
+
+class _Search:
+    """One search for measurements.
+
+    Rows are the answered ones, brought into an order of their own (``_order``), so that the samples do not depend on
+    that of the question; ``places`` are their rows in the question.
+
+    Rows that ran are not weighed. What repeats of a configuration share, a placement or a day, they do not tell; models
+    therefore stay unsure of them by about the noise of one run, and their repeats, which are cheap and look worth it
+    again and again, would keep the search from what never ran.
+    """
+
+    def __init__(self, question: Question, answer: Answer, covariance: LogCovariance, wish: Wish) -> None:
+        answered = np.flatnonzero(answer.predictions.answered)
+        order = _order(answer, answered, covariance.values.diagonal())
+        self._places = answered[order]
+        self._configurations = answer.configurations.take(as_ints(self._places))
+        self._ran = ran_before(self._configurations, question.profile)
+        self._covariance = covariance.values[np.ix_(order, order)]
+        self._noise = covariance.measurement_log_spread
+        predictions = answer.predictions
+        step_s, self._log_spread = predictions.step_s[self._places], predictions.log_spread[self._places]
+        once_s = 0.0 if predictions.once_s is None else predictions.once_s[self._places]
+        self._log_step = np.log(step_s)
+        self._decision = Decision(
+            question.objective or HIGHEST_THROUGHPUT,
+            self._configurations,
+            Predictions.of(step_s, log_spread=self._log_spread, once_s=once_s),
+            question.profile.workload,
+        )
+        self._costs = self._configurations.nodes_held() * (wish.start_up_s + wish.run_steps * step_s)
+        self._wish = wish
+        self._deviations = float(-ndtri((1.0 - question.terms.coverage) / 2.0))
+        self._budget = question.terms.options.budget
+        generator = np.random.default_rng(question.terms.options.seed % 2**64)
+        draws = DRAWS if len(step_s) <= MANY_ROWS else DRAWS_OF_MANY
+        half = generator.standard_normal((draws // 2, len(step_s) + 1))
+        self._normal = np.concatenate([half, -half])
+
+    def best(self) -> tuple[tuple[Suggestion, ...], float]:
+        """The suggestions, best first, and the expected regret of deciding now."""
+        covariance, expected_regret = self._covariance, 0.0
+        chosen: list[int] = []
+        suggestions: list[Suggestion] = []
+        for number in range(self._wish.count):
+            _in_time(self._budget, f"{number} of {self._wish.count} suggestions were found in time")
+            samples = self._samples(covariance)
+            spread = self._spread(covariance.diagonal())
+            decided = self._decision.row(self._log_step, spread)
+            regret = float(samples.losses[:, decided].mean())
+            expected_regret = expected_regret if number else regret
+            width_falls = self._width_falls(covariance)
+            open_rows = (covariance.diagonal() > KNOWN_SHARE * self._noise**2) & ~self._ran
+            open_rows[chosen] = False
+            candidates = self._candidates(open_rows, width_falls, decided, samples)
+            if not candidates:
+                break
+            falls = np.zeros(len(open_rows))
+            falls[candidates] = [self._regret_fall(covariance, row, decided, samples) for row in candidates]
+            goals = (falls, self._regrets_explained(covariance, decided, samples), width_falls)
+            row = self._first(candidates, goals)
+            suggestions.append(self._suggestion(row, goals, regret, first=not number))
+            chosen.append(row)
+            covariance = measured(covariance, row, self._noise)
+        return tuple(suggestions), expected_regret
+
+    def _samples(self, covariance: Floats) -> Samples:
+        """Truths drawn from the rows' joint distribution, and the row that is best in each."""
+        values, vectors = np.linalg.eigh(covariance)
+        # The symmetric root: another one would depend on the signs that the decomposition happens to give its vectors.
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        log_steps = self._log_step + self._normal[:, :-1] @ root
+        certain = np.zeros(len(self._log_step))
+        best = as_ints([self._decision.row(truth, certain) for truth in log_steps])
+        losses = self._decision.losses(log_steps, best)
+        return Samples(log_steps, self._noise * self._normal[:, -1], best, losses)
+
+    def _spread(self, variance: Floats) -> Floats:
+        """The predictions' own spread, as far as the variance is left of what it was."""
+        before = self._covariance.diagonal()
+        left = np.divide(variance, before, out=np.ones(len(before)), where=before > 0.0)
+        return np.asarray(self._log_spread * np.sqrt(np.clip(left, LEAST_SHARE_LEFT, 1.0)))
+
+    def _regret_fall(self, covariance: Floats, row: int, decided: int, samples: Samples) -> float:
+        """Expected fall of the regret when a row was measured.
+
+        Each sample is measured once. What a decision loses then is its mean over all samples, each weighted with the
+        likelihood that it would have been measured so: one sample alone would say nothing of rows that the measurement
+        does not concern, and chance would look like worth.
+        """
+        _in_time(self._budget, "not every row was weighed in time")
+        gain = covariance[:, row] / (covariance[row, row] + self._noise**2)
+        truths = samples.log_steps[:, row]
+        found = truths + samples.deviates
+        spread = self._spread(covariance.diagonal() - gain * covariance[:, row])
+        decisions = [
+            self._decision.row(self._log_step + gain * by, spread) for by in (found - self._log_step[row]).tolist()
+        ]
+        saved = samples.losses[:, decided] - samples.losses[:, decisions].T
+        if not saved.any():
+            return 0.0
+        weights = likelihoods(found, truths, self._noise)
+        return max(0.0, float((weights * saved).sum(axis=1).mean()))
+
+    def _width_falls(self, covariance: Floats) -> Floats:
+        """Expected fall of the mean ln(upper / lower) when each row is measured."""
+        variance = covariance.diagonal()
+        total = variance + self._noise**2
+        explained = np.divide(covariance**2, total, out=np.zeros_like(covariance), where=total > 0.0)
+        left = np.sqrt(np.maximum(variance[:, np.newaxis] - explained, 0.0))
+        falls = np.sqrt(variance)[:, np.newaxis] - left
+        return np.asarray(2.0 * self._deviations * np.maximum(falls, 0.0).mean(axis=0))
+
+    def _candidates(
+        self, open_rows: NDArray[np.bool_], width_falls: Floats, decided: int, samples: Samples
+    ) -> list[int]:
+        """Rows that are weighed: the recommended one, those that may be the right one, those that teach most."""
+        rank = np.argsort(-width_falls / self._costs, kind="stable")
+        wins = np.bincount(samples.best[samples.best >= 0], minlength=len(rank))
+        contenders = np.argsort(-wins, kind="stable")[:CONTENDERS]
+        wanted = [*contenders[wins[contenders] > 0].tolist(), *rank.tolist()]
+        kept = [row for row in dict.fromkeys(wanted) if open_rows[row]][:CANDIDATES]
+        if decided >= 0 and open_rows[decided] and decided not in kept:
+            kept.append(decided)
+        return sorted(kept)
+
+    def _regrets_explained(self, covariance: Floats, decided: int, samples: Samples) -> Floats:
+        """Regret of deciding now that hangs on what each row's measurement explains; at least 0.
+
+        Where several measurements together would turn a decision, each alone may turn nothing: the worth of one says
+        nothing of the way there (P. Frazier and W. Powell, Decision Analysis 7(4), 2010). The regret against each row
+        that may be right is doubt about the ratio of two step times; a measurement explains a share of its variance.
+        """
+        if decided < 0:
+            return np.zeros(len(covariance))
+        right = samples.best >= 0
+        regrets = np.bincount(
+            samples.best[right], weights=samples.losses[right, decided], minlength=len(covariance)
+        ) / len(samples.best)
+        rivals = np.flatnonzero(regrets > 0.0)
+        shared = covariance[rivals] - covariance[decided]
+        doubt = shared[np.arange(len(rivals)), rivals] - shared[:, decided]
+        told = (covariance.diagonal() + self._noise**2) * doubt[:, np.newaxis]
+        explained = np.divide(shared**2, told, out=np.zeros_like(shared), where=told > 0.0)
+        return np.asarray(regrets[rivals] @ np.minimum(explained, 1.0))
+
+    def _first(self, candidates: list[int], goals: tuple[Floats, ...]) -> int:
+        """The best candidate for the first goal that any serves; among equals the cheaper one, then the first."""
+        for values in goals[:-1]:
+            worth = [row for row in candidates if values[row] >= LEAST_REGRET_FALL]
+            if worth:
+                break
+        else:
+            worth, values = candidates, goals[-1]
+        return min(worth, key=lambda row: (-values[row] / self._costs[row], self._costs[row], row))
+
+    def _suggestion(self, row: int, goals: tuple[Floats, ...], regret: float, *, first: bool) -> Suggestion:
+        fall, explained, width_fall = (float(values[row]) for values in goals)
+        nodes, workers = int(self._configurations.nodes[row]), int(self._configurations.workers[row])
+        what = f"measuring {_counted(workers, 'worker')} on {_counted(nodes, 'node')}"
+        then = "" if first else "after the measurements before it, "
+        if fall >= LEAST_REGRET_FALL:
+            after = max(regret - fall, 0.0)
+            why = (
+                f"{then}{what} is expected to cut the regret of the decision from {100 * regret:.3g} % to "
+                f"{100 * after:.3g} % of the best throughput, the most for its node-seconds"
+            )
+        elif explained >= LEAST_REGRET_FALL:
+            why = (
+                f"{then}no single measurement is expected to turn the decision, but several may: {what} tells of "
+                f"{100 * explained:.3g} points of its expected regret of {100 * regret:.3g} %, the most for its "
+                f"node-seconds"
+            )
+        else:
+            why = (
+                f"{then}no measurement is needed for the decision: none is expected to improve it by "
+                f"{100 * LEAST_REGRET_FALL:g} %; {what} narrows the intervals most for its node-seconds, "
+                f"ln(upper / lower) by {width_fall:.3g} on average"
+            )
+        return Suggestion(
+            row=int(self._places[row]),
+            nodes=nodes,
+            workers=workers,
+            cost_node_s=float(self._costs[row]),
+            expected_regret_fall=fall,
+            expected_width_fall=width_fall,
+            why=why,
+        )
+
+
+def _order(answer: Answer, answered: NDArray[np.int64], variance: Floats) -> Ints:
+    """An order of the answered rows that follows from what they are; rows that are equal stay in the question's."""
+    configurations = answer.configurations
+    keys = (
+        variance,
+        answer.predictions.step_s[answered],
+        *(
+            np.asarray(column)[answered]
+            for column in (
+                configurations.link_bytes_per_s,
+                configurations.accumulation,
+                configurations.global_batch,
+                configurations.batch_per_worker,
+                configurations.sync_mode,
+                configurations.device_names(),
+                configurations.parameter_servers,
+                configurations.workers,
+                configurations.nodes,
+            )
+        ),
+    )
+    return as_ints(np.lexsort(keys))
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _in_time(budget: Budget | None, done: str) -> None:
+    """Raise DEADLINE_EXCEEDED once nobody waits any more."""
+    if budget is not None and budget.remaining_s() <= 0:
+        raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {done}", {"progress": done})

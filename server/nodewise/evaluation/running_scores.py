@@ -1,0 +1,104 @@
+"""Running scores: what arrived, against what the revision before it had predicted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints, as_ints, freeze
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.profile import Observations, Profile
+from nodewise.domain.scores import ScoreSums
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.question import AUTO, Answer, Question, Terms
+from nodewise.hosting.registry import Registry
+from nodewise.profiles.ledger import UnscoredCommit
+
+__all__ = ["SCORED_OBSERVATIONS", "arrived", "auto_version", "score_of", "scored"]
+
+SCORED_OBSERVATIONS: Final = 256
+"""Observations of one commit that are scored, evenly spaced over its rows, so that a sweep of configurations keeps its
+range. A commit of thousands of rows costs no more than its mean needs: its standard error is a sixteenth of the
+spread."""
+
+
+def auto_version(registry: Registry) -> str:
+    """The version that ``auto`` is scored under: the estimators that it chooses among, with theirs."""
+    return ", ".join(f"{name} {loaded.record.version}" for name, loaded in sorted(registry.estimators.items()))
+
+
+def arrived(
+    answers: Answers, before: Profile, after: Profile, commit: UnscoredCommit, most: int = SCORED_OBSERVATIONS
+) -> Observations:
+    """The observations of a commit that can be scored, ``most`` of them.
+
+    Left out are those that were retracted meanwhile, those without a rate, and those whose configuration the evidence
+    before them does not complete: nobody could have asked about it in that way.
+
+    Parameters
+    ----------
+    before, after : Profile
+        At the revision before the commit and at that of the commit.
+    """
+    observations = after.observations
+    new = (observations.number >= commit.first_number) & (observations.number <= commit.last_number)
+    wanted = new & (observations.steps_per_s > 0.0)
+    if commit.retracted:
+        wanted &= np.isin(observations.number, list(commit.retracted), invert=True)
+    found = observations.take(freeze(np.flatnonzero(wanted).astype(np.int64, copy=False)))
+    found = found.take(_spaced(len(found), most))
+    if _resolves(answers, before, found):
+        return found
+    return found.take(
+        as_ints([row for row in range(len(found)) if _resolves(answers, before, found.take(as_ints([row])))])
+    )
+
+
+def scored(answers: Answers, before: Profile, observations: Observations, estimator: str = AUTO) -> ScoreSums:
+    """The score of what an estimator answers from a profile about configurations that were measured later.
+
+    Rows that it refuses are counted apart. Fits the profile unless the model is kept from earlier.
+
+    Raises
+    ------
+    NodewiseError
+        As ``Answers.answer``.
+    """
+    question = Question(profile=before, configurations=observations.configurations, terms=Terms(estimator=estimator))
+    return score_of(answers.answer(question, keep=False), observations.steps_per_s)
+
+
+def score_of(answer: Answer, measured_steps_per_s: Floats) -> ScoreSums:
+    """The score of an answer against measured rates above 0, row by row."""
+    rows = np.flatnonzero(answer.predictions.answered & (answer.steps_per_s > 0.0))
+    measured = measured_steps_per_s[rows]
+    log_error = np.log(answer.steps_per_s[rows]) - np.log(measured)
+    intervals = covered = 0
+    if answer.interval is not None:
+        lower, upper = answer.interval.lower_steps_per_s[rows], answer.interval.upper_steps_per_s[rows]
+        intervals = len(rows)
+        covered = int(((lower <= measured) & (measured <= upper)).sum())
+    return ScoreSums(
+        observations=len(rows),
+        absolute_log_error=float(np.abs(log_error).sum()),
+        log_error=float(log_error.sum()),
+        intervals=intervals,
+        covered=covered,
+        unanswered=len(measured_steps_per_s) - len(rows),
+    )
+
+
+def _spaced(rows: int, most: int) -> Ints:
+    """At most so many rows, evenly spaced from the first to the last, in their order."""
+    if rows <= most:
+        return freeze(np.arange(rows, dtype=np.int64))
+    return freeze(np.linspace(0.0, rows - 1.0, most).round().astype(np.int64))
+
+
+def _resolves(answers: Answers, profile: Profile, observations: Observations) -> bool:
+    try:
+        answers.resolve(profile, observations.configurations)
+    except NodewiseError:
+        return False
+    return True

@@ -1,0 +1,221 @@
+"""The one door to plugins: whatever is asked of one goes through here, and so does whatever comes of it.
+
+A caller says which plugin, which object of it (the record's own, or one that it answered with), which method, with
+what, and what a true answer is. It gets that answer, a refusal in words that can be told, or a :class:`PluginError`:
+never anything else that the plugin raises, and nothing of its text. Objects, names of methods and values are all that
+crosses: whether the object lives in this process is not the caller's to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.hosting.interrupts import is_interrupt
+from nodewise.hosting.registry import Loaded
+from nodewise.hosting.soundness import MOST_TEXT, as_text, is_sound_error
+from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, TraceReaderRecord
+
+__all__ = ["ImpossibleAnswerError", "PluginError", "call", "has", "impossible", "read", "unless_wrong"]
+
+_log = structlog.get_logger(__name__)
+
+AnswerT = TypeVar("AnswerT")
+
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of plugin in errors: its name, its reasons, and whether its methods may refuse."""
+
+    name: str
+    failed: Reason
+    invalid: Reason
+    refuses: bool = True
+
+
+_KINDS: Final[tuple[tuple[type, _Kind], ...]] = (
+    (EstimatorRecord, _Kind("estimator", Reason.ESTIMATOR_FAILED, Reason.ESTIMATOR_INVALID_RESULT)),
+    (PolicyRecord, _Kind("policy", Reason.POLICY_FAILED, Reason.POLICY_INVALID_RESULT, refuses=False)),
+    (TraceReaderRecord, _Kind("reader", Reason.READER_FAILED, Reason.READER_INVALID_RESULT)),
+    (DiagnoserRecord, _Kind("diagnoser", Reason.DIAGNOSER_FAILED, Reason.DIAGNOSER_INVALID_RESULT)),
+)
+
+
+class PluginError(NodewiseError):
+    """A plugin failed, or answered with something that cannot be true. What it refuses is a plain NodewiseError."""
+
+
+class ImpossibleAnswerError(Exception):
+    """What is wrong with an answer, in words for callers; checks raise it."""
+
+
+def call(
+    loaded: Loaded[Any],
+    target: Any,
+    method: str,
+    *arguments: Any,
+    check: Callable[[Any], AnswerT],
+    about: str = "",
+    quiet: bool = False,
+) -> AnswerT:
+    """Ask a plugin.
+
+    Parameters
+    ----------
+    loaded : Loaded
+        Whose code this is.
+    target : object
+        The record's object, or one that it answered with.
+    check : callable
+        From an answer to what is made of it; raises ImpossibleAnswerError for one that cannot be true. What else it
+        raises is the answer's fault too: attributes of a plugin's values may do anything.
+    about : str
+        What the plugin is asked about, for the error; "" = the caller knows.
+    quiet : bool
+        Leave a failure out of the log: the same will be asked again by someone who tells of it.
+
+    Raises
+    ------
+    PluginError
+        *_FAILED when the plugin raises, *_INVALID_RESULT when its answer cannot be true.
+    NodewiseError
+        What the plugin refuses with, if that can be told; what our own objects raised that it was given.
+    """
+    door = _Door(loaded, method, about, quiet)
+    return door.passed(lambda: getattr(target, method)(*arguments), check)
+
+
+def read(loaded: Loaded[Any], target: Any, name: str, *, check: Callable[[Any], AnswerT], method: str = "") -> AnswerT:
+    """An attribute of a plugin's object, which may be computed; raises as :func:`call`, naming ``method`` or it."""
+
+    def found(value: Any) -> AnswerT:
+        if value is _MISSING:
+            raise ImpossibleAnswerError(f"a {type(target).__name__} has no {name}")
+        return check(value)
+
+    return _Door(loaded, method or name).passed(lambda: getattr(target, name, _MISSING), found)
+
+
+def has(loaded: Loaded[Any], target: Any, protocol: type, method: str) -> bool:
+    """Whether a plugin's object has the methods of an optional protocol; raises as :func:`call`, naming ``method``."""
+    return _Door(loaded, method).passed(lambda: isinstance(target, protocol), bool)
+
+
+def unless_wrong(wrong_with: Callable[[Any], str | None]) -> Callable[[Any], Any]:
+    """A check from a function that says what is wrong with an answer (None = nothing)."""
+
+    def check(answer: Any) -> Any:
+        problem = wrong_with(answer)
+        if problem is not None:
+            raise ImpossibleAnswerError(problem)
+        return answer
+
+    return check
+
+
+def impossible(loaded: Loaded[Any], method: str, problem: str) -> PluginError:
+    """That an answer cannot be true, found out after the call; logged."""
+    return _Door(loaded, method).impossible(problem)
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """One call, as errors and the log name it."""
+
+    loaded: Loaded[Any]
+    method: str
+    about: str = ""
+    quiet: bool = False
+
+    def passed(self, work: Callable[[], Any], check: Callable[[Any], AnswerT]) -> AnswerT:
+        """What the work comes to, checked and counted."""
+        count = self.loaded.calls.add
+        started = perf_counter()
+        try:
+            answer = work()
+        except BaseException as raised:  # noqa: BLE001  # a plugin's SystemExit must not end the server
+            error = self._told(raised)
+            count(self.method, perf_counter() - started, failed=isinstance(error, PluginError))
+            raise error from None
+        seconds = perf_counter() - started
+        try:
+            found = check(answer)
+        except BaseException as raised:  # noqa: BLE001  # attributes of a plugin's values may do anything
+            count(self.method, seconds, failed=True)
+            raise self._unsound(raised) from None
+        count(self.method, seconds, failed=False)
+        return found
+
+    def impossible(self, problem: str, fault: BaseException | None = None) -> PluginError:
+        """That the answer cannot be true."""
+        kind, fields = self._kind, self._fields
+        text = as_text(problem, MOST_TEXT)
+        if not self.quiet:
+            _logged(f"{kind.name}_answer_impossible", {**fields, "problem": text}, fault)
+        message = f"{self._named('answered')} with something that cannot be true: {text}"
+        return PluginError(kind.invalid, message, {**fields, "problem": text})
+
+    def _unsound(self, raised: BaseException) -> BaseException:
+        """What the caller gets for what a check raised."""
+        if isinstance(raised, ImpossibleAnswerError):
+            return self.impossible(str(raised))
+        return raised if is_interrupt(raised) else self.impossible("it cannot be read", raised)
+
+    def _told(self, raised: BaseException) -> BaseException:
+        """What the caller gets for what the plugin raised."""
+        if is_interrupt(raised):
+            return raised
+        kind, fields = self._kind, self._fields
+        refusal = _tellable(raised) if isinstance(raised, NodewiseError) else None
+        if refusal is not None and (kind.refuses or refusal.reason is Reason.DEADLINE_EXCEEDED):
+            return refusal
+        if not self.quiet:
+            _logged(f"{kind.name}_failed", fields, raised)
+        return PluginError(kind.failed, self._named("failed in"), fields)
+
+    @property
+    def _kind(self) -> _Kind:
+        return next(kind for record, kind in _KINDS if isinstance(self.loaded.record, record))
+
+    @property
+    def _fields(self) -> dict[str, str]:
+        """What identifies the call."""
+        record = self.loaded.record
+        named = {self._kind.name: record.name, "version": record.version}
+        return {**named, "distribution": self.loaded.distribution, "method": self.method}
+
+    def _named(self, did: str) -> str:
+        record = self.loaded.record
+        plugin = f"{self._kind.name} {record.name!r} {record.version} of {self.loaded.distribution}"
+        return f"{plugin} {did} {self.method}{self.about and f' on {self.about}'}"
+
+
+def _logged(event: str, fields: Mapping[str, str], raised: BaseException | None) -> None:
+    """Tell the operator; a plugin's exception may raise another one when it is written down."""
+    try:
+        _log.error(event, **fields, exc_info=raised)
+    except BaseException as fault:
+        if is_interrupt(fault):
+            raise
+        _log.error(event, **fields, raised=type(raised).__name__)
+
+
+def _tellable(error: NodewiseError) -> NodewiseError | None:
+    """An error that can be told to a caller; None = it cannot. One of a plugin's own class is told as one of ours."""
+    try:
+        if not is_sound_error(error):
+            return None
+        if type(error) in {NodewiseError, PluginError}:
+            return error
+        return NodewiseError(error.reason, error.message, dict(error.metadata), error.violations)
+    except BaseException as fault:
+        if is_interrupt(fault):
+            raise
+        return None

@@ -1,0 +1,40 @@
+"""How often plugins were called, how often they failed, and how long it took."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+__all__ = ["CallCounts", "Tally"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Calls of one method: all of them, those that failed, and the seconds spent in all.
+
+    A refusal is an answer; an answer that cannot be true is a failure. A call that makes others (a fit that builds on
+    another estimator's model) holds their seconds as well.
+    """
+
+    calls: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+
+
+class CallCounts:
+    """Tallies of one plugin by method. Threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tallies: dict[str, tuple[int, int, float]] = {}
+
+    def add(self, method: str, seconds: float, *, failed: bool) -> None:
+        """One more call."""
+        with self._lock:
+            calls, failures, spent = self._tallies.get(method, (0, 0, 0.0))
+            self._tallies[method] = (calls + 1, failures + failed, spent + seconds)
+
+    def by_method(self) -> dict[str, Tally]:
+        """The tallies as they are now."""
+        with self._lock:
+            return {method: Tally(*tally) for method, tally in self._tallies.items()}

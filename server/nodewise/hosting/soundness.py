@@ -1,0 +1,68 @@
+"""Whether what a plugin says in words can be told to a caller: reasons of the catalogue, texts that are texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation
+
+__all__ = ["MOST_NAME", "MOST_TEXT", "as_text", "is_a", "is_name", "is_sound_error", "is_sound_refusal", "is_text"]
+
+MOST_NAME: Final = 64
+MOST_TEXT: Final = 16_384
+"""Characters of a name (of a part, a station, a reason) and of a text for people."""
+
+
+def is_a(value: Any, kind: type) -> bool:
+    """As ``isinstance``, for attributes of a plugin's values, which need not hold what they are annotated with."""
+    return isinstance(value, kind)
+
+
+def is_name(name: Any) -> bool:
+    """A name: printable, not empty, not too long."""
+    return isinstance(name, str) and 0 < len(name) <= MOST_NAME and name.isprintable()
+
+
+def is_text(text: Any) -> bool:
+    """Text that can be sent: not too long, and no halves of characters, which have no bytes."""
+    return isinstance(text, str) and len(text) <= MOST_TEXT and (text.isprintable() or _has_bytes(text))
+
+
+def as_text(text: Any, most: int) -> str:
+    """What can be sent of a text: at most so many characters, halves of characters marked; "" = it is no text."""
+    return text[:most].encode(errors="replace").decode() if isinstance(text, str) else ""
+
+
+def is_sound_refusal(refusal: Any) -> bool:
+    """Whether a plugin's refusal can be told to a caller: a reason of the catalogue, texts that are texts."""
+    return (
+        is_a(refusal, Refusal)
+        and is_a(refusal.reason, Reason)
+        and is_text(refusal.message)
+        and is_a(refusal.missing_fields, tuple)
+        and all(is_text(name) for name in refusal.missing_fields)
+    )
+
+
+def is_sound_error(error: NodewiseError) -> bool:
+    """Whether an error that a plugin raised can be told to a caller as it is."""
+    return (
+        is_a(error.reason, Reason)
+        and is_text(error.message)
+        and is_a(error.metadata, Mapping)
+        and all(is_text(key) and is_text(value) for key, value in error.metadata.items())
+        and is_a(error.violations, tuple)
+        and all(
+            is_a(violation, Violation) and is_text(violation.field) and is_text(violation.description)
+            for violation in error.violations
+        )
+    )
+
+
+def _has_bytes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,113 @@
+"""Long work as a seam: done away from the event loop, telling how far it is, ended as soon as nobody waits for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeVar
+
+from nodewise.domain.budget import Budget
+from nodewise.domain.errors import NodewiseError, Reason
+
+__all__ = ["PROGRESS_EVERY_S", "Compute", "LongRun", "Work"]
+
+PROGRESS_EVERY_S: Final = 0.1
+"""Least time between two messages about progress."""
+
+
+WithT = TypeVar("WithT")
+WithT_co = TypeVar("WithT_co", covariant=True)
+
+Work = Callable[[WithT, Any, "LongRun"], Iterator[bytes]]
+"""A function of a module's own (processes find it by its name): what it works with, its argument (a value that can be
+pickled) and its run, to messages."""
+
+
+class LongRun:
+    """A piece of long work as itself sees it: how long it may take, and who hears how far it is.
+
+    Parameters
+    ----------
+    budget : Budget
+        Time that is left.
+    send : callable
+        Takes messages, in order; may block.
+    """
+
+    def __init__(self, budget: Budget, send: Callable[[bytes], None]) -> None:
+        self.budget = budget
+        self._send = send
+        self._sending = threading.Lock()
+        self._untold: Callable[[], bytes] | None = None
+        self._later: threading.Timer | None = None
+        self._next_s = 0.0
+
+    def do(self, work: Work[WithT], tools: WithT, argument: Any) -> None:
+        """Do the work, and send what it answers.
+
+        Raises
+        ------
+        NodewiseError
+            What the work raises; DEADLINE_EXCEEDED once nobody waits any more.
+        """
+        try:
+            for message in work(tools, argument, self):
+                with self._sending:
+                    if self._untold is not None:
+                        self._tell()
+                    if self.budget.ended:
+                        raise NodewiseError(Reason.DEADLINE_EXCEEDED, "nobody waits for the answer any more")
+                    self._send(message)
+        finally:
+            with self._sending:
+                self._untold = None
+                if self._later is not None:
+                    self._later.cancel()
+
+    def tell(self, write: Callable[[], bytes]) -> None:
+        """Say how far it is, as often as you like: only what is told is written, the newest PROGRESS_EVERY_S apart."""
+        with self._sending:
+            self._untold = write
+            left_s = self._next_s - time.monotonic()
+            if left_s <= 0:
+                self._tell()
+            elif self._later is None:
+                self._later = threading.Timer(left_s, self._tell_late)
+                self._later.daemon = True
+                self._later.start()
+
+    def _tell_late(self) -> None:
+        with self._sending:
+            self._later = None
+            if self._untold is not None:
+                with suppress(OSError):  # nobody is there: the work finds out when it answers
+                    self._tell()
+
+    def _tell(self) -> None:
+        assert self._untold is not None
+        write, self._untold = self._untold, None
+        self._send(write())
+        self._next_s = time.monotonic() + PROGRESS_EVERY_S
+
+
+class Compute(Protocol[WithT_co]):
+    """Does long work: so many pieces at a time, of the others so many waiting."""
+
+    def run(self, work: Work[WithT_co], argument: Any, end_s: float, late_s: float) -> AsyncGenerator[bytes, None]:
+        """The messages of a piece of work as they come. Leaving early ends the work.
+
+        Parameters
+        ----------
+        end_s, late_s : float
+            When the work should end with what there is, and when nobody waits any more (``time.monotonic``, which all
+            processes of a machine share).
+
+        Raises
+        ------
+        NodewiseError
+            What the work raises; OVERLOADED if too many wait already; COMPUTE_LOST if its process died;
+            DEADLINE_EXCEEDED.
+        """
+        ...

@@ -1,0 +1,105 @@
+"""Long calls: asked here, computed elsewhere, with progress, ended as soon as the caller goes; one way for all.
+
+A behaviour checks its request and says what is to be done; :func:`streamed` and :func:`unary` do the rest.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Final, Protocol, TypeVar
+
+from nodewise.estimation.answer.answers import Answers
+from nodewise.ports.compute import Compute, Work
+from nodewise.ports.limits import Limits
+from nodewise.profiles.reading import TraceLoader
+from nodewise.rpc.calls import Call
+
+__all__ = ["ANSWER_SHARE", "LongCall", "Workshop", "streamed", "unary"]
+
+ANSWER_SHARE: Final = 0.95
+"""Share of a call's time for computing; the rest is for telling what came of it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Workshop:
+    """What long work is done with; the same things wherever it is done, and so the same answers.
+
+    Attributes
+    ----------
+    answers : Answers
+        Plugins, catalogue, and what was learned.
+    traces : TraceLoader
+        Reads the traces that profiles name.
+    limits : Limits
+        Caps of a call.
+    """
+
+    answers: Answers
+    traces: TraceLoader
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LongCall:
+    """What a call comes to.
+
+    Attributes
+    ----------
+    work : Work
+        Writes the messages, the result last.
+    argument : object
+        What it is about: values that were checked, or the request's bytes where checking takes long.
+    most_s : float
+        Seconds after which the best so far is wanted, if that is before the deadline.
+    """
+
+    work: Work[Workshop]
+    argument: Any
+    most_s: float = math.inf
+
+
+class LongService(Protocol):
+    """A service with long calls."""
+
+    compute: Compute[Workshop]
+
+
+ServiceT = TypeVar("ServiceT", bound=LongService)
+RequestT = TypeVar("RequestT")
+Asking = Callable[[ServiceT, RequestT, Call], Awaitable[LongCall]]
+
+
+def streamed(asking: Asking[ServiceT, RequestT]) -> Callable[[ServiceT, RequestT, Call], AsyncGenerator[bytes, None]]:
+    """The behaviour of a call that is answered with progress first, then with its result."""
+
+    @wraps(asking)
+    async def behaviour(service: ServiceT, request: RequestT, call: Call) -> AsyncGenerator[bytes, None]:
+        now_s, remaining_s = time.monotonic(), call.remaining_s()
+        asked = await asking(service, request, call)
+        end_s = now_s + min(remaining_s * ANSWER_SHARE, asked.most_s)
+        # The caller's going is heard wherever this waits, and ends the work.
+        async with aclosing(service.compute.run(asked.work, asked.argument, end_s, now_s + remaining_s)) as messages:
+            async for message in messages:
+                yield message
+
+    return behaviour
+
+
+def unary(asking: Asking[ServiceT, RequestT]) -> Callable[[ServiceT, RequestT, Call], Coroutine[Any, Any, bytes]]:
+    """The behaviour of a call that is answered with its result alone."""
+    every = streamed(asking)
+
+    @wraps(asking)
+    async def behaviour(service: ServiceT, request: RequestT, call: Call) -> bytes:
+        reply = b""
+        async with aclosing(every(service, request, call)) as messages:
+            async for message in messages:
+                reply = message
+        return reply
+
+    return behaviour

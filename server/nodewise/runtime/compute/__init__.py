@@ -1,0 +1,1 @@
+"""Where long work is done: processes of a pool, or threads of this one."""

@@ -1,0 +1,160 @@
+"""A hand that is a process: what it does holds neither the event loop nor the interpreter of the one that serves."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import c_int64
+from typing import Any, Final
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.ports.compute import Work
+from nodewise.rpc.long_call import Workshop
+from nodewise.runtime.compute.pool import HandLostError
+from nodewise.runtime.compute.process import Frame, serve
+from nodewise.runtime.processes import CONTEXT, Child, started
+
+__all__ = ["PATIENCE_S", "ProcessHand", "WorkFailedError"]
+
+_log = structlog.get_logger(__name__)
+
+PATIENCE_S: Final = 0.04
+"""How long work may go on that nobody waits for; then its process is killed, and another takes its place."""
+STARTING_S: Final = 60.0
+"""How long a process may take to start on a machine under load: two seconds on an idle one."""
+
+
+class WorkFailedError(Exception):
+    """A fault of ours or of a library, in a process; the text is its traceback."""
+
+
+class ProcessHand:
+    """Implements Hand: a process that is started with the first work, and again after it was lost.
+
+    Values travel pickled (arrays stay read-only), messages as bytes. Nothing is sent but while work is done.
+
+    Parameters
+    ----------
+    opening : callable
+        Makes the workshop there; can be pickled.
+    lessons : callable
+        What the serving process has learned: sent along whenever it is not what was sent before.
+    """
+
+    def __init__(self, opening: Callable[[], Workshop], lessons: Callable[[], Lessons]) -> None:
+        self._opening = opening
+        self._lessons = lessons
+        self._sent: Lessons | None = None
+        self._child: Child | None = None
+        self._ready = False
+        # Writing and reading block: in a thread, one after the other.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="nodewise-compute")
+        self._reading: asyncio.Future[bytes] | None = None
+        self._number = 0
+        self._gone = CONTEXT.RawValue(c_int64, 0)
+        """Number of the last piece of work that nobody waits for any more; the process looks at it."""
+        self.idle = True
+
+    async def give(self, work: Work[Any], argument: Any, end_s: float) -> None:
+        """As the protocol says."""
+        lessons = self._lessons()
+        if self._child is None or not self._child.process.is_alive():
+            self._sent = None
+        news = None if lessons is self._sent else (lessons.priors, lessons.calibrations)
+        self._number += 1
+        self.idle = False
+        giving = self._in_thread(self._give, (self._number, work, argument, end_s, news))
+        try:
+            await asyncio.shield(giving)
+        except OSError as error:
+            raise HandLostError(f"it could not be given work: {error}") from None
+        self._sent = lessons
+
+    def _give(self, given: tuple[Any, ...]) -> None:
+        try:
+            data = pickle.dumps(given, protocol=5)
+        except Exception:
+            self.idle = True
+            raise
+        if self._child is None or not self._child.process.is_alive():
+            self.close()
+            child = self._child = started(serve, self._opening, self._gone, name="nodewise-compute")
+            atexit.register(child.process.kill)  # multiprocessing would wait for it
+            _log.info("compute_started", pid=child.process.pid)
+        self._child.pipe.send_bytes(data)
+
+    async def receive(self) -> bytes | None:
+        """As the protocol says."""
+        frame = b""
+        while not frame or frame[:1] == Frame.READY:
+            frame = await self._frame()
+        kind, content = frame[:1], frame[1:]
+        if kind == Frame.MESSAGE:
+            return content
+        self.idle = True
+        if kind == Frame.REFUSED:
+            refusal: NodewiseError = pickle.loads(content)  # noqa: S301  # from a process of ours
+            raise refusal
+        if kind == Frame.FAILED:
+            raise WorkFailedError(content.decode())
+        return None
+
+    async def _frame(self) -> bytes:
+        if self._reading is None:
+            self._reading = self._in_thread(self._read)
+        # Who stops waiting leaves the reading to whoever waits next.
+        frame = await asyncio.shield(self._reading)
+        self._reading = None
+        self._ready |= frame[:1] == Frame.READY
+        return frame
+
+    def _read(self) -> bytes:
+        assert self._child is not None
+        try:
+            return self._child.pipe.recv_bytes()
+        except (EOFError, OSError):
+            self._child.process.join(PATIENCE_S)
+            raise HandLostError(f"its process ended with status {self._child.process.exitcode}") from None
+
+    def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+    def end(self) -> None:
+        """As the protocol says."""
+        self._gone.value = self._number
+
+    async def ended(self) -> bool:
+        """As the protocol says: a process that starts may go on, one that works has little time to look up."""
+        try:
+            async with asyncio.timeout(PATIENCE_S if self._ready else STARTING_S) as patience:
+                while not self.idle:
+                    frame = await self._frame()
+                    if frame[:1] == Frame.READY:
+                        patience.reschedule(asyncio.get_running_loop().time() + PATIENCE_S)
+                    self.idle = frame[:1] in {Frame.DONE, Frame.REFUSED, Frame.FAILED}
+        except (TimeoutError, HandLostError, OSError):
+            _log.info("compute_killed", pid=None if self._child is None else self._child.process.pid)
+            if self._child is not None:
+                self._child.process.kill()
+            if self._reading is not None:
+                await asyncio.gather(self._reading, return_exceptions=True)  # ends with the process
+            await asyncio.to_thread(self.close)
+            self.idle = True
+            return False
+        return True
+
+    def close(self) -> None:
+        """As the protocol says."""
+        if self._child is None:
+            return
+        atexit.unregister(self._child.process.kill)
+        if not self.idle:
+            self._child.kill()
+        self._child.end()
+        self._child, self._ready = None, False

@@ -1,0 +1,63 @@
+"""What long work is done with, made from settings: by the process that serves, and again by those of its pool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nodewise.catalogue.loading import CatalogueError, load_catalogue
+from nodewise.estimation.answer.answers import Answers
+from nodewise.hosting.registry import Registry, load_registry
+from nodewise.plugin import Catalogue
+from nodewise.profiles.reading import TraceLoader
+from nodewise.profiles.traces import DirectoryTraceStore, TraceStore
+from nodewise.rpc.long_call import Workshop
+from nodewise.runtime.logging import configure_logging
+from nodewise.runtime.settings import Settings, SettingsError
+
+__all__ = ["catalogue_of", "opened", "registry_of", "workshop_of"]
+
+MODELS_KEPT = 256
+"""Fitted models that a process of the pool keeps: each piece of work there takes long beside a fit."""
+
+
+def registry_of(settings: Settings) -> Registry:
+    """The plugins that are installed and allowed.
+
+    Raises
+    ------
+    PluginConflictError
+        If two of them claim one name.
+    """
+    return load_registry(allowed=settings.plugins, safe_mode=settings.safe_mode)
+
+
+def catalogue_of(settings: Settings) -> Catalogue:
+    """Devices and links.
+
+    Raises
+    ------
+    SettingsError
+        If the file of one's own cannot be used.
+    """
+    try:
+        return load_catalogue(Path(settings.catalogue) if settings.catalogue else None)
+    except CatalogueError as error:
+        raise SettingsError(f"setting catalogue: {error}") from None
+
+
+def workshop_of(
+    settings: Settings, registry: Registry, catalogue: Catalogue, traces: TraceStore, **more: Any
+) -> Workshop:
+    """A workshop over plugins, a catalogue and a store of traces; ``more`` are further arguments of its Answers."""
+    limits = settings.limits.limits()
+    loader = TraceLoader(traces, registry.trace_readers, limits.trace_unpacked_bytes)
+    made = Answers(registry, catalogue=catalogue, max_workers=limits.max_workers, traces=loader.traces_of, **more)
+    return Workshop(answers=made, traces=loader, limits=limits)
+
+
+def opened(settings: Settings, traces: Path) -> Workshop:
+    """The workshop of a process that was just started; what was learned comes with the work."""
+    configure_logging(settings.log_level)
+    store = DirectoryTraceStore(traces, artefact_bytes=settings.trace_artefact_bytes)
+    return workshop_of(settings, registry_of(settings), catalogue_of(settings), store, capacity=MODELS_KEPT)

@@ -1,0 +1,65 @@
+"""`nodewise plugins new` writes plugins that pass what is asked of their kind, as they are written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KINDS = ("estimator", "policy", "reader", "diagnoser")
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    # The suite runs in a process of its own: nothing of this one's options and warnings is its.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_plugin_passes_the_suite_as_it_is_written(tmp_path: Path, kind: str) -> None:
+    made = run(tmp_path, "nodewise", "plugins", "new", f"my-{kind}", "--kind", kind, "--json")
+    assert made.returncode == 0, made.stderr
+    written = [Path(path).name for path in json.loads(made.stdout)["files"]]
+    assert written == ["pyproject.toml", "README.md", f"my_{kind}.py", f"test_my_{kind}.py"]
+    checked = run(tmp_path / f"my-{kind}", "pytest", "-q", "-p", "no:cacheprovider")
+    assert checked.returncode == 0, checked.stdout
+    assert " passed" in checked.stdout
+
+
+def test_a_fault_in_a_new_plugin_is_found(tmp_path: Path) -> None:
+    run(tmp_path, "nodewise", "plugins", "new", "mine")
+    module = tmp_path / "mine" / "mine.py"
+    module.write_text(module.read_text().replace("log_spread=self.log_spread", "log_spread=float('nan')"))
+    checked = run(tmp_path / "mine", "pytest", "-q", "-p", "no:cacheprovider")
+    assert checked.returncode == 1
+    assert "log_spread is not finite" in checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["Mine"], "NAME: must be lower case letters, digits and dashes"),
+        (["auto"], "no taken word"),
+        (["class"], "no taken word"),
+        (["mine", "--kind", "store"], "--kind: must be one of estimator, policy, reader, diagnoser, found 'store'"),
+        (["there"], "there is there already; nothing was written"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path: Path, arguments: list[str], told: str) -> None:
+    (tmp_path / "there").mkdir()
+    made = run(tmp_path, "nodewise", "plugins", "new", *arguments)
+    assert made.returncode == 2
+    assert told in made.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_listing_stays_as_it_was(tmp_path: Path) -> None:
+    listed = run(tmp_path, "nodewise", "plugins", "--json")
+    assert {"name", "version", "kind", "distribution", "mode", "status"} <= set(json.loads(listed.stdout)["plugins"][0])

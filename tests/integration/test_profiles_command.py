@@ -1,0 +1,93 @@
+"""`nodewise profiles`: what was stored is listed, shown, corrected, exported and deleted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from nodewise.runtime.embedded import EmbeddedServer
+from nodewise_cli.app import app
+
+ROWS = """job,device,sync,nodes,workers,batch_per_worker,steps_per_s,split
+resnet,V100,allreduce,1,1,32,10,train
+resnet,V100,allreduce,2,2,32,9.5,train
+resnet,V100,allreduce,4,4,32,90,train
+bert,V100,allreduce,1,1,16,5,train
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "jobs.csv").write_text(ROWS)
+    with EmbeddedServer() as embedded:
+        assert ran("ingest", tmp_path / "jobs.csv", "--server", embedded.target).exit_code == 0
+        yield embedded.target
+
+
+def ran(*arguments: str | Path) -> Any:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def profiles(*arguments: str | Path) -> list[dict[str, Any]]:
+    result = ran("profiles", *arguments, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    found = json.loads(result.stdout)["profiles"]
+    assert isinstance(found, list)
+    return found
+
+
+def test_profiles_are_listed_by_name(server: str) -> None:
+    found = profiles("list", "--server", server)
+    assert [(each["profile"], each["observations"]) for each in found] == [("bert", 1), ("resnet", 3)]
+    assert all(each["revision"] and each["etag"] and each["created"] and each["updated"] for each in found)
+    assert [each["profile"] for each in profiles("list", "res", "--server", server)] == ["resnet"]
+    assert "resnet" in ran("profiles", "list", "--server", server).stdout
+
+
+def test_a_wrong_observation_is_found_and_retracted(server: str) -> None:
+    table = ran("profiles", "show", "resnet", "--server", server).stdout
+    (line,) = [line for line in table.splitlines() if "90.00" in line]
+    number = line.split()[0]
+    (left,) = profiles("retract", "resnet", "--observations", number, "--reason", "typing", "--server", server)
+    assert (left["profile"], left["observations"]) == ("resnet", 2)
+    (shown,) = profiles("show", "resnet", "--server", server)
+    assert shown["content"]["observations"]["stepsPerSecond"] == [10, 9.5]
+    again = ran("profiles", "retract", "resnet", "--observations", "77", "--server", server, "--json")
+    assert (again.exit_code, json.loads(again.stderr)["error"]["reason"]) == (2, "OBSERVATION_NOT_FOUND")
+
+
+def test_what_is_exported_can_be_asked_about(server: str, tmp_path: Path) -> None:
+    file = tmp_path / "resnet.json"
+    assert ran("profiles", "export", "resnet", "--output", file, "--server", server).exit_code == 0
+    printed = ran("profiles", "export", "resnet", "--server", server)
+    assert json.loads(printed.stdout) == json.loads(file.read_text())
+    stored = ran("predict", "--profile", "resnet", "--nodes", "1-4", "--server", server, "--json")
+    inline = ran("predict", file, "--nodes", "1-4", "--json")
+    assert (stored.exit_code, inline.exit_code) == (0, 0)
+    assert json.loads(stored.stdout)["predictions"] == json.loads(inline.stdout)["predictions"]
+
+
+def test_a_deleted_profile_is_gone_and_a_changed_one_is_not_deleted(server: str) -> None:
+    stale = ran("profiles", "delete", "bert", "--etag", "other", "--server", server, "--json")
+    assert stale.exit_code == 1
+    assert json.loads(stale.stderr)["error"]["code"] == "ABORTED"
+    (gone,) = profiles("delete", "bert", "--server", server)
+    assert gone["profile"] == "bert"
+    assert [each["profile"] for each in profiles("list", "--server", server)] == ["resnet"]
+    missing = ran("profiles", "show", "bert", "--server", server)
+    assert (missing.exit_code, missing.stderr) == (2, "nodewise: PROFILE_NOT_FOUND: no profile is named 'bert'\n")
+
+
+def test_a_server_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NODEWISE_SERVER", raising=False)
+    result = ran("profiles", "list")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("nodewise: --server: must name the server that stores the profiles")
