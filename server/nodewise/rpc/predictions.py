@@ -70,9 +70,9 @@ class Predictions:
     executor : Executor
         Threads for fits, large questions and estimators that do not run inline.
     compute : Compute
-        Where measurements are weighed against each other.
+        Where measurements are weighed against each other, and jobs simulated.
     simulations : Executor or None
-        Threads for simulations, which take long; None = the same.
+        Threads for simulations of a batch; None = the same.
     """
 
     def __init__(
@@ -104,6 +104,8 @@ class Predictions:
         objective = self._objective(request, configurations)
         profile = await self._sources.profile(request.profile, _waiting(call, options))
         question = options.question(profile, configurations, objective)
+        if question.terms.options.fidelity == Fidelity.SIMULATE:
+            return await self._simulated(question, options, request.if_none_match, call)
         prepared = self._answers.ready(question)
         if prepared is None:
             return _reply(await self._slowly(question, request.if_none_match, call), options)
@@ -115,6 +117,28 @@ class Predictions:
             reply = _reply(self._answers.complete(prepared), options)
             self._replies.put(key, reply, len(reply))
         return reply
+
+    async def _simulated(self, question: Question, options: ReadOptions, if_none_match: str, call: Call) -> bytes:
+        """By the pool, unless the same was asked since something was learned."""
+        profile = question.profile
+        known = (
+            self._answers.lessons,
+            profile.digest,
+            profile.revision,
+            question.configurations,
+            question.objective,
+            options,
+        )
+        reply = None if if_none_match or not profile.digest else self._replies.get(known)
+        if reply is None:
+            reply = await self._computed((question, options, if_none_match), call)
+            if profile.digest and not if_none_match:
+                self._replies.put(known, reply, len(reply))
+        return reply
+
+    @unary
+    async def _computed(self, asked: tuple[Question, ReadOptions, str], call: Call) -> LongCall:
+        return LongCall(_answered, asked)
 
     def _objective(
         self,
@@ -175,16 +199,10 @@ class Predictions:
         asked = replace(question, terms=question.terms.within(budget))
         executor = self._simulations if question.terms.options.fidelity == Fidelity.SIMULATE else self._executor
         try:
-            answered: Answer | Basis = await run_in(executor, self._fully, asked, if_none_match)
+            answered: Answer | Basis = await run_in(executor, _found, self._answers, asked, if_none_match)
         finally:
             budget.end()
         return answered
-
-    def _fully(self, question: Question, if_none_match: str) -> Answer | Basis:
-        prepared = self._answers.prepared(question)
-        if if_none_match and prepared.basis.digest == if_none_match:
-            return prepared.basis
-        return self._answers.complete(prepared)
 
     def _check_steps(self, rows: int, options: ReadOptions) -> None:
         refused = too_long(rows, options.terms.options, self._limits)
@@ -298,6 +316,20 @@ def _waiting(call: Call, options: ReadOptions) -> Call | None:
 def _with_named(objective: Objective, offers_of_rows: tuple[int, ...]) -> Objective:
     """The objective with the offers that rows name; the same ones give one object."""
     return replace(objective, offers_of_rows=offers_of_rows)
+
+
+def _found(answers: Answers, question: Question, if_none_match: str) -> Answer | Basis:
+    """The answer; the basis alone where its digest is the one that the asker has an answer of."""
+    prepared = answers.prepared(question)
+    if if_none_match and prepared.basis.digest == if_none_match:
+        return prepared.basis
+    return answers.complete(prepared)
+
+
+def _answered(workshop: Workshop, asked: tuple[Question, ReadOptions, str], run: LongRun) -> Iterator[bytes]:
+    question, options, if_none_match = asked
+    timed = replace(question, terms=question.terms.within(run.budget))
+    yield _reply(_found(workshop.answers, timed, if_none_match), options)
 
 
 class _Turn:

@@ -300,6 +300,7 @@ def test_what_a_plugin_raises_stays_in_the_log(method: str, error: BaseException
     assert (event["event"], event["method"], event["exc_info"]) == ("estimator_failed", method, error)
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("method", ["assess", "fit", "predict"])
 def test_an_interrupt_is_the_operators(method: str) -> None:
     with pytest.raises(KeyboardInterrupt):
