@@ -24,7 +24,7 @@ from nodewise.hosting.registry import Loaded, Registry
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.ledger import MOST_ATTEMPTS, UnscoredCommit
 from nodewise.profiles.opening import open_store
-from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.store import Evidence, ProfileStore
 from nodewise.runtime.scoring import Scoring
 
 SOON_S = 20.0
@@ -213,7 +213,7 @@ def test_a_job_that_vanishes_while_it_is_scored_scores_nothing(
 
 def test_what_was_retracted_is_not_scored(store: ProfileStore) -> None:
     observed(store)
-    store.retract("job", "r", [3])
+    store.retract("job", "r", Evidence.of([3]))
     assert scoring(store, {"plain": Constant()}).score_one()
     found = sums(store)["plain"]
     assert (found.observations, found.log_error) == (1, pytest.approx(-math.log(2.0)))

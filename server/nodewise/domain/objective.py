@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 __all__ = [
+    "HIGHEST_THROUGHPUT",
     "BatchBounds",
     "CurrentConfiguration",
     "FewestDevices",
@@ -167,6 +168,10 @@ class Objective:
     def currency(self) -> str:
         """That of the offers, which share one; empty without any."""
         return self.offers[0].currency if self.offers else ""
+
+
+HIGHEST_THROUGHPUT: Final = Objective()
+"""What is asked for where nothing is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

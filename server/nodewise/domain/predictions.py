@@ -292,17 +292,18 @@ class Predictions:
         def kept(old: Iterable[int]) -> tuple[int, ...]:
             return tuple(sorted(place[row] for row in old if row in place))
 
-        columns = {name: getattr(self, name) for name in (*_PLAIN, *_OPTIONAL, "status", "bottleneck_index")}
-        changed: dict[str, Any] = {
-            name: None if column is None else taken(column, rows) for name, column in columns.items()
+        columns: dict[str, Any] = {
+            name: taken(column, rows)
+            for name in (*_PLAIN, *_OPTIONAL, "status", "bottleneck_index")
+            if (column := getattr(self, name)) is not None
         }
         for group in _GROUPS:
-            changed[group] = {name: taken(column, rows) for name, column in getattr(self, group).items()}
+            columns[group] = {name: taken(column, rows) for name, column in getattr(self, group).items()}
         moved = [RowRefusal(kept(each.rows), each.refusal) for each in self.refusals]
         noticed = [(each, kept(each.rows)) for each in self.notices]
         return replace(
             self,
-            **changed,
+            **columns,
             refusals=tuple(each for each in moved if each.rows),
             notices=tuple(replace(each, rows=at) for each, at in noticed if at or not each.rows),
         )

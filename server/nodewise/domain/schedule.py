@@ -61,6 +61,16 @@ class NodePool:
         """Devices that may be given out."""
         return int(self.available_devices.sum())
 
+    @property
+    def step(self) -> int:
+        """What numbers of devices that a job holds here, servers included, are multiples of."""
+        return max(self.devices_per_node, 1)
+
+    @property
+    def most_nodes(self) -> int:
+        """Nodes that the pool may have."""
+        return len(self.available_devices) if self.max_nodes is None else self.max_nodes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentAllocation:
@@ -86,6 +96,8 @@ class JobState:
     ----------
     restarts : int
         How often it was restarted so far.
+    preemptible : bool
+        False = it keeps what it holds. A policy is shown such a job without rows, as any that is not its to change.
     gradient_noise_scale_samples, initial_batch_samples : float or None
         What its statistical efficiency follows from: the gradient noise scale, and the global batch that remaining
         samples are counted at. None = not known.
@@ -106,6 +118,7 @@ class JobState:
     deadline_s: float | None = None
     minimum_run_s: float = 0.0
     restarts: int = 0
+    preemptible: bool = True
     gradient_noise_scale_samples: float | None = None
     initial_batch_samples: float | None = None
 

@@ -53,14 +53,17 @@ class ProfileReader:
         self._put(profile_id, (generation, profile))
         return profile
 
-    def at(self, profile_id: str, revision: int) -> Profile:
-        """The profile at an exact revision; not kept.
+    def at(self, profile_id: str, revision: int | None) -> Profile:
+        """The profile at an exact revision; kept only if that is the newest (None = whatever it is).
 
         Raises
         ------
         NodewiseError
             PROFILE_NOT_FOUND, REVISION_NOT_FOUND, STORE_UNAVAILABLE.
         """
+        newest = self.get(profile_id)
+        if revision is None or revision == newest.revision:
+            return newest
         return self._store.load(profile_id, revision=revision)
 
     def cached(self, profile_id: str) -> Profile | None:

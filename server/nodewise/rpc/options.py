@@ -59,8 +59,11 @@ class ReadOptions:
         NodewiseError
             ESTIMATOR_NOT_FOUND.
         """
-        name, registry = self.terms.estimator, answers.registry
-        loaded = auto_version(registry) if name == AUTO else answers.estimators.named(name).record.version
+        name = self.terms.estimator
+        if name == AUTO:
+            loaded = auto_version(answers.registry) if self.version else ""
+        else:
+            loaded = answers.estimators.named(name).record.version
         if self.version not in ("", loaded):
             raise NodewiseError(
                 Reason.ESTIMATOR_NOT_FOUND,

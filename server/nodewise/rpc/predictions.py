@@ -15,7 +15,7 @@ import structlog
 from nodewise.domain.budget import Budget
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.domain.objective import Objective
+from nodewise.domain.objective import HIGHEST_THROUGHPUT, Objective
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Basis, Freshness, Question
@@ -48,6 +48,9 @@ TURN_S: Final = 0.002
 REPLIES_BYTES: Final = 32 * 1024 * 1024
 """Replies that are kept, together: about ten thousand of the usual size."""
 _PREDICT_TAG: Final = bytes([pb.StreamPredictResponse.PREDICT_FIELD_NUMBER << 3 | 2])
+
+_Question = pb.PredictRequest | pb.BatchJob | pb.SuggestMeasurementsRequest
+_AboutRows = _Question | pb.BatchPredictRequest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +104,9 @@ class Predictions:
         options.require_estimator(self._answers)
         configurations = read_candidates(request.configurations, request.ranges, self._limits)
         self._check_steps(len(configurations), options)
-        objective = self._objective(request, configurations)
+        objective = HIGHEST_THROUGHPUT
+        if request.ranges or request.configurations.offer_names or _says_more(request):
+            objective = self._objective(request, configurations)
         profile = await self._sources.profile(request.profile, _waiting(call, options))
         question = options.question(profile, configurations, objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
@@ -142,17 +147,17 @@ class Predictions:
 
     def _objective(
         self,
-        request: pb.PredictRequest | pb.BatchJob | pb.SuggestMeasurementsRequest,
+        request: _Question,
         configurations: Configurations,
         shared: pb.BatchPredictRequest | None = None,
     ) -> Objective:
         """What best means in a question of so many rows, with all that it is computed from."""
         best, offers = request.objective, request.offers
-        asked: pb.PredictRequest | pb.BatchJob | pb.SuggestMeasurementsRequest | pb.BatchPredictRequest = request
+        rows_of: _AboutRows = request
         if shared is not None:
             best = best if request.HasField("objective") else shared.objective
             offers = offers or shared.offers
-            asked = request if request.HasField("configurations") or request.ranges else shared
+            rows_of = request if request.HasField("configurations") or request.ranges else shared
         if isinstance(request, pb.SuggestMeasurementsRequest):
             found = read_objective(best, request.work, offers)
         else:
@@ -169,8 +174,9 @@ class Predictions:
             raise invalid_field("current.row", f"must be a row of the question, 0 to {rows - 1}")
         if found.batch_bounds is not None:
             self._check_candidates(found, configurations)
-        parts = ((path, len(part)) for path, part in read_parts(asked.configurations, asked.ranges, self._limits))
-        named = read_offers_of_rows(asked.configurations, asked.ranges, parts, found.offers)
+        configured, ranges = rows_of.configurations, rows_of.ranges
+        parts = ((path, len(part)) for path, part in read_parts(configured, ranges, self._limits))
+        named = read_offers_of_rows(configured, ranges, parts, found.offers)
         return found if named is None else _with_named(found, named)
 
     def _check_candidates(self, objective: Objective, configurations: Configurations) -> None:
@@ -232,7 +238,9 @@ class Predictions:
         shared = None
         if request.HasField("configurations") or request.ranges:
             shared = read_candidates(request.configurations, request.ranges, self._limits)
-        read_objective(request.objective, offers=request.offers)
+        common: Objective | None = None
+        if shared is not None:
+            common = self._objective(pb.BatchJob(), shared, request)
         jobs: list[_Job | NodewiseError] = []
         rows = 0
         for number, message in enumerate(request.jobs):
@@ -243,7 +251,10 @@ class Predictions:
                     configurations = read_candidates(message.configurations, message.ranges, self._limits)
                 if configurations is None:
                     raise invalid_field("configurations", "must be given here or for the whole batch")
-                jobs.append(_Job(configurations, self._objective(message, configurations, request)))
+                if configurations is not shared or common is None or _says_more(message):
+                    jobs.append(_Job(configurations, self._objective(message, configurations, request)))
+                else:
+                    jobs.append(_Job(configurations, common))
             except NodewiseError as error:
                 jobs.append(prefixed(error, f"jobs[{number}]."))
                 continue
@@ -305,6 +316,18 @@ def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -
     question, wish = asked
     timed = replace(question, terms=question.terms.within(run.budget))
     yield write_suggestions(suggest(workshop.answers, timed, wish)).SerializeToString()
+
+
+def _says_more(request: pb.PredictRequest | pb.BatchJob) -> bool:
+    """Whether a question asks for more than its rows: most do not, and are answered often."""
+    return bool(
+        request.HasField("objective")
+        or request.HasField("work")
+        or request.offers
+        or request.HasField("current")
+        or request.HasField("efficiency")
+        or request.HasField("batch_bounds")
+    )
 
 
 def _waiting(call: Call, options: ReadOptions) -> Call | None:

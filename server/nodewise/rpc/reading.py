@@ -121,6 +121,8 @@ class Reader(Findings):
             # 0 states nothing in a row where it can be no value.
             whole = self.ints(values, path, rows, default=usual, most=top)
             return whole if whole.all() else freeze(np.where(whole == 0, usual, whole))
+        if len(values) == 1 and not known:
+            return self._constant(values[0], f"{path}[0]", rows, fact)
         found = self.floats(values, path, rows, default=default, least=fact.least(), most=most)
         if fact.default is not None and fact.minimum is not None and fact.minimum > fact.default:
             short = (found > fact.default) & (found < fact.minimum)
@@ -133,6 +135,12 @@ class Reader(Findings):
             return self._whole(found, path, rows)
         return self._known(found, path, rows, known) if known else found
 
+    def _constant(self, value: float, path: str, rows: int, fact: Fact) -> NDArray[Any]:
+        """One number for all rows; what states nothing is the default."""
+        if value != fact.default:
+            value = self.single(value, path, fact)
+        return constant_ints(rows, int(value)) if fact.whole else constant_floats(rows, float(value))
+
     def _whole(self, found: Floats, path: str, rows: int) -> Ints:
         if not self.clean:
             return constant_ints(rows, 0)
@@ -141,7 +149,7 @@ class Reader(Findings):
         if parts.any():
             row = int(parts.argmax())
             self.wrong(f"{path}[{row}]", f"must be a whole number, found {found[row]:g}")
-        return constant_ints(rows, int(whole[0])) if found.strides == (0,) else freeze(whole)
+        return freeze(whole)
 
     def _known(self, found: Floats, path: str, rows: int, known: Sequence[bool]) -> Floats:
         if len(known) not in (1, rows):

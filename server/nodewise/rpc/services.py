@@ -44,11 +44,12 @@ _EXCEPTIONS: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
     {
         # As large as what was appended to it; as a table that is taken.
         "GetProfile": {"reply_bytes": RECEIVED_BYTES},
+        "WatchProfiles": {"default_deadline_s": None},
         "Backtest": {"reply_bytes": RECEIVED_BYTES, "default_deadline_s": None},
     }
 )
-"""What does not follow from a method's descriptor. A stream of requests lives as long as its caller likes, all else is
-over after the usual time unless the caller states one."""
+"""What does not follow from a method's descriptor. Streams of requests and watches live as long as
+their caller likes, all else is over after the usual time unless the caller states one."""
 
 
 def handlers(behaviours: Sequence[object], default_deadline_s: float, reply_bytes: int) -> list[grpc.GenericRpcHandler]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
@@ -22,8 +24,11 @@ __all__ = ["ProfileSources"]
 
 _REMEMBERED_BYTES: Final = 64 * 1024
 """Largest profile of a question whose reading is remembered."""
+_ANY: Final[Mapping[str, int]] = MappingProxyType({})
 LOOK_EVERY_S: Final = 0.02
 """Between two looks for a revision that is waited for: another process may commit it. A look reads one counter."""
+LONGEST_WAIT_S: Final = 60.0
+"""Longest wait for a revision, of calls without a deadline too."""
 GRACE_S: Final = 0.05
 """Kept of a call's time to say that its revision was not reached."""
 
@@ -64,13 +69,7 @@ class ProfileSources:
             the question that is empty).
         """
         kind = source.WhichOneof("source")
-        reader = Reader()
-        stated = reader.stated(source, PROFILE_SOURCE, f"{path}.")
-        if kind != "profile_id" and stated:
-            reader.wrong(f"{path}.{next(iter(stated))}", "must be absent unless profile_id names a stored profile")
-        if len(stated) > 1:
-            reader.wrong(f"{path}.minimum_revision", "must be absent where revision says which one")
-        reader.finish()
+        stated = _revisions(source, path)
         if kind == "profile_id":
             profile = await self._stored(source.profile_id, stated, call, path)
         elif kind == "content":
@@ -92,10 +91,13 @@ class ProfileSources:
             reader = Reader()
             reader.identifier(profile_id, f"{path}.profile_id")
             reader.finish()
-            return await run_in(self._executor, self._at, profile_id, stated["revision"])
+            exact: Profile = await run_in(self._executor, self._at, profile_id, stated["revision"])
+            return exact
         least = stated.get("minimum_revision", 0)
         profile = await self._newest(profile_id, path)
-        while profile.revision < least and call is not None and call.remaining_s() > LOOK_EVERY_S + GRACE_S:
+        left_s = 0.0 if call is None else min(call.remaining_s() - GRACE_S, LONGEST_WAIT_S)
+        ends_s = time.monotonic() + left_s
+        while profile.revision < least and time.monotonic() + LOOK_EVERY_S < ends_s:
             await asyncio.sleep(LOOK_EVERY_S)
             profile = await self._newest(profile_id, path)
         if profile.revision < least:
@@ -123,3 +125,17 @@ class ProfileSources:
 
     def _read(self, data: bytes, path: str) -> Profile:
         return read_content(profile_pb2.ProfileContent.FromString(data), f"{path}.content", self._limits)
+
+
+def _revisions(source: profile_pb2.ProfileSource, path: str) -> Mapping[str, int]:
+    """The revision that a source asks for, or the least one."""
+    if not source.HasField("minimum_revision") and not source.HasField("revision"):
+        return _ANY
+    reader = Reader()
+    stated = reader.stated(source, PROFILE_SOURCE, f"{path}.")
+    if source.WhichOneof("source") != "profile_id":
+        reader.wrong(f"{path}.{next(iter(stated))}", "must be absent unless profile_id names a stored profile")
+    if len(stated) > 1:
+        reader.wrong(f"{path}.minimum_revision", "must be absent where revision says which one")
+    reader.finish()
+    return stated

@@ -69,7 +69,11 @@ def read_candidates(
     NodewiseError
         INVALID_FIELD, CONTRADICTORY_FACTS or LIMIT_EXCEEDED.
     """
-    parts = [found for _, found in read_parts(configurations, ranges, limits, path)]
+    explicit = b"" if ranges else configurations.SerializeToString()
+    if explicit:
+        parts = [_remembered(_explicit, explicit, f"{path}configurations", limits)]
+    else:
+        parts = [found for _, found in read_parts(configurations, ranges, limits, path)]
     total = sum(map(len, parts))
     if total > limits.rows_per_call:
         raise _too_many_rows(f"{path}configurations", total, limits)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from nodewise.domain.objective import (
+    HIGHEST_THROUGHPUT,
     BatchBounds,
     CurrentConfiguration,
     FewestDevices,
@@ -34,10 +35,8 @@ from nodewise_values.facts import (
     WORK,
 )
 
-__all__ = ["HIGHEST_THROUGHPUT", "read_objective", "write_recommendation"]
+__all__ = ["read_objective", "write_recommendation"]
 
-HIGHEST_THROUGHPUT: Final = Objective()
-"""What is asked for where nothing is said."""
 _DEADLINE: Final = "deadline_seconds"
 
 

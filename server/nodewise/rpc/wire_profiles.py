@@ -1,4 +1,4 @@
-"""Profiles on the wire: facts, timings, observations and batches."""
+"""Profiles on the wire: facts, timings and observations."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceReference
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
 from nodewise.ports.limits import Limits
-from nodewise.profiles.batches import Batch, TraceChunk
 from nodewise.profiles.digest import content_digest
 from nodewise.profiles.store import ProfileSummary
 from nodewise.rpc.reading import Reader, stated_fields
 from nodewise.rpc.wire_configurations import read_evidence, write_configurations
 from nodewise_protos.v1 import profile_pb2 as pb
-from nodewise_protos.v1 import profile_service_pb2 as service_pb
 from nodewise_protos.v1 import workload_pb2
 from nodewise_values.fact import Fact
 from nodewise_values.facts import (
@@ -30,22 +28,24 @@ from nodewise_values.facts import (
     NETWORK,
     OBSERVATIONS,
     PHASE_TIMINGS,
-    TRACE_CHUNK,
     TRACE_REFERENCE,
     TRANSFORMER,
     WORKLOAD,
 )
 
 __all__ = [
+    "WHOLE_TRACE",
     "known_rows",
-    "read_batch",
     "read_content",
+    "read_hash",
     "read_network",
+    "read_observations",
     "read_phase_columns",
     "read_phase_timings",
     "read_workload",
     "timestamp",
-    "write_profile",
+    "write_facts",
+    "write_observations",
     "write_summary",
 ]
 
@@ -58,7 +58,7 @@ _KNOWN: Final = MappingProxyType(
     }
 )
 """Columns in which 0 is a value, and those beside them that say which rows are known."""
-_WHOLE_TRACE: Final = MappingProxyType({"rank": -1, "world_size": 0})
+WHOLE_TRACE: Final = MappingProxyType({"rank": -1, "world_size": 0})
 """Rank and number of ranks where the trace says them itself."""
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 MOST_SERVERS: Final = 1 << 16
@@ -94,14 +94,19 @@ def read_content(message: pb.ProfileContent, path: str, limits: Limits) -> Profi
     )
 
 
+def read_hash(value: str, path: str, reader: Reader) -> str:
+    """The SHA-256 of a trace."""
+    if not _SHA256.fullmatch(value):
+        reader.wrong(path, "must be 64 hexadecimal digits in lower case")
+    return value
+
+
 def _reference(message: pb.TraceReference, path: str, reader: Reader) -> TraceReference:
-    if not _SHA256.fullmatch(message.content_sha256):
-        reader.wrong(f"{path}.content_sha256", "must be 64 hexadecimal digits in lower case")
     return TraceReference(
-        content_sha256=message.content_sha256,
+        content_sha256=read_hash(message.content_sha256, f"{path}.content_sha256", reader),
         format=reader.text(message.format, f"{path}.format", 64),
         size_bytes=reader.whole(message.size_bytes, f"{path}.size_bytes"),
-        **_WHOLE_TRACE | reader.stated(message, TRACE_REFERENCE, f"{path}."),
+        **WHOLE_TRACE | reader.stated(message, TRACE_REFERENCE, f"{path}."),
     )
 
 
@@ -215,41 +220,6 @@ def known_rows(message: Any, field: str) -> Sequence[bool]:
     return getattr(message, _KNOWN.get(field, ""), ())
 
 
-def read_batch(message: service_pb.ProfileBatch, limits: Limits) -> Batch:
-    """A numbered batch of an ingest stream.
-
-    Raises
-    ------
-    NodewiseError
-        INVALID_FIELD, CONTRADICTORY_FACTS or LIMIT_EXCEEDED.
-    """
-    reader = Reader()
-    batch = Batch(
-        sequence_number=reader.whole(message.sequence_number, "batch.sequence_number", least=1),
-        workload=read_workload(message.workload, "batch.workload", reader),
-        network=read_network(message.network, "batch.network", reader),
-        phase_timings=read_phase_timings(message.phase_timings, "batch.phase_timings", reader, limits),
-        observations=read_observations(message.observations, "batch.observations", reader, limits),
-        trace_chunks=tuple(
-            _chunk(chunk, f"batch.trace_chunks[{index}]", reader) for index, chunk in enumerate(message.trace_chunks)
-        ),
-        commit=message.commit,
-    )
-    reader.finish()
-    return batch
-
-
-def _chunk(message: pb.TraceChunk, path: str, reader: Reader) -> TraceChunk:
-    return TraceChunk(
-        trace_id=reader.identifier(message.trace_id, f"{path}.trace_id"),
-        format=reader.text(message.format, f"{path}.format", 64),
-        offset_bytes=reader.whole(message.offset_bytes, f"{path}.offset_bytes"),
-        data=message.data,
-        last=message.last,
-        **_WHOLE_TRACE | reader.stated(message, TRACE_CHUNK, f"{path}."),
-    )
-
-
 def _capped(rows: int, path: str, limits: Limits) -> None:
     if rows > limits.rows_per_batch:
         raise NodewiseError(
@@ -284,36 +254,30 @@ def write_summary(summary: ProfileSummary) -> pb.Profile:
         create_time=timestamp(summary.create_time_s),
         update_time=timestamp(summary.update_time_s),
         observations_count=summary.observations_count,
+        display_name=summary.display_name,
+        labels=summary.labels,
+        delete_time=timestamp(summary.delete_time_s),
+        purge_time=timestamp(summary.purge_time_s),
     )
 
 
-def write_profile(profile: Profile) -> pb.Profile:
-    """A profile with its content."""
-    return pb.Profile(
-        profile_id=profile.profile_id,
-        uid=profile.uid,
-        revision=profile.revision,
-        etag=profile.etag,
-        digest=profile.digest,
-        create_time=timestamp(profile.create_time_s),
-        update_time=timestamp(profile.update_time_s),
-        observations_count=len(profile.observations),
-        content=pb.ProfileContent(
-            workload=_write_workload(profile.workload),
-            network=_write_network(profile.network),
-            phase_timings=_write_phases(profile.phase_timings) if len(profile.phase_timings) else None,
-            observations=_write_observations(profile.observations) if len(profile.observations) else None,
-            traces=[
-                pb.TraceReference(
-                    content_sha256=trace.content_sha256,
-                    format=trace.format,
-                    rank=trace.rank if trace.rank >= 0 else None,
-                    world_size=trace.world_size or None,
-                    size_bytes=trace.size_bytes,
-                )
-                for trace in profile.traces
-            ],
-        ),
+def write_facts(profile: Profile) -> pb.ProfileContent:
+    """The content without its observations."""
+    phases = profile.phase_timings
+    return pb.ProfileContent(
+        workload=_write_workload(profile.workload),
+        network=_write_network(profile.network),
+        phase_timings=_write_phases(phases, profile.phase_timing_numbers.tolist()) if len(phases) else None,
+        traces=[
+            pb.TraceReference(
+                content_sha256=trace.content_sha256,
+                format=trace.format,
+                rank=trace.rank if trace.rank >= 0 else None,
+                world_size=trace.world_size or None,
+                size_bytes=trace.size_bytes,
+            )
+            for trace in profile.traces
+        ],
     )
 
 
@@ -340,13 +304,14 @@ def _write_network(network: Network) -> workload_pb2.Network | None:
     return None if network == Network() else workload_pb2.Network(**stated_fields(network, NETWORK))
 
 
-def _write_phases(phases: PhaseTimings) -> pb.PhaseTimings:
+def _write_phases(phases: PhaseTimings, numbers: Sequence[int]) -> pb.PhaseTimings:
     return pb.PhaseTimings(
-        configurations=write_configurations(phases.configurations), **_written(phases, PHASE_TIMINGS)
+        configurations=write_configurations(phases.configurations), numbers=numbers, **_written(phases, PHASE_TIMINGS)
     )
 
 
-def _write_observations(observations: Observations) -> pb.Observations:
+def write_observations(observations: Observations) -> pb.Observations:
+    """Runs with their numbers."""
     return pb.Observations(
         configurations=write_configurations(observations.configurations),
         numbers=observations.number.tolist(),

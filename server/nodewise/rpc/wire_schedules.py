@@ -106,6 +106,7 @@ def read_job(
         settings=read_unscaled(message, path, reader),
         minimum_run_s=message.minimum_run_seconds,
         restarts=message.restarts_count,
+        preemptible=message.preemptible if message.HasField("preemptible") else True,
         **reader.stated(message, SCHEDULE_JOB, f"{path}."),
         **efficiency,
     )
@@ -191,6 +192,10 @@ def write_decision(decision: Decision, question: ScheduleQuestion, seconds: floa
         complete=decision.complete,
         policy_state=decision.memory,
         bases=bases,
+        pool_demands=[
+            schedule_pb2.PoolDemand(pool=each.pool, used_nodes=each.used_nodes, desired_nodes=each.desired_nodes)
+            for each in decision.demands
+        ],
     )
 
 

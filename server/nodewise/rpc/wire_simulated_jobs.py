@@ -245,11 +245,12 @@ class _Allowed:
     def __init__(self, curves: Sequence[JobCurve], pools: Sequence[NodePool], quotas: Mapping[str, int]) -> None:
         self._curves = curves
         self._totals = np.array([pool.total_devices for pool in pools])
+        self._steps = np.array([pool.step for pool in pools])
         self._quotas = quotas
         self._known: dict[tuple[int, int, int, int, int | None], JobCurve] = {}
 
     def curve(self, number: int, least: int, most: int, servers: int, queue: str) -> JobCurve:
-        """Rows from least to most (0 = no bound) worker devices that fit pool and quota with the servers."""
+        """Rows from least to most (0 = no bound) worker devices that fit the pool, its whole nodes and the quota."""
         quota = self._quotas.get(queue)
         key = (number, least, most, servers, quota)
         if key not in self._known:
@@ -259,7 +260,8 @@ class _Allowed:
     def _bounded(self, number: int, least: int, most: int, servers: int, quota: int | None) -> JobCurve:
         whole = self._curves[number]
         room = self._totals[whole.pool] if quota is None else np.minimum(self._totals[whole.pool], quota)
-        keep = (whole.devices >= least) & (whole.devices + servers <= room)
+        held = whole.devices + servers
+        keep = (whole.devices >= least) & (held <= room) & (held % self._steps[whole.pool] == 0)
         if most:
             keep &= whole.devices <= most
         if keep.all():

@@ -22,8 +22,9 @@ from nodewise.scheduling.request import JobQuestion
 __all__ = ["CandidateRows", "Candidates", "check_rows"]
 
 _Settings = tuple[str, tuple[int | float, ...]]
-_Part = tuple[int, str, bytes, float, int]
-"""Pool, its device, devices per node (as bytes), link in bytes/s, and most worker devices there."""
+_Part = tuple[int, str, bytes, float, int, int, int]
+"""Pool, its device, devices per node (as bytes), link in bytes/s, and most worker devices there; the step of numbers of
+devices there, and the devices of servers modulo it."""
 MAX_SHARED_ROWS: Final = 4_096
 """Rows of candidates that are kept between calls; 256 sets of that size take some 50 MB."""
 _ARRAYS: Final = tuple(
@@ -55,6 +56,7 @@ class Candidates:
             (index, pool.device, pool.available_devices.tobytes(), pool.link_bytes_per_s, pool.total_devices)
             for index, pool in enumerate(state.pools)
         ]
+        self._steps = [pool.step for pool in state.pools]
         self._wide: dict[tuple[object, ...], CandidateRows] = {}
         self._settled: dict[int, tuple[Configurations, _Settings]] = {}
 
@@ -67,8 +69,13 @@ class Candidates:
 
     def count(self, job: JobState) -> int:
         """How many rows the job has."""
-        rooms = (self._room(job, pool) for pool in job.allowed_pools)
-        return sum(bisect_right(job.allowed_devices, room) for room in rooms)
+        return sum(self._counts(job, pool) for pool in job.allowed_pools)
+
+    def _counts(self, job: JobState, pool: int) -> int:
+        fitting, step = bisect_right(job.allowed_devices, self._room(job, pool)), self._steps[pool]
+        if step == 1:
+            return fitting
+        return sum((count + job.server_devices) % step == 0 for count in job.allowed_devices[:fitting])
 
     def _room(self, job: JobState, pool: int) -> int:
         """Most worker devices that the empty pool and the queue's quota hold beside the job's servers."""
@@ -77,7 +84,10 @@ class Candidates:
 
     def rows(self, job: JobState, settings: Configurations | None) -> CandidateRows:
         """Every allowed (pool, devices) that fits the empty cluster and the queue's quota, servers included."""
-        parts = tuple((*self._pools[pool][:4], self._room(job, pool)) for pool in job.allowed_pools)
+        parts = tuple(
+            (*self._pools[pool][:4], self._room(job, pool), self._steps[pool], job.server_devices % self._steps[pool])
+            for pool in job.allowed_pools
+        )
         known = None if settings is None else self._key_of(settings)
         if len(job.allowed_devices) * len(parts) <= MAX_SHARED_ROWS:
             return _shared_rows(parts, job.allowed_devices, known)
@@ -122,9 +132,11 @@ def _key(settings: Configurations) -> _Settings:
 def _rows(parts: tuple[_Part, ...], allowed: tuple[int, ...], settings: _Settings | None) -> CandidateRows:
     counts = np.asarray(allowed, dtype=np.int64)
     pools, devices, nodes, links, placements = [], [], [], [], []
-    for index, _, available_bytes, link, room in parts:
+    for index, _, available_bytes, link, room, step, servers in parts:
         available = np.frombuffer(available_bytes, dtype=np.int64)
         fitting = counts[: np.searchsorted(counts, room, side="right")]
+        if step > 1:
+            fitting = fitting[(fitting + servers) % step == 0]
         pools.append(np.full(len(fitting), index))
         devices.append(fitting)
         nodes.append(_packed_nodes(available, fitting))

@@ -9,7 +9,7 @@ from nodewise.domain.errors import Refusal
 from nodewise.estimation.question import Basis
 from nodewise.scheduling.placement import NodeDevices
 
-__all__ = ["Action", "Decision", "DecisionReason", "JobDecision"]
+__all__ = ["Action", "Decision", "DecisionReason", "JobDecision", "PoolDemand"]
 
 
 class Action(IntEnum):
@@ -29,6 +29,8 @@ class DecisionReason(StrEnum):
     """KEEP: the policy gives it what it has."""
     MINIMUM_RUN = "MINIMUM_RUN"
     """KEEP: it has not yet run for its minimum_run_seconds."""
+    NOT_PREEMPTIBLE = "NOT_PREEMPTIBLE"
+    """KEEP: it may be neither stopped nor moved."""
     STARTED = "STARTED"
     """START: it does not run."""
     RESIZED = "RESIZED"
@@ -38,7 +40,7 @@ class DecisionReason(StrEnum):
     NO_FREE_DEVICES = "NO_FREE_DEVICES"
     """WAIT: not even its smallest count is free."""
     DOES_NOT_FIT = "DOES_NOT_FIT"
-    """WAIT: its smallest count is more than its pools have when they are empty."""
+    """WAIT: its smallest count is more than its pools have when they are empty, or fills no whole nodes."""
     QUOTA_REACHED = "QUOTA_REACHED"
     """WAIT: devices are free but its queue may not hold more."""
     POLICY_CHOSE_OTHERS = "POLICY_CHOSE_OTHERS"
@@ -84,8 +86,17 @@ class JobDecision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolDemand:
+    """Nodes of a pool that are in use, and the fewest at which no job would wait for its devices."""
+
+    pool: str
+    used_nodes: int
+    desired_nodes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The decision: one entry per job in the request's order.
+    """The decision: one entry per job, and one demand per pool, in the request's order.
 
     ``complete`` False = the time was over first, and this is the best feasible decision so far. ``memory`` is what the
     policy wants to be given next time.
@@ -96,3 +107,4 @@ class Decision:
     policy_version: str
     complete: bool
     memory: bytes
+    demands: tuple[PoolDemand, ...] = ()

@@ -48,9 +48,12 @@ class Explainer:
             held = f"it keeps the {_devices(job.current.devices)} that it holds"
         return self._held(index, Action.NO_ANSWER, DecisionReason.CURVE_MISSING, f"{refusal.message}; {held}", refusal)
 
-    def within_minimum_run(self, index: int) -> JobDecision:
-        """A job that may not be changed yet stays as it is."""
+    def kept(self, index: int) -> JobDecision:
+        """A job that may not be changed, or not yet, stays as it is."""
         job = self.state.jobs[index]
+        if not job.preemptible:
+            why = f"may be neither stopped nor moved; {self._rate_text(index)}"
+            return self._held(index, Action.KEEP, DecisionReason.NOT_PREEMPTIBLE, why)
         age = 0.0 if job.current is None else job.current.age_s
         why = f"has run for {number(age)} s of the {number(job.minimum_run_s)} s that it must; {self._rate_text(index)}"
         return self._held(index, Action.KEEP, DecisionReason.MINIMUM_RUN, why)
@@ -142,8 +145,14 @@ class Explainer:
         if least > most:
             text = f"needs {_devices(least)} or more, servers included; its largest pool has {most}"
             return DecisionReason.DOES_NOT_FIT, text
-        quota = self.state.quotas.get(job.queue, 0)
-        return DecisionReason.QUOTA_REACHED, f"needs {_devices(least)} or more; queue {job.queue!r} may hold {quota}"
+        quota = self.state.quotas.get(job.queue, most)
+        if least > quota:
+            text = f"needs {_devices(least)} or more; queue {job.queue!r} may hold {quota}"
+            return DecisionReason.QUOTA_REACHED, text
+        steps = sorted({self.state.pools[pool].step for pool in job.allowed_pools})
+        sizes_text = " or ".join(map(str, steps))
+        text = f"none of its numbers of devices, servers included, fills whole nodes (of {sizes_text} devices) that fit"
+        return DecisionReason.DOES_NOT_FIT, text
 
     def _held(
         self, index: int, action: Action, reason: DecisionReason, why: str, refusal: Refusal | None = None

@@ -75,6 +75,7 @@ class JobReader:
             deadline_s=job.deadline_s,
             minimum_run_s=job.minimum_run_s,
             restarts=job.restarts,
+            preemptible=job.preemptible,
             gradient_noise_scale_samples=job.gradient_noise_scale_samples,
             initial_batch_samples=job.initial_batch_samples,
         )
@@ -156,6 +157,12 @@ class JobReader:
             if count < 1:
                 found.wrong(f"{entry}.devices_count", f"must be 1 or more, found {count}")
                 continue
+            whole = self._pools[pool].devices_per_node
+            if whole and count != whole:
+                found.wrong(
+                    f"{entry}.devices_count",
+                    f"must be devices_per_node, {whole}, since nodes are given out whole; found {count}",
+                )
             seen.add(node)
             held = self._held.get((pool, node), 0) + count
             self._held[pool, node] = held

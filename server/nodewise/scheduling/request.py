@@ -64,6 +64,8 @@ class JobQuestion:
         Seconds, seconds and device-seconds.
     restarts : int
         How often it was restarted so far.
+    preemptible : bool
+        Whether it may be stopped or moved while it runs.
     gradient_noise_scale_samples, initial_batch_samples : float or None
         Facts of statistical efficiency: see ``JobState``. None = not known.
     """
@@ -87,6 +89,7 @@ class JobQuestion:
     settings: Configurations | None = None
     minimum_run_s: float = 0.0
     restarts: int = 0
+    preemptible: bool = True
     gradient_noise_scale_samples: float | None = None
     initial_batch_samples: float | None = None
 

@@ -13,13 +13,13 @@ from scipy.special import ndtr
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.objective import Knee, LeastCost, LeastTime, Objective, Offer
+from nodewise.domain.objective import HIGHEST_THROUGHPUT, Knee, LeastCost, LeastTime, Objective, Offer
 from nodewise.domain.predictions import Options, Predictions, RowRefusal
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Question, Terms
 from nodewise.estimation.suggestion import search
 from nodewise.estimation.suggestion.covariance import assumed_covariance, measured
-from nodewise.estimation.suggestion.search import HIGHEST_THROUGHPUT, Suggestions, Wish
+from nodewise.estimation.suggestion.search import Suggestions, Wish
 from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.plugin import CovariantModel, Floats
 

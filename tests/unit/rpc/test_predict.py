@@ -34,7 +34,7 @@ def known_batch(*counts: int, **columns: Any) -> configuration_pb2.Configuration
     return configuration_pb2.Configurations(workers=counts, batch_per_worker_samples=[32], **columns)
 
 
-def options(*columns: int, **model: Any) -> options_pb2.PredictOptions:
+def options(*columns: Any, **model: Any) -> options_pb2.PredictOptions:
     return options_pb2.PredictOptions(model=options_pb2.ModelOptions(**model), columns=columns)
 
 
@@ -237,7 +237,8 @@ def moved(
 
 @pytest.mark.parametrize("rule", ["highest_throughput", "knee"])
 def test_a_move_pays_where_more_is_done_within_the_window(asked: Asked, rule: str) -> None:
-    objective = objective_pb2.Objective(**{rule: {}})
+    asks: dict[str, Any] = {rule: {}}
+    objective = objective_pb2.Objective(**asks)
     slow, fast = asked.predict(configurations=known_batch(1, 4)).predictions.steps_per_second
     window_s = 1000.0
     even_s = window_s * (1.0 - slow / fast)
@@ -292,7 +293,7 @@ def test_goodput_is_throughput_by_what_a_sample_is_worth_at_its_batch(asked: Ask
 
 
 def test_the_batch_of_best_goodput_is_chosen_in_each_row(asked: Asked) -> None:
-    mode = {"sync_modes": [configuration_pb2.SYNC_MODE_SYNC], "parameter_servers": [1]}
+    mode: dict[str, Any] = {"sync_modes": [configuration_pb2.SYNC_MODE_SYNC], "parameter_servers": [1]}
     bounds = objective_pb2.BatchBounds(
         min_global_batch_samples=32, max_global_batch_samples=512, max_batch_per_worker_samples=64
     )
@@ -420,8 +421,9 @@ def test_plugins_of_every_kind_are_listed_by_kind(asked: Asked) -> None:
     assert list(policies) == [each for each in everything if each.kind == 2]
     with_bounds = [parameter for each in policies for parameter in each.parameters]
     assert with_bounds
+    unknown: Any = 9
     with pytest.raises(NodewiseError, match="kind"):
-        asked.listed("list_plugins", pb.ListPluginsRequest(kind=9))  # type: ignore[arg-type]
+        asked.listed("list_plugins", pb.ListPluginsRequest(kind=unknown))
     with pytest.raises(NodewiseError, match="page_size"):
         asked.listed("list_plugins", pb.ListPluginsRequest(page_size=0))
 

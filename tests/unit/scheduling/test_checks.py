@@ -124,6 +124,20 @@ def test_jobs_hold_no_more_than_a_node_has() -> None:
             "cluster.pools[0].price_per_node_hour",
             "must be 0 or more",
         ),
+        ({"pools": (pool("p", 1, 1, node_names=("x",)),)}, "cluster.pools[0].node_names", "name each of 2 nodes"),
+        ({"pools": (pool("p", 1, node_names=("",)),)}, "cluster.pools[0].node_names[0]", "must have 1 to 256"),
+        (
+            {"pools": (pool("p", 1, 1, node_names=("x", "x")),)},
+            "cluster.pools[0].node_names[1]",
+            "must be unique, 'x' is also node 0",
+        ),
+        (
+            {"pools": (pool("p", 4, 0, 3, devices_per_node=4),)},
+            "cluster.pools[0].available_devices[2]",
+            "must be 0 or devices_per_node, 4, since nodes are given out whole; found 3",
+        ),
+        ({"pools": (pool("p", max_nodes=2),)}, "cluster.pools[0].devices_per_node", "what a node would bring"),
+        ({"pools": (pool("p", max_nodes=0),)}, "cluster.pools", "or a pool that may grow"),
         ({"parameters": {"speed": 1.0}}, "policy_parameters['speed']", "which has: 'backfill'"),
         ({"parameters": {"backfill": 2.0}}, "policy_parameters['backfill']", "must be 0 to 1, found 2"),
         ({"parameters": {"backfill": math.nan}}, "policy_parameters['backfill']", "must be 0 to 1, found nan"),
@@ -136,6 +150,14 @@ def test_a_wrong_cluster_parameter_or_quota(changes: dict[str, Any], path: str, 
     reason, field, text = refused(question(asked(), **changes))
     assert (reason, field) == (Reason.INVALID_FIELD, path)
     assert words in text
+
+
+def test_a_whole_node_is_held_as_a_whole() -> None:
+    whole = (pool("p", 4, 4, devices_per_node=4), pool("q", 2))
+    assert checked(question(asked(current=held((0, 4), (1, 4))), pools=whole), FIFO).state.jobs[0].current is not None
+    reason, field, text = refused(question(asked(current=held((0, 4), (1, 3))), pools=whole))
+    assert (reason, field) == (Reason.INVALID_FIELD, "jobs[0].current_allocation.placement[1].devices_count")
+    assert text == "must be devices_per_node, 4, since nodes are given out whole; found 3"
 
 
 def test_a_policy_without_parameters_says_so() -> None:

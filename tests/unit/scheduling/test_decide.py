@@ -183,6 +183,34 @@ def test_a_minimum_run_on_a_count_without_a_prediction_says_so() -> None:
     assert found.why.endswith("its throughput there is not known")
 
 
+def test_a_job_that_is_not_preemptible_keeps_what_it_holds_and_nobody_else_gets_it() -> None:
+    fixed = asked("a", 9e9, preemptible=False, current=on((0, 2)))
+    found = run([fixed, asked("b", 10.0)]).jobs
+    assert (found[0].action, found[0].reason, found[0].placement) == (Action.KEEP, "NOT_PREEMPTIBLE", ((0, 2),))
+    assert found[0].why.startswith("may be neither stopped nor moved; 20 samples/s predicted")
+    assert (found[1].devices, sum(count for node, count in found[1].placement if node == 0)) == (6, 2)
+    new = run([replace(fixed, current=None)]).jobs[0]
+    assert (new.action, new.devices) == (Action.START, 7)
+
+
+WHOLE = (pool("p", 4, 4, 4, devices_per_node=4),)
+
+
+def test_whole_nodes_are_given_out_whole() -> None:
+    found = one(FILL, WHOLE)
+    assert (found.devices, found.nodes, found.placement) == (8, 2, ((0, 4), (1, 4)))
+    served = one(FILL, WHOLE, server_devices=1)
+    assert (served.devices, served.placement) == (7, ((0, 4), (1, 4)))
+    requested = run([asked("a", requested_devices=2), asked("b", submitted=1.0, requested_devices=5)], "fifo", WHOLE)
+    assert [job.devices for job in requested.jobs] == [4, 8]
+
+
+def test_a_job_that_fills_no_whole_nodes_never_fits() -> None:
+    found = one(FILL, WHOLE, allowed_devices=(2, 6))
+    assert (found.action, found.reason) == (Action.WAIT, "DOES_NOT_FIT")
+    assert found.why == "none of its numbers of devices, servers included, fills whole nodes (of 4 devices) that fit"
+
+
 def test_minibatches_are_called_so() -> None:
     question = ScheduleQuestion(now_s=0.0, pools=(pool("p", 1),), jobs=(asked("a"),))
     found = decide(question, POLICIES[FILL], Tables({"t": {"V100": TABLE}}, batch=0), Budget())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given, settings
 from schedules import POLICIES
 from simulations import pools
 
@@ -15,7 +18,9 @@ from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_simulated_jobs import read_curve, read_jobs
 from nodewise.rpc.wire_simulations import FIGURES, read_repetitions, read_settings, write_result
 from nodewise.scheduling.simulating import SimulateQuestion, simulated_repeatedly
+from nodewise.scheduling.simulation.core import simulated
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
+from nodewise.scheduling.simulation.settings import SimulationSettings
 from nodewise_protos.v1beta1 import simulation_pb2 as pb
 from nodewise_protos.v1beta1.simulation_service_pb2 import SimulateRequest
 
@@ -73,6 +78,35 @@ def test_empty_columns_are_the_true_curves_and_what_the_settings_say() -> None:
 def test_no_number_stands_for_absence(column: dict[str, list[float]]) -> None:
     [name] = column
     assert wrong(lambda: jobs(**column))[0] == f"jobs.{name}[0]"
+
+
+@settings(max_examples=50, derandomize=True, deadline=None)
+@given(
+    name=st.sampled_from(sorted(POLICIES)),
+    whole=st.integers(1, 3),
+    asked=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2)), min_size=1, max_size=5),
+)
+def test_whole_nodes_are_held_whole(name: str, whole: int, asked: list[tuple[int, int]]) -> None:
+    cluster = [replace(each, devices_per_node=whole) for each in pools([whole] * 3)]
+    counts = range(1, 3 * whole + 1)
+    rows = pb.SimulationCurveRows(devices_counts=counts, samples_per_second=[count**0.5 for count in counts])
+    given_curve = read_curve(pb.SimulationCurve(rows=rows), 0, cluster, Reader())
+    message = pb.SimulationJobs(
+        count=len(asked),
+        arrival_seconds=range(len(asked)),
+        work_samples=[100.0],
+        curve_indexes=[0],
+        requested_devices=[count for count, _ in asked],
+        server_devices=[servers for _, servers in asked],
+    )
+    told = read_jobs(message, [given_curve], cluster, {})
+    for job, (_, servers) in zip(told, asked):
+        whole_nodes = [whole * nodes - servers for nodes in range(1, 4) if whole * nodes > servers]
+        assert job.curve.devices.tolist() == whole_nodes
+    result = simulated(told, cluster, POLICIES[name], SimulationSettings(keep_timeline=True))
+    assert result.timeline is not None
+    assert (result.timeline.devices % whole == 0).all()
+    assert (result.timeline.devices <= 3 * whole).all()
 
 
 def test_settings_hold_their_usual_values_where_nothing_is_stated() -> None:

@@ -100,7 +100,7 @@ class Answers:
         )
         self._chooser = Chooser(self.estimators, self._alone)
         self._lessons = Lessons(dict(priors or {}), dict(calibrations or {}))
-        self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted]] = LruCache(capacity)
+        self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted, Basis]] = LruCache(capacity)
         self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(KEPT_ROWS)
         self._answers: LruCache[tuple[object, ...], Answer] = LruCache(KEPT_ROWS)
         self._candidates: LruCache[tuple[object, ...], Candidates] = LruCache(KEPT_ROWS)
@@ -152,8 +152,7 @@ class Answers:
             return None
         known = self._ready.get(_question_key(question))
         if known is not None:
-            configurations, fitted = known
-            return Prepared(question, configurations, fitted, self._basis(question, fitted))
+            return Prepared(question, *known)
         if not question.profile.digest or len(question.configurations) > INLINE_ROWS or not self._inline(question):
             return None
         # Resolving and assessing are cheap; a fit is what must not happen here.
@@ -190,9 +189,10 @@ class Answers:
             and self._inline(question)
             and _scale(configurations) <= INLINE_SCALE
         )
+        basis = self._basis(question, fitted)
         if may_be_ready:
-            self._ready.put(_question_key(question), (configurations, fitted))
-        return Prepared(question, configurations, fitted, self._basis(question, fitted))
+            self._ready.put(_question_key(question), (configurations, fitted, basis))
+        return Prepared(question, configurations, fitted, basis)
 
     def complete(self, prepared: Prepared) -> Answer:
         """The answer to a prepared question; kept for as long as nothing that it depends on changes."""
@@ -371,6 +371,7 @@ def _question_key(question: Question) -> tuple[object, ...]:
         question.configurations,
         question.terms.estimator,
         question.terms.options,
+        question.terms.coverage,
         question.terms.allow_fallback,
         None if question.objective is None else question.objective.batch_bounds,
     )
