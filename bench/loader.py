@@ -1,8 +1,10 @@
-"""A closed-loop loader: calls in flight over a few channels, messages as bytes, to cost less than the server."""
+"""Loaders: calls in flight over a few channels, messages as bytes, to cost less than the server."""
 
 from __future__ import annotations
 
 import asyncio
+import random
+import time
 from collections.abc import Sequence
 
 import grpc
@@ -48,3 +50,28 @@ async def streams(target: str, path: str, requests: Sequence[bytes], calls: int)
     await asyncio.gather(*(worker(place) for place in range(IN_FLIGHT)))
     for channel in channels:
         await channel.close()
+
+
+async def open_loop(target: str, path: str, requests: Sequence[bytes], per_s: float, seconds: float) -> list[float]:
+    """Make calls at times drawn beforehand, whether or not those before are answered; their latencies in seconds.
+
+    A latency counts from when the call was due: a loader that is late hides nothing.
+    """
+    draw = random.Random(1)
+    latencies: list[float] = []
+    async with grpc.aio.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+        method = channel.unary_unary(path)
+        await method(requests[0])
+
+        async def call(number: int, due_s: float) -> None:
+            await method(requests[number % len(requests)])
+            latencies.append(time.perf_counter() - due_s)
+
+        calls = []
+        due_s = time.perf_counter()
+        end_s = due_s + seconds
+        while (due_s := due_s + draw.expovariate(per_s)) < end_s:
+            await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
+            calls.append(asyncio.create_task(call(len(calls), due_s)))
+        await asyncio.gather(*calls)
+    return latencies

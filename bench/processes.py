@@ -13,9 +13,9 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Server:
-    """A server process on loopback, pinned to one core where the machine has several."""
+    """A server process on loopback, unless told otherwise pinned to one core where the machine has several."""
 
-    def __init__(self, *command: str) -> None:
+    def __init__(self, *command: str, pinned: bool = True) -> None:
         environment = {**os.environ, "NODEWISE_LOG_LEVEL": "error"}
         self._process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True, env=environment)
         assert self._process.stdout is not None
@@ -24,9 +24,13 @@ class Server:
             raise RuntimeError(f"{command} did not start: {line!r}")
         self.target = line.removeprefix("listening on ").strip()
         cores = sorted(os.sched_getaffinity(0))
-        if len(cores) > 1:
+        if pinned and len(cores) > 1:
             for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
                 os.sched_setaffinity(int(thread.name), {cores[0]})
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def cpu_s(self) -> float:
         """User and system time of the process so far, all threads."""

@@ -9,6 +9,7 @@ import sys
 
 import curves
 import ingest
+import long_calls
 import partitioning
 import planning
 import policies
@@ -24,6 +25,7 @@ import traces
 MODULES = {
     "rpc": rpc,
     "ingest": ingest,
+    "long_calls": long_calls,
     "curves": curves,
     "scaling": scaling,
     "partitioning": partitioning,

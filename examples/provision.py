@@ -16,13 +16,15 @@ from pathlib import Path
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import (
     Client,
-    Configurations,
     Network,
     Prediction,
     PredictOptions,
+    PredictRequest,
     ProfileContent,
     Workload,
+    configurations,
     layers_from_csv,
+    profile_source,
 )
 
 
@@ -62,33 +64,38 @@ def main() -> None:
     given = parser.parse_args()
     layers = layers_from_csv(given.layers)
     job = ProfileContent(
-        workload=Workload(layers=layers, precision="fp32"), network=Network(link_bytes_per_s=given.link_bytes_per_s)
+        workload=Workload(layers=layers, precision="fp32"),
+        network=Network(link_bytes_per_second=given.link_bytes_per_s),
     )
     ways = list(divisions(given.machines, given.most_parts, min(given.most_stages, len(layers))))
-    rows = Configurations(
+    rows = configurations(
         nodes=[parts * stages * replicas for parts, stages, replicas, _ in ways],
         workers=[parts * stages * replicas for parts, stages, replicas, _ in ways],
         parameter_servers=[servers for *_, servers in ways],
-        tensor_parallel=[parts for parts, *_ in ways],
-        pipeline_parallel=[stages for _, stages, *_ in ways],
-        device=given.device,
-        sync=given.sync,
-        batch_per_worker=given.batch,
+        tensor_parallel_degrees=[parts for parts, *_ in ways],
+        pipeline_parallel_degrees=[stages for _, stages, *_ in ways],
+        devices=given.device,
+        sync_modes=given.sync,
+        batch_per_worker_samples=given.batch,
     )
     with connected(given.server) as client:
-        answer = client.predict(job, configurations=rows, options=PredictOptions(estimator="partitioning"))
+        answer = client.predict(
+            PredictRequest(
+                profile=profile_source(job), configurations=rows, options=PredictOptions(estimator="partitioning")
+            )
+        )
     best: dict[tuple[int, int], tuple[Prediction, tuple[int, int, int, int]]] = {}
     for row, way in zip(answer, ways, strict=True):
-        if row.samples_per_s is None:
+        if row.samples_per_second is None:
             continue
         known = best.get(way[:2])
-        if known is None or row.samples_per_s > (known[0].samples_per_s or 0.0):
+        if known is None or row.samples_per_second > (known[0].samples_per_second or 0.0):
             best[way[:2]] = row, way
     print(f"{len(ways)} ways to divide {given.machines} machines; the best of each size of replica:")
     print("parts  stages  replicas  servers  samples/s  bottleneck")
-    ranked = sorted(best.values(), key=lambda found: -(found[0].samples_per_s or 0.0))
+    ranked = sorted(best.values(), key=lambda found: -(found[0].samples_per_second or 0.0))
     for row, (parts, stages, replicas, servers) in ranked[:10]:
-        print(f"{parts:5} {stages:7} {replicas:9} {servers:8} {row.samples_per_s or 0.0:10.1f}  {row.bottleneck}")
+        print(f"{parts:5} {stages:7} {replicas:9} {servers:8} {row.samples_per_second or 0.0:10.1f}  {row.bottleneck}")
 
 
 if __name__ == "__main__":

@@ -27,8 +27,9 @@ from nodewise.domain.objective import HighestThroughput, Knee, Objective
 from nodewise.domain.predictions import Predictions
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.objectives import judged
-from nodewise.estimation.question import Question
+from nodewise.estimation.question import Question, Terms
 from nodewise.estimation.suggestion.search import Suggestions, Wish
+from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.hosting.registry import load_registry
 from nodewise.plugin import Prior
 from score_scaling import Lessons
@@ -74,7 +75,7 @@ class Simulation:
     """One decision, its configurations "run" one after the other."""
 
     def __init__(self, engine: Answers, case: Case, objective: Objective, estimator: str, start_up_s: float) -> None:
-        self._engine, self._case, self._objective, self._estimator = engine, case, objective, estimator
+        self._engine, self._case, self._objective, self._terms = engine, case, objective, Terms(estimator=estimator)
         self._wish = Wish(start_up_s=start_up_s, run_steps=RUN_STEPS)
         self._asked = case.job.configurations(case.rows)
         resolved = engine.resolve(case.job.profile(case.start), self._asked)
@@ -138,7 +139,7 @@ class Simulation:
         case = self._case
         profile = case.job.profile([*case.start, *(case.rows[index] for index in ran)])
         asked, objective = self._asked, self._objective
-        return Question(profile=profile, configurations=asked, objective=objective, estimator=self._estimator)
+        return Question(profile=profile, configurations=asked, objective=objective, terms=self._terms)
 
     def _recommended(self, ran: Sequence[int]) -> int:
         recommendation = self._engine.answer(self._question(ran)).recommendation
@@ -146,7 +147,7 @@ class Simulation:
         return recommendation.row
 
     def _suggestions(self, ran: Sequence[int]) -> Suggestions:
-        return self._engine.suggest(self._question(ran), self._wish)
+        return suggest(self._engine, self._question(ran), self._wish)
 
 
 def walks_of(simulation: Simulation, case: Case, regret: float, seeds: int) -> dict[str, list[Walk]]:

@@ -21,7 +21,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 DEPTH: Final = {"server": 3, "plugins": 2, "clients": 3, "protos": 3}
 """What is installed, and how many folders name a room of it. Its sum is the size of the house."""
 BESIDE: Final = ("tests", "bench", "tools", "research", "examples")
-GENERATED: Final = re.compile(r"_pb2(_grpc)?\.pyi?$")
+GENERATED: Final = re.compile(r"_pb2(_grpc)?\.pyi?$|/nodewise_values/(v\w+/\w+|facts|__init__)\.py$")
+"""Stubs and values of messages, as tools/generate_stubs.py writes them."""
 MARK: Final = re.compile(r"\A(?:#[^\n]*\n)*#[^\n]*\bgenerated\b", re.IGNORECASE)
 """A file that says in its first comment that it is generated."""
 

@@ -25,7 +25,7 @@ SEEN_BY_TESTS: Final = ("tests/support", "tools")
 CONTENTS: Final = ("docs", "examples")
 """Folders that tests look through."""
 
-UNKNOWN_S: Final = {"unit": 2.0, "property": 4.0, "contract": 4.0, "integration": 8.0}
+UNKNOWN_S: Final = {"unit": 2.0, "property": 4.0, "contract": 4.0, "conformance": 8.0, "integration": 8.0}
 """What a file of tests is taken to need that has not been timed here, by its folder."""
 UNKNOWN_ELSEWHERE_S: Final = 20.0
 

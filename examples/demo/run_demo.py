@@ -24,17 +24,26 @@ from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.pictures.prediction import draw
 from nodewise_client import (
     BatchJob,
+    BatchPredictRequest,
     Client,
+    Cluster,
     HighestThroughput,
     JobAllocation,
     Knee,
     LeastTime,
     NodePool,
-    NodeRange,
-    PredictedCurve,
+    PredictRequest,
     ScheduleJob,
-    SimulationJobs,
+    ScheduleRequest,
+    SimulateRequest,
+    SimulationClock,
+    SimulationCurve,
     SimulationSettings,
+    node_range,
+    numbers_by_name,
+    objective,
+    profile_source,
+    simulation_jobs,
 )
 
 EXAMPLES = Path(__file__).resolve().parent.parent
@@ -42,10 +51,10 @@ OUTPUT = EXAMPLES.parent / "build" / "demo"
 TABLES = ("testbed.csv", "cmdare_resnet.csv", "cmdare_shake_shake.csv")
 TRAINING_MINI_BATCHES = 64_000
 """Length of a CIFAR-10 training in K. He et al., "Deep Residual Learning", CVPR 2016, section 4.2."""
-CLUSTER = [
-    NodePool(name="k80", device="K80", available_devices=[1] * 8),
-    NodePool(name="p100", device="P100", available_devices=[1] * 8),
-]
+CLUSTER = (
+    NodePool(name="k80", device_name="K80", available_devices=(1,) * 8),
+    NodePool(name="p100", device_name="P100", available_devices=(1,) * 8),
+)
 POLICIES = ("efficiency-srpt-fill", "equal-share")
 ARRIVALS_EVERY_S = 240.0
 TRAININGS = 60
@@ -137,7 +146,12 @@ def predict(client: Client, tables: Sequence[Table]) -> None:
         for job in table.jobs
     ]
     outcomes = client.batch_predict(
-        [BatchJob(profile=job, configurations=configurations_of(table, rows)) for table, job, rows in held]
+        BatchPredictRequest(
+            jobs=tuple(
+                BatchJob(profile=profile_source(job), configurations=configurations_of(table, rows))
+                for table, job, rows in held
+            )
+        )
     )
     shown = _table(
         "Predicted for numbers of workers that the server was not given (steps/s)",
@@ -146,17 +160,17 @@ def predict(client: Client, tables: Sequence[Table]) -> None:
     errors: list[float] = []
     for (table, job, rows), outcome in zip(held, outcomes, strict=True):
         for row, found in zip(rows, outcome.unwrap(), strict=True):
-            assert found.steps_per_s is not None
+            assert found.steps_per_second is not None
             measured = table.columns["steps_per_s"][row]
-            error = found.steps_per_s / measured - 1
+            error = found.steps_per_second / measured - 1
             errors.append(error)
             interval = "-"
-            if found.lower_steps_per_s is not None and found.upper_steps_per_s is not None:
-                interval = f"{found.lower_steps_per_s:.2f} to {found.upper_steps_per_s:.2f}"
+            if found.lower_steps_per_second is not None and found.upper_steps_per_second is not None:
+                interval = f"{found.lower_steps_per_second:.2f} to {found.upper_steps_per_second:.2f}"
             shown.add_row(
                 job if row == rows[0] else "",
                 str(found.workers),
-                f"{found.steps_per_s:.2f}",
+                f"{found.steps_per_second:.2f}",
                 interval,
                 f"{measured:.2f}",
                 f"{100 * error:+.1f} %",
@@ -182,53 +196,59 @@ def recommend(client: Client, tables: Sequence[Table]) -> None:
     for job in (job for table in tables for job in table.jobs):
         cells = []
         for rule in rules.values():
-            best = client.predict(job, ranges=[NodeRange(first=1, last=16)], objective=rule).recommendation
+            best = client.predict(
+                PredictRequest(
+                    profile=profile_source(job), ranges=(node_range(first=1, last=16),), objective=objective(rule)
+                )
+            ).recommendation
             assert best is not None
-            cells += [str(best.nodes), f"{best.numbers['minibatches_per_s']:.2f}"]
+            cells += [str(best.nodes), f"{numbers_by_name(best.numbers)['minibatches_per_s']:.2f}"]
         shown.add_row(job, *cells)
     console.print(shown)
 
 
 def schedule(client: Client, tables: Sequence[Table]) -> None:
     """Share 16 nodes among the five jobs that were measured on GPUs, by two policies."""
-    jobs = [
+    jobs = tuple(
         ScheduleJob(
             job_id=job,
-            profile=job,
+            profile=profile_source(job),
             remaining_samples=TRAINING_MINI_BATCHES,
-            allowed_pools=[table.columns["device"][table.rows_by_job[job][0]].lower()],
+            allowed_pools=(table.columns["device"][table.rows_by_job[job][0]].lower(),),
         )
         for table in tables[1:]
         for job in table.jobs
-    ]
+    )
     console.print(
         f"Five jobs share 8 K80 and 8 P100 nodes. Each has {TRAINING_MINI_BATCHES:,} mini-batches left, the length\n"
         "of a CIFAR-10 training in He et al., CVPR 2016, and may run on the GPUs that it was measured on.\n"
     )
     for policy in POLICIES:
-        result = client.schedule(cluster=CLUSTER, jobs=jobs, policy=policy)
+        result = client.schedule(ScheduleRequest(cluster=Cluster(pools=CLUSTER), jobs=jobs, policy=policy))
         shown = _table(
             f"Five jobs on 16 nodes by {policy}",
             ("job", "action", "pool", "nodes", "per s", "done in min"),
         )
-        for found in result:
+        for found in result.allocations:
             shown.add_row(*_allocated(found))
         console.print(shown)
-        first = next(found for found in result if found.devices)
+        first = next(found for found in result.allocations if found.devices_count)
         console.print(f"{first.job_id} {first.why}.\n")
 
 
 def simulate(client: Client, tables: Sequence[Table]) -> None:
     """Let the same trainings arrive over time, and tell what three policies would make of them."""
     kinds = [(table, job) for table in tables[1:] for job in table.jobs]
-    curves = [
-        PredictedCurve(profile=job, allowed_pools=[table.columns["device"][table.rows_by_job[job][0]].lower()])
+    curves = tuple(
+        SimulationCurve(
+            profile=profile_source(job), allowed_pools=(table.columns["device"][table.rows_by_job[job][0]].lower(),)
+        )
         for table, job in kinds
-    ]
-    jobs = SimulationJobs(
-        arrival_s=[ARRIVALS_EVERY_S * number for number in range(TRAININGS)],
+    )
+    jobs = simulation_jobs(
+        arrival_seconds=[ARRIVALS_EVERY_S * number for number in range(TRAININGS)],
         work_samples=TRAINING_MINI_BATCHES,
-        curve=[number % len(kinds) for number in range(TRAININGS)],
+        curve_indexes=[number % len(kinds) for number in range(TRAININGS)],
         requested_devices=4,
     )
     shown = _table(
@@ -237,28 +257,37 @@ def simulate(client: Client, tables: Sequence[Table]) -> None:
     )
     for policy in SIMULATED_POLICIES:
         told = client.simulate(
-            cluster=CLUSTER,
-            jobs=jobs,
-            curves=curves,
-            policy=policy,
-            settings=SimulationSettings(clock="fixed-rounds", round_s=60.0, restart_cost_s=30.0),
+            SimulateRequest(
+                cluster=Cluster(pools=CLUSTER),
+                jobs=jobs,
+                curves=curves,
+                policy=policy,
+                settings=SimulationSettings(
+                    clock=SimulationClock.FIXED_ROUNDS, round_seconds=60.0, restart_cost_seconds=30.0
+                ),
+            )
         )
-        means = [told.figures[name].mean for name in ("average_jct_s", "p99_jct_s", "makespan_s")]
-        share, restarts = told.figures["utilisation"].mean, told.figures["restarts_per_job"].mean
-        shown.add_row(policy, *(f"{seconds / 3600:.1f}" for seconds in means), f"{share:.0%}", f"{restarts:.1f}")
+        means = {figure.name: figure.mean for figure in told.figures}
+        times = [means[name] for name in ("average_jct_seconds", "p99_jct_seconds", "makespan_seconds")]
+        share, restarts = means["utilisation_ratio"], means["restarts_per_job_ratio"]
+        shown.add_row(policy, *(f"{seconds / 3600:.1f}" for seconds in times), f"{share:.0%}", f"{restarts:.1f}")
     console.print(shown)
 
 
 def _allocated(found: JobAllocation) -> list[str]:
-    rate = "-" if found.samples_per_s is None else f"{found.samples_per_s:.2f}"
-    done = "-" if found.finish_s is None else f"{found.finish_s / 60:.0f}"
-    return [found.job_id, found.action.upper(), found.pool or "-", str(found.nodes), rate, done]
+    rate = f"{found.samples_per_second:.2f}" if found.samples_per_second else "-"
+    done = f"{found.finish_seconds / 60:.0f}" if found.finish_seconds else "-"
+    return [found.job_id, str(found.action).upper(), found.pool or "-", str(found.nodes_count), rate, done]
 
 
 def plot(client: Client, tables: Sequence[Table]) -> None:
     """Draw two curves with what was measured."""
     for table, job in ((tables[0], "a1"), (tables[2], "Shake-Shake-Big/P100/1ps")):
-        result = client.predict(job, ranges=[NodeRange(first=1, last=16)], objective=Knee())
+        result = client.predict(
+            PredictRequest(
+                profile=profile_source(job), ranges=(node_range(first=1, last=16),), objective=objective(Knee())
+            )
+        )
         path = OUTPUT / f"{job.replace('/', '_')}.png"
         points = measured_points(AskedJob(job, job, table), {}, result)
         draw(path, job, result, points, by_nodes=True)

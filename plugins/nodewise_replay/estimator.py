@@ -40,11 +40,7 @@ PER_DOUBLING: Final = 0.04
 MISSING_RANKS: Final = 0.15
 """The same, more, where ranks left no trace: what the others wait for is told by guesswork."""
 
-_NOTHING: Final = Refusal(
-    Reason.EVIDENCE_MISSING,
-    "no traces are known: record some steps on every rank and ingest them",
-    ("traces",),
-)
+_NOTHING: Final = Refusal.missing("no traces are known: record some steps on every rank and ingest them", "traces")
 
 
 class ReplayEstimator:
@@ -64,9 +60,8 @@ class ReplayEstimator:
         modes = (int(SyncMode.ALLREDUCE), int(SyncMode.SYNC), int(SyncMode.UNSPECIFIED))
         if len(asked) and not np.isin(asked.sync_mode, modes).any():
             return Assessment(
-                refusal=Refusal(
-                    Reason.UNSUPPORTED_CONFIGURATION,
-                    "a replay answers synchronous training alone: asynchronous workers do not wait for each other",
+                refusal=Refusal.unsupported(
+                    "a replay answers synchronous training alone: asynchronous workers do not wait for each other"
                 )
             )
         ranks: dict[int, set[int]] = {}

@@ -13,7 +13,13 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.hosting.registry import load_registry
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.runtime.scoring import LEASE_S, Scoring
-from nodewise_client import Client, Configurations, Observations, ProfileContent
+from nodewise_client import (
+    AppendProfileRequest,
+    Client,
+    ProfileContent,
+    configurations,
+    observations,
+)
 
 pytestmark = pytest.mark.chaos
 
@@ -24,9 +30,11 @@ def content(commit: int) -> ProfileContent:
     """The runs on up to two nodes first, then one run of another batch each."""
     scales = EIGHT if commit == 0 else [(2, 8, 8 + commit)]
     nodes, workers, batch = (list(column) for column in zip(*scales, strict=True))
-    rows = Configurations(nodes=nodes, workers=workers, batch_per_worker=batch, device="T4", sync="allreduce")
-    rates = [1.0 / step_s for step_s in USUAL.step_s(scales)]
-    return ProfileContent(observations=Observations(configurations=rows, steps_per_s=rates))
+    rows = configurations(
+        nodes=nodes, workers=workers, batch_per_worker_samples=batch, devices="T4", sync_modes="allreduce"
+    )
+    rates = [1.0 / step_s for step_s in USUAL.step_seconds(scales)]
+    return ProfileContent(observations=observations(configurations=rows, steps_per_second=rates))
 
 
 def test_every_commit_is_scored_once_though_the_scorer_is_killed(tmp_path: Path) -> None:
@@ -34,7 +42,7 @@ def test_every_commit_is_scored_once_though_the_scorer_is_killed(tmp_path: Path)
     later = SqliteProfileStore(path, now=lambda: time.time() + 2.0 * LEASE_S)
     with ServerProcess("--store", f"sqlite:{path}") as server, Client(server.target) as client:
         for commit in range(COMMITS + 1):
-            client.append_profile("job", content=content(commit))
+            client.append_profile(AppendProfileRequest(profile_id="job", content=content(commit)))
         while later.scores.waiting() > COMMITS - 2:
             """Some are scored, others are not."""
         server.kill()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from scaling_profiles import EIGHT, USUAL, Law, Scale
@@ -10,16 +11,19 @@ from scaling_profiles import EIGHT, USUAL, Law, Scale
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import (
     Client,
-    Configurations,
     HighestThroughput,
     Knee,
     Network,
-    Objective,
-    Observation,
+    Observations,
     PredictOptions,
+    PredictRequest,
     ProfileContent,
     RefusedError,
     RowStatus,
+    configurations,
+    objective,
+    observations,
+    profile_source,
 )
 
 pytestmark = pytest.mark.wheel
@@ -34,10 +38,22 @@ def client() -> Iterator[Client]:
         yield found
 
 
-def observation(scale: Scale, step_s: float) -> Observation:
+def observation(scale: Scale, step_s: float) -> Observations:
     nodes, workers, batch = scale
-    where = Configurations(nodes=nodes, workers=workers, batch_per_worker=batch, device="T4", sync="allreduce")
-    return Observation(configuration=where, steps_per_s=1.0 / step_s)
+    where = configurations(
+        nodes=nodes, workers=workers, batch_per_worker_samples=batch, devices="T4", sync_modes="allreduce"
+    )
+    return observations(configurations=where, steps_per_second=1.0 / step_s)
+
+
+def inline(scales: Sequence[Scale], law: Law = USUAL) -> ProfileContent:
+    """The runs as one profile."""
+    nodes, workers, batches = zip(*scales, strict=True)
+    where = configurations(
+        nodes=nodes, workers=workers, batch_per_worker_samples=batches, devices="T4", sync_modes="allreduce"
+    )
+    rates = [1.0 / step_s for step_s in law.step_s(scales)]
+    return ProfileContent(observations=observations(configurations=where, steps_per_second=rates))
 
 
 RUNS = [observation(scale, step_s) for scale, step_s in zip(EIGHT, USUAL.step_s(EIGHT), strict=True)]
@@ -47,8 +63,12 @@ def test_a_job_that_was_run_on_two_nodes_is_predicted_on_sixteen(client: Client)
     with client.ingest("all-reduce/job") as writer:
         writer.observe(RUNS)
         writer.commit()
-    rows = Configurations(nodes=NODES, batch_per_worker=8)
-    found = client.predict("all-reduce/job", configurations=rows, objective=Objective(rule=Knee(share=0.5)))
+    rows = configurations(nodes=NODES, batch_per_worker_samples=8)
+    found = client.predict(
+        PredictRequest(
+            profile=profile_source("all-reduce/job"), configurations=rows, objective=objective(rule=Knee(share=0.5))
+        )
+    )
     assert found.basis.estimator == "scaling"
     assert found.basis.prior_id.startswith("scaling-")
     assert found.basis.profile_revision >= 1
@@ -56,52 +76,63 @@ def test_a_job_that_was_run_on_two_nodes_is_predicted_on_sixteen(client: Client)
     assert [row.workers for row in found] == [4 * nodes for nodes in NODES]
     truth = USUAL.step_s([(nodes, 4 * nodes, 8) for nodes in NODES])
     for row, step_s in zip(found, truth, strict=True):
-        assert row.step_s is not None
-        assert row.steps_per_s is not None
-        assert row.lower_steps_per_s is not None
-        assert row.upper_steps_per_s is not None
-        assert row.step_s == pytest.approx(step_s, rel=1e-9 if row.nodes <= 2 else 0.35)
-        assert row.lower_steps_per_s < row.steps_per_s < row.upper_steps_per_s
-        assert row.lower_steps_per_s <= 1.0 / step_s <= row.upper_steps_per_s
-        assert row.samples_per_s == pytest.approx(32 * row.nodes * row.steps_per_s)
-        assert set(row.breakdown) == {"compute", "exchange_intra_node", "exchange_inter_node"}
-        assert sum(row.breakdown.values()) == pytest.approx(row.step_s, rel=1e-9)
-    assert [row.extrapolation for row in found] == [max(nodes / 2, 1) for nodes in NODES]
+        assert row.step_seconds is not None
+        assert row.steps_per_second is not None
+        assert row.lower_steps_per_second is not None
+        assert row.upper_steps_per_second is not None
+        assert row.step_seconds == pytest.approx(step_s, rel=1e-9 if row.nodes <= 2 else 0.35)
+        assert row.lower_steps_per_second < row.steps_per_second < row.upper_steps_per_second
+        assert row.lower_steps_per_second <= 1.0 / step_s <= row.upper_steps_per_second
+        assert row.samples_per_second == pytest.approx(32 * row.nodes * row.steps_per_second)
+        assert set(row.breakdown_seconds) == {"compute", "exchange_intra_node", "exchange_inter_node"}
+        assert sum(row.breakdown_seconds.values()) == pytest.approx(row.step_seconds, rel=1e-9)
+    assert [row.extrapolation_ratio for row in found] == [max(nodes / 2, 1) for nodes in NODES]
     assert "EXTRAPOLATES" in {warning.reason for warning in found.warnings}
     # The step from the slow second node to the third pays by the law as well; none beyond does.
     assert found.recommendation is not None
     assert found.recommendation.rule == "knee"
     assert (found.recommendation.row, found.recommendation.nodes) == (2, 3)
-    best = client.predict("all-reduce/job", configurations=rows, objective=Objective(rule=HighestThroughput()))
+    best = client.predict(
+        PredictRequest(
+            profile=profile_source("all-reduce/job"), configurations=rows, objective=objective(rule=HighestThroughput())
+        )
+    )
     assert best.recommendation is not None
     assert best.recommendation.nodes == 16
 
 
 def test_a_measurement_on_more_nodes_makes_the_answer_surer(client: Client) -> None:
-    rows = Configurations(nodes=[4, 8, 16], batch_per_worker=8)
+    rows = configurations(nodes=[4, 8, 16], batch_per_worker_samples=8)
 
-    def widths(*runs: Observation) -> list[float]:
-        found = client.predict(ProfileContent(observations=list(runs)), configurations=rows, options=SCALING)
-        return [row.upper_steps_per_s / row.lower_steps_per_s for row in found]  # type: ignore[operator]
+    def widths(*scales: Scale) -> list[float]:
+        found = client.predict(
+            PredictRequest(profile=profile_source(inline(scales)), configurations=rows, options=SCALING)
+        )
+        return [row.upper_steps_per_second / row.lower_steps_per_second for row in found]  # type: ignore[operator]
 
     three = (3, 12, 8)
-    before, after = widths(*RUNS), widths(*RUNS, observation(three, USUAL.step_s([three])[0]))
+    before, after = widths(*EIGHT), widths(*EIGHT, three)
     assert all(narrow < wide for narrow, wide in zip(after, before, strict=True))
 
 
 def test_what_is_stated_by_its_global_batch_is_strong_scaling(client: Client) -> None:
-    rows = Configurations(nodes=[1, 2, 4], workers=[4, 8, 16], global_batch=64)
-    found = client.predict(ProfileContent(observations=RUNS), configurations=rows, options=SCALING)
+    rows = configurations(nodes=[1, 2, 4], workers=[4, 8, 16], global_batch_samples=64)
+    found = client.predict(PredictRequest(profile=profile_source(inline(EIGHT)), configurations=rows, options=SCALING))
     truth = USUAL.step_s([(1, 4, 16), (2, 8, 8), (4, 16, 4)])
-    assert [row.step_s for row in found] == [pytest.approx(step_s, rel=0.15) for step_s in truth]
-    assert [row.samples_per_s for row in found] == [pytest.approx(64 * (row.steps_per_s or 0.0)) for row in found]
+    assert [row.step_seconds for row in found] == [pytest.approx(step_s, rel=0.15) for step_s in truth]
+    assert [row.samples_per_second for row in found] == [
+        pytest.approx(64 * (row.steps_per_second or 0.0)) for row in found
+    ]
 
 
 def test_rows_that_are_no_data_parallel_all_reduce_are_refused_alone(client: Client) -> None:
-    rows = Configurations(
-        nodes=4, batch_per_worker=8, sync=["allreduce", "sync", "allreduce"], tensor_parallel=[1, 1, 2]
+    rows = configurations(
+        nodes=4,
+        batch_per_worker_samples=8,
+        sync_modes=["allreduce", "sync", "allreduce"],
+        tensor_parallel_degrees=[1, 1, 2],
     )
-    found = client.predict(ProfileContent(observations=RUNS), configurations=rows, options=SCALING)
+    found = client.predict(PredictRequest(profile=profile_source(inline(EIGHT)), configurations=rows, options=SCALING))
     assert [row.status for row in found] == [RowStatus.ANSWERED, RowStatus.REFUSED, RowStatus.REFUSED]
     assert {row.refusal.reason for row in found if row.refusal} == {"UNSUPPORTED_CONFIGURATION"}
 
@@ -110,9 +141,12 @@ HEAVY = Law(fixed_s=0.05, sample_s=0.1)
 
 
 def test_a_device_that_a_job_never_ran_on_is_answered_through_facts_and_says_so(client: Client) -> None:
-    runs = [observation(scale, step_s) for scale, step_s in zip(EIGHT, HEAVY.step_s(EIGHT), strict=True)]
-    rows = Configurations(nodes=[2, 4, 4], workers=[8, 16, 16], batch_per_worker=8, device=["T4", "T4", "V100"])
-    found = client.predict(ProfileContent(observations=runs), configurations=rows, options=SCALING)
+    rows = configurations(
+        nodes=[2, 4, 4], workers=[8, 16, 16], batch_per_worker_samples=8, devices=["T4", "T4", "V100"]
+    )
+    found = client.predict(
+        PredictRequest(profile=profile_source(inline(EIGHT, HEAVY)), configurations=rows, options=SCALING)
+    )
     assert [row.status for row in found] == [RowStatus.ANSWERED] * 3
     (told,) = [warning for warning in found.warnings if warning.reason == "TRANSFERRED"]
     assert "V100" in told.message
@@ -121,23 +155,25 @@ def test_a_device_that_a_job_never_ran_on_is_answered_through_facts_and_says_so(
     assert "8 all-reduce configurations measured on T4 (1 to 2 nodes), carried over to V100" in found.basis.evidence
     assert found.basis.catalogue_digest
     _, here, there = found
-    assert there.step_s is not None
-    assert there.breakdown["compute"] < 0.8 * here.breakdown["compute"]
-    assert sum(there.breakdown.values()) == pytest.approx(there.step_s, rel=1e-9)
-    wide, narrow = (row.upper_steps_per_s / row.lower_steps_per_s for row in (there, here))  # type: ignore[operator]
+    assert there.step_seconds is not None
+    assert there.breakdown_seconds["compute"] < 0.8 * here.breakdown_seconds["compute"]
+    assert sum(there.breakdown_seconds.values()) == pytest.approx(there.step_seconds, rel=1e-9)
+    wide, narrow = (row.upper_steps_per_second / row.lower_steps_per_second for row in (there, here))  # type: ignore[operator]
     assert wide > narrow**1.5
 
 
 def test_a_device_that_nothing_is_known_of_is_refused_and_says_what_is_missing(client: Client) -> None:
-    rows = Configurations(nodes=4, batch_per_worker=8, device="unheard-of")
+    rows = configurations(nodes=4, batch_per_worker_samples=8, devices="unheard-of")
     with pytest.raises(RefusedError, match=r"no facts of unheard-of .* observe one run there"):
-        client.predict(ProfileContent(observations=RUNS), configurations=rows, options=SCALING)
+        client.predict(PredictRequest(profile=profile_source(inline(EIGHT)), configurations=rows, options=SCALING))
 
 
 def test_another_link_of_the_same_device_is_answered(client: Client) -> None:
-    content = ProfileContent(observations=RUNS, network=Network(link_bytes_per_s=1.25e9))
-    rows = Configurations(nodes=8, workers=32, batch_per_worker=8, link_bytes_per_s=[0.125e9, 1.25e9, 12.5e9])
-    found = client.predict(content, configurations=rows, options=SCALING)
-    slow, same, fast = (row.step_s or 0.0 for row in found)
+    content = replace(inline(EIGHT), network=Network(link_bytes_per_second=1.25e9))
+    rows = configurations(
+        nodes=8, workers=32, batch_per_worker_samples=8, link_bytes_per_second=[0.125e9, 1.25e9, 12.5e9]
+    )
+    found = client.predict(PredictRequest(profile=profile_source(content), configurations=rows, options=SCALING))
+    slow, same, fast = (row.step_seconds or 0.0 for row in found)
     assert slow > same > fast > 0.0
     assert "LINK_SCALED" in {warning.reason for warning in found.warnings}

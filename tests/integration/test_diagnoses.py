@@ -29,11 +29,14 @@ from nodewise_cli.inputs.trace_files import trace_files
 from nodewise_client import (
     AsyncClient,
     Client,
+    DiagnoseRequest,
     DiagnosisProgress,
     InternalError,
     InvalidArgumentError,
     NotFoundError,
     ReplayChange,
+    ReplayRequest,
+    profile_source,
 )
 from nodewise_protos.v1 import diagnosis_service_pb2 as pb
 from nodewise_protos.v1 import profile_pb2
@@ -138,26 +141,26 @@ def ingest(client: Client, name: str, files: Sequence[bytes], rank: int = -1) ->
 
 def test_a_replay_says_what_it_rests_on(client: Client) -> None:
     heard: list[DiagnosisProgress] = []
-    found = client.replay("job", diagnoser="tiny", on_progress=heard.append)
-    assert [step.step for step in found.steps] == [1, 2, 3]
-    assert found.steps[0].predicted_host_s == 0.00101
-    assert found.steps[0].lower_host_s is None
-    assert found.steps[0].rank_measured_host_s == (0.001, 0.001)
-    assert (found.host_error, found.persistence_error, found.in_sample) == (0.01, 0.02, False)
-    assert found.edges["launch"].missing == 1
-    assert found.clock_offset_s == (0.0, 1e-3)
-    assert [(each.step, each.bytes, each.late_ranks) for each in found.collectives] == [
+    found = client.replay(ReplayRequest(profile=profile_source("job"), diagnoser="tiny"), on_progress=heard.append)
+    assert [step.step_ordinal for step in found.steps] == [1, 2, 3]
+    assert found.steps[0].predicted_host_seconds == 0.00101
+    assert found.steps[0].lower_host_seconds is None
+    assert found.steps[0].rank_measured_host_seconds == (0.001, 0.001)
+    assert (found.host_error_ratio, found.persistence_error_ratio, found.in_sample) == (0.01, 0.02, False)
+    assert {each.kind: each.missing_count for each in found.edges}["launch"] == 1
+    assert found.clock_offset_seconds == (0.0, 1e-3)
+    assert [(each.step_ordinal, each.bytes, each.late_ranks) for each in found.collectives] == [
         (1, 4096, (1,)),
         (2, None, (1,)),
         (3, 4096, (1,)),
     ]
-    assert found.collectives[0].arrival_s == (0.0, 1e-4)
+    assert found.collectives[0].arrival_seconds == (0.0, 1e-4)
     assert found.warnings == ("a warning of the diagnoser",)
     basis = found.basis
     assert (basis.diagnoser, basis.diagnoser_version) == ("tiny", "1.0")
     assert (basis.profile_id, basis.profile_revision) == ("job", 1)
-    assert (basis.ranks, basis.world_size, basis.events) == ((0, 1), 2, 24)
-    assert [(trace.rank, trace.reader, trace.events, trace.steps) for trace in basis.traces] == [
+    assert (basis.ranks, basis.world_size, basis.events_count) == ((0, 1), 2, 24)
+    assert [(trace.rank, trace.reader, trace.events_count, trace.steps_count) for trace in basis.traces] == [
         (0, "tiny", 12, 3),
         (1, "tiny", 12, 3),
     ]
@@ -168,31 +171,37 @@ def test_a_replay_says_what_it_rests_on(client: Client) -> None:
 
 
 def test_traces_are_read_once_for_all_questions(client: Client) -> None:
-    client.replay("job", diagnoser="tiny")
+    client.replay(ReplayRequest(profile=profile_source("job"), diagnoser="tiny"))
     before = READER.reads
-    client.diagnose("job", diagnoser="tiny")
-    client.replay("job", diagnoser="tiny")
+    client.diagnose(DiagnoseRequest(profile=profile_source("job"), diagnoser="tiny"))
+    client.replay(ReplayRequest(profile=profile_source("job"), diagnoser="tiny"))
     assert READER.reads == before
 
 
 def test_a_change_leaves_measured_times_out(client: Client) -> None:
     found = client.replay(
-        "job",
-        diagnoser="tiny",
-        changes=[ReplayChange(kind="scale", value=0.5, name_pattern=r"gemm|conv\d", event_kinds="kernel", ranks=[1])],
+        ReplayRequest(
+            profile=profile_source("job"),
+            diagnoser="tiny",
+            changes=[
+                ReplayChange(kind="scale", value=0.5, name_pattern=r"gemm|conv\d", event_kinds=["kernel"], ranks=[1])
+            ],
+        )
     )
-    assert {step.measured_host_s for step in found.steps} == {None}
-    assert {(step.lower_host_s, step.upper_host_s) for step in found.steps} == {(0.0009, 0.0011)}
-    assert found.host_error is None
+    assert {step.measured_host_seconds for step in found.steps} == {None}
+    assert {(step.lower_host_seconds, step.upper_host_seconds) for step in found.steps} == {(0.0009, 0.0011)}
+    assert found.host_error_ratio is None
     (change,) = TINY.asked[-1][1].changes
     assert (change.value, change.event_kinds, change.ranks) == (0.5, ("kernel",), (1,))
 
 
 def test_steps_that_are_fitted_are_not_tested(client: Client) -> None:
-    found = client.replay("job", diagnoser="tiny", fit_steps=[1, 2])
-    assert [step.step for step in found.steps] == [3]
-    assert found.persistence_error is None
-    found = client.replay("job", diagnoser="tiny", fit_steps=[1], test_steps=[1], in_sample=True)
+    found = client.replay(ReplayRequest(profile=profile_source("job"), diagnoser="tiny", fit_steps=[1, 2]))
+    assert [step.step_ordinal for step in found.steps] == [3]
+    assert found.persistence_error_ratio is None
+    found = client.replay(
+        ReplayRequest(profile=profile_source("job"), diagnoser="tiny", fit_steps=[1], test_steps=[1], in_sample=True)
+    )
     assert found.in_sample
     for more, field in (
         ({"fit_steps": [1, 2], "test_steps": [2]}, "test_steps[0]"),
@@ -200,58 +209,70 @@ def test_steps_that_are_fitted_are_not_tested(client: Client) -> None:
         ({"test_steps": [4]}, "test_steps[0]"),
     ):
         with pytest.raises(InvalidArgumentError) as caught:
-            client.replay("job", diagnoser="tiny", **more)
+            client.replay(ReplayRequest(profile=profile_source("job"), diagnoser="tiny", **more))
         assert [violation.field for violation in caught.value.violations] == [field]
 
 
 def test_timelines_come_as_executed_and_as_recorded(client: Client) -> None:
-    found = client.replay("job", diagnoser="tiny", timeline=True, test_steps=[2, 3])
+    found = client.replay(
+        ReplayRequest(profile=profile_source("job"), diagnoser="tiny", timeline=True, test_steps=[2, 3])
+    )
     executed, recorded = found.timeline, found.recorded
     assert executed is not None
     assert recorded is not None
     assert len(executed) == 24
-    assert executed.names[executed.name[3]] == "</script> all_reduce"
-    assert executed.waiting_ns[3] == executed.duration_ns[3] // 2
+    assert executed.names[executed.name_indexes[3]] == "</script> all_reduce"
+    assert executed.waiting_nanoseconds[3] == executed.duration_nanoseconds[3] // 2
     # Two of three steps, rank 1's clock is 1 ms ahead: a step of 1 ms begins at the other's second one.
     assert len(recorded) == 16
-    begins = {rank: min(b for b, r in zip(recorded.begin_ns, recorded.rank) if r == rank) for rank in (0, 1)}
+    begins = {
+        rank: min(b for b, r in zip(recorded.begin_nanoseconds, recorded.rank_numbers) if r == rank) for rank in (0, 1)
+    }
     assert begins == {0: 1_000_000, 1: 0}
-    assert {recorded.kinds[kind] for kind in recorded.kind} == {"operator", "kernel", "collective"}
+    assert {recorded.kinds[kind] for kind in recorded.kind_indexes} == {"operator", "kernel", "collective"}
     assert set(recorded.lanes) == {"thread 1 main", "device 0 stream 7"}
 
 
 def test_a_large_answer_comes_in_messages_that_a_client_takes(client: Client) -> None:
-    found = client.replay("job", diagnoser="large", timeline=True)
+    found = client.replay(ReplayRequest(profile=profile_source("job"), diagnoser="large", timeline=True))
     timeline = found.timeline
     assert timeline is not None
     assert len(timeline) == Large.ROWS
-    assert (timeline.begin_ns[0], timeline.begin_ns[-1]) == (-5, (Large.ROWS - 1) * 1_000_003 - 5)
+    assert (timeline.begin_nanoseconds[0], timeline.begin_nanoseconds[-1]) == (-5, (Large.ROWS - 1) * 1_000_003 - 5)
     assert timeline.names[4999].startswith("4999")
-    assert sum(timeline.name) == sum(row % 5000 for row in range(Large.ROWS))
+    assert sum(timeline.name_indexes) == sum(row % 5000 for row in range(Large.ROWS))
     assert len(found.collectives) == 4000
-    assert found.collectives[3999].wait_s == pytest.approx(tuple(1e-4 * (39 - place) for place in range(40)))
+    assert found.collectives[3999].wait_seconds == pytest.approx(tuple(1e-4 * (39 - place) for place in range(40)))
 
 
 def test_a_diagnosis(client: Client) -> None:
     heard: list[DiagnosisProgress] = []
-    found = client.diagnose("job", diagnoser="tiny", on_progress=heard.append, timeline=True, bottlenecks=7)
+    found = client.diagnose(
+        DiagnoseRequest(profile=profile_source("job"), diagnoser="tiny", timeline=True, bottlenecks_count=7),
+        on_progress=heard.append,
+    )
     assert (found.bound_by, found.verdict) == ("skew", "Ranks wait for each other.")
     assert len(found.bottlenecks) == 7
-    assert found.bottlenecks[0].rank is None
-    assert found.bottlenecks[0].gain_if_removed_s == 0.4
+    assert found.bottlenecks[0].rank == -1
+    assert found.bottlenecks[0].gain_if_removed_seconds == 0.4
     (strategy,) = found.strategies
-    assert (strategy.name, strategy.speedup, strategy.lower_step_s, strategy.parts) == (
+    assert (strategy.name, strategy.speedup_ratio, strategy.lower_step_seconds, strategy.parts) == (
         "larger buckets",
         1.11,
         None,
         ("a", "b"),
     )
-    assert [(each.ranks, each.margin_s) for each in found.stragglers] == [((0, 1), 9e-6)]
-    assert [each.memory_high_water_bytes for each in found.ranks] == [None, 1 << 30]
+    assert [(each.ranks, each.margin_seconds) for each in found.stragglers] == [((0, 1), 9e-6)]
+    assert [each.memory_high_water_bytes for each in found.rank_shares] == [None, 1 << 30]
     assert found.complete
     assert found.timeline is not None
     assert heard[-1].stage == "searching"
-    assert client.diagnose("job", diagnoser="tiny", strategies=0, bottlenecks=0).bottlenecks == ()
+    assert (
+        client.diagnose(
+            DiagnoseRequest(profile=profile_source("job"), diagnoser="tiny", strategies_count=-1, bottlenecks_count=-1)
+        ).bottlenecks
+        == ()
+    )
     assert TINY.asked[-1][2].strategies == 0
     assert TINY.asked[-1][1].profile_id == "job"
     assert (TINY.catalogues[-1].device("Tesla V100") or {})["fp16_flops_per_s"] == 125e12
@@ -259,23 +280,31 @@ def test_a_diagnosis(client: Client) -> None:
 
 async def test_the_client_for_asyncio_asks_the_same(target: str) -> None:
     async with AsyncClient(target, timeout_s=30) as client:
-        assert "tiny" in [each.name for each in await client.list_diagnosers()]
+        assert "tiny" in [each.name for each in (await client.list_diagnosers()).diagnosers]
         heard: list[DiagnosisProgress] = []
-        replayed = await client.replay("job", diagnoser="tiny", on_progress=heard.append, timeline=True)
+        replayed = await client.replay(
+            ReplayRequest(profile=profile_source("job"), diagnoser="tiny", timeline=True), on_progress=heard.append
+        )
         assert len(replayed.steps) == 3
         assert replayed.timeline is not None
-        diagnosed = await client.diagnose("job", diagnoser="tiny")
+        diagnosed = await client.diagnose(DiagnoseRequest(profile=profile_source("job"), diagnoser="tiny"))
         assert diagnosed.bound_by == "skew"
         assert heard
         with pytest.raises(NotFoundError):
-            await client.diagnose("nobody")
+            await client.diagnose(DiagnoseRequest(profile=profile_source("nobody")))
 
 
 def test_an_inline_profile_names_stored_traces(target: str, client: Client) -> None:
     held = client.get_profile("job").content
     assert held is not None
-    assert client.replay(held, diagnoser="tiny").basis.profile_id == ""
-    one = client.replay("twice", diagnoser="tiny", traces=[trace.content_sha256 for trace in held.traces])
+    assert client.replay(ReplayRequest(profile=profile_source(held), diagnoser="tiny")).basis.profile_id == ""
+    one = client.replay(
+        ReplayRequest(
+            profile=profile_source("twice"),
+            diagnoser="tiny",
+            trace_sha256s=[trace.content_sha256 for trace in held.traces],
+        )
+    )
     assert one.basis.ranks == (0, 1)
 
 
@@ -360,26 +389,26 @@ def test_wrong_fields_of_a_diagnosis_are_named(target: str) -> None:
 @pytest.mark.parametrize("name", WRONG)
 def test_what_a_diagnoser_answers_is_checked(client: Client, name: str) -> None:
     with pytest.raises(InternalError) as caught:
-        client.replay("job", diagnoser=name)
+        client.replay(ReplayRequest(profile=profile_source("job"), diagnoser=name))
     assert caught.value.reason == "DIAGNOSER_INVALID_RESULT"
 
 
 def test_a_diagnosis_that_cannot_be_is_discarded(client: Client) -> None:
     with pytest.raises(InternalError, match="bound_by is none of") as caught:
-        client.diagnose("job", diagnoser="unbound")
+        client.diagnose(DiagnoseRequest(profile=profile_source("job"), diagnoser="unbound"))
     assert caught.value.reason == "DIAGNOSER_INVALID_RESULT"
 
 
 def test_a_diagnoser_that_fails_or_refuses(client: Client) -> None:
     with pytest.raises(InternalError) as caught:
-        client.replay("job", diagnoser="raises")
+        client.replay(ReplayRequest(profile=profile_source("job"), diagnoser="raises"))
     assert caught.value.reason == "DIAGNOSER_FAILED"
     assert "inside" not in str(caught.value)
     with pytest.raises(Exception, match="one step is too few") as refused:
-        client.diagnose("job", diagnoser="refuses")
+        client.diagnose(DiagnoseRequest(profile=profile_source("job"), diagnoser="refuses"))
     assert refused.value.reason == "EVIDENCE_MISSING"  # type: ignore[attr-defined]  # a NodewiseError
     with pytest.raises(NotFoundError) as missing:
-        client.replay("job", diagnoser="nobody")
+        client.replay(ReplayRequest(profile=profile_source("job"), diagnoser="nobody"))
     assert missing.value.reason == "DIAGNOSER_NOT_FOUND"
 
 
@@ -396,14 +425,14 @@ def test_a_caller_who_leaves_ends_the_work(target: str) -> None:
 
 def test_a_budget_ends_the_work_with_an_answer(client: Client) -> None:
     SLOW.ended.clear()
-    found = client.replay("job", diagnoser="slow", budget_s=0.2)
+    found = client.replay(ReplayRequest(profile=profile_source("job"), diagnoser="slow", budget_seconds=0.2))
     assert SLOW.ended.is_set()
     assert len(found.steps) == 3
 
 
 def test_who_can_be_asked_is_listed(target: str, client: Client) -> None:
     found = client.list_diagnosers()
-    assert {"tiny", "slow", "large"} <= {each.name for each in found}
+    assert {"tiny", "slow", "large"} <= {each.name for each in found.diagnosers}
     (tiny_reader,) = [each for each in found.trace_readers if each.name == "tiny"]
     assert (tiny_reader.version, tiny_reader.distribution) == ("1.0", "tests 1.0")
     listed = json.loads(ran("plugins", "--server", target, "--json").stdout)["plugins"]
@@ -413,13 +442,13 @@ def test_who_can_be_asked_is_listed(target: str, client: Client) -> None:
         assert len(first.diagnosers) == 2
         rest = stubs.diagnosis.ListDiagnosers(pb.ListDiagnosersRequest(page_token=first.next_page_token))
     assert not rest.trace_readers
-    assert len(rest.diagnosers) == len(found) - 2
+    assert len(rest.diagnosers) == len(found.diagnosers) - 2
 
 
 def test_a_mapping_reaches_the_reader_and_reads_anew(client: Client) -> None:
     before = READER.reads
     for _ in range(2):
-        client.replay("job", diagnoser="tiny", trace_mapping={"kernel": "GPU"})
+        client.replay(ReplayRequest(profile=profile_source("job"), diagnoser="tiny", trace_mapping={"kernel": "GPU"}))
     assert READER.reads == before + 2
     assert READER.sources[-1].mapping == {"kernel": "GPU"}
 
@@ -525,7 +554,7 @@ def test_ingest_stores_traces_once(target: str, files: Path, client: Client) -> 
         assert json.loads(result.stdout) == {"profiles": {"run 7": {"revision": 1, "observations": 0, "traces": 2}}}
     result = ran("ingest", files / "rank0.et", "--profile", "one", "--server", target, "--json")
     assert json.loads(result.stdout)["profiles"]["one"]["traces"] == 1
-    assert client.replay("run 7", diagnoser="tiny").basis.ranks == (0, 1)
+    assert client.replay(ReplayRequest(profile=profile_source("run 7"), diagnoser="tiny")).basis.ranks == (0, 1)
 
 
 def test_ranks_come_from_names_only_where_traces_do_not_say_them(target: str, tmp_path: Path, client: Client) -> None:
@@ -534,7 +563,7 @@ def test_ranks_come_from_names_only_where_traces_do_not_say_them(target: str, tm
             b'tiny trace\n{"rank": 0, "world_size": 0, "steps": 1, "events": 2}\n"ph"'
         )
     assert ran("ingest", tmp_path, "--profile", "named", "--server", target).exit_code == 0
-    assert client.replay("named", diagnoser="tiny").basis.ranks == (0, 1)
+    assert client.replay(ReplayRequest(profile=profile_source("named"), diagnoser="tiny")).basis.ranks == (0, 1)
     for rank in range(2):
         stated = b'{"rank": %d, "world_size": 2, "steps": 1, "events": 2}\n"ph" "distributedInfo": {"rank": 1}' % (
             1 - rank
@@ -555,7 +584,9 @@ def test_paths_and_names_are_taken_out_of_what_is_stored(target: str, tmp_path: 
         profile = f"kept {name[0] == '/'}"
         assert ran("ingest", path, "--profile", profile, "--server", target, *option).exit_code == 0
         with Client(target, timeout_s=30) as client:
-            found = client.replay(profile, diagnoser="tiny", timeline=True).recorded
+            found = client.replay(
+                ReplayRequest(profile=profile_source(profile), diagnoser="tiny", timeline=True)
+            ).recorded
         assert found is not None
         assert name in found.names
 

@@ -14,25 +14,29 @@ from serving import Stubs, failure_of, inline, one_worker_phases, registry_with
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import (
+    AppendProfileRequest,
     Client,
-    Configurations,
     IntervalBasis,
     Knee,
     LeastTime,
-    Objective,
-    Observation,
     PredictOptions,
+    PredictRequest,
     Price,
     ProfileContent,
     Work,
     WorkerGroup,
     Workload,
+    configuration_rows,
+    configurations,
+    objective,
+    observations,
+    profile_source,
 )
-from nodewise_client._evidence import content_from_wire
-from nodewise_protos.v1 import configuration_pb2 as configurations
+from nodewise_protos.v1 import configuration_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
+from nodewise_values.wire import from_message
 
-HYBRID = configurations.SYNC_MODE_HYBRID
+HYBRID = configuration_pb2.SYNC_MODE_HYBRID
 
 
 @pytest.fixture(scope="module")
@@ -62,34 +66,34 @@ def client(target: str) -> Iterator[Client]:
 def question(options: dict[str, Any] | None = None, **columns: Any) -> pb.PredictRequest:
     return pb.PredictRequest(
         profile=inline(),
-        configurations=configurations.Configurations(**columns),
+        configurations=configuration_pb2.Configurations(**columns),
         options=pb.PredictOptions(estimator="telling", **(options or {})),
     )
 
 
 TELLING = PredictOptions(estimator="telling")
-PHASES = content_from_wire(one_worker_phases())
+PHASES = from_message(one_worker_phases(), ProfileContent)
 
 
 def test_groups_reach_the_estimator_and_say_how_many_workers_there_are(client: Client) -> None:
-    slow = WorkerGroup(workers=1, device="V100", compute_factor=3.0)
-    rows = Configurations(
-        device=["V100", "V100", "V100"],
+    slow = WorkerGroup(workers=1, device_name="V100", compute_factor=3.0)
+    rows = configurations(
+        devices=["V100", "V100", "V100"],
         workers=[4, 6, 4],
         groups=[
             [],
-            [WorkerGroup(workers=5, device="V100"), slow],
-            [WorkerGroup(workers=2, device="V100"), WorkerGroup(workers=2, device="K80")],
+            [WorkerGroup(workers=5, device_name="V100"), slow],
+            [WorkerGroup(workers=2, device_name="V100"), WorkerGroup(workers=2, device_name="K80")],
         ],
     )
-    found = client.predict(PHASES, configurations=rows, options=TELLING)
+    found = client.predict(PredictRequest(profile=profile_source(PHASES), configurations=rows, options=TELLING))
     assert [row.workers for row in found] == [4, 6, 4]
-    assert [row.step_s for row in found] == [1.0, 3.0, 10.0]
+    assert [row.step_seconds for row in found] == [1.0, 3.0, 10.0]
     assert [row.extra["groups_count"] for row in found] == [1.0, 2.0, 2.0]
 
 
 def test_an_estimator_that_takes_workers_for_alike_refuses_them(stubs: Stubs) -> None:
-    columns = configurations.Configurations(
+    columns = configuration_pb2.Configurations(
         group_offsets=[0, 1, 3], group_workers=[4, 2, 2], group_compute_factors=[1.0, 1.0, 2.0]
     )
     request = pb.PredictRequest(profile=inline(), configurations=columns, options={"estimator": "plain"})
@@ -149,79 +153,103 @@ def test_what_is_wrong_with_groups_and_hybrids_is_named(stubs: Stubs, columns: d
 
 
 def test_a_template_holds_no_groups(stubs: Stubs) -> None:
-    template = configurations.Configurations(group_offsets=[0, 1], group_workers=[4])
-    ranged = configurations.ConfigurationRange(workers={"first": 1, "last": 2}, template=template)
+    template = configuration_pb2.Configurations(group_offsets=[0, 1], group_workers=[4])
+    ranged = configuration_pb2.ConfigurationRange(workers={"first": 1, "last": 2}, template=template)
     failure = failure_of(stubs.prediction.Predict, pb.PredictRequest(profile=inline(), ranges=[ranged]))
     assert "groups" in failure.fields["ranges[0].template"]
 
 
 def test_a_mixed_row_is_charged_by_its_workers(client: Client) -> None:
-    rows = Configurations(
+    rows = configurations(
         nodes=2,
         parameter_servers=1,
-        batch_per_worker=1,
-        sync="sync",
-        device="V100",
-        groups=[[WorkerGroup(workers=3, device="V100"), WorkerGroup(workers=1, device="K80")]],
+        batch_per_worker_samples=1,
+        sync_modes="sync",
+        devices="V100",
+        groups=[[WorkerGroup(workers=3, device_name="V100"), WorkerGroup(workers=1, device_name="K80")]],
     )
-    objective = Objective(
+    goal = objective(
         rule=Knee(),
         work=Work(samples=4 * 360),
-        prices=[Price(per_node_hour=4.0, device="V100"), Price(per_node_hour=2.0, device="K80")],
+        prices=[Price(price_per_node_hour=4.0, device_name="V100"), Price(price_per_node_hour=2.0, device_name="K80")],
     )
-    (found,) = client.predict(PHASES, configurations=rows, objective=objective, options=TELLING)
-    assert found.finish_s == pytest.approx(3600)
+    (found,) = client.predict(
+        PredictRequest(profile=profile_source(PHASES), configurations=rows, objective=goal, options=TELLING)
+    )
+    assert found.finish_seconds == pytest.approx(3600)
     # Two nodes at the mean price of their workers, and the server's node.
     assert found.cost == pytest.approx(2 * 3.5 + 4.0)
 
 
 def test_a_hybrids_step_is_a_mini_batch_and_its_switch_is_paid_once(client: Client) -> None:
-    rows = Configurations(
+    rows = configurations(
         workers=[2, 8, 8],
-        sync="hybrid",
-        batch_per_worker=16,
-        accumulation=2,
-        hybrid_sync_fraction=0.25,
-        hybrid_switch_s=[0.0, 0.0, 100.0],
+        sync_modes="hybrid",
+        batch_per_worker_samples=16,
+        accumulation_steps=2,
+        hybrid_sync_fractions=0.25,
+        hybrid_switch_seconds=[0.0, 0.0, 100.0],
     )
     work = Work(samples=8 * 32 * 50.0)
     found = client.predict(
-        PHASES, configurations=rows, objective=Objective(rule=LeastTime(), work=work), options=TELLING
+        PredictRequest(
+            profile=profile_source(PHASES),
+            configurations=rows,
+            objective=objective(rule=LeastTime(), work=work),
+            options=TELLING,
+        )
     )
-    assert [row.steps_per_s for row in found] == [2.0, 8.0, 8.0]
-    assert [row.samples_per_s for row in found] == [64.0, 256.0, 256.0]
-    assert [row.finish_s for row in found] == [200.0, 50.0, 150.0]
-    assert [row.once_s for row in found] == [None, None, 100.0]
+    assert [row.steps_per_second for row in found] == [2.0, 8.0, 8.0]
+    assert [row.samples_per_second for row in found] == [64.0, 256.0, 256.0]
+    assert [row.finish_seconds for row in found] == [200.0, 50.0, 150.0]
+    assert [row.once_seconds for row in found] == [None, None, 100.0]
     assert found.recommendation is not None
     assert found.recommendation.row == 1
     assert [row.extra["change_steps"] for row in found] == [-1.0] * 3
 
 
 def test_all_epochs_are_the_work_of_a_question_that_names_none(client: Client) -> None:
-    workload = Workload(epochs=3.0, samples_per_epoch=1000)
+    workload = Workload(epochs_count=3.0, samples_per_epoch=1000)
     content = ProfileContent(workload=workload, phase_timings=PHASES.phase_timings)
-    stated = Configurations(workers=[1, 10], batch_per_worker=10)
-    found = client.predict(content, configurations=stated, options=TELLING)
-    assert [row.finish_s for row in found] == [300.0, 30.0]
-    judged = client.predict(content, configurations=stated, objective=Knee(), options=TELLING)
-    assert [row.finish_s for row in judged] == [300.0, 30.0]
-    without_batch = client.predict(content, configurations=Configurations(workers=2), objective=Knee(), options=TELLING)
-    assert without_batch[0].finish_s is None
+    stated = configurations(workers=[1, 10], batch_per_worker_samples=10)
+    found = client.predict(PredictRequest(profile=profile_source(content), configurations=stated, options=TELLING))
+    assert [row.finish_seconds for row in found] == [300.0, 30.0]
+    judged = client.predict(
+        PredictRequest(
+            profile=profile_source(content), configurations=stated, objective=objective(Knee()), options=TELLING
+        )
+    )
+    assert [row.finish_seconds for row in judged] == [300.0, 30.0]
+    without_batch = client.predict(
+        PredictRequest(
+            profile=profile_source(content),
+            configurations=configurations(workers=2),
+            objective=objective(Knee()),
+            options=TELLING,
+        )
+    )
+    assert without_batch[0].finish_seconds is None
 
 
 def test_a_simulation_runs_in_a_thread_and_says_what_its_interval_is(client: Client, telling: Telling) -> None:
-    rows = Configurations(workers=[1, 2])
-    asked = PredictOptions(estimator="telling", fidelity="simulate", seed=7, simulated_steps=1000)
+    rows = configurations(workers=[1, 2])
+    asked = PredictOptions(estimator="telling", fidelity="simulate", seed=7, simulated_steps_count=1000)
     for _ in range(2):
-        found = client.predict(PHASES, configurations=rows, options=asked)
+        found = client.predict(PredictRequest(profile=profile_source(PHASES), configurations=rows, options=asked))
         assert found[0].interval_basis is IntervalBasis.SIMULATION
         assert not [warning for warning in found.warnings if warning.reason == "NOT_SIMULATED"]
     (given,) = [options for options in telling.options if options.simulated_steps == 1000]
     assert (given.seed, given.budget is not None) == (7, True)
     assert telling.threads[telling.options.index(given)].startswith("nodewise-simulations")
-    plain = client.predict(PHASES, configurations=rows, options=TELLING)
+    plain = client.predict(PredictRequest(profile=profile_source(PHASES), configurations=rows, options=TELLING))
     assert plain[0].interval_basis is IntervalBasis.MODEL_SPREAD
-    model = client.predict(PHASES, configurations=rows, options=PredictOptions(estimator="plain", fidelity="simulate"))
+    model = client.predict(
+        PredictRequest(
+            profile=profile_source(PHASES),
+            configurations=rows,
+            options=PredictOptions(estimator="plain", fidelity="simulate"),
+        )
+    )
     assert [warning.reason for warning in model.warnings] == ["NOT_SIMULATED"]
 
 
@@ -232,7 +260,7 @@ def test_steps_to_simulate_are_capped_over_all_rows(stubs: Stubs) -> None:
     assert failure.metadata["found"] == "10000002"
     batch = pb.BatchPredictRequest(
         jobs=[pb.BatchJob(profile=inline())] * 2,
-        configurations=configurations.Configurations(workers=[1]),
+        configurations=configuration_pb2.Configurations(workers=[1]),
         options=pb.PredictOptions(**simulate),
     )
     assert failure_of(stubs.prediction.BatchPredict, batch).reason == "LIMIT_EXCEEDED"
@@ -266,17 +294,24 @@ def test_columns_may_be_left_out(stubs: Stubs) -> None:
 
 
 def test_evidence_with_groups_is_kept(client: Client) -> None:
-    ran = Configurations(
+    ran = configurations(
         nodes=4,
         parameter_servers=1,
-        sync="hybrid",
-        device="V100",
-        hybrid_sync_fraction=0.5,
-        hybrid_switch_s=2.0,
-        groups=[[WorkerGroup(workers=3, device="V100"), WorkerGroup(workers=1, device="K80", compute_factor=1.5)]],
+        sync_modes="hybrid",
+        devices="V100",
+        hybrid_sync_fractions=0.5,
+        hybrid_switch_seconds=2.0,
+        groups=[
+            [WorkerGroup(workers=3, device_name="V100"), WorkerGroup(workers=1, device_name="K80", compute_factor=1.5)]
+        ],
     )
     client.append_profile(
-        "mixed", content=ProfileContent(observations=[Observation(configuration=ran, steps_per_s=2.0)])
+        AppendProfileRequest(
+            profile_id="mixed",
+            content=ProfileContent(observations=observations(configurations=ran, steps_per_second=2.0)),
+        )
     )
     kept = client.get_profile("mixed").content.observations.configurations
-    assert (kept.workers, kept.groups, kept.hybrid_switch_s) == ((4,), ran.groups, (2.0,))
+    (row,) = configuration_rows(kept)
+    assert (row["workers"], row["hybrid_switch_seconds"]) == (4, 2.0)
+    assert row["groups"] == configuration_rows(ran)[0]["groups"]

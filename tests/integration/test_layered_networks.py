@@ -14,12 +14,15 @@ from nodewise_client import (
     Client,
     Configurations,
     Network,
-    PhaseTimings,
     PredictOptions,
+    PredictRequest,
     ProfileContent,
     RefusedError,
     Workload,
+    configurations,
     layers_from_csv,
+    phase_timings,
+    profile_source,
 )
 
 pytestmark = pytest.mark.wheel
@@ -27,7 +30,7 @@ pytestmark = pytest.mark.wheel
 LAYERS = Path(__file__).parents[2] / "examples" / "layers"
 FACTS = ProfileContent(
     workload=Workload(layers=layers_from_csv(LAYERS / "mlp.csv"), precision="fp32", samples_per_epoch=60_000),
-    network=Network(link_bytes_per_s=1.25e9, round_trip_s=1e-4),
+    network=Network(link_bytes_per_second=1.25e9, round_trip_seconds=1e-4),
 )
 
 
@@ -38,52 +41,65 @@ def client() -> Iterator[Client]:
 
 
 def rows(*workers: int, sync: str = "async", tensor_parallel: int = 1) -> Configurations:
-    return Configurations(
-        nodes=workers, workers=workers, device="Xeon-E5-2450L", sync=sync, batch_per_worker=64,
-        parameter_servers=2, tensor_parallel=tensor_parallel,
+    return configurations(
+        nodes=workers, workers=workers, devices="Xeon-E5-2450L", sync_modes=sync, batch_per_worker_samples=64,
+        parameter_servers=2, tensor_parallel_degrees=tensor_parallel,
     )  # fmt: skip
 
 
 def test_a_network_that_never_ran_is_predicted_from_its_layers(client: Client) -> None:
-    found = client.predict(FACTS, configurations=rows(4, 8, 128))
+    found = client.predict(PredictRequest(profile=profile_source(FACTS), configurations=rows(4, 8, 128)))
     assert found.basis.estimator == "partitioning"
     assert found.basis.evidence == ("facts alone: 6 layers, device and link",)
     assert {warning.reason for warning in found.warnings} == {"FACTS_ALONE"}
     first, second, last = found
-    assert first.samples_per_s is not None
-    assert second.samples_per_s == pytest.approx(2 * first.samples_per_s)
+    assert first.samples_per_second is not None
+    assert second.samples_per_second == pytest.approx(2 * first.samples_per_second)
     parameters = sum(layer.parameter_bytes for layer in layers_from_csv(LAYERS / "mlp.csv"))
     # Two servers at the rate of their links.
-    assert last.samples_per_s == pytest.approx(64 * 2 * 1.25e9 / parameters)
-    assert first.lower_samples_per_s is not None
-    assert first.lower_samples_per_s < first.samples_per_s / 2
+    assert last.samples_per_second == pytest.approx(64 * 2 * 1.25e9 / parameters)
+    assert first.lower_samples_per_second is not None
+    assert first.lower_samples_per_second < first.samples_per_second / 2
 
 
 def test_replicas_of_several_machines_count_once(client: Client) -> None:
-    (found,) = client.predict(FACTS, configurations=rows(8, tensor_parallel=4))
-    assert found.step_s is not None
+    (found,) = client.predict(PredictRequest(profile=profile_source(FACTS), configurations=rows(8, tensor_parallel=4)))
+    assert found.step_seconds is not None
     # Two replicas of four machines: 64 samples each in a cycle.
-    assert found.samples_per_s == pytest.approx(2 * 64 / found.step_s)
+    assert found.samples_per_second == pytest.approx(2 * 64 / found.step_seconds)
 
 
 def test_timings_of_the_job_answer_before_its_facts(client: Client) -> None:
     timed = ProfileContent(
         workload=FACTS.workload,
         network=FACTS.network,
-        phase_timings=PhaseTimings.one(
-            compute_s=0.3, download_s=0.04, upload_s=0.04, update_s=0.002, configuration=rows(1)
+        phase_timings=phase_timings(
+            compute_seconds=0.3,
+            download_seconds=0.04,
+            upload_seconds=0.04,
+            update_seconds=0.002,
+            configurations=rows(1),
         ),
     )
-    assert client.predict(timed, configurations=rows(2, 4)).basis.estimator == "queueing"
+    assert (
+        client.predict(PredictRequest(profile=profile_source(timed), configurations=rows(2, 4))).basis.estimator
+        == "queueing"
+    )
 
 
 def test_what_is_missing_is_named(client: Client) -> None:
     unlinked = ProfileContent(workload=FACTS.workload)
     with pytest.raises(RefusedError, match="link between nodes is not known"):
-        client.predict(unlinked, configurations=rows(4), options=PredictOptions(estimator="partitioning"))
-    abacus = Configurations(nodes=[4], workers=[4], device="abacus", batch_per_worker=8)
+        client.predict(
+            PredictRequest(
+                profile=profile_source(unlinked),
+                configurations=rows(4),
+                options=PredictOptions(estimator="partitioning"),
+            )
+        )
+    abacus = configurations(nodes=[4], workers=[4], devices="abacus", batch_per_worker_samples=8)
     with pytest.raises(RefusedError, match="device 'abacus' is not in the catalogue"):
-        client.predict(FACTS, configurations=abacus)
+        client.predict(PredictRequest(profile=profile_source(FACTS), configurations=abacus))
 
 
 def test_machines_are_divided_among_parts_replicas_and_servers(

@@ -16,31 +16,35 @@ from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_cli.app import app
 from nodewise_client import (
     Client,
-    Configurations,
     FewestDevices,
     InvalidArgumentError,
     LeastCost,
     LeastTime,
     Network,
-    Objective,
+    PlanAnswer,
     PlanConstraints,
     PlanPool,
-    PlanResult,
+    PlanRequest,
     PredictOptions,
+    PredictRequest,
     Price,
     ProfileContent,
     RefusedError,
     Work,
     Workload,
+    configurations,
+    counts,
     layers_from_csv,
+    objective,
+    profile_source,
 )
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MLP = ProfileContent(
     workload=Workload(layers=layers_from_csv(EXAMPLES / "layers" / "mlp.csv"), precision="fp32"),
-    network=Network(link_bytes_per_s=1.25e9, round_trip_s=1e-4),
+    network=Network(link_bytes_per_second=1.25e9, round_trip_seconds=1e-4),
 )
-XEONS = PlanPool(device="Xeon-E5-2450L", nodes=range(1, 12), workers_per_node=1)
+XEONS = PlanPool(device_name="Xeon-E5-2450L", nodes=counts(range(1, 12)), workers_per_node=1)
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +59,17 @@ def client(target: str) -> Iterator[Client]:
         yield found
 
 
-def plan(client: Client, *, objective: Any = None, **constraints: Any) -> PlanResult:
-    within = PlanConstraints(**{"pools": [XEONS], "micro_batch": 64, "sync": "async", "max_nodes": 12, **constraints})
-    return client.plan(MLP, within, objective=objective, timeout_s=60)
+def plan(client: Client, *, objective: Any = None, **constraints: Any) -> PlanAnswer:
+    within = PlanConstraints(
+        **{
+            "pools": [XEONS],
+            "micro_batch_samples": counts(64),
+            "sync_modes": ["async"],
+            "max_nodes": 12,
+            **constraints,
+        }
+    )
+    return client.plan(PlanRequest(profile=profile_source(MLP), constraints=within, objective=objective), timeout_s=60)
 
 
 def test_the_best_division_is_that_of_asking_about_every_one(client: Client) -> None:
@@ -69,22 +81,24 @@ def test_the_best_division_is_that_of_asking_about_every_one(client: Client) -> 
     ]
     workers = [parts * stages * replicas for parts, stages, replicas, _ in ways]
     every = client.predict(
-        MLP,
-        configurations=Configurations(
-            nodes=workers,
-            workers=workers,
-            parameter_servers=[way[3] for way in ways],
-            tensor_parallel=[way[0] for way in ways],
-            pipeline_parallel=[way[1] for way in ways],
-            device="Xeon-E5-2450L",
-            sync="async",
-            batch_per_worker=64,
-        ),
-        options=PredictOptions(estimator="partitioning"),
+        PredictRequest(
+            profile=profile_source(MLP),
+            configurations=configurations(
+                nodes=workers,
+                workers=workers,
+                parameter_servers=[way[3] for way in ways],
+                tensor_parallel_degrees=[way[0] for way in ways],
+                pipeline_parallel_degrees=[way[1] for way in ways],
+                devices="Xeon-E5-2450L",
+                sync_modes="async",
+                batch_per_worker_samples=64,
+            ),
+            options=PredictOptions(estimator="partitioning"),
+        )
     )
     assert found.best is not None
-    assert found.space == len(ways)
-    assert found.best.prediction.samples_per_s == max(row.samples_per_s or 0.0 for row in every)
+    assert found.space_count == len(ways)
+    assert found.best.prediction.samples_per_second == max(row.samples_per_second or 0.0 for row in every)
 
 
 @pytest.mark.wheel
@@ -110,50 +124,59 @@ def test_the_examples_are_searched_and_explained(target: str, name: str) -> None
 
 def test_objectives_of_time_cost_and_devices(client: Client) -> None:
     work = Work(samples=1e6)
-    fastest = plan(client, objective=Objective(rule=LeastTime(), work=work)).best
+    fastest = plan(client, objective=objective(rule=LeastTime(), work=work)).best
     assert fastest is not None
-    assert fastest.prediction.finish_s is not None
-    deadline = 4 * fastest.prediction.finish_s
-    few = plan(client, objective=Objective(rule=FewestDevices(deadline_s=deadline), work=work))
+    assert fastest.prediction.finish_seconds is not None
+    deadline = 4 * fastest.prediction.finish_seconds
+    few = plan(client, objective=objective(rule=FewestDevices(deadline_seconds=deadline), work=work))
     assert few.best is not None
-    assert few.best.prediction.finish_s is not None
-    assert few.best.prediction.finish_s <= deadline
+    assert few.best.prediction.finish_seconds is not None
+    assert few.best.prediction.finish_seconds <= deadline
     assert few.recommendation is not None
     assert "parameter server" in few.recommendation.why
     held = few.best.prediction.workers + few.best.configuration["parameter_servers"]
     assert held < fastest.prediction.workers + fastest.configuration["parameter_servers"]
-    cheap = plan(client, objective=Objective(rule=LeastCost(), work=work, prices=[Price(per_node_hour=1.0)]))
+    cheap = plan(client, objective=objective(rule=LeastCost(), work=work, prices=[Price(price_per_node_hour=1.0)]))
     assert cheap.best is not None
     assert cheap.best.prediction.cost is not None
     nodes = cheap.best.prediction.nodes + cheap.best.configuration["parameter_servers"]
-    assert cheap.best.prediction.cost == pytest.approx(nodes * (cheap.best.prediction.finish_s or 0.0) / 3600)
+    assert cheap.best.prediction.cost == pytest.approx(nodes * (cheap.best.prediction.finish_seconds or 0.0) / 3600)
 
 
 def test_modes_are_compared_and_told_apart(client: Client) -> None:
-    found = plan(client, sync=["async", "sync", "allreduce"])
+    found = plan(client, sync_modes=["async", "sync", "allreduce"])
     assert found.best is not None
     assert found.explanation is not None
     changed = {each.dimension: each for each in found.explanation.alternatives}
-    assert changed["sync_mode"].chosen == found.best.configuration["sync"]
+    assert changed["sync_mode"].chosen_value == found.best.configuration["sync_modes"]
     reduced = plan(
-        client, sync="allreduce", max_nodes=0, pools=[PlanPool(device="A100-80GB", nodes=[1, 2], workers_per_node=1)]
+        client,
+        sync_modes=["allreduce"],
+        max_nodes=0,
+        pools=[PlanPool(device_name="A100-80GB", nodes=counts([1, 2]), workers_per_node=1)],
     )
     assert reduced.best is not None
-    assert reduced.best.configuration["sync"] == "allreduce"
+    assert reduced.best.configuration["sync_modes"] == "allreduce"
 
 
 def test_a_step_of_a_fixed_batch(client: Client) -> None:
-    found = plan(client, micro_batch=[], global_batch=96, parameter_servers=[1, 2], sync="sync")
+    found = plan(
+        client,
+        micro_batch_samples=None,
+        global_batch_samples=counts(96),
+        parameter_servers=counts([1, 2]),
+        sync_modes=["sync"],
+    )
     assert found.best is not None
     stated = found.best.configuration
-    accumulation = stated.get("accumulation", 1)
-    assert stated["data_parallel"] * stated["batch_per_worker"] * accumulation == 96
-    assert found.best.prediction.step_s is not None
-    assert found.best.prediction.samples_per_s == pytest.approx(96 / found.best.prediction.step_s)
+    accumulation = stated.get("accumulation_steps", 1)
+    assert stated["data_parallel_degrees"] * stated["batch_per_worker_samples"] * accumulation == 96
+    assert found.best.prediction.step_seconds is not None
+    assert found.best.prediction.samples_per_second == pytest.approx(96 / found.best.prediction.step_seconds)
 
 
 def test_what_binds_is_said(client: Client) -> None:
-    found = plan(client, parameter_servers=1, pipeline_parallel=1)
+    found = plan(client, parameter_servers=counts(1), pipeline_parallel_degrees=counts(1))
     assert found.explanation is not None
     bound = {each.constraint: each.message for each in found.explanation.binding}
     assert "parameter servers (1) binds" in bound["parameter_servers"]
@@ -168,12 +191,17 @@ def test_what_is_missing_is_named(client: Client) -> None:
         plan(client, max_nodes=0)
     assert caught.value.violations[0].field == "constraints.parameter_servers"
     with pytest.raises(InvalidArgumentError) as caught:
-        plan(client, micro_batch=[])
+        plan(client, micro_batch_samples=None)
     assert caught.value.violations[0].field == "constraints.global_batch_samples"
     with pytest.raises(InvalidArgumentError) as caught:
-        plan(client, sync="hybrid")
+        plan(client, sync_modes=["hybrid"])
     assert "SYNC_MODE_ALLREDUCE" in caught.value.violations[0].description
     with pytest.raises(RefusedError) as refused:
-        client.plan(ProfileContent(workload=MLP.workload), PlanConstraints(pools=[XEONS], micro_batch=64, max_nodes=12))
+        client.plan(
+            PlanRequest(
+                profile=profile_source(ProfileContent(workload=MLP.workload)),
+                constraints=PlanConstraints(pools=[XEONS], micro_batch_samples=counts(64), max_nodes=12),
+            )
+        )
     assert refused.value.reason == Reason.EVIDENCE_MISSING
     assert "network.link_bytes_per_second" in refused.value.missing_fields

@@ -13,9 +13,7 @@ from nodewise.hosting.registry import load_registry
 from nodewise.profiles.digest import content_digest
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.learning import Learning
-from nodewise_client import Client, ProfileContent
-from nodewise_client import Configurations as ClientConfigurations
-from nodewise_client import Observations as ClientObservations
+from nodewise_client import Client, PredictRequest, ProfileContent, configurations, observations, profile_source
 
 
 class FewProfiles:
@@ -73,11 +71,13 @@ def test_priors_and_calibrations_are_learned_from_the_store_when_it_changes() ->
 def test_a_service_names_the_prior_that_comes_with_an_estimator() -> None:
     with EmbeddedServer() as server, Client(server.target) as client:
         content = ProfileContent(
-            observations=ClientObservations(
-                configurations=ClientConfigurations(workers=[4, 8], nodes=[1, 2], sync="allreduce", device="V100"),
-                steps_per_s=[4.0, 3.5],
+            observations=observations(
+                configurations=configurations(workers=[4, 8], nodes=[1, 2], sync_modes="allreduce", devices="V100"),
+                steps_per_second=[4.0, 3.5],
             )
         )
-        answer = client.predict(content, configurations=ClientConfigurations(workers=[16], nodes=[4]))
+        answer = client.predict(
+            PredictRequest(profile=profile_source(content), configurations=configurations(workers=[16], nodes=[4]))
+        )
         assert answer.basis.estimator == "scaling"
         assert answer.basis.prior_id.startswith("scaling-")

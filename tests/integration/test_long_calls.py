@@ -78,6 +78,15 @@ CALLS: dict[str, Callable[[Stubs], Any]] = {
             profile=inline(), configurations=workers(1, 2, 3), options=BUSY
         )
     ),
+    "Predict, simulated": lambda stubs: stubs.prediction.Predict.future(
+        prediction_service_pb2.PredictRequest(
+            profile=inline(),
+            configurations=workers(1, 2),
+            options=prediction_service_pb2.PredictOptions(
+                estimator="busy", fidelity=prediction_service_pb2.FIDELITY_SIMULATE
+            ),
+        )
+    ),
     "Replay": lambda stubs: stubs.diagnosis.Replay(diagnosis_service_pb2.ReplayRequest(profile=stored("traced"))),
     "Diagnose": lambda stubs: stubs.diagnosis.Diagnose(diagnosis_service_pb2.DiagnoseRequest(profile=stored("traced"))),
 }
@@ -220,13 +229,21 @@ def test_the_pool_answers_what_the_serving_process_would(stubs: Stubs) -> None:
     request.options.estimator = "partitioning"
     with EmbeddedServer() as embedded, Stubs(embedded.target) as others:
         found = [list(each.plan.Plan(request, timeout=PATIENCE_S))[-1].result for each in (stubs, others)]
+        simulated = prediction_service_pb2.PredictRequest(profile=inline(), configurations=workers(1, 2, 4))
+        simulated.options.estimator = "queueing"
+        simulated.options.fidelity = prediction_service_pb2.FIDELITY_SIMULATE
+        replies = [each.prediction.Predict(simulated, timeout=PATIENCE_S) for each in (stubs, others)]
+        assert stubs.prediction.Predict(simulated, timeout=PATIENCE_S) == replies[0]
         runs = [list(each.schedule.Simulate(simulation(50, "fifo", 3)))[-1].result for each in (stubs, others)]
     for plan in found:
         plan.ClearField("search_seconds")
         plan.basis.ClearField("fit_time")
     assert found[0] == found[1]
-    for simulated in runs:
-        for run in simulated.runs:
+    for reply in replies:
+        reply.basis.ClearField("fit_time")
+    assert replies[0] == replies[1]
+    for found_runs in runs:
+        for run in found_runs.runs:
             for name in ("decision_seconds", "longest_decision_seconds", "wall_seconds"):
                 run.ClearField(name)
     assert runs[0].runs == runs[1].runs

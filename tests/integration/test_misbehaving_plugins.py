@@ -18,7 +18,6 @@ from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, reader, tiny
 
 from nodewise.plugin import Allocation, Configurations, Grant, Shares
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import diagnosis_service_pb2 as diagnoses
 from nodewise_protos.v1 import plan_service_pb2, profile_pb2, schedule_pb2, simulation_pb2
@@ -221,7 +220,6 @@ def stubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stubs]:
     )
     estimators, policies, readers, diagnosers = ((each, *of(each)) for each in well)
     registry = registry_with(estimators, policies, readers=readers, diagnosers=diagnosers)
-    configure_logging("critical")
     settings = Settings(store="memory:", traces=str(tmp_path_factory.mktemp("traces")), grace_s=1.0, scoring=False)
     with EmbeddedServer(settings, registry) as server, Stubs(server.target) as found:
         yield found

@@ -15,25 +15,32 @@ from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_cli.app import app
 from nodewise_client import (
     Client,
-    Configurations,
     FewestDevices,
     Knee,
-    Objective,
+    PlanAnswer,
     PlanConstraints,
     PlanPool,
-    PlanResult,
+    PlanRequest,
     PredictOptions,
+    PredictRequest,
     ProfileContent,
     RefusedError,
     Transformer,
     Work,
     Workload,
+    configurations,
+    counts,
+    numbers_by_name,
+    objective,
+    profile_source,
 )
 
 SPEC = Path(__file__).parents[2] / "examples" / "plan_22b_64_devices.json"
-MODEL = Transformer(layers=24, hidden_size=2304, attention_heads=24, sequence_length=2048, vocabulary_size=51_200)
+MODEL = Transformer(
+    layers_count=24, hidden_size=2304, attention_heads_count=24, sequence_length_tokens=2048, vocabulary_size=51_200
+)
 PROFILE = ProfileContent(workload=Workload(transformer=MODEL, precision="fp16"))
-EIGHT = PlanPool(device="A100-40GB", nodes=[1, 2], workers_per_node=8)
+EIGHT = PlanPool(device_name="A100-40GB", nodes=counts([1, 2]), workers_per_node=8)
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +55,11 @@ def client(target: str) -> Iterator[Client]:
         yield found
 
 
-def plan(client: Client, *pools: PlanPool, objective: Any = None, **constraints: Any) -> PlanResult:
-    within = PlanConstraints(pools=pools or [EIGHT], **{"global_batch": 64, **constraints})
-    return client.plan(PROFILE, within, objective=objective, timeout_s=60)
+def plan(client: Client, *pools: PlanPool, objective: Any = None, **constraints: Any) -> PlanAnswer:
+    within = PlanConstraints(pools=pools or [EIGHT], **{"global_batch_samples": counts(64), **constraints})
+    return client.plan(
+        PlanRequest(profile=profile_source(PROFILE), constraints=within, objective=objective), timeout_s=60
+    )
 
 
 @pytest.mark.wheel
@@ -83,52 +92,61 @@ def test_what_is_planned_is_what_is_predicted(client: Client) -> None:
     found = plan(client).best
     assert found is not None
     again = client.predict(
-        PROFILE, configurations=Configurations(**found.configuration), options=PredictOptions(estimator="partitioning")
+        PredictRequest(
+            profile=profile_source(PROFILE),
+            configurations=configurations(**found.configuration),
+            options=PredictOptions(estimator="partitioning"),
+        )
     )[0]
-    assert (again.step_s, again.memory_bytes) == (found.prediction.step_s, found.prediction.memory_bytes)
-    assert again.breakdown == found.prediction.breakdown
+    assert (again.step_seconds, again.memory_bytes) == (found.prediction.step_seconds, found.prediction.memory_bytes)
+    assert again.breakdown_seconds == found.prediction.breakdown_seconds
 
 
 def test_reasons_name_what_binds(client: Client) -> None:
-    listed = plan(client, tensor_parallel=4, pipeline_parallel=[1, 2], micro_batch=[1])
+    listed = plan(
+        client,
+        tensor_parallel_degrees=counts(4),
+        pipeline_parallel_degrees=counts([1, 2]),
+        micro_batch_samples=counts(1),
+    )
     assert listed.explanation is not None
     bound = {each.constraint: each for each in listed.explanation.binding}
     assert "tensor parallel (4) binds" in bound["tensor_parallel"].message
-    assert bound["tensor_parallel"].numbers["speedup"] > 1.0
+    assert numbers_by_name(bound["tensor_parallel"].numbers)["speedup"] > 1.0
     assert "all 2 nodes of A100-40GB" in bound["nodes"].message
     changed = {each.dimension: each for each in listed.explanation.alternatives}
     # The other degree of pipeline parallelism, the replicas following.
-    assert {changed["pipeline_parallel"].chosen, changed["pipeline_parallel"].alternative} == {"1", "2"}
+    assert {changed["pipeline_parallel"].chosen_value, changed["pipeline_parallel"].alternative_value} == {"1", "2"}
     assert "tensor_parallel" not in changed
     fits = [each for each in listed.explanation.alternatives if each.fits]
     assert fits
-    assert all(each.term or each.change == 0.0 for each in fits)
-    gains = {each.change: each.speedup for each in listed.explanation.sensitivities}
+    assert all(each.term or each.time_change_ratio == 0.0 for each in fits)
+    gains = {each.change: each.speedup_ratio for each in listed.explanation.sensitivities}
     assert gains["nodes_x2"] > 1.2
     assert gains["link_x2"] >= 1.0
     assert gains["memory_x2"] >= 1.0
 
 
 def test_memory_binds_where_it_does(client: Client) -> None:
-    alone = PlanPool(device="A100-40GB", nodes=1, workers_per_node=1)
-    found = plan(client, alone, global_batch=16, memory_headroom_bytes=20e9)
+    alone = PlanPool(device_name="A100-40GB", nodes=counts(1), workers_per_node=1)
+    found = plan(client, alone, global_batch_samples=counts(16), memory_headroom_bytes=20e9)
     assert found.best is None
     reason = next(each for each in found.rejections if each.constraint == "memory")
     assert "on each device" in reason.message
-    assert reason.numbers["excess_memory_bytes"] > 0
-    tight = plan(client, alone, global_batch=16)
+    assert numbers_by_name(reason.numbers)["excess_memory_bytes"] > 0
+    tight = plan(client, alone, global_batch_samples=counts(16))
     assert tight.best is not None
     assert tight.explanation is not None
     bound = {each.constraint: each for each in tight.explanation.binding}
     assert "memory binds" in bound["memory"].message
-    gains = {each.change: each.speedup for each in tight.explanation.sensitivities}
+    gains = {each.change: each.speedup_ratio for each in tight.explanation.sensitivities}
     assert gains["memory_x2"] > 1.0
 
 
 def test_the_knee_compares_the_best_of_each_scale(client: Client) -> None:
-    pool = PlanPool(device="A100-80GB", nodes=[1, 2, 4, 8], workers_per_node=8)
-    flat = plan(client, pool, objective=Knee(share=0.99), global_batch=32)
-    steep = plan(client, pool, objective=Knee(share=0.1), global_batch=32)
+    pool = PlanPool(device_name="A100-80GB", nodes=counts([1, 2, 4, 8]), workers_per_node=8)
+    flat = plan(client, pool, objective=objective(Knee(share=0.99)), global_batch_samples=counts(32))
+    steep = plan(client, pool, objective=objective(Knee(share=0.1)), global_batch_samples=counts(32))
     assert flat.best is not None
     assert steep.best is not None
     assert flat.best.prediction.nodes <= steep.best.prediction.nodes
@@ -138,29 +156,31 @@ def test_the_knee_compares_the_best_of_each_scale(client: Client) -> None:
 
 
 def test_more_link_helps_where_nodes_talk(client: Client) -> None:
-    slow = PlanPool(device="A100-80GB", nodes=8, workers_per_node=8, link_bytes_per_s=5e9)
-    found = plan(client, slow, global_batch=64)
+    slow = PlanPool(device_name="A100-80GB", nodes=counts(8), workers_per_node=8, link_bytes_per_second=5e9)
+    found = plan(client, slow, global_batch_samples=counts(64))
     assert found.explanation is not None
-    assert {each.change: each.speedup for each in found.explanation.sensitivities}["link_x2"] > 1.05
+    assert {each.change: each.speedup_ratio for each in found.explanation.sensitivities}["link_x2"] > 1.05
 
 
 def test_what_cannot_be_is_said(client: Client) -> None:
-    odd = plan(client, tensor_parallel=[5, 7])
-    assert (odd.best, odd.space) == (None, 0)
+    odd = plan(client, tensor_parallel_degrees=counts([5, 7]))
+    assert (odd.best, odd.space_count) == (None, 0)
     assert any("24 attention heads" in each.message for each in odd.rejections)
     with pytest.raises(RefusedError) as caught:
-        plan(client, PlanPool(device="Abacus", nodes=1, workers_per_node=1))
+        plan(client, PlanPool(device_name="Abacus", nodes=counts(1), workers_per_node=1))
     assert caught.value.reason == Reason.EVIDENCE_MISSING
     with pytest.raises(RefusedError) as caught:
         client.plan(
-            ProfileContent(workload=Workload(parameter_bytes=10**8)),
-            PlanConstraints(pools=[EIGHT], global_batch=64),
+            PlanRequest(
+                profile=profile_source(ProfileContent(workload=Workload(parameter_bytes=10**8))),
+                constraints=PlanConstraints(pools=[EIGHT], global_batch_samples=counts(64)),
+            )
         )
     assert "transformer" in caught.value.missing_fields
 
 
 def test_a_deadline_that_nothing_keeps_names_the_fastest(client: Client) -> None:
-    late = Objective(rule=FewestDevices(deadline_s=10.0), work=Work(samples=1e6))
+    late = objective(rule=FewestDevices(deadline_seconds=10.0), work=Work(samples=1e6))
     found = plan(client, objective=late)
     assert found.best is None
     reason = next(each for each in found.rejections if each.constraint == "deadline_s")

@@ -9,37 +9,41 @@ import pytest
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import (
     Client,
-    Configurations,
     HighestThroughput,
     Network,
-    Objective,
-    Observation,
     PredictOptions,
+    PredictRequest,
     ProfileContent,
     RefusedError,
     RowStatus,
     Transformer,
     Workload,
+    configurations,
+    objective,
+    observations,
+    profile_source,
 )
 
 pytestmark = pytest.mark.wheel
 
 PARTITIONING = PredictOptions(estimator="partitioning")
-GPT = Transformer(layers=24, hidden_size=2048, attention_heads=16, sequence_length=1024, vocabulary_size=51200)
+GPT = Transformer(
+    layers_count=24, hidden_size=2048, attention_heads_count=16, sequence_length_tokens=1024, vocabulary_size=51200
+)
 FACTS = ProfileContent(
     workload=Workload(transformer=GPT, precision="fp16", optimizer="adam", framework="megatron-deepspeed"),
-    network=Network(link_bytes_per_s=100e9),
+    network=Network(link_bytes_per_second=100e9),
 )
 DEGREES = (1, 2, 4, 8)
-ROWS = Configurations(
+ROWS = configurations(
     nodes=1,
     workers=8,
-    device="A100-80GB",
-    sync="allreduce",
-    tensor_parallel=DEGREES,
-    batch_per_worker=4,
-    global_batch=32,
-    recompute="full",
+    devices="A100-80GB",
+    sync_modes="allreduce",
+    tensor_parallel_degrees=DEGREES,
+    batch_per_worker_samples=4,
+    global_batch_samples=32,
+    recomputations="full",
 )
 
 
@@ -51,48 +55,67 @@ def client() -> Iterator[Client]:
 
 def test_a_job_that_never_ran_is_predicted_from_its_dimensions(client: Client) -> None:
     found = client.predict(
-        profile=FACTS, configurations=ROWS, objective=Objective(rule=HighestThroughput()), options=PARTITIONING
+        PredictRequest(
+            profile=profile_source(FACTS),
+            configurations=ROWS,
+            objective=objective(rule=HighestThroughput()),
+            options=PARTITIONING,
+        )
     )
     assert found.basis.estimator == "partitioning"
     assert found.basis.evidence == ("dimensions of a transformer (24 layers of 2048)",)
     steps = []
     for row in found:
         assert row.status is RowStatus.ANSWERED
-        assert row.step_s is not None
+        assert row.step_seconds is not None
         assert row.memory_bytes is not None
         assert 0.0 < row.memory_bytes < 80e9
-        assert sum(row.breakdown.values()) == pytest.approx(row.step_s, rel=1e-6)
-        steps.append(row.step_s)
+        assert sum(row.breakdown_seconds.values()) == pytest.approx(row.step_seconds, rel=1e-6)
+        steps.append(row.step_seconds)
     assert found.recommendation is not None
     assert found.recommendation.row == steps.index(min(steps))
 
 
 def test_runs_of_the_job_correct_it(client: Client) -> None:
-    before = client.predict(profile=FACTS, configurations=ROWS, options=PARTITIONING)
-    where = Configurations(
-        nodes=1, workers=8, device="A100-80GB", sync="allreduce", batch_per_worker=4, global_batch=32, recompute="full"
+    before = client.predict(PredictRequest(profile=profile_source(FACTS), configurations=ROWS, options=PARTITIONING))
+    where = configurations(
+        nodes=1,
+        workers=8,
+        devices="A100-80GB",
+        sync_modes="allreduce",
+        batch_per_worker_samples=4,
+        global_batch_samples=32,
+        recomputations="full",
     )
-    first = before[0].step_s
+    first = before[0].step_seconds
     assert first is not None
     with client.ingest("partitioned/job") as writer:
         writer.facts(workload=FACTS.workload, network=FACTS.network)
-        writer.observe([Observation(configuration=where, steps_per_s=1.0 / (1.2 * first))])
+        writer.observe([observations(configurations=where, steps_per_second=1.0 / (1.2 * first))])
         writer.commit()
-    after = client.predict("partitioned/job", configurations=ROWS, options=PARTITIONING)
+    after = client.predict(
+        PredictRequest(profile=profile_source("partitioned/job"), configurations=ROWS, options=PARTITIONING)
+    )
     for old, new in zip(before, after, strict=True):
-        assert old.step_s is not None
-        assert new.step_s is not None
-        assert new.step_s > old.step_s
+        assert old.step_seconds is not None
+        assert new.step_seconds is not None
+        assert new.step_seconds > old.step_seconds
 
 
 def test_what_does_not_fit_says_by_how_much(client: Client) -> None:
-    large = Transformer(layers=96, hidden_size=12288, attention_heads=96, sequence_length=2048, vocabulary_size=51200)
+    large = Transformer(
+        layers_count=96, hidden_size=12288, attention_heads_count=96, sequence_length_tokens=2048, vocabulary_size=51200
+    )
     facts = ProfileContent(workload=Workload(transformer=large, precision="fp16"), network=FACTS.network)
-    found = client.predict(profile=facts, configurations=ROWS, options=PARTITIONING)
+    found = client.predict(PredictRequest(profile=profile_source(facts), configurations=ROWS, options=PARTITIONING))
     assert {row.status for row in found} == {RowStatus.INFEASIBLE_MEMORY}
     assert all(row.excess_memory_bytes and row.excess_memory_bytes > 1e9 for row in found)
 
 
 def test_a_job_without_dimensions_is_refused(client: Client) -> None:
     with pytest.raises(RefusedError, match="dimensions of a transformer"):
-        client.predict(profile=ProfileContent(network=FACTS.network), configurations=ROWS, options=PARTITIONING)
+        client.predict(
+            PredictRequest(
+                profile=profile_source(ProfileContent(network=FACTS.network)), configurations=ROWS, options=PARTITIONING
+            )
+        )

@@ -30,10 +30,11 @@ from nodewise_client import (
     InvalidArgumentError,
     Knee,
     LeastCost,
-    Objective,
+    PlanAnswer,
     PlanConstraints,
     PlanPool,
     PlanProgress,
+    PlanRequest,
     PlanResult,
     PredictOptions,
     Price,
@@ -43,19 +44,26 @@ from nodewise_client import (
     Transformer,
     Work,
     Workload,
+    counts,
+    numbers_by_name,
+    objective,
+    profile_source,
 )
-from nodewise_client._evidence import content_to_wire
 from nodewise_protos.v1 import configuration_pb2
 from nodewise_protos.v1 import plan_service_pb2 as pb
+from nodewise_values.wire import to_message
 
 TABLE = random_table(7, 300, 12, 30)
 PROFILE = ProfileContent(
     workload=Workload(
-        transformer=Transformer(layers=4, hidden_size=64, attention_heads=4, sequence_length=128, vocabulary_size=1024)
+        transformer=Transformer(
+            layers_count=4, hidden_size=64, attention_heads_count=4, sequence_length_tokens=128, vocabulary_size=1024
+        )
     )
 )
 CONSTRAINTS = PlanConstraints(
-    pools=[PlanPool(device=name, nodes=range(1, 4), workers_per_node=2) for name in "AB"], global_batch=[32, 64]
+    pools=[PlanPool(device_name=name, nodes=counts(range(1, 4)), workers_per_node=2) for name in "AB"],
+    global_batch_samples=counts([32, 64]),
 )
 WRONG: dict[str, dict[str, Any]] = {
     "wrong-shape": {"evaluate": {"step_s": np.ones(3)}},
@@ -126,8 +134,17 @@ def client(target: str) -> Iterator[Client]:
         yield found
 
 
-def plan(client: Client, estimator: str = "table", **more: Any) -> PlanResult:
-    return client.plan(PROFILE, CONSTRAINTS, options=PredictOptions(estimator=estimator), timeout_s=60, **more)
+def plan(client: Client, estimator: str = "table", on_progress: Any = None, **more: Any) -> PlanAnswer:
+    return client.plan(
+        PlanRequest(
+            profile=profile_source(PROFILE),
+            constraints=CONSTRAINTS,
+            options=PredictOptions(estimator=estimator),
+            **more,
+        ),
+        on_progress=on_progress,
+        timeout_s=60,
+    )
 
 
 def test_the_best_is_answered_densely_with_its_reasons(client: Client) -> None:
@@ -136,15 +153,18 @@ def test_the_best_is_answered_densely_with_its_reasons(client: Client) -> None:
     fits = np.flatnonzero(TABLE.memory <= TABLE.capacity[TABLE.origin])
     per_sample = TABLE.step_s[fits] / TABLE.rows.global_batch[fits]
     assert found.best is not None
-    assert found.best.prediction.step_s is not None
-    assert found.best.prediction.step_s / found.best.configuration["global_batch"] == per_sample.min()
-    assert found.best.prediction.breakdown == pytest.approx(
-        {"compute": 0.75 * found.best.prediction.step_s, "exposed_tensor": 0.25 * found.best.prediction.step_s}
+    assert found.best.prediction.step_seconds is not None
+    assert found.best.prediction.step_seconds / found.best.configuration["global_batch_samples"] == per_sample.min()
+    assert found.best.prediction.breakdown_seconds == pytest.approx(
+        {
+            "compute": 0.75 * found.best.prediction.step_seconds,
+            "exposed_tensor": 0.25 * found.best.prediction.step_seconds,
+        }
     )
-    assert found.best.prediction.upper_samples_per_s is not None
-    assert found.space == len(TABLE.origin)
-    assert found.evaluated + found.pruned == found.space
-    assert 0 < found.feasible <= found.evaluated
+    assert found.best.prediction.upper_samples_per_second is not None
+    assert found.space_count == len(TABLE.origin)
+    assert found.evaluated_count + found.pruned_count == found.space_count
+    assert 0 < found.feasible_count <= found.evaluated_count
     assert found.complete
     assert found.estimator == "table"
     assert found.recommendation is not None
@@ -158,32 +178,35 @@ def test_the_best_is_answered_densely_with_its_reasons(client: Client) -> None:
     }
     assert heard
     assert heard[-1].best is not None
-    assert heard[-1].space == found.space
-    assert heard[-1].evaluated == found.evaluated
+    assert heard[-1].space_count == found.space_count
+    assert heard[-1].evaluated_count == found.evaluated_count
 
 
 def test_the_frontier_is_sorted_and_holds_the_fastest(client: Client) -> None:
-    found = plan(client, explain=False)
+    found = plan(client, skip_explanation=True)
     points = [
-        (each.prediction.workers, each.prediction.step_s / each.configuration["global_batch"])
+        (each.prediction.workers, each.prediction.step_seconds / each.configuration["global_batch_samples"])
         for each in found.frontier
-        if each.prediction.step_s is not None
+        if each.prediction.step_seconds is not None
     ]
     assert points == sorted(points)
     assert len(points) == found.frontier_count
     assert found.best is not None
-    assert found.best.prediction.step_s is not None
-    assert min(time for _, time in points) == found.best.prediction.step_s / found.best.configuration["global_batch"]
-    few = plan(client, explain=False, frontier_points=2)
+    assert found.best.prediction.step_seconds is not None
+    assert (
+        min(time for _, time in points)
+        == found.best.prediction.step_seconds / found.best.configuration["global_batch_samples"]
+    )
+    few = plan(client, skip_explanation=True, frontier_points_count=2)
     assert (len(few.frontier), few.frontier_count) == (2, found.frontier_count)
-    none = plan(client, explain=False, frontier_points=0)
+    none = plan(client, skip_explanation=True, frontier_points_count=-1)
     assert (none.frontier, none.frontier_count) == ((), 0)
     assert none.best == found.best
 
 
 def test_exhaustive_is_the_same_answer(client: Client) -> None:
     pruned, exhaustive = plan(client), plan(client, exhaustive=True)
-    assert exhaustive.evaluated == exhaustive.space
+    assert exhaustive.evaluated_count == exhaustive.space_count
     assert pruned.best == exhaustive.best
     assert pruned.frontier == exhaustive.frontier
     assert pruned.explanation == exhaustive.explanation
@@ -192,10 +215,10 @@ def test_exhaustive_is_the_same_answer(client: Client) -> None:
 @pytest.mark.parametrize(
     "objective",
     [
-        HighestThroughput(),
-        Knee(),
-        Objective(rule=LeastCost(), work=Work(samples=1e4), prices=[Price(per_node_hour=2.0)]),
-        Objective(rule=FewestDevices(deadline_s=1e4), work=Work(samples=1e4)),
+        objective(HighestThroughput()),
+        objective(Knee()),
+        objective(rule=LeastCost(), work=Work(samples=1e4), prices=[Price(price_per_node_hour=2.0)]),
+        objective(rule=FewestDevices(deadline_seconds=1e4), work=Work(samples=1e4)),
     ],
 )
 def test_objectives_are_those_of_predict(client: Client, objective: Any) -> None:
@@ -207,23 +230,29 @@ def test_objectives_are_those_of_predict(client: Client, objective: Any) -> None
 
 
 def test_nothing_feasible_is_an_answer_with_reasons(client: Client) -> None:
-    late = Objective(rule=FewestDevices(deadline_s=1.0), work=Work(samples=1e6))
+    late = objective(rule=FewestDevices(deadline_seconds=1.0), work=Work(samples=1e6))
     found = plan(client, objective=late)
     assert found.best is None
     assert found.explanation is None
     assert found.frontier
     reason = next(each for each in found.rejections if each.constraint == "deadline_s")
     assert "the fastest" in reason.message
-    assert reason.numbers["finish_s"] > 1.0
+    assert numbers_by_name(reason.numbers)["finish_s"] > 1.0
     small = client.plan(
-        PROFILE,
-        PlanConstraints(pools=CONSTRAINTS.pools, global_batch=[32, 64], memory_headroom_bytes=1e9),
-        options=PredictOptions(estimator="table"),
+        PlanRequest(
+            profile=profile_source(PROFILE),
+            constraints=PlanConstraints(
+                pools=CONSTRAINTS.pools, global_batch_samples=counts([32, 64]), memory_headroom_bytes=1e9
+            ),
+            options=PredictOptions(estimator="table"),
+        )
     )
     assert small.best is None
     assert small.frontier == ()
     reason = next(each for each in small.rejections if each.constraint == "memory")
-    assert reason.numbers["excess_memory_bytes"] == reason.numbers["memory_bytes"] > 0.0
+    assert (
+        numbers_by_name(reason.numbers)["excess_memory_bytes"] == numbers_by_name(reason.numbers)["memory_bytes"] > 0.0
+    )
     assert "activations" in reason.message
 
 
@@ -243,7 +272,7 @@ def test_a_model_that_fails_costs_its_own_call(client: Client) -> None:
     with pytest.raises(RefusedError) as refused:
         plan(client, "says")
     assert "no such device" in str(refused.value)
-    assert plan(client, explain=False).best is not None
+    assert plan(client, skip_explanation=True).best is not None
 
 
 @pytest.mark.parametrize("name", ["constant", "not-a-planner"])
@@ -262,7 +291,7 @@ def test_what_is_missing_is_said(client: Client) -> None:
 
 def request(**changes: Any) -> pb.PlanRequest:
     message = pb.PlanRequest()
-    message.profile.inline.CopyFrom(content_to_wire(PROFILE))
+    message.profile.inline.CopyFrom(to_message(PROFILE))
     message.options.estimator = "table"
     pool = message.constraints.pools.add(device_name="A", workers_per_node=2)
     pool.nodes.values.append(1)
@@ -324,10 +353,10 @@ def test_two_pools_of_one_kind_contradict_each_other(target: str) -> None:
 
 
 def test_after_its_budget_the_best_so_far_is_the_answer(client: Client) -> None:
-    found = plan(client, "large", budget_s=1e-9, exhaustive=True)
+    found = plan(client, "large", budget_seconds=1e-9, exhaustive=True)
     assert not found.complete
-    assert 0 < found.evaluated < found.space
-    assert found.pruned == 0
+    assert 0 < found.evaluated_count < found.space_count
+    assert found.pruned_count == 0
     assert found.best is not None
     assert found.explanation is None
 
@@ -352,7 +381,10 @@ def test_a_caller_that_goes_ends_the_search(target: str) -> None:
 
 def test_a_deadline_brings_the_best_so_far(target: str, client: Client) -> None:
     SLOW.go.set()
-    found = client.plan(PROFILE, CONSTRAINTS, options=PredictOptions(estimator="slow"), timeout_s=30)
+    found = client.plan(
+        PlanRequest(profile=profile_source(PROFILE), constraints=CONSTRAINTS, options=PredictOptions(estimator="slow")),
+        timeout_s=30,
+    )
     assert found.complete
     with Stubs(target) as stubs:
         SLOW.go.clear()
@@ -367,7 +399,11 @@ def test_a_deadline_brings_the_best_so_far(target: str, client: Client) -> None:
 def test_awaited_it_is_the_same(target: str, client: Client) -> None:
     async def ask() -> PlanResult:
         async with AsyncClient(target, timeout_s=30) as awaited:
-            return await awaited.plan(PROFILE, CONSTRAINTS, options=PredictOptions(estimator="table"))
+            return await awaited.plan(
+                PlanRequest(
+                    profile=profile_source(PROFILE), constraints=CONSTRAINTS, options=PredictOptions(estimator="table")
+                )
+            )
 
     found, again = asyncio.run(ask()), plan(client)
     assert (found.best, found.frontier, found.explanation) == (again.best, again.frontier, again.explanation)
@@ -446,5 +482,5 @@ def test_the_command_names_a_wrong_field(target: str, tmp_path: Path) -> None:
 
 
 def test_feasible_rows_are_answered_rows(client: Client) -> None:
-    found = plan(client, explain=False)
+    found = plan(client, skip_explanation=True)
     assert {each.prediction.status for each in found.frontier} == {RowStatus.ANSWERED}

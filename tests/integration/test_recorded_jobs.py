@@ -18,7 +18,7 @@ from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
-from nodewise_client import Client
+from nodewise_client import Client, ReplayRequest, profile_source
 from nodewise_diagnosis.diagnoser import ReplayDiagnoser
 
 ROOT = Path(__file__).parents[2]
@@ -84,9 +84,9 @@ def test_what_is_ingested_is_read_once(target: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["ingest", str(copy), "--server", target, "--json"])
     assert json.loads(result.stdout)["profiles"]["job 9"]["traces"] == 2
     with Client(target, timeout_s=60) as client:
-        first = client.replay("job 9", diagnoser="recorded", in_sample=True)
-        again = client.replay("job 9", diagnoser="recorded", in_sample=True)
-    assert again.basis.load_s < max(0.1 * first.basis.load_s, 0.05)
+        first = client.replay(ReplayRequest(profile=profile_source("job 9"), diagnoser="recorded", in_sample=True))
+        again = client.replay(ReplayRequest(profile=profile_source("job 9"), diagnoser="recorded", in_sample=True))
+    assert again.basis.load_seconds < max(0.1 * first.basis.load_seconds, 0.05)
     assert again.steps == first.steps
 
 

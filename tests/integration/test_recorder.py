@@ -83,9 +83,9 @@ def test_every_rank_sends_its_steps_into_one_profile(server, tmp_path):
     assert profile.observations_count == 1
     observations, timings = profile.content.observations, profile.content.phase_timings
     assert tuple(observations.configurations.workers) == (2,)
-    assert tuple(observations.configurations.batch_per_worker) == (4,)
-    assert 0 < observations.steps_per_s[0] < 500
-    assert 0.002 < timings.compute_s[0] < 1 / observations.steps_per_s[0]
+    assert observations.configurations.batch_per_worker_samples == (4,)
+    assert 0 < observations.steps_per_second[0] < 500
+    assert 0.002 < timings.compute_seconds[0] < 1 / observations.steps_per_second[0]
 
 
 def test_a_trace_handler_sends_what_torch_profiler_recorded(server, tmp_path):
@@ -115,8 +115,8 @@ def test_steps_without_a_trace_are_timed(server):
     with Client(server.target) as client:
         content = client.get_profile("team/timed").content
     assert content.traces == ()
-    assert tuple(content.observations.steps) == (5,)
-    assert tuple(content.observations.configurations.device) == ("cpu",)
+    assert content.observations.steps_counts == (5,)
+    assert content.observations.configurations.device_names == ("cpu",)
 
 
 def test_training_goes_on_without_a_server_and_says_so_once(tmp_path, caplog):

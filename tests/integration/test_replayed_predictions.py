@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 from serving import ServerProcess
 
-from nodewise_client import Client, Configurations, RefusedError, prepared_trace
+from nodewise_client import (
+    Client,
+    PredictRequest,
+    RefusedError,
+    configurations,
+    prepared_trace,
+    profile_source,
+)
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "traces"
 
@@ -31,14 +38,23 @@ def ingest(client: Client, name: str, job: str) -> None:
 
 def test_traces_alone_are_answered_by_replay(client: Client) -> None:
     ingest(client, "team/traced", "ddp_2_ranks_3_buckets")
-    found = client.predict("team/traced", configurations=Configurations(workers=[1, 2, 4], nodes=[1, 2, 4]))
+    found = client.predict(
+        PredictRequest(
+            profile=profile_source("team/traced"), configurations=configurations(workers=[1, 2, 4], nodes=[1, 2, 4])
+        )
+    )
     assert found.basis.estimator == "replay"
     # Two and four ranks as measured without a profiler.
-    assert [row.step_s for row in found][1:] == pytest.approx([0.1741, 0.1999], rel=0.1)
+    assert [row.step_seconds for row in found][1:] == pytest.approx([0.1741, 0.1999], rel=0.1)
     assert "PERSISTENCE" in {warning.reason for warning in found.warnings}
 
 
 def test_what_was_not_recorded_is_refused(client: Client) -> None:
     ingest(client, "team/asynchronous", "ddp_2_ranks_3_buckets")
     with pytest.raises(RefusedError):
-        client.predict("team/asynchronous", configurations=Configurations(workers=[2], nodes=[2], sync="async"))
+        client.predict(
+            PredictRequest(
+                profile=profile_source("team/asynchronous"),
+                configurations=configurations(workers=[2], nodes=[2], sync_modes="async"),
+            )
+        )

@@ -24,16 +24,19 @@ from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_client import (
+    AppendProfileRequest,
     Client,
     Configurations,
-    EstimatorList,
-    Observation,
+    ListEstimatorsResponse,
     PredictOptions,
+    PredictRequest,
     PredictResult,
     ProfileContent,
     RunningScore,
+    configurations,
+    observations,
+    profile_source,
 )
-from nodewise_client import Observations as ClientObservations
 
 SOON_S = 20.0
 """Longer than scoring takes anywhere; nothing waits so long."""
@@ -49,16 +52,22 @@ def settings(path: Path, **stated: object) -> Settings:
 
 def content(scales: Sequence[Scale], factors: Sequence[float] | None = None) -> ProfileContent:
     steps_s = np.array(USUAL.step_s(scales)) * np.array(factors or [1.0] * len(scales))
-    return ProfileContent(observations=ClientObservations(configurations=rows(scales), steps_per_s=list(1.0 / steps_s)))
+    return ProfileContent(observations=observations(configurations=rows(scales), steps_per_second=list(1.0 / steps_s)))
 
 
 def rows(scales: Sequence[Scale]) -> Configurations:
     nodes, workers, batch = (list(column) for column in zip(*scales, strict=True))
-    return Configurations(nodes=nodes, workers=workers, batch_per_worker=batch, device="T4", sync="allreduce")
+    return configurations(
+        nodes=nodes, workers=workers, batch_per_worker_samples=batch, devices="T4", sync_modes="allreduce"
+    )
 
 
 def foretold(client: Client, estimator: str, scales: Sequence[Scale], job: str = "job") -> PredictResult:
-    return client.predict(job, configurations=rows(scales), options=PredictOptions(estimator=estimator))
+    return client.predict(
+        PredictRequest(
+            profile=profile_source(job), configurations=rows(scales), options=PredictOptions(estimator=estimator)
+        )
+    )
 
 
 @dataclass
@@ -73,11 +82,11 @@ class ByHand:
         steps_s = [factor * step_s for factor, step_s in zip(factors, USUAL.step_s(scales), strict=True)]
         logs, covered = [], []
         for row, step_s in zip(found, steps_s, strict=True):
-            assert row.steps_per_s is not None
-            assert row.lower_steps_per_s is not None
-            assert row.upper_steps_per_s is not None
-            logs.append(math.log(row.steps_per_s * step_s))
-            covered.append(row.lower_steps_per_s <= 1.0 / step_s <= row.upper_steps_per_s)
+            assert row.steps_per_second is not None
+            assert row.lower_steps_per_second is not None
+            assert row.upper_steps_per_second is not None
+            logs.append(math.log(row.steps_per_second * step_s))
+            covered.append(row.lower_steps_per_second <= 1.0 / step_s <= row.upper_steps_per_second)
         return ByHand(logs, covered)
 
     def with_more(self, other: ByHand) -> ByHand:
@@ -91,8 +100,8 @@ class ByHand:
         assert score.coverage == pytest.approx(np.mean(self.covered), rel=1e-9)
 
 
-def score_of(found: EstimatorList, name: str) -> RunningScore | None:
-    (score,) = [each.score for each in found if each.name == name]
+def score_of(found: ListEstimatorsResponse, name: str) -> RunningScore | None:
+    (score,) = [each.score for each in found.estimators if each.name == name]
     return score
 
 
@@ -109,7 +118,7 @@ def test_what_arrives_scores_what_was_predicted_before_it(tmp_path: Path) -> Non
         with client.ingest("job") as writer:
             writer.observe(
                 [
-                    Observation(configuration=rows([scale]), steps_per_s=1.0 / step_s)
+                    observations(configurations=rows([scale]), steps_per_second=1.0 / step_s)
                     for scale, step_s in zip(EIGHT, USUAL.step_s(EIGHT), strict=True)
                 ]
             )
@@ -118,7 +127,7 @@ def test_what_arrives_scores_what_was_predicted_before_it(tmp_path: Path) -> Non
         before = client.list_estimators()
         assert (before.auto_score, score_of(before, "scaling")) == (None, None), "nothing had been predicted"
         by_scaling, by_auto = foretold(client, "scaling", LATER), foretold(client, "auto", LATER)
-        client.append_profile("job", content=content(LATER, FACTORS))
+        client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER, FACTORS)))
         assert server.wait_until_scored(SOON_S)
         found = client.list_estimators()
         expected = ByHand.of(by_scaling, LATER, FACTORS)
@@ -134,8 +143,8 @@ def test_the_command_line_shows_the_scores(tmp_path: Path) -> None:
         unscored = {"scored": 0} | dict.fromkeys(("unanswered", "mean_abs_ln", "bias", "coverage90", "updated"))
         entries = json.loads(CliRunner().invoke(app, command).stdout)["estimators"]
         assert entries[0] == {"name": "auto", "version": None} | unscored
-        client.append_profile("job", content=content(EIGHT))
-        client.append_profile("job", content=content(LATER, FACTORS))
+        client.append_profile(AppendProfileRequest(profile_id="job", content=content(EIGHT)))
+        client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER, FACTORS)))
         assert server.wait_until_scored(SOON_S)
         score = score_of(client.list_estimators(), "scaling")
         assert score is not None
@@ -150,17 +159,21 @@ def test_the_command_line_shows_the_scores(tmp_path: Path) -> None:
 
 def test_scores_outlive_the_server_and_count_everything_once(tmp_path: Path) -> None:
     with EmbeddedServer(settings(tmp_path)) as server, Client(server.target) as client:
-        client.append_profile("job", content=content(EIGHT))
+        client.append_profile(AppendProfileRequest(profile_id="job", content=content(EIGHT)))
         first = ByHand.of(foretold(client, "scaling", LATER[:1]), LATER[:1], FACTORS[:1])
-        client.append_profile("job", content=content(LATER[:1], FACTORS[:1]), request_id="again")
+        client.append_profile(
+            AppendProfileRequest(profile_id="job", content=content(LATER[:1], FACTORS[:1]), request_id="again")
+        )
         assert server.wait_until_scored(SOON_S)
         first.agrees(score_of(client.list_estimators(), "scaling"))
     with EmbeddedServer(settings(tmp_path)) as server, Client(server.target) as client:
-        client.append_profile("job", content=content(LATER[:1], FACTORS[:1]), request_id="again")
+        client.append_profile(
+            AppendProfileRequest(profile_id="job", content=content(LATER[:1], FACTORS[:1]), request_id="again")
+        )
         assert server.wait_until_scored(SOON_S)
         first.agrees(score_of(client.list_estimators(), "scaling"))
         second = ByHand.of(foretold(client, "scaling", LATER[1:2]), LATER[1:2], FACTORS[1:2])
-        client.append_profile("job", content=content(LATER[1:2], FACTORS[1:2]))
+        client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER[1:2], FACTORS[1:2])))
         assert server.wait_until_scored(SOON_S)
         first.with_more(second).agrees(score_of(client.list_estimators(), "scaling"))
 
@@ -175,9 +188,9 @@ def test_a_server_scores_what_another_left(tmp_path: Path, seen: ProfileStore) -
 
     registry = registry_with((record("holds", Constant(predict=hold)),), mode="thread")
     with EmbeddedServer(settings(tmp_path), registry) as server, Client(server.target) as client:
-        client.append_profile("job", content=content(EIGHT))
+        client.append_profile(AppendProfileRequest(profile_id="job", content=content(EIGHT)))
         expected = ByHand.of(foretold(client, "scaling", LATER), LATER, FACTORS)
-        client.append_profile("job", content=content(LATER, FACTORS))
+        client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER, FACTORS)))
         assert asked.wait(SOON_S)
     assert seen.scores.waiting() == 1, "given back when the server stopped"
     held.set()
@@ -188,12 +201,12 @@ def test_a_server_scores_what_another_left(tmp_path: Path, seen: ProfileStore) -
 
 def test_switched_off_nothing_is_put_down_and_what_was_scored_stays(tmp_path: Path, seen: ProfileStore) -> None:
     with EmbeddedServer(settings(tmp_path)) as server, Client(server.target) as client:
-        client.append_profile("job", content=content(EIGHT))
-        client.append_profile("job", content=content(LATER, FACTORS))
+        client.append_profile(AppendProfileRequest(profile_id="job", content=content(EIGHT)))
+        client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER, FACTORS)))
         assert server.wait_until_scored(SOON_S)
         before = score_of(client.list_estimators(), "scaling")
     with EmbeddedServer(settings(tmp_path, scoring=False)) as server, Client(server.target) as client:
-        client.append_profile("job", content=content(LATER, FACTORS))
+        client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER, FACTORS)))
         assert seen.scores.waiting() == 0
         assert score_of(client.list_estimators(), "scaling") == before
 
@@ -209,9 +222,9 @@ def test_servers_on_one_store_share_the_scoring_and_the_scores(tmp_path: Path, s
         expected = ByHand([], [])
         for number, job in enumerate(jobs):
             asked, told = (first, second) if number % 2 else (second, first)
-            asked.append_profile(job, content=content(EIGHT))
+            asked.append_profile(AppendProfileRequest(profile_id=job, content=content(EIGHT)))
             expected = expected.with_more(ByHand.of(foretold(asked, "scaling", LATER, job), LATER, FACTORS))
-            told.append_profile(job, content=content(LATER, FACTORS))
+            told.append_profile(AppendProfileRequest(profile_id=job, content=content(LATER, FACTORS)))
         assert one.wait_until_scored(SOON_S)
         assert other.wait_until_scored(SOON_S)
         for client in (first, second):

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_cli.app import app
-from nodewise_client import Client, content_from_wire
+from nodewise_client import AppendProfileRequest, Client, ProfileContent
+from nodewise_values.wire import from_message
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIMULATION = EXAMPLES / "simulation"
@@ -203,7 +204,9 @@ def test_a_server_predicts_from_profiles_that_it_stores(tmp_path: Path) -> None:
         assert unknown.status == 2
         assert "PROFILE_NOT_FOUND" in unknown.err
         with Client(server.target) as client:
-            client.append_profile("team/a1", content=content_from_wire(one_worker_phases()))
+            client.append_profile(
+                AppendProfileRequest(profile_id="team/a1", content=from_message(one_worker_phases(), ProfileContent))
+            )
         found = Ran(tmp_path / "spec.json", "--server", server.target, "--json").document
     assert found["finished"] == 1
     assert found["policies"]["fifo"]["estimators"] == ["queueing"]

@@ -17,34 +17,38 @@ from nodewise.plugin import Allocation, Grant, PolicyParameter, PolicyRecord
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import (
     AsyncClient,
-    Checkpoints,
     Client,
-    EarlyStops,
+    Cluster,
     InternalError,
     InvalidArgumentError,
-    NodeFailures,
     NodePool,
-    PredictedCurve,
-    PredictionError,
+    ProfileContent,
     QueueQuota,
     RefusedError,
     ScheduleJob,
-    SimulationJobs,
+    ScheduleRequest,
+    SimulateRequest,
+    SimulationAnswer,
+    SimulationCheckpoints,
+    SimulationCurve,
+    SimulationEarlyStops,
+    SimulationFigure,
+    SimulationNodeFailures,
+    SimulationPredictionError,
     SimulationProgress,
-    SimulationResult,
     SimulationSettings,
-    ThroughputCurve,
+    profile_source,
+    simulation_jobs,
 )
-from nodewise_client._evidence import content_from_wire
-from nodewise_client._simulation_questions import simulate_request
 from nodewise_protos.v1 import schedule_service_pb2 as pb
 from nodewise_protos.v1 import simulation_pb2
+from nodewise_values.wire import from_message, to_message
 
-CLUSTER = [NodePool(name="p", device="V100", available_devices=[4, 4])]
-CURVE = ThroughputCurve(devices=range(1, 9), samples_per_s=[10, 20, 30, 38, 46, 49, 50, 50])
-JOBS = SimulationJobs(arrival_s=[0, 1, 2.5], work_samples=[100, 200, 50], requested_devices=2)
-MANY = SimulationJobs(arrival_s=[float(second) for second in range(9_000)], work_samples=5, requested_devices=1)
-PHASES = content_from_wire(one_worker_phases())
+CLUSTER = [NodePool(name="p", device_name="V100", available_devices=[4, 4])]
+CURVE = SimulationCurve(devices_counts=range(1, 9), samples_per_second=[10, 20, 30, 38, 46, 49, 50, 50])
+JOBS = simulation_jobs(arrival_seconds=[0, 1, 2.5], work_samples=[100, 200, 50], requested_devices=2)
+MANY = simulation_jobs(arrival_seconds=[float(second) for second in range(9_000)], work_samples=5, requested_devices=1)
+PHASES = from_message(one_worker_phases(), ProfileContent)
 ADVANCED = threading.Event()
 
 
@@ -111,71 +115,80 @@ def client(target: str) -> Iterator[Client]:
         yield found
 
 
-def simulate(client: Client, **more: Any) -> SimulationResult:
-    asked: dict[str, Any] = {"cluster": CLUSTER, "jobs": JOBS, "curves": [CURVE], "policy": "equal-share"}
-    return client.simulate(**{**asked, **more})
+def simulate(client: Client, **more: Any) -> SimulationAnswer:
+    call = {name: more.pop(name) for name in ("on_progress", "timeout_s") if name in more}
+    asked: dict[str, Any] = {
+        "cluster": Cluster(pools=CLUSTER),
+        "jobs": JOBS,
+        "curves": [CURVE],
+        "policy": "equal-share",
+    }
+    return client.simulate(SimulateRequest(**{**asked, **more}), **call)
 
 
-def figures(result: SimulationResult) -> list[object]:
+def figure(result: SimulationAnswer) -> SimulationFigure:
+    """Mean response times over repetitions."""
+    return next(each for each in result.figures if each.name == "average_jct_seconds")
+
+
+def figures(result: SimulationAnswer) -> list[object]:
     """All but wall times."""
-    still = {"decision_s": 0.0, "longest_decision_s": 0.0, "wall_s": 0.0}
+    still = {"decision_seconds": 0.0, "longest_decision_seconds": 0.0, "wall_seconds": 0.0}
     return [replace(run, **still) for run in result.runs] + [result.figures]
 
 
 def test_a_simulation_tells_of_runs_jobs_and_who_held_what(client: Client) -> None:
     heard: list[SimulationProgress] = []
-    found = simulate(client, keep_jobs=True, keep_timeline=True, on_progress=heard.append)
+    found = simulate(client, include_jobs=True, include_timeline=True, on_progress=heard.append)
     (run,) = found.runs
-    assert (run.jobs, run.finished, run.complete, found.complete) == (3, 3, True, True)
-    assert run.average_jct_s == pytest.approx(sum(job.response_s for job in run.jobs_finished) / 3)
-    assert [job.job_id for job in run.jobs_finished] == ["0", "1", "2"]
-    assert run.makespan_s == max(job.completion_s for job in run.jobs_finished)
-    assert sum(held.devices * (held.end_s - held.begin_s) for held in run.timeline) == pytest.approx(run.busy_device_s)
-    assert {held.pool for held in run.timeline} == {0}
-    assert heard[-1].finished == heard[-1].jobs == 3
-    assert (heard[-1].repetitions_done, heard[-1].repetitions) == (1, 1)
-    assert found.figures["average_jct_s"].mean == run.average_jct_s
-    assert found.figures["average_jct_s"].lower is None
+    assert (run.jobs_count, run.finished_count, run.complete, found.complete) == (3, 3, True, True)
+    assert run.average_jct_seconds == pytest.approx(sum(job.response_seconds for job in found.jobs[run.seed]) / 3)
+    assert [job.job_id for job in found.jobs[run.seed]] == ["0", "1", "2"]
+    assert run.makespan_seconds == max(job.completion_seconds for job in found.jobs[run.seed])
+    assert sum(
+        held.devices_count * (held.end_seconds - held.begin_seconds) for held in found.timelines[run.seed]
+    ) == pytest.approx(run.busy_device_seconds)
+    assert {held.pool_index for held in found.timelines[run.seed]} == {0}
+    assert heard[-1].finished_count == heard[-1].jobs_count == 3
+    assert (heard[-1].repetitions_done_count, heard[-1].repetitions_count) == (1, 1)
+    assert figure(found).mean == run.average_jct_seconds
+    assert figure(found).lower is None
     assert (found.policy, found.bases) == ("equal-share", ())
 
 
 def test_the_same_request_is_the_same_answer_with_or_without_columns(client: Client) -> None:
     settings = SimulationSettings(
-        clock="fixed-rounds",
-        round_s=1.0,
-        restart_cost_s=0.5,
-        early_stops=EarlyStops(probability=0.5, progress=(0.2, 0.9)),
-        failures=NodeFailures(mean_time_between_failures_s=10, mean_repair_s=2),
-        checkpoints=Checkpoints(interval_s=1.0, cost_s=0.1),
-        prediction_error=PredictionError(job_sigma=0.2, row_sigma=0.1),
+        clock="fixed_rounds",
+        round_seconds=1.0,
+        restart_cost_seconds=0.5,
+        early_stops=SimulationEarlyStops(probability=0.5, progress_shares=(0.2, 0.9)),
+        failures=SimulationNodeFailures(mean_time_between_failures_seconds=10, mean_repair_seconds=2),
+        checkpoints=SimulationCheckpoints(interval_seconds=1.0, cost_seconds=0.1),
+        prediction_error=SimulationPredictionError(job_sigma=0.2, row_sigma=0.1),
         seed=3,
     )
-    asked = {"settings": settings, "repetitions": 4, "policy": "efficiency-srpt-fill"}
+    asked = {"settings": settings, "repetitions_count": 4, "policy": "efficiency-srpt-fill"}
     found = simulate(client, **asked)
     assert figures(found) == figures(simulate(client, **asked))
-    kept = simulate(client, **asked, keep_jobs=True, keep_timeline=True)
-    bare = [replace(run, jobs_finished=(), timeline=()) for run in kept.runs]
-    assert figures(replace(kept, runs=tuple(bare))) == figures(found)
+    kept = simulate(client, **asked, include_jobs=True, include_timeline=True)
+    assert figures(kept) == figures(found)
     assert [run.seed for run in found.runs] == [3, 4, 5, 6]
-    mean = found.figures["average_jct_s"]
+    mean = figure(found)
     assert mean.lower is not None
     assert mean.upper is not None
     assert mean.lower < mean.mean < mean.upper
 
 
 def test_columns_come_in_messages_that_every_client_takes(target: str) -> None:
-    request = simulate_request(
-        cluster=CLUSTER,
-        jobs=MANY,
-        curves=[CURVE],
-        policy="fifo",
-        policy_parameters=None,
-        quotas=(),
-        settings=None,
-        repetitions=1,
-        keep_jobs=True,
-        keep_timeline=True,
-        options=None,
+    request = to_message(
+        SimulateRequest(
+            cluster=Cluster(pools=CLUSTER),
+            jobs=MANY,
+            curves=(CURVE,),
+            policy="fifo",
+            include_jobs=True,
+            include_timeline=True,
+        )
     )
     with Stubs(target) as stubs:
         messages = list(stubs.schedule.Simulate(request, timeout=60))
@@ -191,120 +204,144 @@ def test_columns_come_in_messages_that_every_client_takes(target: str) -> None:
 
 def test_a_policy_that_draws_gets_the_seed_of_each_repetition_unless_it_is_told_one(client: Client) -> None:
     DRAWN.seeds.clear()
-    simulate(client, policy="drawn", repetitions=2, settings=SimulationSettings(seed=7))
+    simulate(client, policy="drawn", repetitions_count=2, settings=SimulationSettings(seed=7))
     assert set(DRAWN.seeds) == {7.0, 8.0}
     DRAWN.seeds.clear()
-    simulate(client, policy="drawn", policy_parameters={"seed": 5}, repetitions=2)
+    simulate(client, policy="drawn", policy_parameters={"seed": 5}, repetitions_count=2)
     assert set(DRAWN.seeds) == {5.0}
 
 
 def test_rates_that_the_policy_sees_may_be_others_than_those_that_are_true(client: Client) -> None:
-    flat = ThroughputCurve(devices=[1, 2, 4, 8], samples_per_s=[40, 41, 42, 43])
-    alone = SimulationJobs(arrival_s=[0.0], work_samples=100, curve=0, predicted_curve=1)
-    seen = simulate(client, jobs=alone, curves=[CURVE, flat], policy="efficiency-srpt", keep_jobs=True)
-    true = simulate(client, jobs=replace(alone, predicted_curve=-1), curves=[CURVE, flat], policy="efficiency-srpt")
-    assert seen.runs[0].average_jct_s == 10.0  # a flat curve is not worth a second device, a true 10 samples/s
-    assert true.runs[0].average_jct_s == pytest.approx(100 / 46)
+    flat = SimulationCurve(devices_counts=[1, 2, 4, 8], samples_per_second=[40, 41, 42, 43])
+    alone = simulation_jobs(arrival_seconds=[0.0], work_samples=100, curve_indexes=0, predicted_curve_indexes=1)
+    seen = simulate(client, jobs=alone, curves=[CURVE, flat], policy="efficiency-srpt", include_jobs=True)
+    true = simulate(
+        client, jobs=replace(alone, predicted_curve_indexes=(-1,)), curves=[CURVE, flat], policy="efficiency-srpt"
+    )
+    assert seen.runs[0].average_jct_seconds == 10.0  # a flat curve is not worth a second device, a true 10 samples/s
+    assert true.runs[0].average_jct_seconds == pytest.approx(100 / 46)
 
 
 def test_bounds_queues_rigid_jobs_and_jobs_without_a_curve(client: Client) -> None:
-    jobs = SimulationJobs(
-        arrival_s=[0, 0, 0, 0],
+    jobs = simulation_jobs(
+        arrival_seconds=[0, 0, 0, 0],
         work_samples=1000,
         job_ids=["bounded", "queued", "rigid", "never"],
         max_devices=[2, 0, 0, 0],
-        queue=["", "q", "", ""],
+        queues=["", "q", "", ""],
         requested_devices=[1, 1, 3, 1],
         rigid=[False, False, True, False],
-        curve=[0, 0, 0, -1],
+        curve_indexes=[0, 0, 0, -1],
     )
     found = simulate(
-        client, jobs=jobs, quotas=[QueueQuota(queue="q", max_devices=1)], keep_timeline=True, policy="equal-share"
+        client, jobs=jobs, quotas=[QueueQuota(queue="q", max_devices=1)], include_timeline=True, policy="equal-share"
     )
     most = {
-        name: max(held.devices for held in found.runs[0].timeline if held.job_id == name)
+        name: max(held.devices_count for held in found.timelines[0] if held.job_id == name)
         for name in ("bounded", "queued", "rigid")
     }
     assert most == {"bounded": 2, "queued": 1, "rigid": 3}
-    assert (found.runs[0].jobs, found.runs[0].finished) == (4, 3)
+    assert (found.runs[0].jobs_count, found.runs[0].finished_count) == (4, 3)
 
 
 def test_curves_are_predicted_as_schedule_predicts_them(client: Client) -> None:
-    curve = PredictedCurve(profile=PHASES, allowed_devices=[1, 2, 4])
-    alone = SimulationJobs(arrival_s=[0.0], work_samples=1000, requested_devices=2)
+    curve = SimulationCurve(profile=profile_source(PHASES), allowed_devices=[1, 2, 4])
+    alone = simulation_jobs(arrival_seconds=[0.0], work_samples=1000, requested_devices=2)
     found = simulate(client, jobs=alone, curves=[curve], policy="fifo")
     decided = client.schedule(
-        cluster=CLUSTER,
-        jobs=[
-            ScheduleJob(
-                job_id="a", profile=PHASES, remaining_samples=1000, allowed_devices=[1, 2, 4], requested_devices=2
-            )
-        ],
-        policy="fifo",
+        ScheduleRequest(
+            cluster=Cluster(pools=CLUSTER),
+            jobs=[
+                ScheduleJob(
+                    job_id="a",
+                    profile=profile_source(PHASES),
+                    remaining_samples=1000,
+                    allowed_devices=[1, 2, 4],
+                    requested_devices=2,
+                )
+            ],
+            policy="fifo",
+        )
     )
-    assert found.runs[0].average_jct_s == pytest.approx(decided[0].finish_s, rel=1e-12)
+    assert found.runs[0].average_jct_seconds == pytest.approx(decided.allocations[0].finish_seconds, rel=1e-12)
     assert [basis.estimator for basis in found.bases] == [decided.bases[0].estimator]
 
 
 def test_curves_that_cannot_be_predicted_refuse_the_call(client: Client) -> None:
     facts = replace(PHASES, phase_timings=None)
     with pytest.raises(InvalidArgumentError, match=r"curves\[1\]") as wrong:
-        simulate(client, curves=[CURVE, PredictedCurve(profile="no/such/../..\n")])
+        simulate(client, curves=[CURVE, SimulationCurve(profile=profile_source("no/such/../..\n"))])
     assert wrong.value.violations[0].field.startswith("curves[1].profile")
     with pytest.raises((RefusedError, InvalidArgumentError), match="empty"):
-        simulate(client, curves=[CURVE, PredictedCurve(profile=facts)])
+        simulate(client, curves=[CURVE, SimulationCurve(profile=profile_source(facts))])
     with pytest.raises(InvalidArgumentError, match=r"curves\[1\]\.allowed_devices\[0\]"):
-        simulate(client, curves=[CURVE, PredictedCurve(profile=PHASES, allowed_devices=[0])])
+        simulate(client, curves=[CURVE, SimulationCurve(profile=profile_source(PHASES), allowed_devices=[0])])
     with pytest.raises(InvalidArgumentError, match=r"curves\[1\]\.allowed_pools\[0\]"):
-        simulate(client, curves=[CURVE, PredictedCurve(profile=PHASES, allowed_pools=["q"])])
+        simulate(client, curves=[CURVE, SimulationCurve(profile=profile_source(PHASES), allowed_pools=["q"])])
 
 
 BAD: list[tuple[str, dict[str, Any]]] = [
-    ("jobs.count", {"jobs": SimulationJobs(arrival_s=[], work_samples=1)}),
-    ("jobs.arrival_seconds[1]", {"jobs": SimulationJobs(arrival_s=[2, 1], work_samples=1)}),
-    ("jobs.arrival_seconds[0]", {"jobs": SimulationJobs(arrival_s=[float("nan")], work_samples=1)}),
+    ("jobs.count", {"jobs": simulation_jobs(arrival_seconds=[], work_samples=1)}),
+    ("jobs.arrival_seconds[1]", {"jobs": simulation_jobs(arrival_seconds=[2, 1], work_samples=1)}),
+    ("jobs.arrival_seconds[0]", {"jobs": simulation_jobs(arrival_seconds=[float("nan")], work_samples=1)}),
     ("jobs.work_samples[1]", {"jobs": replace(JOBS, work_samples=[1, 0, 1])}),
     ("jobs.work_samples", {"jobs": replace(JOBS, work_samples=())}),
     ("jobs.work_samples", {"jobs": replace(JOBS, work_samples=(1, 2))}),
-    ("jobs.curve_indexes[2]", {"jobs": replace(JOBS, curve=[0, 0, 1])}),
-    ("jobs.predicted_curve_indexes[0]", {"jobs": replace(JOBS, predicted_curve=[-2, 0, 0])}),
+    ("jobs.curve_indexes[2]", {"jobs": replace(JOBS, curve_indexes=[0, 0, 1])}),
+    ("jobs.predicted_curve_indexes[0]", {"jobs": replace(JOBS, predicted_curve_indexes=[-2, 0, 0])}),
     ("jobs.job_ids[1]", {"jobs": replace(JOBS, job_ids=["a", "a", "b"])}),
     ("jobs.job_ids[0]", {"jobs": replace(JOBS, job_ids=["", "a", "b"])}),
     ("jobs.job_ids", {"jobs": replace(JOBS, job_ids=["a"])}),
     ("jobs.rigid", {"jobs": replace(JOBS, rigid=[True, False])}),
-    ("jobs.min_devices[0]", {"jobs": replace(JOBS, min_devices=3, max_devices=2)}),
-    ("jobs.weights[0]", {"jobs": replace(JOBS, weight=-1.0)}),
-    ("jobs.deadline_seconds[0]", {"jobs": replace(JOBS, deadline_s=-1.0)}),
-    ("jobs.restart_cost_seconds[0]", {"jobs": replace(JOBS, restart_cost_s=-2.0)}),
+    ("jobs.min_devices[0]", {"jobs": replace(JOBS, min_devices=[3], max_devices=[2])}),
+    ("jobs.weights[0]", {"jobs": replace(JOBS, weights=[-1.0])}),
+    ("jobs.deadline_seconds[0]", {"jobs": replace(JOBS, deadline_seconds=[-1.0])}),
+    ("jobs.restart_cost_seconds[0]", {"jobs": replace(JOBS, restart_cost_seconds=[-2.0])}),
     ("curves", {"curves": []}),
-    ("curves[0].devices_counts", {"curves": [ThroughputCurve(devices=[], samples_per_s=[])]}),
-    ("curves[0].devices_counts[1]", {"curves": [ThroughputCurve(devices=[2, 2], samples_per_s=[1, 1])]}),
-    ("curves[0].pool_indexes[0]", {"curves": [ThroughputCurve(devices=[2], samples_per_s=[1], pool=3)]}),
-    ("curves[0].samples_per_second[0]", {"curves": [ThroughputCurve(devices=[2], samples_per_s=[0])]}),
-    ("cluster.pools", {"cluster": []}),
-    ("cluster.pools[0].available_devices[0]", {"cluster": [replace(CLUSTER[0], available_devices=[-1, 9])]}),
+    ("curves[0].devices_counts", {"curves": [SimulationCurve(devices_counts=[], samples_per_second=[])]}),
+    ("curves[0].devices_counts[1]", {"curves": [SimulationCurve(devices_counts=[2, 2], samples_per_second=[1, 1])]}),
+    (
+        "curves[0].pool_indexes[0]",
+        {"curves": [SimulationCurve(devices_counts=[2], samples_per_second=[1], pool_indexes=[3])]},
+    ),
+    ("curves[0].samples_per_second[0]", {"curves": [SimulationCurve(devices_counts=[2], samples_per_second=[0])]}),
+    ("cluster.pools", {"cluster": Cluster()}),
+    (
+        "cluster.pools[0].available_devices[0]",
+        {"cluster": Cluster(pools=[replace(CLUSTER[0], available_devices=[-1, 9])])},
+    ),
     ("quotas[0].max_devices", {"quotas": [QueueQuota(queue="q", max_devices=-1)]}),
     ("policy_parameters['nothing']", {"policy_parameters": {"nothing": 1.0}}),
-    ("settings.load_factor", {"settings": SimulationSettings(load=-1.0)}),
-    ("settings.round_seconds", {"settings": SimulationSettings(round_s=float("inf"))}),
-    ("settings.restart_cost_seconds", {"settings": SimulationSettings(restart_cost_s=-1.0)}),
+    ("settings.load_factor", {"settings": SimulationSettings(load_factor=-1.0)}),
+    ("settings.round_seconds", {"settings": SimulationSettings(round_seconds=float("inf"))}),
+    ("settings.restart_cost_seconds", {"settings": SimulationSettings(restart_cost_seconds=-1.0)}),
     ("settings.seed", {"settings": SimulationSettings(seed=-1)}),
-    ("settings.checkpoints.interval_seconds", {"settings": SimulationSettings(checkpoints=Checkpoints(interval_s=0))}),
+    (
+        "settings.checkpoints.interval_seconds",
+        {"settings": SimulationSettings(checkpoints=SimulationCheckpoints(interval_seconds=0))},
+    ),
     (
         "settings.failures.mean_repair_seconds",
-        {"settings": SimulationSettings(failures=NodeFailures(mean_time_between_failures_s=1, mean_repair_s=0))},
+        {
+            "settings": SimulationSettings(
+                failures=SimulationNodeFailures(mean_time_between_failures_seconds=1, mean_repair_seconds=0)
+            )
+        },
     ),
-    ("settings.early_stops.probability", {"settings": SimulationSettings(early_stops=EarlyStops(probability=2))}),
+    (
+        "settings.early_stops.probability",
+        {"settings": SimulationSettings(early_stops=SimulationEarlyStops(probability=2))},
+    ),
     (
         "settings.early_stops.progress_shares",
-        {"settings": SimulationSettings(early_stops=EarlyStops(probability=1, progress=(0.5, 0.1)))},
+        {"settings": SimulationSettings(early_stops=SimulationEarlyStops(probability=1, progress_shares=(0.5, 0.1)))},
     ),
     (
         "settings.prediction_error.row_sigma",
-        {"settings": SimulationSettings(prediction_error=PredictionError(row_sigma=9))},
+        {"settings": SimulationSettings(prediction_error=SimulationPredictionError(row_sigma=9))},
     ),
-    ("repetitions_count", {"repetitions": 1_000_000}),
-    ("repetitions_count", {"jobs": MANY, "repetitions": 999, "keep_jobs": True}),
+    ("repetitions_count", {"repetitions_count": 1_000_000}),
+    ("repetitions_count", {"jobs": MANY, "repetitions_count": 999, "include_jobs": True}),
 ]
 
 
@@ -316,18 +353,15 @@ def test_what_is_wrong_is_named(client: Client, field: str, changes: dict[str, A
 
 
 def test_an_unknown_clock_and_rows_beside_a_profile_are_refused(target: str) -> None:
-    request = simulate_request(
-        cluster=CLUSTER,
-        jobs=JOBS,
-        curves=[CURVE],
-        policy="fifo",
-        policy_parameters=None,
-        quotas=(),
-        settings=None,
-        repetitions=1,
-        keep_jobs=False,
-        keep_timeline=False,
-        options=None,
+    request = to_message(
+        SimulateRequest(
+            cluster=Cluster(pools=CLUSTER),
+            jobs=JOBS,
+            curves=(CURVE,),
+            policy="fifo",
+            include_jobs=False,
+            include_timeline=False,
+        )
     )
     with Stubs(target) as stubs:
         clock = pb.SimulateRequest()
@@ -336,6 +370,9 @@ def test_an_unknown_clock_and_rows_beside_a_profile_are_refused(target: str) -> 
         assert "settings.clock" in failure_of(stubs.schedule.Simulate, clock).message
         both = pb.SimulateRequest()
         both.CopyFrom(request)
+        del both.curves[0].devices_counts[:]
+        del both.curves[0].samples_per_second[:]
+        both.curves[0].pool_indexes.append(0)
         both.curves[0].profile.inline.CopyFrom(one_worker_phases())
         assert "curves[0].pool_indexes" in failure_of(stubs.schedule.Simulate, both).message
         many = pb.SimulateRequest(jobs=simulation_pb2.SimulationJobs(count=10_000_000))
@@ -354,28 +391,30 @@ def test_a_policy_that_fails_or_cheats_costs_its_call_a_clear_error(client: Clie
 
 def test_when_the_time_is_over_the_answer_is_what_was_simulated_so_far(client: Client) -> None:
     started = time.monotonic()
-    found = simulate(client, jobs=MANY, policy="gate", timeout_s=2.0, repetitions=3)
+    found = simulate(client, jobs=MANY, policy="gate", timeout_s=2.0, repetitions_count=3)
     assert time.monotonic() - started < 2.0
     assert not found.complete
     assert len(found.runs) == 1
     assert not found.runs[0].complete
-    assert 0 < found.runs[0].finished < 9_000
+    assert 0 < found.runs[0].finished_count < 9_000
 
 
 async def test_a_caller_that_goes_ends_the_simulation(target: str) -> None:
     async with AsyncClient(target) as client:
         ADVANCED.clear()
-        asked: dict[str, Any] = {"cluster": CLUSTER, "curves": [CURVE], "policy": "gate"}
-        calls = [asyncio.ensure_future(client.simulate(jobs=MANY, **asked)) for _ in range(3)]
+        asked: dict[str, Any] = {"cluster": Cluster(pools=CLUSTER), "curves": [CURVE], "policy": "gate"}
+        calls = [asyncio.ensure_future(client.simulate(SimulateRequest(jobs=MANY, **asked))) for _ in range(3)]
         await asyncio.to_thread(ADVANCED.wait, 20)
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
         # Two simulations run at a time: this one is answered only if those before it have ended.
-        found = await client.simulate(jobs=JOBS, **{**asked, "policy": "fifo"}, timeout_s=10)
+        found = await client.simulate(SimulateRequest(jobs=JOBS, **{**asked, "policy": "fifo"}), timeout_s=10)
         assert found.complete
         heard: list[SimulationProgress] = []
-        again = await client.simulate(jobs=JOBS, **{**asked, "policy": "fifo"}, on_progress=heard.append)
+        again = await client.simulate(
+            SimulateRequest(jobs=JOBS, **{**asked, "policy": "fifo"}), on_progress=heard.append
+        )
         assert figures(again) == figures(found)
         assert heard
 

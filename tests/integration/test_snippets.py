@@ -152,14 +152,17 @@ def test_the_transcript_of_a_plan_is_what_the_command_says(target: str) -> None:
     assert [measured.sub("", line) for line in transcript.splitlines()] == lines
 
 
-def test_the_excerpt_of_a_diagnosis_is_what_the_command_says(target: str) -> None:
-    (excerpt,) = blocks("docs/guides/slow_jobs.md", "text")
-    assert said_of(excerpt, f"nodewise diagnose examples/traces --server {target}") == 7
-
-
-def test_the_excerpt_of_a_prediction_is_what_the_command_says(target: str) -> None:
-    (excerpt,) = blocks("docs/guides/predict.md", "text")
-    assert said_of(excerpt, f"nodewise predict examples/testbed.csv --job a1 --workers 1-16 --server {target}") == 13
+@pytest.mark.parametrize(
+    ("page", "command", "rows"),
+    [
+        ("predict", "predict examples/testbed.csv --job a1 --workers 1-16", 13),
+        ("suggestions", "suggest examples/testbed.csv --job a1 --nodes 1-16", 10),
+        ("slow_jobs", "diagnose examples/traces", 7),
+    ],
+)
+def test_excerpts_are_what_the_command_says(page: str, command: str, rows: int, target: str) -> None:
+    (excerpt,) = blocks(f"docs/guides/{page}.md", "text")
+    assert said_of(excerpt, f"nodewise {command} --server {target}") == rows
 
 
 def said_of(excerpt: str, command: str) -> int:

@@ -22,29 +22,33 @@ from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_client import (
+    AppendProfileRequest,
     AsyncClient,
     Client,
-    Configurations,
     FailedPreconditionError,
     HighestThroughput,
     Knee,
-    NodeRange,
-    Observations,
     PredictOptions,
+    PredictRequest,
     ProfileContent,
-    SuggestResult,
-    WorkerRange,
+    SuggestMeasurementsRequest,
+    SuggestMeasurementsResponse,
+    configurations,
+    node_range,
+    objective,
+    observations,
+    profile_source,
+    worker_range,
 )
-from nodewise_client._evidence import content_from_wire
-from nodewise_protos.v1 import configuration_pb2 as configurations
+from nodewise_protos.v1 import configuration_pb2, profile_pb2
 from nodewise_protos.v1 import objective_pb2 as objectives
 from nodewise_protos.v1 import prediction_service_pb2 as pb
-from nodewise_protos.v1 import profile_pb2
+from nodewise_values.wire import from_message
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TESTBED = str(EXAMPLES / "testbed.csv")
-A1 = content_from_wire(one_worker_phases())
-UP_TO_16 = [WorkerRange(first=1, last=16)]
+A1 = from_message(one_worker_phases(), ProfileContent)
+UP_TO_16 = [worker_range(first=1, last=16)]
 
 
 @pytest.fixture(scope="module")
@@ -66,18 +70,26 @@ def client(target: str) -> Iterator[Client]:
 
 
 def test_suggestions_improve_the_decision_that_is_asked_for(client: Client) -> None:
-    found = client.suggest_measurements(A1, ranges=UP_TO_16, objective=Knee(), count=3, start_up_s=30, run_steps=50)
-    predicted = client.predict(A1, ranges=UP_TO_16, objective=Knee())
-    assert len(found) == 3
-    assert len({each.row for each in found}) == 3
+    found = client.suggest_measurements(
+        SuggestMeasurementsRequest(
+            profile=profile_source(A1),
+            ranges=UP_TO_16,
+            objective=objective(Knee()),
+            suggestions_count=3,
+            start_up_seconds=30,
+            run_steps_count=50,
+        )
+    )
+    predicted = client.predict(PredictRequest(profile=profile_source(A1), ranges=UP_TO_16, objective=objective(Knee())))
+    assert len({each.row for each in found.suggestions}) == len(found.suggestions) == 3
     assert 0 < found.expected_regret < 1
-    assert 0 < found[0].expected_regret_fall <= found.expected_regret
-    for each in found:
+    assert 0 < found.suggestions[0].expected_regret_fall <= found.expected_regret
+    for each in found.suggestions:
         row = predicted[each.row]
         assert (each.nodes, each.workers) == (row.nodes, row.workers)
-        assert row.step_s is not None
+        assert row.step_seconds is not None
         # The server's node is held as well.
-        assert each.cost_node_s == pytest.approx((row.nodes + 1) * (30 + 50 * row.step_s))
+        assert each.cost_node_seconds == pytest.approx((row.nodes + 1) * (30 + 50 * row.step_seconds))
         assert each.expected_width_fall > 0
         assert f"{each.workers} worker" in each.why
     assert found.basis.estimator == predicted.basis.estimator
@@ -86,27 +98,45 @@ def test_suggestions_improve_the_decision_that_is_asked_for(client: Client) -> N
 
 
 def test_the_same_question_has_the_same_answer(client: Client) -> None:
-    first, again = (client.suggest_measurements(A1, ranges=UP_TO_16, count=2).suggestions for _ in range(2))
+    first, again = (
+        client.suggest_measurements(
+            SuggestMeasurementsRequest(profile=profile_source(A1), ranges=UP_TO_16, suggestions_count=2)
+        ).suggestions
+        for _ in range(2)
+    )
     assert first == again
-    assert len(client.suggest_measurements(A1, ranges=UP_TO_16)) == 1
+    one = client.suggest_measurements(SuggestMeasurementsRequest(profile=profile_source(A1), ranges=UP_TO_16))
+    assert len(one.suggestions) == 1
 
 
 def test_a_stored_profile_is_asked_at_its_revision(client: Client) -> None:
-    client.append_profile("to-learn", content=A1)
-    found = client.suggest_measurements("to-learn", ranges=UP_TO_16, minimum_revision=1)
+    client.append_profile(AppendProfileRequest(profile_id="to-learn", content=A1))
+    found = client.suggest_measurements(
+        SuggestMeasurementsRequest(profile=profile_source("to-learn", minimum_revision=1), ranges=UP_TO_16)
+    )
     assert found.basis.profile_revision == 1
     with pytest.raises(FailedPreconditionError) as caught:
-        client.suggest_measurements("to-learn", ranges=UP_TO_16, minimum_revision=9)
+        client.suggest_measurements(
+            SuggestMeasurementsRequest(profile=profile_source("to-learn", minimum_revision=9), ranges=UP_TO_16)
+        )
     assert caught.value.reason == Reason.REVISION_NOT_REACHED
 
 
 def test_awaited_it_is_the_same(target: str, client: Client) -> None:
-    async def ask() -> SuggestResult:
+    async def ask() -> SuggestMeasurementsResponse:
         async with AsyncClient(target, timeout_s=30) as awaited:
-            return await awaited.suggest_measurements(A1, ranges=[NodeRange(first=1, last=4)], objective=Knee())
+            return await awaited.suggest_measurements(
+                SuggestMeasurementsRequest(
+                    profile=profile_source(A1), ranges=[node_range(first=1, last=4)], objective=objective(Knee())
+                )
+            )
 
     found = asyncio.run(ask())
-    again = client.suggest_measurements(A1, ranges=[NodeRange(first=1, last=4)], objective=Knee())
+    again = client.suggest_measurements(
+        SuggestMeasurementsRequest(
+            profile=profile_source(A1), ranges=[node_range(first=1, last=4)], objective=objective(Knee())
+        )
+    )
     assert found.suggestions == again.suggestions
 
 
@@ -118,36 +148,57 @@ def test_measuring_what_is_suggested_ends_with_the_right_decision(client: Client
 
     def run(*ran: Scale) -> None:
         nodes, workers, batches = zip(*ran, strict=True)
-        where = Configurations(nodes=nodes, workers=workers, batch_per_worker=batches, device="T4", sync="allreduce")
+        where = configurations(
+            nodes=nodes, workers=workers, batch_per_worker_samples=batches, devices="T4", sync_modes="allreduce"
+        )
         rates = [1.0 / step_of[each] for each in ran]
         client.append_profile(
-            "measured", content=ProfileContent(observations=Observations(configurations=where, steps_per_s=rates))
+            AppendProfileRequest(
+                profile_id="measured",
+                content=ProfileContent(observations=observations(configurations=where, steps_per_second=rates)),
+            )
         )
 
-    asked = Configurations(nodes=[row[0] for row in rows], batch_per_worker=[row[2] for row in rows])
+    asked = configurations(nodes=[row[0] for row in rows], batch_per_worker_samples=[row[2] for row in rows])
     run(*start)
     ran: list[Scale] = []
     for _ in rows:
-        found = client.suggest_measurements("measured", configurations=asked, start_up_s=30)
-        if not found.suggestions or "no measurement is needed" in found[0].why:
+        found = client.suggest_measurements(
+            SuggestMeasurementsRequest(profile=profile_source("measured"), configurations=asked, start_up_seconds=30)
+        )
+        if not found.suggestions or "no measurement is needed" in found.suggestions[0].why:
             break
-        ran.append(rows[found[0].row])
+        ran.append(rows[found.suggestions[0].row])
         run(ran[-1])
     assert 0 < len(ran) <= len(rows)
     assert len(set(ran)) == len(ran)
     assert found.basis.estimator == "scaling"
-    decided = client.predict("measured", configurations=asked, objective=HighestThroughput()).recommendation
+    decided = client.predict(
+        PredictRequest(
+            profile=profile_source("measured"), configurations=asked, objective=objective(HighestThroughput())
+        )
+    ).recommendation
     assert decided is not None
     assert truth[rows[decided.row]] <= min(truth.values()) / 0.97
 
 
 def test_what_ran_is_not_suggested_and_once_everything_did_nothing_is(client: Client) -> None:
-    where = Configurations(nodes=[1, 2], workers=[4, 8], batch_per_worker=8, device="T4", sync="allreduce")
-    ran = ProfileContent(observations=Observations(configurations=where, steps_per_s=[1.4, 0.4]))
-    found = client.suggest_measurements(ran, ranges=[NodeRange(first=1, last=4)], count=3)
-    assert sorted(each.nodes for each in found) == [3, 4]
-    found = client.suggest_measurements(ran, ranges=[NodeRange(first=1, last=2)], count=3)
-    assert list(found) == []
+    where = configurations(
+        nodes=[1, 2], workers=[4, 8], batch_per_worker_samples=8, devices="T4", sync_modes="allreduce"
+    )
+    ran = ProfileContent(observations=observations(configurations=where, steps_per_second=[1.4, 0.4]))
+    found = client.suggest_measurements(
+        SuggestMeasurementsRequest(
+            profile=profile_source(ran), ranges=[node_range(first=1, last=4)], suggestions_count=3
+        )
+    )
+    assert sorted(each.nodes for each in found.suggestions) == [3, 4]
+    found = client.suggest_measurements(
+        SuggestMeasurementsRequest(
+            profile=profile_source(ran), ranges=[node_range(first=1, last=2)], suggestions_count=3
+        )
+    )
+    assert found.suggestions == ()
     assert "NOTHING_TO_MEASURE" in {warning.reason for warning in found.warnings}
 
 
@@ -167,7 +218,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("start_up_seconds", {"start_up_seconds": 1e300}),
     ("run_steps_count", {"run_steps_count": -1}),
     ("profile", {"profile": profile_pb2.ProfileSource()}),
-    ("configurations", {"configurations": configurations.Configurations()}),
+    ("configurations", {"configurations": configuration_pb2.Configurations()}),
     ("configurations.workers[1]", {"configurations": workers(1, 0)}),
     ("objective", {"objective": objectives.Objective(confidence=0.9)}),
     ("objective.prices", {"objective": objectives.Objective(least_cost=objectives.LeastCost())}),
@@ -185,7 +236,7 @@ def test_what_is_wrong_is_named(stubs: Stubs, field: str, changes: dict[str, Any
 
 
 def test_what_cannot_be_predicted_is_refused_as_by_predict(stubs: Stubs) -> None:
-    allreduce = configurations.Configurations(workers=[2], sync_modes=[configurations.SYNC_MODE_ALLREDUCE])
+    allreduce = configuration_pb2.Configurations(workers=[2], sync_modes=[configuration_pb2.SYNC_MODE_ALLREDUCE])
     options = pb.PredictOptions(estimator="queueing")
     for changes in (
         {"profile": stored("nobody")},
@@ -204,7 +255,7 @@ def test_what_cannot_be_predicted_is_refused_as_by_predict(stubs: Stubs) -> None
 
 
 def test_more_rows_than_can_be_weighed_name_the_cap(stubs: Stubs) -> None:
-    everything = configurations.ConfigurationRange(workers=configurations.CountRange(first=1, last=1025))
+    everything = configuration_pb2.ConfigurationRange(workers=configuration_pb2.CountRange(first=1, last=1025))
     failure = refused(stubs, configurations=None, ranges=[everything])
     assert failure.reason == Reason.LIMIT_EXCEEDED
     assert failure.metadata == {"limit": "rows_per_suggestion", "value": "1024", "found": "1025"}
@@ -215,9 +266,13 @@ def test_a_model_without_a_spread_suggests_nothing_and_says_why() -> None:
     registry = registry_with((record("constant", constant),))
     with EmbeddedServer(registry=registry) as server, Client(server.target) as client:
         found = client.suggest_measurements(
-            A1, configurations=Configurations(workers=[1, 2]), options=PredictOptions(estimator="constant")
+            SuggestMeasurementsRequest(
+                profile=profile_source(A1),
+                configurations=configurations(workers=[1, 2]),
+                options=PredictOptions(estimator="constant"),
+            )
         )
-    assert list(found) == []
+    assert found.suggestions == ()
     assert [warning.reason for warning in found.warnings] == ["NO_SPREAD"]
 
 
@@ -273,7 +328,7 @@ def test_the_command_tells_people() -> None:
 
 
 def test_the_command_asks_a_server_about_a_profile_it_holds(target: str, client: Client) -> None:
-    client.append_profile("held", content=A1)
+    client.append_profile(AppendProfileRequest(profile_id="held", content=A1))
     status, out, _ = run("--profile", "held", "--server", target, "--workers", "1-4", "--json")
     assert status == 0
     assert json.loads(out)["revision"] == 1

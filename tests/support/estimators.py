@@ -13,6 +13,7 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Observations, Profile
+from nodewise.estimation.question import Question, Terms
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import Assessment, Context, EstimatorRecord, Query
 
@@ -85,6 +86,12 @@ def registry_of(estimators: Mapping[str, Any], mode: str = "inline") -> Registry
     loaded = {name: Loaded(record_of(name, fake), "tests 1.0", mode) for name, fake in estimators.items()}
     nothing: Mapping[str, Any] = MappingProxyType({})
     return Registry(estimators=MappingProxyType(loaded), policies=nothing, trace_readers=nothing, diagnosers=nothing)
+
+
+def question_of(profile: Profile, configurations: Configurations, **more: Any) -> Question:
+    """A question with an objective or none, and the terms that are named."""
+    objective = more.pop("objective", None)
+    return Question(profile=profile, configurations=configurations, objective=objective, terms=Terms(**more))
 
 
 def asked(*workers: int, **stated: Any) -> Configurations:

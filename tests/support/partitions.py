@@ -9,7 +9,7 @@ from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
 from nodewise.hosting.registry import Loaded, load_registry
-from nodewise.planning.asked import AskedModel
+from nodewise.planning.checked_model import CheckedModel
 from nodewise.plugin import Catalogue, EstimatorRecord, Model
 
 
@@ -40,17 +40,17 @@ def transformer(**changes: int) -> Transformer:
     return Transformer(**{**plain, **changes})
 
 
-def layered_model(layers: tuple[Layer, ...], **network: Any) -> AskedModel:
+def layered_model(layers: tuple[Layer, ...], **network: Any) -> CheckedModel:
     """A model of a layered network's facts alone, as a search asks it."""
     loaded = partitioning()
     profile = Profile(digest="d", workload=Workload(layers=layers), network=Network(**network))
     model: Any = loaded.record.estimator.fit(profile, PlainContext(load_catalogue()))
-    return AskedModel(loaded, model)
+    return CheckedModel(loaded, model)
 
 
 def partition_model(
     of: Transformer, *, framework: str | None = None, link_bytes_per_s: float | None = None
-) -> AskedModel:
+) -> CheckedModel:
     """A model of facts alone, as a search asks it."""
     loaded = partitioning()
     profile = Profile(
@@ -59,4 +59,4 @@ def partition_model(
         network=Network(link_bytes_per_s=link_bytes_per_s),
     )
     model: Any = loaded.record.estimator.fit(profile, PlainContext(load_catalogue()))
-    return AskedModel(loaded, model)
+    return CheckedModel(loaded, model)

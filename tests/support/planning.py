@@ -15,7 +15,7 @@ from nodewise.domain.planning import Exclusion, PlanConstraints, PlanPool
 from nodewise.domain.predictions import Options, Predictions, RowStatus
 from nodewise.domain.profile import Profile
 from nodewise.hosting.registry import Loaded
-from nodewise.planning.asked import AskedModel
+from nodewise.planning.checked_model import CheckedModel
 from nodewise.plugin import BASIC_COLUMNS, DEGREES, Assessment, EstimatorRecord, Query
 
 ANY = PlanConstraints(pools=(PlanPool(device="A", nodes=(1, 2), workers_per_node=8),), global_batches=(64,))
@@ -179,5 +179,5 @@ def planner(model: Any, name: str = "table") -> EstimatorRecord:
     )
 
 
-def asked_model(model: Any) -> AskedModel:
-    return AskedModel(Loaded(record_of("table", model), "tests 1.0", "inline"), model)
+def checked_model(model: Any) -> CheckedModel:
+    return CheckedModel(Loaded(record_of("table", model), "tests 1.0", "inline"), model)

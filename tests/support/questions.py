@@ -43,13 +43,13 @@ class Asked:
     ) -> None:
         self.begun: list[Callable[[], None]] = []
         self._threads = ThreadPoolExecutor(2)
-        self._engine = Answers(registry or registry_with(), catalogue=load_catalogue(), ahead=self.begun.append)
+        self._answers = Answers(registry or registry_with(), catalogue=load_catalogue(), ahead=self.begun.append)
         kept_profiles: Any = store or NoStore()
         kept = limits or Limits()
         sources = ProfileSources(ProfileReader(kept_profiles), kept, self._threads)
         compute: Any = NothingLong()
-        self.predictions = Predictions(self._engine, sources, kept, self._threads, compute)
-        self.lists = Listing(self._engine, self._scores)
+        self.predictions = Predictions(self._answers, sources, kept, self._threads, compute)
+        self.lists = Listing(self._answers, self._scores)
 
     async def _scores(self) -> list[RunningScore]:
         return []

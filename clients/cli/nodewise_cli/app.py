@@ -96,5 +96,5 @@ for _command, _summary in (
     (health, "Ask a server whether it serves."),
 ):
     app.command(short_help=_summary)(ungrouped(_command))
-app.add_typer(plugins, name="plugins")
+app.add_typer(plugins, name="plugins", short_help="List what plugins bring, or begin one of your own.")
 app.add_typer(profiles, name="profiles")

@@ -1,49 +1,46 @@
-"""Client of the Nodewise service: how fast a training job would be elsewhere, how sure that is, what is worth it."""
+"""Client of the Nodewise service: how fast a training job would be elsewhere, how sure that is, what is worth it.
 
+Requests and replies are the contract's own messages as plain values, by the contract's names: every class of
+`nodewise_values` can be taken from here.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import nodewise_values as _values
+from nodewise_client._answers import (
+    BatchPredictResult,
+    DiagnosisAnswer,
+    JobOutcome,
+    PlanAnswer,
+    Planned,
+    PredictResult,
+    ReplayAnswer,
+    SimulationAnswer,
+    StreamAnswer,
+    numbers_by_name,
+    scored_rows,
+)
 from nodewise_client._async.client import AsyncClient
 from nodewise_client._async.ingest import AsyncIngestWriter
-from nodewise_client._backtests import (
-    BacktestProgress,
-    BacktestResult,
-    EstimatorEvaluation,
-    MeasurementTable,
-    Metrics,
-    RowPrediction,
+from nodewise_client._builders import (
+    Rule,
+    counts,
+    measurement_table,
+    node_pool,
+    node_range,
+    objective,
+    profile_source,
+    simulation_jobs,
+    worker_range,
 )
+from nodewise_client._columns import observations, phase_timings
 from nodewise_client._configurations import (
-    Configurations,
-    NodeRange,
     WorkerGroup,
-    WorkerRange,
-    configurations_from_wire,
+    configuration_rows,
+    configurations,
+    configurations_of_rows,
 )
-from nodewise_client._diagnoses import (
-    Bottleneck,
-    DiagnosisBasis,
-    DiagnosisProgress,
-    DiagnosisResult,
-    EdgeCounts,
-    RankShares,
-    ReadTrace,
-    ReplayChange,
-    ReplayedStep,
-    ReplayResult,
-    Straggler,
-    Strategy,
-)
-from nodewise_client._enums import (
-    Fidelity,
-    Freshness,
-    HealthStatus,
-    IntervalBasis,
-    PlacementRule,
-    PredictionColumn,
-    Recomputation,
-    RowStatus,
-    ScheduleAction,
-    SimulationClock,
-    SyncMode,
-)
+from nodewise_client._connection import HealthStatus
 from nodewise_client._errors import (
     CallCancelledError,
     Code,
@@ -63,253 +60,92 @@ from nodewise_client._errors import (
     UnavailableError,
     UnimplementedError,
 )
-from nodewise_client._evidence import (
-    Observation,
-    Observations,
-    PhaseTimings,
-    ProfileContent,
-    TraceReference,
-    content_from_wire,
-    content_to_wire,
-)
 from nodewise_client._hugging_face import ImportedModel, ImportedModelError, model_from_hugging_face
 from nodewise_client._ingest_core import CommitResult
 from nodewise_client._layer_tables import layers_from_csv
-from nodewise_client._listings import (
-    DiagnoserInfo,
-    DiagnoserList,
-    EstimatorInfo,
-    EstimatorList,
-    PluginProblem,
-    PolicyInfo,
-    PolicyList,
-    PolicyParameter,
-    RunningScore,
-    TraceReaderInfo,
-)
-from nodewise_client._objectives import (
-    FewestDevices,
-    HighestThroughput,
-    Knee,
-    LeastCost,
-    LeastTime,
-    Objective,
-    Price,
-    Work,
-    objective_from_wire,
-)
-from nodewise_client._plans import (
-    PlanAlternative,
-    PlanConstraints,
-    PlanExplanation,
-    Planned,
-    PlanPool,
-    PlanProgress,
-    PlanRejection,
-    PlanResult,
-    PlanSensitivity,
-)
-from nodewise_client._predictions import (
-    Basis,
-    BatchPredictResult,
-    EstimatorShare,
-    JobOutcome,
-    Notice,
-    Prediction,
-    PredictResult,
-    Recommendation,
-    Refusal,
-    Staleness,
-    StreamAnswer,
-)
-from nodewise_client._profiles import Profile
-from nodewise_client._questions import BatchJob, BatchQuestion, PredictOptions, Question
 from nodewise_client._redaction import redacted
 from nodewise_client._resume import ResumePolicy
-from nodewise_client._schedules import (
-    Cluster,
-    CurrentAllocation,
-    JobAllocation,
-    NodeDevices,
-    NodePool,
-    QueueQuota,
-    ScheduleJob,
-    ScheduleResult,
-)
-from nodewise_client._simulation_questions import (
-    Checkpoints,
-    EarlyStops,
-    NodeFailures,
-    PredictedCurve,
-    PredictionError,
-    SimulationJobs,
-    SimulationSettings,
-    ThroughputCurve,
-    simulate_request,
-)
-from nodewise_client._simulations import (
-    HeldDevices,
-    SimulatedJob,
-    SimulationFigure,
-    SimulationProgress,
-    SimulationResult,
-    SimulationRun,
-    simulation_result,
-)
-from nodewise_client._suggestions import MeasurementSuggestion, SuggestResult
+from nodewise_client._rows import HeldDevices, Prediction, Rows, ScoredRow, SimulatedJob
 from nodewise_client._sync.client import Client
 from nodewise_client._sync.ingest import IngestWriter
 from nodewise_client._timelines import ReplayedCollective, Timeline
 from nodewise_client._traces import prepared_trace
 from nodewise_client._version import version
-from nodewise_client._workload import Layer, Network, Transformer, Workload
+
+if TYPE_CHECKING:
+    from nodewise_values import *  # noqa: F403  # all of the contract, whatever it holds
 
 __all__ = [
     "AsyncClient",
     "AsyncIngestWriter",
-    "BacktestProgress",
-    "BacktestResult",
-    "Basis",
-    "BatchJob",
     "BatchPredictResult",
-    "BatchQuestion",
-    "Bottleneck",
     "CallCancelledError",
-    "Checkpoints",
     "Client",
-    "Cluster",
     "Code",
     "CommitResult",
-    "Configurations",
     "ConflictError",
-    "CurrentAllocation",
     "DeadlineExceededError",
-    "DiagnoserInfo",
-    "DiagnoserList",
-    "DiagnosisBasis",
-    "DiagnosisProgress",
-    "DiagnosisResult",
-    "EarlyStops",
-    "EdgeCounts",
-    "EstimatorEvaluation",
-    "EstimatorInfo",
-    "EstimatorList",
-    "EstimatorShare",
+    "DiagnosisAnswer",
     "FailedPreconditionError",
-    "FewestDevices",
-    "Fidelity",
     "FieldViolation",
-    "Freshness",
     "HealthStatus",
     "HeldDevices",
-    "HighestThroughput",
     "ImportedModel",
     "ImportedModelError",
     "IngestWriter",
     "InternalError",
-    "IntervalBasis",
     "InvalidArgumentError",
-    "JobAllocation",
     "JobOutcome",
-    "Knee",
-    "Layer",
-    "LeastCost",
-    "LeastTime",
     "LimitExceededError",
-    "MeasurementSuggestion",
-    "MeasurementTable",
-    "Metrics",
-    "Network",
-    "NodeDevices",
-    "NodeFailures",
-    "NodePool",
-    "NodeRange",
     "NodewiseError",
     "NotFoundError",
-    "Notice",
-    "Objective",
-    "Observation",
-    "Observations",
     "PermissionDeniedError",
-    "PhaseTimings",
-    "PlacementRule",
-    "PlanAlternative",
-    "PlanConstraints",
-    "PlanExplanation",
-    "PlanPool",
-    "PlanProgress",
-    "PlanRejection",
-    "PlanResult",
-    "PlanSensitivity",
+    "PlanAnswer",
     "Planned",
-    "PluginProblem",
-    "PolicyInfo",
-    "PolicyList",
-    "PolicyParameter",
-    "PredictOptions",
     "PredictResult",
-    "PredictedCurve",
     "Prediction",
-    "PredictionColumn",
-    "PredictionError",
-    "Price",
-    "Profile",
-    "ProfileContent",
-    "Question",
-    "QueueQuota",
-    "RankShares",
-    "ReadTrace",
-    "Recommendation",
-    "Recomputation",
-    "Refusal",
     "RefusedError",
-    "ReplayChange",
-    "ReplayResult",
+    "ReplayAnswer",
     "ReplayedCollective",
-    "ReplayedStep",
     "ResourceExhaustedError",
     "ResumePolicy",
-    "RowPrediction",
-    "RowStatus",
-    "RunningScore",
-    "ScheduleAction",
-    "ScheduleJob",
-    "ScheduleResult",
+    "Rows",
+    "Rule",
+    "ScoredRow",
     "SimulatedJob",
-    "SimulationClock",
-    "SimulationFigure",
-    "SimulationJobs",
-    "SimulationProgress",
-    "SimulationResult",
-    "SimulationRun",
-    "SimulationSettings",
-    "Staleness",
-    "Straggler",
-    "Strategy",
+    "SimulationAnswer",
     "StreamAnswer",
-    "SuggestResult",
-    "SyncMode",
-    "ThroughputCurve",
     "Timeline",
-    "TraceReaderInfo",
-    "TraceReference",
-    "Transformer",
     "UnauthenticatedError",
     "UnavailableError",
     "UnimplementedError",
-    "Work",
     "WorkerGroup",
-    "WorkerRange",
-    "Workload",
-    "configurations_from_wire",
-    "content_from_wire",
-    "content_to_wire",
+    "configuration_rows",
+    "configurations",
+    "configurations_of_rows",
+    "counts",
     "layers_from_csv",
+    "measurement_table",
     "model_from_hugging_face",
-    "objective_from_wire",
+    "node_pool",
+    "node_range",
+    "numbers_by_name",
+    "objective",
+    "observations",
+    "phase_timings",
     "prepared_trace",
+    "profile_source",
     "redacted",
-    "simulate_request",
-    "simulation_result",
+    "scored_rows",
+    "simulation_jobs",
     "version",
+    "worker_range",
 ]
+__all__ += _values.__all__
+
+
+def __getattr__(name: str) -> Any:
+    """A value of the contract; its module is imported when it is first asked for."""
+    if name in _values.__all__:
+        return getattr(_values, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

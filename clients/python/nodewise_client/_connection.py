@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from importlib import resources
 from typing import Any, Final
 
 import grpc
 from google.protobuf import wrappers_pb2
 
-from nodewise_client._enums import HealthStatus
 from nodewise_client._version import version
 
 SERVICE_CONFIG: Final = "nodewise_grpc_service_config.json"
 DEFAULT_MAX_RECEIVE_BYTES: Final = 4 * 1024 * 1024
 STREAM_TIMEOUT_S: Final = 600.0
 HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
+
+
+class HealthStatus(StrEnum):
+    """What a server says of itself, or of one of its services."""
+
+    UNKNOWN = "unknown"
+    SERVING = "serving"
+    NOT_SERVING = "not_serving"
+    SERVICE_UNKNOWN = "service_unknown"
+
+
 HEALTH_STATUSES: Final = {
     0: HealthStatus.UNKNOWN,
     1: HealthStatus.SERVING,

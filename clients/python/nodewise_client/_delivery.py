@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nodewise_client._evidence import Observation, PhaseTimings
 from nodewise_client._requests import new_id
 from nodewise_client._resume import ResumePolicy
 from nodewise_client._sync.client import Client
 from nodewise_client._sync.ingest import IngestWriter
 from nodewise_client._traces import prepared_trace
+from nodewise_values import Observations, PhaseTimings
 
 LOG: Final = logging.getLogger("nodewise_client.recorder")
 
@@ -95,7 +95,7 @@ class Delivery:
             raise
         self._start(lambda: self._send_trace(path, place), lambda: shutil.rmtree(folder, ignore_errors=True))
 
-    def rows(self, observation: Observation | None, timings: PhaseTimings | None) -> None:
+    def rows(self, observation: Observations | None, timings: PhaseTimings | None) -> None:
         """Send what was measured."""
         if self._server is not None and not (observation is None and timings is None):
             self._start(lambda: self._send_rows(observation, timings))
@@ -142,7 +142,7 @@ class Delivery:
                     lambda writer: writer.trace(trace, trace_id=name, rank=place.rank, world_size=place.world_size)
                 )
 
-    def _send_rows(self, observation: Observation | None, timings: PhaseTimings | None) -> None:
+    def _send_rows(self, observation: Observations | None, timings: PhaseTimings | None) -> None:
         def write(writer: IngestWriter) -> None:
             if observation is not None:
                 writer.observe(observation)

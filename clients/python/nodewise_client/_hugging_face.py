@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodewise_client._hugging_face_families import ALIASES, FAMILIES, STATED, USUAL, Family
-from nodewise_client._workload import Transformer, Workload
+from nodewise_values import Transformer, Workload
 
 _PRECISIONS: Final = {
     "float64": "fp64",
@@ -86,12 +86,12 @@ class _Import:
         layers = self._count(names["layers"])
         feed_forward = self._feed_forward(names["feed_forward_size"], hidden, family)
         transformer: dict[str, Any] = {
-            "layers": layers,
+            "layers_count": layers,
             "hidden_size": hidden,
-            "attention_heads": heads,
-            "sequence_length": self._sequence(names["sequence_length"], sequence_length),
+            "attention_heads_count": heads,
+            "sequence_length_tokens": self._sequence(names["sequence_length"], sequence_length),
             "vocabulary_size": self._count(names["vocabulary_size"]),
-            "key_value_heads": self._key_value_heads(kind, family, heads),
+            "key_value_heads_count": self._key_value_heads(kind, family, heads),
             "feed_forward_size": feed_forward,
             "head_size": self._head_size(kind, family, hidden, heads),
             "gated_feed_forward": family.gated,
@@ -99,7 +99,7 @@ class _Import:
         }
         if family.experts and self._config.get(family.experts) not in (None, 0):
             transformer |= self._experts(kind, family, layers)
-        self._say_what_is_left_out(transformer["sequence_length"])
+        self._say_what_is_left_out(transformer["sequence_length_tokens"])
         workload = Workload(
             model_name=self._name(kind), transformer=Transformer(**transformer), precision=self._precision()
         )
@@ -190,7 +190,11 @@ class _Import:
         per_token = self._count(("num_experts_per_tok", "experts_per_token"))
         if kind in {"mixtral", "gpt_oss"}:
             width = self._count(("intermediate_size",))
-            return {"experts": experts, "experts_per_token": per_token, "expert_feed_forward_size": width}
+            return {
+                "experts_count": experts,
+                "experts_per_token_count": per_token,
+                "expert_feed_forward_size": width,
+            }
         width = self._count(("moe_intermediate_size",))
         if family.experts == "n_routed_experts":
             shared = self._count(("n_shared_experts",), otherwise=0, least=0) * width
@@ -202,11 +206,11 @@ class _Import:
         if not 1 <= sparse <= layers:
             raise self._wrong(family.experts, f"must be 0 where no layer has experts, found {experts}")
         return {
-            "experts": experts,
-            "experts_per_token": per_token,
+            "experts_count": experts,
+            "experts_per_token_count": per_token,
             "expert_feed_forward_size": width,
             "shared_expert_feed_forward_size": shared,
-            "expert_layers": sparse,
+            "expert_layers_count": sparse,
         }
 
     def _after_dense(self, layers: int) -> int:

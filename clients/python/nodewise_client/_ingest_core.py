@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, TypeAlias
+from typing import Any, BinaryIO, Final, TypeAlias, TypeVar
 
+from nodewise_client._columns import absent, broadcast
+from nodewise_client._configurations import Columns, configurations, count_rows, row_columns
 from nodewise_client._errors import Code, ConflictError, InternalError, NodewiseError, UnavailableError
-from nodewise_client._evidence import (
-    Columns,
-    Observation,
-    Observations,
-    PhaseTimings,
-    observation_columns,
-    observations_message,
-    one_observation,
-    phase_columns,
-    phases_message,
-)
+from nodewise_client._requests import message_of
 from nodewise_client._resume import ResumePolicy, resumable
-from nodewise_client._workload import Network, Workload, network_to_wire, workload_to_wire
 from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as wire
+from nodewise_values import Configurations, Network, Observations, PhaseTimings, Workload
+from nodewise_values.fact import Fact
+from nodewise_values.facts import OBSERVATIONS, PHASE_TIMINGS
+
+Rows = TypeVar("Rows", Observations, PhaseTimings)
 
 BATCH_ROWS: Final = 1000
 LINGER_S: Final = 0.1
@@ -30,13 +26,14 @@ MAX_UNACKNOWLEDGED: Final = 64
 # A piece of a trace is a batch of its own: well below what a gRPC message may have, and a full buffer is bearable.
 CHUNK_BYTES: Final = 512 << 10
 
-Given: TypeAlias = Observation | Observations | Iterable[Observation | Observations]
+Given: TypeAlias = Observations | Iterable[Observations]
 GivenPhases: TypeAlias = PhaseTimings | Iterable[PhaseTimings]
 
 # Columns whose absence can be written row by row. Rows that differ in any other column cannot share a batch: there,
 # absence means "as in the job's evidence", which no value says.
 OPTIONAL: Final = frozenset({
-    "measured_at", "steps", "step_cv", "exposed_sync_s", "compute_cv", "transfer_cv", "hidden_s"
+    "measured_at_unix_seconds", "steps_counts", "step_variation", "exposed_sync_seconds", "compute_variation",
+    "transfer_variation", "hidden_seconds",
 })  # fmt: skip
 
 
@@ -70,24 +67,35 @@ class _Rows:
             and self.measured.keys() - OPTIONAL == measured.keys() - OPTIONAL
         )
 
-    def add(self, configurations: Columns, measured: Columns, begin: int, end: int) -> None:
-        for name, values in configurations.items():
+    def add(self, piece: Piece, begin: int, end: int) -> None:
+        for name, values in piece.configurations.items():
             self.configurations.setdefault(name, []).extend(values[begin:end])
-        for name in self.measured.keys() | measured.keys():
-            column = self.measured.setdefault(name, [None] * self.count)
-            column.extend(measured[name][begin:end] if name in measured else [None] * (end - begin))
+        for name in self.measured.keys() | piece.measured.keys():
+            nothing = absent(piece.facts, name)
+            column = self.measured.setdefault(name, [nothing] * self.count)
+            column.extend(piece.measured[name][begin:end] if name in piece.measured else [nothing] * (end - begin))
         self.count += end - begin
+
+    def value(self, kind: type[Rows]) -> Rows:
+        """The rows as a value."""
+        columns: dict[str, Any] = {"configurations": configurations(**self.configurations), **self.measured}
+        return kind(**columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Rows that go into one batch together."""
 
-    phases: bool
+    facts: Mapping[str, Fact]
     configurations: Columns
     measured: Columns
     begin: int
     end: int
+
+    @property
+    def phases(self) -> bool:
+        """Whether they are timed phases."""
+        return self.facts is PHASE_TIMINGS
 
 
 def trace_chunks(
@@ -165,12 +173,12 @@ class IngestCore:
 
     def pieces(self, given: Given | GivenPhases) -> Iterator[Piece]:
         """What was given, cut so that no piece is larger than a batch. Reads iterables lazily."""
-        if isinstance(given, Observation):
-            given = one_observation(given)
         if isinstance(given, Observations):
-            yield from self._cut(observation_columns(given), len(given), phases=False)
+            if given.numbers:
+                raise ValueError("observations are numbered by the server: leave numbers empty in what is sent")
+            yield from self._cut(given, OBSERVATIONS)
         elif isinstance(given, PhaseTimings):
-            yield from self._cut(phase_columns(given), len(given), phases=True)
+            yield from self._cut(given, PHASE_TIMINGS)
         else:
             for one in given:
                 yield from self.pieces(one)
@@ -185,7 +193,7 @@ class IngestCore:
         while begin < piece.end:
             rows = self._phases if piece.phases else self._observations
             end = min(piece.end, begin + self._batch_rows - self._pending_rows)
-            rows.add(piece.configurations, piece.measured, begin, end)
+            rows.add(piece, begin, end)
             self._touch(now)
             if self._pending_rows >= self._batch_rows:
                 self.seal()
@@ -197,10 +205,10 @@ class IngestCore:
         if (workload is not None and self._workload is not None) or (network is not None and self._network is not None):
             self.seal()
         if workload is not None:
-            workload_to_wire(workload)  # what cannot be sent fails here, at the caller
+            message_of(workload)  # what cannot be sent fails here, at the caller
             self._workload = workload
         if network is not None:
-            network_to_wire(network)
+            message_of(network)
             self._network = network
         if workload is not None or network is not None:
             self._touch(now)
@@ -374,12 +382,16 @@ class IngestCore:
     def _pending_rows(self) -> int:
         return self._observations.count + self._phases.count
 
-    def _cut(self, columns: tuple[Columns, Columns], rows: int, *, phases: bool) -> Iterator[Piece]:
-        configurations, measured = columns
+    def _cut(self, given: Observations | PhaseTimings, facts: Mapping[str, Fact]) -> Iterator[Piece]:
         # What cannot be sent fails here, at the caller, and not later in whatever sends it.
-        (phases_message if phases else observations_message)(configurations, measured)
+        message_of(given)
+        ran = given.configurations or Configurations()
+        rows = max(count_rows(ran), *(len(getattr(given, name)) for name in facts))
+        configurations = row_columns(ran, rows)
+        columns = {name: broadcast(tuple(getattr(given, name)), rows, name) for name in facts}
+        measured = {name: column for name, column in columns.items() if column}
         for begin in range(0, rows, self._batch_rows):
-            yield Piece(phases, configurations, measured, begin, min(rows, begin + self._batch_rows))
+            yield Piece(facts, configurations, measured, begin, min(rows, begin + self._batch_rows))
 
     def _touch(self, now: float) -> None:
         if self._pending_since is None:
@@ -392,15 +404,13 @@ class IngestCore:
     def _take(self) -> wire.ProfileBatch:
         batch = wire.ProfileBatch()
         if self._workload is not None:
-            batch.workload.CopyFrom(workload_to_wire(self._workload))
+            batch.workload.CopyFrom(message_of(self._workload))
         if self._network is not None:
-            batch.network.CopyFrom(network_to_wire(self._network))
+            batch.network.CopyFrom(message_of(self._network))
         if self._phases.count:
-            batch.phase_timings.CopyFrom(phases_message(self._phases.configurations, self._phases.measured))
+            batch.phase_timings.CopyFrom(message_of(self._phases.value(PhaseTimings)))
         if self._observations.count:
-            batch.observations.CopyFrom(
-                observations_message(self._observations.configurations, self._observations.measured)
-            )
+            batch.observations.CopyFrom(message_of(self._observations.value(Observations)))
         self._phases = _Rows.empty()
         self._observations = _Rows.empty()
         self._workload = self._network = self._pending_since = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from nodewise_client._hugging_face import ImportedModelError
-from nodewise_client._workload import Layer
+from nodewise_values import Layer
 
 _TEXTS: Final = ("name", "kind")
 _NUMBERS: Final = ("forward_flops_per_sample", "parameter_bytes", "activation_bytes_per_sample")

@@ -1,17 +1,23 @@
-"""Requests of the other services: arguments in, messages out."""
+"""Requests on their way out: what the client fills in, and what is wrong in them before they are sent."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from nodewise_client._backtests import MeasurementTable, table_to_wire
-from nodewise_client._evidence import ProfileContent, content_to_wire
-from nodewise_client._questions import PredictOptions, options_to_wire
-from nodewise_client._schedules import Cluster, NodePool, QueueQuota, ScheduleJob, cluster_to_wire, job_to_wire
-from nodewise_client._time import to_timestamp
-from nodewise_protos.v1 import evaluation_service_pb2, profile_service_pb2, schedule_pb2, schedule_service_pb2
+from nodewise_client._errors import Code, FieldViolation, InvalidArgumentError
+from nodewise_values import (
+    AppendProfileRequest,
+    BatchPredictRequest,
+    PredictRequest,
+    RetractObservationsRequest,
+    StreamPredictRequest,
+)
+from nodewise_values.value import Value
+from nodewise_values.wire import InvalidValueError, to_message
+
+Changing = TypeVar("Changing", AppendProfileRequest, RetractObservationsRequest)
 
 
 def new_id() -> str:
@@ -19,55 +25,35 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-def append_request(
-    profile_id: str, content: ProfileContent, request_id: str | None
-) -> profile_service_pb2.AppendProfileRequest:
-    """An append. Its request id is chosen once, so that every retry carries the same."""
-    return profile_service_pb2.AppendProfileRequest(
-        profile_id=profile_id, request_id=request_id or new_id(), content=content_to_wire(content)
-    )
+def with_id(request: Changing) -> Changing:
+    """The request with an id of its own, chosen once: every retry carries the same."""
+    return request if request.request_id else replace(request, request_id=new_id())
 
 
-def retract_request(
-    profile_id: str, numbers: Iterable[int], reason: str, request_id: str | None
-) -> profile_service_pb2.RetractObservationsRequest:
-    """A retraction. Its request id is chosen once, so that every retry carries the same."""
-    return profile_service_pb2.RetractObservationsRequest(
-        profile_id=profile_id, request_id=request_id or new_id(), numbers=numbers, reason=reason
-    )
+def stream_request(
+    request: PredictRequest | BatchPredictRequest | StreamPredictRequest, number: int
+) -> StreamPredictRequest:
+    """A request of a stream; `number` becomes its id if it has none."""
+    if isinstance(request, PredictRequest):
+        return StreamPredictRequest(request_id=str(number), predict=request)
+    if isinstance(request, BatchPredictRequest):
+        return StreamPredictRequest(request_id=str(number), batch=request)
+    return request if request.request_id else replace(request, request_id=str(number))
 
 
-def schedule_request(
-    *,
-    cluster: Cluster | Iterable[NodePool],
-    jobs: Iterable[ScheduleJob],
-    now: datetime | None,
-    policy: str,
-    policy_parameters: Mapping[str, float] | None,
-    policy_state: bytes,
-    quotas: Iterable[QueueQuota],
-    options: PredictOptions | None,
-) -> schedule_service_pb2.ScheduleRequest:
-    """A cluster, its jobs, and the rule to share it by."""
-    request = schedule_service_pb2.ScheduleRequest(
-        cluster=cluster_to_wire(cluster),
-        jobs=[job_to_wire(job) for job in jobs],
-        policy=policy,
-        policy_parameters=policy_parameters or {},
-        policy_state=policy_state,
-        quotas=[schedule_pb2.QueueQuota(queue=quota.queue, max_devices=quota.max_devices) for quota in quotas],
-        options=options_to_wire(options),
-    )
-    request.now.CopyFrom(to_timestamp(now or datetime.now(UTC)))
-    return request
+def message_of(value: Value) -> Any:
+    """The message that a value says.
 
-
-def backtest_request(
-    table: MeasurementTable, estimators: Iterable[str], calibration: MeasurementTable | None
-) -> evaluation_service_pb2.BacktestRequest:
-    """What to score on what."""
-    return evaluation_service_pb2.BacktestRequest(
-        table=table_to_wire(table),
-        estimators=estimators,
-        calibration=None if calibration is None else table_to_wire(calibration),
-    )
+    Raises
+    ------
+        InvalidArgumentError: with all that the contract does not allow in it, as the server would say it.
+    """
+    try:
+        return to_message(value)
+    except InvalidValueError as wrong:
+        raise InvalidArgumentError(
+            str(wrong),
+            code=Code.INVALID_ARGUMENT,
+            reason="INVALID_FIELD",
+            violations=[FieldViolation(field=each.field, description=each.description) for each in wrong.violations],
+        ) from None

@@ -7,11 +7,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
 
-from nodewise_client._configurations import Configurations
-from nodewise_client._evidence import Observation, PhaseTimings
+from nodewise_client._columns import observations, phase_timings
+from nodewise_values import Configurations, Observations, PhaseTimings
 
 Phase: TypeAlias = Literal["download", "compute", "upload", "update"]
 PHASES: Final = ("download", "compute", "upload", "update")
@@ -70,17 +69,17 @@ class StepTimes:
         self._synchronise()
         self._current[name] = self._current.get(name, 0.0) + self._clock() - begun_at
 
-    def observation(self, configuration: Configurations) -> Observation | None:
+    def observation(self, configuration: Configurations) -> Observations | None:
         """The throughput of the timed steps; None where there are too few."""
         if len(self._steps) < LEAST_STEPS:
             return None
         mean = statistics.fmean(self._steps)
-        return Observation(
-            configuration=configuration,
-            steps_per_s=1.0 / mean,
-            measured_at=datetime.now(UTC),
-            steps=len(self._steps),
-            step_cv=statistics.stdev(self._steps) / mean,
+        return observations(
+            configurations=configuration,
+            steps_per_second=1.0 / mean,
+            measured_at_unix_seconds=time.time(),
+            steps_counts=len(self._steps),
+            step_variation=statistics.stdev(self._steps) / mean,
         )
 
     def timings(self, configuration: Configurations) -> PhaseTimings | None:
@@ -90,12 +89,9 @@ class StepTimes:
             return None
         columns = {name: [phases.get(name, 0.0) for phases in timed] for name in PHASES}
         means = {name: statistics.fmean(column) for name, column in columns.items()}
-        return PhaseTimings.one(
-            compute_s=means["compute"],
-            download_s=means["download"],
-            upload_s=means["upload"],
-            update_s=means["update"],
-            compute_cv=statistics.stdev(columns["compute"]) / means["compute"],
-            steps=len(timed),
-            configuration=configuration,
+        return phase_timings(
+            configurations=configuration,
+            **{f"{name}_seconds": mean for name, mean in means.items()},
+            compute_variation=statistics.stdev(columns["compute"]) / means["compute"],
+            steps_counts=len(timed),
         )

@@ -19,10 +19,11 @@ from typing import Any, Final, Self
 
 import torch
 
-from nodewise_client._configurations import Configurations
+from nodewise_client._configurations import configurations
 from nodewise_client._delivery import Delivery, Place, place_of_environment
 from nodewise_client._step_times import UNTIMED_STEPS, Phase, StepTimes
 from nodewise_client._sync.client import Client
+from nodewise_values import Configurations
 
 __all__ = ["Recorder", "trace_handler"]
 
@@ -194,12 +195,12 @@ class Recorder:
                 "the throughput is not sent, because the number of machines is not known: say nodes"
             )
             return
-        ran = self._configuration or Configurations(
+        ran = self._configuration or configurations(
             nodes=self._nodes or place.nodes or 1,
             workers=place.world_size,
-            device=self._device or _device(),
-            sync="allreduce",
-            batch_per_worker=self._batch_per_worker or (),
+            devices=self._device or _device(),
+            sync_modes="allreduce",
+            batch_per_worker_samples=self._batch_per_worker or (),
         )
         self._delivery.rows(self._times.observation(ran), self._times.timings(ran))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodewise.plugin import Configurations, Floats, Profile, Reason, Refusal, SyncMode, catalogue_key
+from nodewise.plugin import Configurations, Floats, Profile, Refusal, SyncMode, catalogue_key
 from nodewise_replay.estimating.recordings import Recording
 
 __all__ = ["Evidence"]
@@ -89,48 +89,39 @@ class Evidence:
             told = "synchronous training by all-reduce"
         if recorded:
             return None
-        return Refusal(
-            Reason.UNSUPPORTED_CONFIGURATION, f"the traces are of {told}; another exchange needs traces of its own"
-        )
+        return Refusal.unsupported(f"the traces are of {told}; another exchange needs traces of its own")
 
     def _batch(self, configurations: Configurations, row: int) -> Refusal | None:
         batch, accumulation = int(configurations.batch_per_worker[row]), int(configurations.accumulation[row])
         if (self.accumulations and accumulation not in self.accumulations) or (
             not self.accumulations and accumulation > 1
         ):
-            return Refusal(
-                Reason.UNSUPPORTED_CONFIGURATION,
-                f"the recorded steps are not of {accumulation} micro-steps; record such",
-                ("traces",),
+            return Refusal.unsupported(
+                f"the recorded steps are not of {accumulation} micro-steps; record such", "traces"
             )
         if batch == 0 or batch in self.batches:
             return None
         if not self.batches:
-            return Refusal(
-                Reason.EVIDENCE_MISSING,
+            return Refusal.missing(
                 "the batch that was recorded is not known, so nothing tells whether this is it: leave the batch open, "
                 "or ingest an observation of the recorded run with its batch per worker",
-                ("observations.configurations.batch_per_worker",),
+                "observations.configurations.batch_per_worker",
             )
         known = ", ".join(map(str, sorted(self.batches)))
-        return Refusal(
-            Reason.UNSUPPORTED_CONFIGURATION,
+        return Refusal.unsupported(
             f"a batch of {batch} per worker was not recorded (known: {known}); how compute grows needs traces of it",
-            ("traces",),
+            "traces",
         )
 
     def _device(self, name: str) -> Refusal | None:
         key = catalogue_key(name)
         if not key or not self.devices or any(key in known or known in key for known in self.devices):
             return None
-        return Refusal(
-            Reason.UNSUPPORTED_CONFIGURATION, f"the traces are not of {name}; record a run on it", ("traces",)
-        )
+        return Refusal.unsupported(f"the traces are not of {name}; record a run on it", "traces")
 
 
-_WORKERS = Refusal(Reason.UNSUPPORTED_CONFIGURATION, "needs at least one worker")
-_LINK = Refusal(
-    Reason.EVIDENCE_MISSING,
+_WORKERS = Refusal.unsupported("needs at least one worker")
+_LINK = Refusal.missing(
     "the link that was recorded is not known, so nothing tells how many times as fast this one is",
-    ("network.link_bytes_per_s",),
+    "network.link_bytes_per_s",
 )

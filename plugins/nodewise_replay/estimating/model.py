@@ -22,8 +22,6 @@ from nodewise.plugin import (
     Reason,
     Refusal,
     RowRefusal,
-    RowStatus,
-    freeze,
 )
 from nodewise_replay.changes.applying import applied
 from nodewise_replay.changes.network import LATENCY_BYTES
@@ -82,21 +80,17 @@ class ReplayModel:
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; refuse row by row what was recorded otherwise. One replay per distinct configuration."""
-        rows = len(configurations)
         refused: dict[Refusal, list[int]] = {}
-        values = np.zeros((3 + len(PARTS), rows))
-        status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
+        values = np.zeros((2 + len(PARTS), len(configurations)))
         ratios, refusals = self._evidence.judged(configurations, self._recordings)
+        farthest = max(self._known.max(), self._corrected_at.max(initial=0.0))
         for row, workers in enumerate(configurations.workers.tolist()):
             answer = refusals[row] or self._answer(workers, float(ratios[row]), options)
             if isinstance(answer, Refusal):
                 refused.setdefault(answer, []).append(row)
                 continue
-            status[row] = int(RowStatus.ANSWERED)
             parts = self._corrected(answer.parts, workers)
-            farthest = max(self._known.max(), self._corrected_at.max(initial=0.0))
             values[:, row] = (
-                parts.step_s,
                 answer.log_spread,
                 max(workers / farthest, 1.0),
                 parts.compute_s,
@@ -104,18 +98,13 @@ class ReplayModel:
                 parts.waiting_s,
                 parts.host_s,
             )
-        step_s = values[3:].sum(axis=0)
-        answered = status == int(RowStatus.ANSWERED)
-        return Predictions(
-            status=freeze(status),
-            step_s=freeze(step_s),
-            log_spread=freeze(values[1]),
-            breakdown_s={name: freeze(values[3 + place]) for place, name in enumerate(PARTS)},
-            bottlenecks=PARTS,
-            bottleneck_index=freeze(np.where(answered, values[3:].argmax(axis=0), -1)),
-            extrapolation=freeze(values[2]),
+        answered = sum(map(len, refused.values())) < len(configurations)
+        return Predictions.assembled(
+            dict(zip(PARTS, values[2:])),
+            log_spread=values[0],
+            extrapolation=values[1],
             refusals=tuple(RowRefusal(tuple(found), refusal) for refusal, found in refused.items()),
-            notices=self._told() if answered.any() else (),
+            notices=self._told() if answered else (),
         )
 
     def _told(self) -> tuple[Notice, ...]:

@@ -11,7 +11,7 @@ from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay
 from nodewise.diagnosis.diagnosers import diagnoser_of
 from nodewise.diagnosis.evidence import evidence_of
 from nodewise.diagnosis.recorded import recorded_timeline, with_kinds
-from nodewise.diagnosis.results import Asked, Diagnosed, Replayed
+from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
 from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.replay import Replay, ReplayQuestion
@@ -40,7 +40,12 @@ class _Context:
 
 
 def replayed(
-    diagnosers: Diagnosers, loader: TraceLoader, question: Asked, wanted: ReplayQuestion, run: Run, catalogue: Catalogue
+    diagnosers: Diagnosers,
+    loader: TraceLoader,
+    question: TraceQuestion,
+    wanted: ReplayQuestion,
+    run: Run,
+    catalogue: Catalogue,
 ) -> Replayed:
     """Replay steps of a job. Takes up to minutes: for a thread.
 
@@ -74,7 +79,7 @@ def replayed(
 def diagnosed(
     diagnosers: Diagnosers,
     loader: TraceLoader,
-    question: Asked,
+    question: TraceQuestion,
     wanted: DiagnosisQuestion,
     run: Run,
     catalogue: Catalogue,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from nodewise.diagnosis.results import Asked, Evidence
+from nodewise.diagnosis.results import Evidence, TraceQuestion
 from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation, invalid_field
 from nodewise.domain.profile import TraceReference
 from nodewise.plugin import Run
@@ -17,7 +17,7 @@ READING = "reading"
 """Stage of progress while traces are read."""
 
 
-def evidence_of(loader: TraceLoader, asked: Asked, run: Run) -> Evidence:
+def evidence_of(loader: TraceLoader, asked: TraceQuestion, run: Run) -> Evidence:
     """Read the traces asked for, by rank.
 
     Raises
@@ -39,7 +39,7 @@ def evidence_of(loader: TraceLoader, asked: Asked, run: Run) -> Evidence:
     return Evidence(loaded=by_rank, load_s=load_s)
 
 
-def _chosen(asked: Asked) -> Sequence[TraceReference]:
+def _chosen(asked: TraceQuestion) -> Sequence[TraceReference]:
     """The references to use, each file once."""
     known = dict.fromkeys(asked.profile.traces)
     if not known:

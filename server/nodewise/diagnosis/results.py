@@ -11,11 +11,11 @@ from nodewise.domain.replay import Replay, Timeline
 from nodewise.plugin import Trace
 from nodewise.profiles.reading import LoadedTrace
 
-__all__ = ["Asked", "Diagnosed", "Evidence", "Replayed"]
+__all__ = ["Diagnosed", "Evidence", "Replayed", "TraceQuestion"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Asked:
+class TraceQuestion:
     """Of which job, from which of its traces, and by whom.
 
     Attributes

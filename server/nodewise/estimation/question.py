@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.columns import Floats
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import Objective, Recommendation
 from nodewise.domain.predictions import Notice, Options, Predictions
 from nodewise.domain.profile import Profile
 
-__all__ = ["AUTO", "Answer", "Basis", "Freshness", "Interval", "IntervalBasis", "MixtureShare", "Question"]
+__all__ = ["AUTO", "Answer", "Basis", "Freshness", "Interval", "IntervalBasis", "MixtureShare", "Question", "Terms"]
 
 AUTO = "auto"
 """Name that leaves the choice of an estimator to the service."""
@@ -33,6 +34,39 @@ class IntervalBasis(IntEnum):
     SIMULATION = 3
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How to answer, whatever is asked.
+
+    Attributes
+    ----------
+    estimator : str
+        Its name, or ``AUTO``.
+    options : Options
+        What a model is told.
+    coverage : float
+        Of the interval, above 0 and below 1.
+    freshness : Freshness
+        Whether to wait for a fit.
+    allow_fallback : bool
+        Whether another estimator may answer where the named one refuses.
+    """
+
+    estimator: str = AUTO
+    options: Options = field(default_factory=Options)
+    coverage: float = 0.9
+    freshness: Freshness = Freshness.WAIT
+    allow_fallback: bool = False
+
+    def by(self, estimator: str) -> Terms:
+        """The same, answered by another estimator."""
+        return replace(self, estimator=estimator)
+
+    def within(self, budget: Budget) -> Terms:
+        """The same, in so much time."""
+        return replace(self, options=replace(self.options, budget=budget))
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Question:
     """A question about one job.
@@ -43,20 +77,12 @@ class Question:
         What is known of it.
     configurations : Configurations
         What is asked about; "not stated" is allowed and resolved from the profile's evidence.
-    estimator : str
-        Its name, or ``AUTO``.
-    coverage : float
-        Of the interval, above 0 and below 1.
     """
 
     profile: Profile
     configurations: Configurations
-    estimator: str = AUTO
     objective: Objective | None = None
-    options: Options = field(default_factory=Options)
-    coverage: float = 0.9
-    freshness: Freshness = Freshness.WAIT
-    allow_fallback: bool = False
+    terms: Terms = field(default_factory=Terms)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

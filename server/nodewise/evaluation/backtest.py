@@ -22,7 +22,7 @@ from nodewise.domain.predictions import RowStatus
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.calibrations import calibrations_of
 from nodewise.estimation.lessons.priors import Learned, learned_from
-from nodewise.estimation.question import AUTO, Answer, Question
+from nodewise.estimation.question import AUTO, Answer, Question, Terms
 from nodewise.evaluation.cases import Case, cases_of, evidence_of
 from nodewise.evaluation.decisions import batches_of
 from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
@@ -137,7 +137,9 @@ class _CaseResult:
 def _predicted(answers: Answers, learned: Learned, name: str, case: Case) -> _CaseResult:
     if name in learned.failures:
         return _CaseResult(case=case, answer=None, error=learned.failures[name], fit_s=0.0, predict_s=0.0)
-    question = Question(profile=case.profile, configurations=case.configurations, estimator=name, coverage=COVERAGE)
+    question = Question(
+        profile=case.profile, configurations=case.configurations, terms=Terms(estimator=name, coverage=COVERAGE)
+    )
     answer = error = None
     started = fitted = time.perf_counter()
     try:

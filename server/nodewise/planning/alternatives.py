@@ -12,7 +12,7 @@ from nodewise.domain.columns import Ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.planning import DIMENSIONS
 from nodewise.estimation.question import Answer
-from nodewise.planning.asked import AskedSpace, Values
+from nodewise.planning.checked_model import BoundedSpace, Values
 from nodewise.planning.planner import Planner
 from nodewise.planning.words import NAMES, gib, percent, shown, values_of
 from nodewise_values import PlanAlternative
@@ -52,7 +52,7 @@ _REPLICAS: Final = frozenset({"data_parallel"})
 
 
 def alternatives_of(
-    planner: Planner, space: AskedSpace, winner: Configurations, values: Values
+    planner: Planner, space: BoundedSpace, winner: Configurations, values: Values
 ) -> tuple[PlanAlternative, ...]:
     """For every dimension the best row that differs from the winner in it, if the space has one.
 
@@ -79,7 +79,7 @@ def alternatives_of(
 
 
 def _best(
-    space: AskedSpace, winner: Configurations, name: str, follows: frozenset[str]
+    space: BoundedSpace, winner: Configurations, name: str, follows: frozenset[str]
 ) -> tuple[Configurations, Values] | None:
     """Fitting rows first, then the least time per sample; of those that do not fit the least excess."""
     prefixes = np.flatnonzero(_like(space.prefixes, winner, space.final - follows - {name}))

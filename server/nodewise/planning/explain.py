@@ -13,7 +13,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective
 from nodewise.domain.planning import Exclusion, PlanConstraints
 from nodewise.planning.alternatives import LISTED, alternatives_of
-from nodewise.planning.asked import AskedSpace, Values
+from nodewise.planning.checked_model import BoundedSpace, Values
 from nodewise.planning.planner import Planner
 from nodewise.planning.reasons import missing_memory
 from nodewise.planning.results import named, rejection
@@ -27,9 +27,9 @@ UNLIMITED: Final = 1e9
 """Times the memory of any device: no limit."""
 
 
-def explained(planner: Planner, space: AskedSpace, winner: Configurations, values: Values) -> PlanExplanation:
+def explained(planner: Planner, space: BoundedSpace, winner: Configurations, values: Values) -> PlanExplanation:
     """What there is to say of the winner, one row; cut short, and said so, when time is over."""
-    budget = planner.question.options.budget
+    budget = planner.question.terms.options.budget
     binding: list[PlanRejection] = []
     sensitivities: list[PlanSensitivity] = []
     alternatives = alternatives_of(planner, space, winner, values)

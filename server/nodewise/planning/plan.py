@@ -14,7 +14,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer
-from nodewise.planning.asked import Values
+from nodewise.planning.checked_model import Values
 from nodewise.planning.explain import explained
 from nodewise.planning.frontier import Frontier
 from nodewise.planning.planner import Planner, planner_of
@@ -45,7 +45,7 @@ def planned(answers: Answers, question: PlanQuestion, progress: Callable[[Progre
     goal = planner.goal()
     started = time.perf_counter()
     space = planner.space()
-    budget = question.options.budget
+    budget = question.terms.options.budget
     how = How(frontier=question.frontier_points > 0, prune=not question.exhaustive, budget=budget)
     found = searched(space, goal, how, progress)
     search_s = time.perf_counter() - started

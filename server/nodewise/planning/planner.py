@@ -13,7 +13,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.estimators.estimators import joint_refusal
 from nodewise.estimation.question import AUTO, Answer, Basis, Question
 from nodewise.hosting.calls import has
-from nodewise.planning.asked import AskedModel, AskedSpace
+from nodewise.planning.checked_model import BoundedSpace, CheckedModel
 from nodewise.planning.goal import Goal, goal_of
 from nodewise.planning.results import PlanQuestion
 from nodewise.planning.search import Found, How, searched
@@ -32,14 +32,14 @@ class Planner:
     answers: Answers
     question: PlanQuestion
     constraints: PlanConstraints
-    model: AskedModel
+    model: CheckedModel
     basis: Basis
 
     def goal(self, objective: Objective | None = None) -> Goal:
         """The question's objective, or another, over its constraints."""
         return goal_of(objective or self.question.objective, self.question.profile.workload, self.constraints)
 
-    def space(self, constraints: PlanConstraints | None = None) -> AskedSpace:
+    def space(self, constraints: PlanConstraints | None = None) -> BoundedSpace:
         """The space within the question's constraints, or others."""
         return self.model.space(constraints or self.constraints)
 
@@ -48,7 +48,7 @@ class Planner:
     ) -> Found:
         """A search beside the question's own, for the best alone."""
         goal = replace(self.goal(objective), by_excess=by_excess)
-        return searched(self.space(constraints), goal, How(frontier=False, budget=self.question.options.budget))
+        return searched(self.space(constraints), goal, How(frontier=False, budget=self.question.terms.options.budget))
 
     def answered(self, rows: Configurations, objective: Objective | None) -> Answer:
         """Dense predictions, by the way of every other question."""
@@ -57,11 +57,8 @@ class Planner:
             Question(
                 profile=question.profile,
                 configurations=rows,
-                estimator=self.model.name,
                 objective=objective,
-                options=question.options,
-                coverage=question.coverage,
-                freshness=question.freshness,
+                terms=question.terms.by(self.model.name),
             )
         )
 
@@ -87,20 +84,13 @@ def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
         global_batch=min(constraints.global_batches, default=0),
         link_bytes_per_s=pool.link_bytes_per_s,
     )
-    asked = Question(
-        profile=question.profile,
-        configurations=probe,
-        estimator=question.estimator,
-        options=question.options,
-        freshness=question.freshness,
-    )
     resolved = answers.resolve(question.profile, probe)
     name = _chosen(answers, question, resolved)
-    fitted = answers.fitted(replace(asked, estimator=name))
+    fitted = answers.fitted(Question(profile=question.profile, configurations=probe, terms=question.terms.by(name)))
     loaded = answers.estimators.named(name)
     if not has(loaded, fitted.model, PlanningModel, "space"):
         raise _no_planner(answers, name)
-    model = AskedModel(loaded, fitted.model)
+    model = CheckedModel(loaded, fitted.model)
     return Planner(answers=answers, question=question, constraints=constraints, model=model, basis=fitted.basis)
 
 
@@ -116,19 +106,19 @@ def _linked(question: PlanQuestion) -> PlanConstraints:
 
 def _chosen(answers: Answers, question: PlanQuestion, probe: Configurations) -> str:
     """The estimator named; else the planning one that rests on most, by its own account."""
-    names = [question.estimator]
-    if question.estimator == AUTO:
+    names = [question.terms.estimator]
+    if question.terms.estimator == AUTO:
         names = _planners(answers)
         if not names:
             raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, "no estimator that plans is loaded", {"estimator": AUTO})
-    elif CAPABILITY not in answers.estimators.named(question.estimator).record.capabilities:
-        raise _no_planner(answers, question.estimator)
+    elif CAPABILITY not in answers.estimators.named(question.terms.estimator).record.capabilities:
+        raise _no_planner(answers, question.terms.estimator)
     able: list[tuple[float, str]] = []
     refusals: list[tuple[str, Refusal]] = []
     failures: list[NodewiseError] = []
     for name in names:
         try:
-            found = answers.estimators.assessed(name, question.profile, probe, question.options)
+            found = answers.estimators.assessed(name, question.profile, probe, question.terms.options)
         except NodewiseError as error:
             failures.append(error)
             continue

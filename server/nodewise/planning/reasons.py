@@ -11,7 +11,7 @@ import numpy as np
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import HighestThroughput, LeastCost
 from nodewise.domain.planning import Exclusion
-from nodewise.planning.asked import AskedSpace, Values
+from nodewise.planning.checked_model import BoundedSpace, Values
 from nodewise.planning.goal import Goal
 from nodewise.planning.planner import Planner
 from nodewise.planning.search import Found
@@ -22,7 +22,7 @@ __all__ = ["largest_term", "missing_memory", "rejections_of"]
 _LIMITS: Final = ("max_nodes", "max_cost", "deadline_seconds")
 
 
-def rejections_of(planner: Planner, space: AskedSpace, found: Found) -> tuple[Exclusion, ...]:
+def rejections_of(planner: Planner, space: BoundedSpace, found: Found) -> tuple[Exclusion, ...]:
     """What the constraints allow and cannot be, and what was looked at and cannot be used.
 
     Where nothing is feasible, also what comes closest, by how much it misses.

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from nodewise.domain.objective import Objective, Recommendation
 from nodewise.domain.planning import Exclusion, PlanConstraints
-from nodewise.domain.predictions import Options
 from nodewise.domain.profile import Profile
-from nodewise.estimation.question import AUTO, Answer, Freshness
+from nodewise.estimation.question import Answer, Terms
 from nodewise_values import NamedNumber, PlanExplanation, PlanRejection
 
 __all__ = ["PlanQuestion", "PlanResult", "named", "rejection"]
@@ -24,8 +23,8 @@ class PlanQuestion:
     ----------
     profile : Profile
         What is known of the job.
-    estimator : str
-        One that plans, or AUTO.
+    terms : Terms
+        How to answer: by an estimator that plans, or AUTO; without a fallback, which would have another space.
     exhaustive : bool
         Evaluate every configuration instead of leaving out what cannot matter.
     frontier_points : int
@@ -37,10 +36,7 @@ class PlanQuestion:
     profile: Profile
     constraints: PlanConstraints
     objective: Objective
-    estimator: str = AUTO
-    options: Options = field(default_factory=Options)
-    coverage: float = 0.9
-    freshness: Freshness = Freshness.WAIT
+    terms: Terms = field(default_factory=Terms)
     exhaustive: bool = False
     frontier_points: int = 100
     explain: bool = True

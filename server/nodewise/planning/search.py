@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from nodewise.domain.budget import Budget
 from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.configurations import Configurations
-from nodewise.planning.asked import AskedSpace, Values
+from nodewise.planning.checked_model import BoundedSpace, Values
 from nodewise.planning.frontier import Frontier, Points
 from nodewise.planning.goal import KEYS, Goal
 from nodewise.planning.order import first
@@ -138,7 +138,7 @@ class _Best:
             self.keys[:, scale] = its_keys
 
 
-def searched(space: AskedSpace, goal: Goal, how: How, progress: Callable[[Progress], None] | None = None) -> Found:
+def searched(space: BoundedSpace, goal: Goal, how: How, progress: Callable[[Progress], None] | None = None) -> Found:
     """Search a space.
 
     Parameters
@@ -166,7 +166,7 @@ def searched(space: AskedSpace, goal: Goal, how: How, progress: Callable[[Progre
 class _Search:
     """The state of a search."""
 
-    def __init__(self, space: AskedSpace, goal: Goal, how: How) -> None:
+    def __init__(self, space: BoundedSpace, goal: Goal, how: How) -> None:
         self._space, self._goal, self._how = space, goal, how
         self.evaluated = self.skipped = self.feasible = 0
         self._over: dict[str, int] = {}

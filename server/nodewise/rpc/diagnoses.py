@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from nodewise.diagnosis.diagnose import diagnosed, replayed
-from nodewise.diagnosis.results import Asked
+from nodewise.diagnosis.results import TraceQuestion
 from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.replay import ReplayedCollective, ReplayQuestion, Timeline
 from nodewise.ports.compute import Compute, LongRun
@@ -50,26 +50,28 @@ class Diagnoses:
         asked, budget_s = await self._asked(request, call)
         return LongCall(_diagnosed, (asked, wanted), budget_s)
 
-    async def _asked(self, request: pb.ReplayRequest | pb.DiagnoseRequest, call: Call) -> tuple[Asked, float]:
+    async def _asked(self, request: pb.ReplayRequest | pb.DiagnoseRequest, call: Call) -> tuple[TraceQuestion, float]:
         asked, budget_s = read_asked(request)
         return replace(asked, profile=await self._sources.profile(request.profile, call)), budget_s
 
 
-def _replayed(workshop: Workshop, asked: tuple[Asked, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
+def _replayed(workshop: Workshop, asked: tuple[TraceQuestion, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
     question, wanted = asked
     told = _Told(run, pb.ReplayResponse)
-    engine = workshop.engine
-    found = replayed(engine.registry.diagnosers, workshop.traces, question, wanted, told, engine.estimators.catalogue)
+    answers = workshop.answers
+    found = replayed(answers.registry.diagnosers, workshop.traces, question, wanted, told, answers.estimators.catalogue)
     for piece in _pieces(found.replay.timeline, found.recorded, found.replay.collectives):
         yield pb.ReplayResponse(**piece).SerializeToString()
     yield pb.ReplayResponse(result=write_replay(found)).SerializeToString()
 
 
-def _diagnosed(workshop: Workshop, asked: tuple[Asked, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
+def _diagnosed(workshop: Workshop, asked: tuple[TraceQuestion, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
     question, wanted = asked
     told = _Told(run, pb.DiagnoseResponse)
-    engine = workshop.engine
-    found = diagnosed(engine.registry.diagnosers, workshop.traces, question, wanted, told, engine.estimators.catalogue)
+    answers = workshop.answers
+    found = diagnosed(
+        answers.registry.diagnosers, workshop.traces, question, wanted, told, answers.estimators.catalogue
+    )
     for piece in _pieces(found.diagnosis.timeline, found.recorded, found.diagnosis.collectives):
         yield pb.DiagnoseResponse(**piece).SerializeToString()
     yield pb.DiagnoseResponse(result=write_diagnosis(found)).SerializeToString()

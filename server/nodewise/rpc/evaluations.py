@@ -48,5 +48,5 @@ def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
         if run.budget.remaining_s() <= 0:
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"{done} of {total} jobs were done in time")
 
-    result = backtested(workshop.engine, table, calibration=calibration, estimators=estimators, progress=advanced)
+    result = backtested(workshop.answers, table, calibration=calibration, estimators=estimators, progress=advanced)
     yield pb.BacktestResponse(result=write_result(result)).SerializeToString()

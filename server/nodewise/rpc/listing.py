@@ -9,7 +9,7 @@ from typing import Any, Final
 from nodewise.domain.scores import RunningScore
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
-from nodewise.evaluation.scoring import auto_version
+from nodewise.evaluation.running_scores import auto_version
 from nodewise.hosting.registry import SHIPPED_DISTRIBUTION, Loaded
 from nodewise.rpc.calls import Call
 from nodewise.rpc.paging import page
@@ -28,19 +28,19 @@ class Listing:
 
     Parameters
     ----------
-    engine : Answers
+    answers : Answers
         Holds the registry and the catalogue.
     scores : callable
         Finds running scores.
     """
 
-    def __init__(self, engine: Answers, scores: Callable[[], Awaitable[Sequence[RunningScore]]]) -> None:
-        self._engine = engine
+    def __init__(self, answers: Answers, scores: Callable[[], Awaitable[Sequence[RunningScore]]]) -> None:
+        self._answers = answers
         self._scores = scores
 
     async def list_estimators(self, request: pb.ListEstimatorsRequest, call: Call) -> pb.ListEstimatorsResponse:
         """What can be asked, ``auto`` among them."""
-        registry = self._engine.registry
+        registry = self._answers.registry
         entries = {_key(loaded): loaded for loaded in registry.estimators.values()}
         versions = {_key(loaded): (loaded.record.name, loaded.record.version) for loaded in entries.values()}
         auto = f"{AUTO} {auto_version(registry)}"
@@ -65,7 +65,7 @@ class Listing:
         reader.finish()
         entries = {f"{kind} {_key(loaded)}": (loaded, kind) for loaded, kind in self._loaded() if wanted in (0, kind)}
         keys, next_token = page(sorted(entries), request)
-        problems = [write_plugin_problem(problem) for problem in self._engine.registry.problems]
+        problems = [write_plugin_problem(problem) for problem in self._answers.registry.problems]
         return pb.ListPluginsResponse(
             plugins=[write_plugin(*entries[key]) for key in keys],
             problems=[each for each in problems if wanted in (0, each.kind) and not request.page_token],
@@ -74,7 +74,7 @@ class Listing:
 
     async def list_devices(self, request: pb.ListDevicesRequest, call: Call) -> pb.ListDevicesResponse:
         """The devices of the catalogue."""
-        catalogue = self._engine.estimators.catalogue
+        catalogue = self._answers.estimators.catalogue
         entries = {device.name: device for device in catalogue.listed}
         names, next_token = page(sorted(entries), request)
         response = pb.ListDevicesResponse(next_page_token=next_token, catalog_digest=catalogue.digest)
@@ -90,7 +90,7 @@ class Listing:
         return response
 
     def _loaded(self) -> Iterator[tuple[Loaded[Any], plugin_pb2.PluginKind]]:
-        registry = self._engine.registry
+        registry = self._answers.registry
         of_kinds: tuple[Mapping[str, Loaded[Any]], ...] = (
             registry.estimators,
             registry.policies,
@@ -104,7 +104,7 @@ class Listing:
         return plugin_pb2.Plugin(
             kind=plugin_pb2.PLUGIN_KIND_ESTIMATOR,
             name=AUTO,
-            version=auto_version(self._engine.registry),
+            version=auto_version(self._answers.registry),
             description=_AUTO,
             distribution=f"{SHIPPED_DISTRIBUTION} {metadata.version(SHIPPED_DISTRIBUTION)}",
             mode=plugin_pb2.PLUGIN_MODE_INLINE,

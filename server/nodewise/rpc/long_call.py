@@ -31,7 +31,7 @@ class Workshop:
 
     Attributes
     ----------
-    engine : Answers
+    answers : Answers
         Plugins, catalogue, and what was learned.
     traces : TraceLoader
         Reads the traces that profiles name.
@@ -39,7 +39,7 @@ class Workshop:
         Caps of a call.
     """
 
-    engine: Answers
+    answers: Answers
     traces: TraceLoader
     limits: Limits
 

@@ -13,8 +13,8 @@ from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import Fidelity, Options
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import AUTO, Freshness, Question
-from nodewise.evaluation.scoring import auto_version
+from nodewise.estimation.question import AUTO, Freshness, Question, Terms
+from nodewise.evaluation.running_scores import auto_version
 from nodewise.rpc.reading import Reader, shown
 from nodewise_protos.v1 import options_pb2 as pb
 from nodewise_values.facts import MODEL_OPTIONS, PREDICT_OPTIONS
@@ -31,40 +31,27 @@ _USUAL_COLUMNS: Final = ALL_COLUMNS - {pb.PREDICTION_COLUMN_GOODPUT, pb.PREDICTI
 """Those of a question that names none: a closed set, which later releases do not widen."""
 _LONGEST_NAME: Final = 63
 
-_MODEL: Final = Options()
+_TERMS: Final = Terms()
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How a question should be answered, as read off the wire.
+    """How to answer, and the columns wanted, as read off the wire.
 
     ``version`` empty = the estimator's version that is loaded.
     """
 
-    estimator: str = AUTO
+    terms: Terms = _TERMS
     version: str = ""
-    coverage: float = 0.9
-    freshness: Freshness = Freshness.WAIT
-    allow_fallback: bool = False
-    options: Options = _MODEL
     columns: frozenset[int] = _USUAL_COLUMNS
 
     def question(
         self, profile: Profile, configurations: Configurations, objective: Objective | None = None
     ) -> Question:
         """A question asked with these options; without an objective nothing is recommended."""
-        return Question(
-            profile=profile,
-            configurations=configurations,
-            estimator=self.estimator,
-            objective=objective,
-            options=self.options,
-            coverage=self.coverage,
-            freshness=self.freshness,
-            allow_fallback=self.allow_fallback,
-        )
+        return Question(profile=profile, configurations=configurations, objective=objective, terms=self.terms)
 
-    def require_estimator(self, engine: Answers) -> None:
+    def require_estimator(self, answers: Answers) -> None:
         """Refuse an estimator that is not loaded, or not in this version.
 
         Raises
@@ -72,11 +59,11 @@ class ReadOptions:
         NodewiseError
             ESTIMATOR_NOT_FOUND.
         """
-        name = self.estimator
+        name = self.terms.estimator
         if name == AUTO:
-            loaded = auto_version(engine.registry) if self.version else ""
+            loaded = auto_version(answers.registry) if self.version else ""
         else:
-            loaded = engine.estimators.named(name).record.version
+            loaded = answers.estimators.named(name).record.version
         if self.version not in ("", loaded):
             raise NodewiseError(
                 Reason.ESTIMATOR_NOT_FOUND,
@@ -123,8 +110,8 @@ def _options(data: bytes, path: str) -> ReadOptions:
         reader.wrong(f"{path}.simulated_steps_count", "must be absent unless fidelity is FIDELITY_SIMULATE")
     columns = _columns(message.columns, f"{path}.columns", reader)
     reader.finish()
-    options = replace(found.options, fidelity=Fidelity(fidelity), simulated_steps=steps)
-    return replace(found, columns=columns, options=options)
+    options = replace(found.terms.options, fidelity=Fidelity(fidelity), simulated_steps=steps)
+    return replace(found, columns=columns, terms=replace(found.terms, options=options))
 
 
 @lru_cache(maxsize=256)
@@ -142,14 +129,15 @@ def _model(message: pb.ModelOptions, path: str, reader: Reader) -> ReadOptions:
     for parameter in message.parameters:
         text = f"must be left out: estimator {shown(name)} has no parameters"
         reader.wrong(f"{path}.parameters[{shown(parameter)}]", text)
-    return ReadOptions(
+    version = reader.text(message.estimator_version, f"{path}.estimator_version", 4096)
+    terms = Terms(
         estimator=name,
-        version=reader.text(message.estimator_version, f"{path}.estimator_version", 4096),
+        options=Options(seed=message.seed),
         coverage=stated.get("interval_coverage", 0.9),
         freshness=Freshness(freshness) if reader.clean else Freshness.WAIT,
         allow_fallback=message.allow_fallback,
-        options=Options(seed=message.seed),
     )
+    return ReadOptions(terms, version)
 
 
 def _columns(wanted: Iterable[int], path: str, reader: Reader) -> frozenset[int]:

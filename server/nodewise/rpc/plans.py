@@ -27,7 +27,7 @@ class Plans:
 
     Parameters
     ----------
-    engine : Answers
+    answers : Answers
         Knows the estimators.
     sources : ProfileSources
         Finds profiles.
@@ -37,8 +37,8 @@ class Plans:
         Where searches are made.
     """
 
-    def __init__(self, engine: Answers, sources: ProfileSources, limits: Limits, compute: Compute[Workshop]) -> None:
-        self._engine = engine
+    def __init__(self, answers: Answers, sources: ProfileSources, limits: Limits, compute: Compute[Workshop]) -> None:
+        self._answers = answers
         self._sources = sources
         self._limits = limits
         self.compute = compute
@@ -47,9 +47,9 @@ class Plans:
     async def plan(self, request: pb.PlanRequest, call: Call) -> LongCall:
         """Progress, at least once, then the result: the best so far where time was over before."""
         options = read_model_options(request.options)
-        options.require_estimator(self._engine)
+        options.require_estimator(self._answers)
         question, budget_s = read_plan(request, options, self._limits)
-        waiting = call if options.freshness == Freshness.WAIT else None
+        waiting = call if options.terms.freshness == Freshness.WAIT else None
         profile = await self._sources.profile(request.profile, waiting)
         return LongCall(_planned, replace(question, profile=profile), budget_s)
 
@@ -58,5 +58,5 @@ def _planned(workshop: Workshop, question: PlanQuestion, run: LongRun) -> Iterat
     def advanced(progress: Progress) -> None:
         run.tell(lambda: pb.PlanResponse(progress=write_progress(progress)).SerializeToString())
 
-    timed = replace(question, options=replace(question.options, budget=run.budget))
-    yield pb.PlanResponse(result=write_plan(planned(workshop.engine, timed, advanced))).SerializeToString()
+    timed = replace(question, terms=question.terms.within(run.budget))
+    yield pb.PlanResponse(result=write_plan(planned(workshop.answers, timed, advanced))).SerializeToString()

@@ -20,6 +20,7 @@ from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Basis, Freshness, Question
 from nodewise.estimation.suggestion.search import Wish
+from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
@@ -65,28 +66,28 @@ class Predictions:
 
     Parameters
     ----------
-    engine : Answers
+    answers : Answers
         Answers.
     sources : ProfileSources
         Finds profiles.
     executor : Executor
         Threads for fits, large questions and estimators that do not run inline.
     compute : Compute
-        Where measurements are weighed against each other.
+        Where measurements are weighed against each other, and jobs simulated.
     simulations : Executor or None
-        Threads for simulations, which take long; None = the same.
+        Threads for simulations of a batch; None = the same.
     """
 
     def __init__(
         self,
-        engine: Answers,
+        answers: Answers,
         sources: ProfileSources,
         limits: Limits,
         executor: Executor,
         compute: Compute[Workshop],
         simulations: Executor | None = None,
     ) -> None:
-        self._engine = engine
+        self._answers = answers
         self._sources = sources
         self._limits = limits
         self._executor = executor
@@ -100,7 +101,7 @@ class Predictions:
         The same question about the same model has the same reply: schedulers ask it every round.
         """
         options = read_options(request.options)
-        options.require_estimator(self._engine)
+        options.require_estimator(self._answers)
         configurations = read_candidates(request.configurations, request.ranges, self._limits)
         self._check_steps(len(configurations), options)
         objective = HIGHEST_THROUGHPUT
@@ -108,7 +109,9 @@ class Predictions:
             objective = self._objective(request, configurations)
         profile = await self._sources.profile(request.profile, _waiting(call, options))
         question = options.question(profile, configurations, objective)
-        prepared = self._engine.ready(question)
+        if question.terms.options.fidelity == Fidelity.SIMULATE:
+            return await self._simulated(question, options, request.if_none_match, call)
+        prepared = self._answers.ready(question)
         if prepared is None:
             return _reply(await self._slowly(question, request.if_none_match, call), options)
         if request.if_none_match and prepared.basis.digest == request.if_none_match:
@@ -116,9 +119,31 @@ class Predictions:
         key = (prepared.key, options.columns)
         reply = self._replies.get(key)
         if reply is None:
-            reply = _reply(self._engine.complete(prepared), options)
+            reply = _reply(self._answers.complete(prepared), options)
             self._replies.put(key, reply, len(reply))
         return reply
+
+    async def _simulated(self, question: Question, options: ReadOptions, if_none_match: str, call: Call) -> bytes:
+        """By the pool, unless the same was asked since something was learned."""
+        profile = question.profile
+        known = (
+            self._answers.lessons,
+            profile.digest,
+            profile.revision,
+            question.configurations,
+            question.objective,
+            options,
+        )
+        reply = None if if_none_match or not profile.digest else self._replies.get(known)
+        if reply is None:
+            reply = await self._computed((question, options, if_none_match), call)
+            if profile.digest and not if_none_match:
+                self._replies.put(known, reply, len(reply))
+        return reply
+
+    @unary
+    async def _computed(self, asked: tuple[Question, ReadOptions, str], call: Call) -> LongCall:
+        return LongCall(_answered, asked)
 
     def _objective(
         self,
@@ -167,32 +192,26 @@ class Predictions:
 
         The basis alone where its digest is the one that the asker has an answer of.
         """
-        prepared = self._engine.ready(question)
+        prepared = self._answers.ready(question)
         if prepared is None:
             return await self._slowly(question, if_none_match, call)
         if if_none_match and prepared.basis.digest == if_none_match:
             return prepared.basis
-        return self._engine.complete(prepared)
+        return self._answers.complete(prepared)
 
     async def _slowly(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
         """In a thread, which learns how long the call still waits."""
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
-        asked = replace(question, options=replace(question.options, budget=budget))
-        executor = self._simulations if question.options.fidelity == Fidelity.SIMULATE else self._executor
+        asked = replace(question, terms=question.terms.within(budget))
+        executor = self._simulations if question.terms.options.fidelity == Fidelity.SIMULATE else self._executor
         try:
-            answered: Answer | Basis = await run_in(executor, self._fully, asked, if_none_match)
+            answered: Answer | Basis = await run_in(executor, _found, self._answers, asked, if_none_match)
         finally:
             budget.end()
         return answered
 
-    def _fully(self, question: Question, if_none_match: str) -> Answer | Basis:
-        prepared = self._engine.prepared(question)
-        if if_none_match and prepared.basis.digest == if_none_match:
-            return prepared.basis
-        return self._engine.complete(prepared)
-
     def _check_steps(self, rows: int, options: ReadOptions) -> None:
-        refused = too_long(rows, options.options, self._limits) if options.options.simulated_steps else None
+        refused = too_long(rows, options.terms.options, self._limits)
         if refused is not None:
             raise refused
 
@@ -203,7 +222,7 @@ class Predictions:
         if len(request.jobs) > self._limits.jobs_per_call:
             raise too_many("jobs", "jobs_per_call", self._limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options)
-        options.require_estimator(self._engine)
+        options.require_estimator(self._answers)
         turn = _Turn(call)
         jobs = await self._jobs(request, turn)
         rows = sum(len(job.configurations) for job in jobs if isinstance(job, _Job))
@@ -286,7 +305,7 @@ class Predictions:
         """What to measure next."""
         wish = read_wish(request)
         options = read_model_options(request.options)
-        options.require_estimator(self._engine)
+        options.require_estimator(self._answers)
         configurations = read_runnable(request, self._limits)
         objective = self._objective(request, configurations)
         profile = await self._sources.profile(request.profile, _waiting(call, options))
@@ -295,8 +314,8 @@ class Predictions:
 
 def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
     question, wish = asked
-    timed = replace(question, options=replace(question.options, budget=run.budget))
-    yield write_suggestions(workshop.engine.suggest(timed, wish)).SerializeToString()
+    timed = replace(question, terms=question.terms.within(run.budget))
+    yield write_suggestions(suggest(workshop.answers, timed, wish)).SerializeToString()
 
 
 def _says_more(request: pb.PredictRequest | pb.BatchJob) -> bool:
@@ -313,13 +332,27 @@ def _says_more(request: pb.PredictRequest | pb.BatchJob) -> bool:
 
 def _waiting(call: Call, options: ReadOptions) -> Call | None:
     """The call, whose time a revision may be waited for, if its asker waits."""
-    return call if options.freshness == Freshness.WAIT else None
+    return call if options.terms.freshness == Freshness.WAIT else None
 
 
 @lru_cache(maxsize=1024)
 def _with_named(objective: Objective, offers_of_rows: tuple[int, ...]) -> Objective:
     """The objective with the offers that rows name; the same ones give one object."""
     return replace(objective, offers_of_rows=offers_of_rows)
+
+
+def _found(answers: Answers, question: Question, if_none_match: str) -> Answer | Basis:
+    """The answer; the basis alone where its digest is the one that the asker has an answer of."""
+    prepared = answers.prepared(question)
+    if if_none_match and prepared.basis.digest == if_none_match:
+        return prepared.basis
+    return answers.complete(prepared)
+
+
+def _answered(workshop: Workshop, asked: tuple[Question, ReadOptions, str], run: LongRun) -> Iterator[bytes]:
+    question, options, if_none_match = asked
+    timed = replace(question, terms=question.terms.within(run.budget))
+    yield _reply(_found(workshop.answers, timed, if_none_match), options)
 
 
 class _Turn:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Executor
-from dataclasses import replace
 from typing import Final
 
 from nodewise.domain.budget import Budget
@@ -45,9 +44,9 @@ class Schedules:
     """
 
     def __init__(
-        self, engine: Answers, sources: ProfileSources, limits: Limits, executor: Executor, default_policy: str
+        self, answers: Answers, sources: ProfileSources, limits: Limits, executor: Executor, default_policy: str
     ) -> None:
-        self._engine = engine
+        self._answers = answers
         self._sources = sources
         self._limits = limits
         self._executor = executor
@@ -56,9 +55,9 @@ class Schedules:
     async def schedule(self, request: pb.ScheduleRequest, call: Call) -> pb.ScheduleResponse:
         """Who gets what. Deciding happens in a thread: it may take as long as the call has."""
         started = time.perf_counter()
-        loaded = policy_named(self._engine.registry, request.policy or self._default_policy)
+        loaded = policy_named(self._answers.registry, request.policy or self._default_policy)
         options = read_model_options(request.options)
-        options.require_estimator(self._engine)
+        options.require_estimator(self._answers)
         if not request.HasField("now"):
             raise invalid_field("now", "must be given: submit times and deadlines are counted from it")
         if len(request.jobs) > self._limits.jobs_per_call:
@@ -93,11 +92,7 @@ class Schedules:
             parameters=dict(request.policy_parameters),
             memory=request.policy_state,
             quotas=read_quotas(request.quotas),
-            estimator=options.estimator,
-            options=replace(options.options, budget=budget),
-            coverage=options.coverage,
-            freshness=options.freshness,
-            allow_fallback=options.allow_fallback,
+            terms=options.terms.within(budget),
         )
         caps = ScheduleLimits(jobs=self._limits.jobs_per_call)
         try:
@@ -107,14 +102,14 @@ class Schedules:
         return write_decision(decision, question, time.perf_counter() - started)
 
     def _answer(self, question: Question) -> Answer:
-        refused = too_long(len(question.configurations), question.options, self._limits)
+        refused = too_long(len(question.configurations), question.terms.options, self._limits)
         if refused is not None:
             raise refused
-        return self._engine.answer(question)
+        return self._answers.answer(question)
 
     async def list_policies(self, request: pb.ListPoliciesRequest, call: Call) -> pb.ListPoliciesResponse:
         """What can be asked."""
-        policies = self._engine.registry.policies
+        policies = self._answers.registry.policies
         names, next_token = page(sorted(policies), request)
         return pb.ListPoliciesResponse(
             policies=[write_plugin(policies[name], plugin_pb2.PLUGIN_KIND_POLICY) for name in names],

@@ -66,11 +66,7 @@ def read_simulation(
         ),
         parameters=dict(request.policy_parameters),
         quotas=read_quotas(request.quotas),
-        estimator=options.estimator,
-        options=replace(options.options, budget=budget),
-        coverage=options.coverage,
-        freshness=options.freshness,
-        allow_fallback=options.allow_fallback,
+        terms=options.terms.within(budget),
     )
     reader.finish()
     caps = ScheduleLimits(

@@ -32,7 +32,7 @@ class Simulations:
 
     Parameters
     ----------
-    engine : Answers
+    answers : Answers
         Knows the estimators and the policies.
     sources : ProfileSources
         Finds profiles.
@@ -46,13 +46,13 @@ class Simulations:
 
     def __init__(
         self,
-        engine: Answers,
+        answers: Answers,
         sources: ProfileSources,
         limits: Limits,
         compute: Compute[Workshop],
         default_policy: str,
     ) -> None:
-        self._engine = engine
+        self._answers = answers
         self._sources = sources
         self._limits = limits
         self.compute = compute
@@ -62,10 +62,10 @@ class Simulations:
     async def simulate(self, request: pb.SimulateRequest, call: Call) -> LongCall:
         """Progress, then columns, then the result: of what was simulated so far where time was over before."""
         policy = request.policy or self._default_policy
-        policy_named(self._engine.registry, policy)
+        policy_named(self._answers.registry, policy)
         options = read_model_options(request.options)
-        options.require_estimator(self._engine)
-        waiting = call if options.freshness == Freshness.WAIT else None
+        options.require_estimator(self._answers)
+        waiting = call if options.terms.freshness == Freshness.WAIT else None
         check_sizes(request.jobs, request.curves, self._limits)
         profiles: dict[int, Profile] = {}
         for number, curve in enumerate(request.curves):
@@ -81,14 +81,14 @@ def _simulated(workshop: Workshop, asked: tuple[bytes, str, dict[int, Profile]],
     """Read, predict, simulate; the messages that tell of it are made as they are sent."""
     data, policy_name, profiles = asked
     request = pb.SimulateRequest.FromString(data)
-    policy = policy_named(workshop.engine.registry, policy_name)
+    policy = policy_named(workshop.answers.registry, policy_name)
     options = read_model_options(request.options)
 
     def answer(question: Question) -> Answer:
-        refused = too_long(len(question.configurations), question.options, workshop.limits)
+        refused = too_long(len(question.configurations), question.terms.options, workshop.limits)
         if refused is not None:
             raise refused
-        return workshop.engine.answer(question)
+        return workshop.answers.answer(question)
 
     read = read_simulation(request, policy.record, options, profiles, answer, run.budget, workshop.limits)
     question = read.question

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.diagnosis.results import Asked, Diagnosed, Replayed
+from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
 from nodewise.domain.diagnosis import DiagnosisQuestion, Strategy
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import Change, ChangeKind, EdgeCounts, ReplayQuestion
@@ -57,7 +57,7 @@ DIAGNOSER: Final = "DIAGNOSER_WARNING"
 """Reasons of what readers and diagnosers warn of, which is theirs to word."""
 
 
-def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest) -> tuple[Asked, float]:
+def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest) -> tuple[TraceQuestion, float]:
     """From which traces and by whom, the job's profile still to be found, and the most seconds that it may take.
 
     Raises
@@ -76,7 +76,7 @@ def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest) -> tuple[Asked, f
         reader.text(value, f"trace_mapping[{key[:LONGEST_PATTERN]!r}]")
     budget_s = read_budget_s(message, reader)
     reader.finish()
-    asked = Asked(
+    asked = TraceQuestion(
         profile=Profile(),
         traces=tuple(message.trace_sha256s),
         diagnoser=message.diagnoser,

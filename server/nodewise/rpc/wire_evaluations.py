@@ -76,7 +76,7 @@ def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> Measu
 
 
 def read_estimators(names: Iterable[str]) -> tuple[str, ...]:
-    """Estimators asked for, each once; whether they are loaded is for the engine to say.
+    """Estimators asked for, each once; whether they are loaded is for the registry to say.
 
     Raises
     ------

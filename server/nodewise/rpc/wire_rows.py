@@ -15,20 +15,18 @@ __all__ = ["read_budget_s", "stated", "written"]
 LONGEST_BUDGET_S: Final = 1e7
 
 MessageT = TypeVar("MessageT", bound=Message)
-_SHORTER: Final = (("_seconds", "_s"), ("_ratio", ""), ("_count", ""), ("_ordinal", ""))
+_SHORTER: Final = (("_per_second", "_per_s"), ("_seconds", "_s"), ("_ratio", ""), ("_count", ""), ("_ordinal", ""))
 """Ends of names on the wire, and what they are in the domain, which writes units shorter."""
 
 
 @cache
 def _fields(kind: type[Message], of: type[Any]) -> tuple[tuple[str, str, bool], ...]:
-    """Fields that a row of a type has: their names on the wire and in the domain, and whether they may be absent."""
+    """Fields of a message: their names, those in a row of a type, and whether they may be absent."""
     found = []
     for field in kind.DESCRIPTOR.fields:
-        names = [field.name]
-        names += [field.name.removesuffix(end) + short for end, short in _SHORTER if field.name.endswith(end)]
-        known = next((name for name in names if hasattr(of, name)), None)
-        if known is not None:
-            found.append((field.name, known, field.has_presence))
+        shorter = (field.name.removesuffix(end) + short for end, short in _SHORTER if field.name.endswith(end))
+        known = next((name for name in (field.name, *shorter) if hasattr(of, name)), field.name)
+        found.append((field.name, known, field.has_presence))
     return tuple(found)
 
 

@@ -59,9 +59,7 @@ FIGURES: Final[Mapping[str, str]] = {
     "restarts_per_job_ratio": "restarts_per_job",
 }
 """Fields of SimulationRun that may be absent, and their names in a result's summary."""
-_MEASURES: Final = {
-    name: simulation_pb2.SimulationMeasure.Value(f"SIMULATION_MEASURE_{name.upper()}") for name in FIGURES
-}
+_MEASURES: Final = {name: f"SIMULATION_MEASURE_{name.upper()}" for name in FIGURES}
 """What figures of these fields are called."""
 
 

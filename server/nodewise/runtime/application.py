@@ -93,19 +93,17 @@ class Application:
         self._reader = ProfileReader(store)
         # What shipped estimators bring with them; what the store teaches is learned beside the way of requests.
         priors = learned_from(_inline(registry), ()).priors
-        workshop = workshop_of(
-            settings, registry, catalogue, store.traces, priors=priors, ahead=partial(self._ahead.submit, _guarded)
-        )
-        self._engine, self._limits = workshop.engine, workshop.limits
+        workshop = workshop_of(settings, registry, catalogue, store.traces, priors=priors, ahead=self._soon)
+        self._answers, self._limits = workshop.answers, workshop.limits
         hand: Callable[[], Hand] = partial(ThreadHand, workshop)
         if processes:
             assert isinstance(store.traces, DirectoryTraceStore)
             opening = partial(opened, settings, store.traces.root)
-            hand = partial(ProcessHand, opening, lambda: workshop.engine.lessons)
+            hand = partial(ProcessHand, opening, lambda: workshop.answers.lessons)
         self._compute = ComputePool(hand, processes or THREAD_HANDS)
-        self._learning = Learning(self._engine, store, self._lessons, settings.learn_interval_s)
+        self._learning = Learning(self._answers, store, self._lessons, settings.learn_interval_s)
         self._learner: asyncio.Task[None] | None = None
-        self.scoring = Scoring(self._engine, store) if settings.scoring else None
+        self.scoring = Scoring(self._answers, store) if settings.scoring else None
         """What compares predictions with what arrives; None = switched off."""
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
@@ -117,7 +115,7 @@ class Application:
     async def warm_up(self) -> None:
         """Let estimators compile or load what their first answers would wait for."""
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._work, warm_up, self._engine.registry.estimators)
+        await loop.run_in_executor(self._work, warm_up, self._answers.registry.estimators)
 
     async def start(self, listen: str, *, share_port: bool = False) -> int:
         """Serve; returns the port.
@@ -202,7 +200,7 @@ class Application:
     async def _announce(self, status: Any) -> None:
         for name in ("", *SERVICES):
             await self._health.set(name, status)
-        for name in self._engine.registry.estimators:
+        for name in self._answers.registry.estimators:
             await self._health.set(f"estimator/{name}", status)
 
     def _handlers(self) -> list[grpc.GenericRpcHandler]:
@@ -210,12 +208,12 @@ class Application:
         scores = partial(run_in, self._reads, self._store.scores.scores)
         policy = self._settings.default_policy
         behaviours = (
-            Predictions(self._engine, sources, self._limits, self._work, self._compute, self._simulations),
-            Listing(self._engine, scores),
+            Predictions(self._answers, sources, self._limits, self._work, self._compute, self._simulations),
+            Listing(self._answers, scores),
             Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._committed),
-            Schedules(self._engine, sources, self._limits, self._work, policy),
-            Simulations(self._engine, sources, self._limits, self._compute, policy),
-            Plans(self._engine, sources, self._limits, self._compute),
+            Schedules(self._answers, sources, self._limits, self._work, policy),
+            Simulations(self._answers, sources, self._limits, self._compute, policy),
+            Plans(self._answers, sources, self._limits, self._compute),
             Diagnoses(sources, self._compute),
             Evaluations(self._compute),
         )
@@ -227,11 +225,15 @@ class Application:
             self.scoring.notify()
         if profile_id not in self._waiting_ahead:  # one fit serves all commits that came before it
             self._waiting_ahead.add(profile_id)
-            self._ahead.submit(_guarded, partial(self._fit, profile_id))
+            self._soon(partial(self._fit, profile_id))
+
+    def _soon(self, work: Callable[[], None]) -> None:
+        """Do work that no call waits for, beside those that do."""
+        self._ahead.submit(_guarded, work)
 
     def _fit(self, profile_id: str) -> None:
         self._waiting_ahead.discard(profile_id)
-        self._engine.fit_ahead(self._reader.get(profile_id))
+        self._answers.fit_ahead(self._reader.get(profile_id))
 
 
 def _guarded(work: Callable[[], None]) -> None:

@@ -15,7 +15,7 @@ from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
-from nodewise.evaluation.scoring import arrived, auto_version, scored
+from nodewise.evaluation.running_scores import arrived, auto_version, scored
 from nodewise.ports.cache import LruCache
 from nodewise.profiles.ledger import UnscoredCommit
 from nodewise.profiles.store import ProfileStore

@@ -47,13 +47,13 @@ def catalogue_of(settings: Settings) -> Catalogue:
 
 
 def workshop_of(
-    settings: Settings, registry: Registry, catalogue: Catalogue, traces: TraceStore, **engine: Any
+    settings: Settings, registry: Registry, catalogue: Catalogue, traces: TraceStore, **more: Any
 ) -> Workshop:
-    """A workshop over plugins, a catalogue and a store of traces; ``engine`` are further arguments of its engine."""
+    """A workshop over plugins, a catalogue and a store of traces; ``more`` are further arguments of its Answers."""
     limits = settings.limits.limits()
     loader = TraceLoader(traces, registry.trace_readers, limits.trace_unpacked_bytes)
-    made = Answers(registry, catalogue=catalogue, max_workers=limits.max_workers, traces=loader.traces_of, **engine)
-    return Workshop(engine=made, traces=loader, limits=limits)
+    made = Answers(registry, catalogue=catalogue, max_workers=limits.max_workers, traces=loader.traces_of, **more)
+    return Workshop(answers=made, traces=loader, limits=limits)
 
 
 def opened(settings: Settings, traces: Path) -> Workshop:

@@ -116,17 +116,7 @@ def _answered(
     question: ScheduleQuestion, profile: Profile, candidates: CandidateRows, predict: Predict
 ) -> _JobRows | Refusal:
     try:
-        answer = predict(
-            Question(
-                profile=profile,
-                configurations=candidates.configurations,
-                estimator=question.estimator,
-                options=question.options,
-                coverage=question.coverage,
-                freshness=question.freshness,
-                allow_fallback=question.allow_fallback,
-            )
-        )
+        answer = predict(Question(profile=profile, configurations=candidates.configurations, terms=question.terms))
     except NodewiseError as error:
         return _refusal(error)
     answered = answer.predictions.answered

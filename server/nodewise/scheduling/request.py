@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
-from nodewise.domain.predictions import Options
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import NodePool
-from nodewise.estimation.question import AUTO, Freshness
+from nodewise.estimation.question import Terms
 
 __all__ = ["HeldDevices", "JobQuestion", "QueueQuota", "ScheduleLimits", "ScheduleQuestion"]
 
@@ -107,8 +106,8 @@ class ScheduleQuestion:
         Of the policy; what is not stated is its default.
     memory : bytes
         What the policy returned last time.
-    estimator, options, coverage, freshness, allow_fallback
-        How to predict, as in a ``Question``.
+    terms : Terms
+        How to predict.
     """
 
     now_s: float
@@ -117,11 +116,7 @@ class ScheduleQuestion:
     parameters: Mapping[str, float] = field(default_factory=dict)
     memory: bytes = b""
     quotas: tuple[QueueQuota, ...] = ()
-    estimator: str = AUTO
-    options: Options = field(default_factory=Options)
-    coverage: float = 0.9
-    freshness: Freshness = Freshness.WAIT
-    allow_fallback: bool = False
+    terms: Terms = field(default_factory=Terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

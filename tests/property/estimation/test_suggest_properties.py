@@ -12,9 +12,10 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import HighestThroughput, Knee, LeastTime, Objective
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Question
+from nodewise.estimation.question import Question, Terms
 from nodewise.estimation.suggestion.covariance import assumed_covariance, measured
 from nodewise.estimation.suggestion.search import Wish
+from nodewise.estimation.suggestion.suggest import suggest
 
 spreads = st.sampled_from([0.0, 0.003, 0.05, 0.2, 0.8])
 tables = st.lists(
@@ -45,9 +46,9 @@ def test_falls_are_not_negative_and_suggestions_differ(
         profile=profile_of(workers=(512,)),
         configurations=asked(*nodes.tolist()),
         objective=objective,
-        options=Options(seed=seed),
+        terms=Terms(options=Options(seed=seed)),
     )
-    found = engine.suggest(question, Wish(count=count, start_up_s=1.0))
+    found = suggest(engine, question, Wish(count=count, start_up_s=1.0))
     assert found.expected_regret >= 0.0
     assert len(found.suggestions) <= count
     assert len({each.row for each in found.suggestions}) == len(found.suggestions)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planning import ANY, Table, TableModel, asked_model, random_table
+from planning import ANY, Table, TableModel, checked_model, random_table
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.objective import (
@@ -56,7 +56,7 @@ def goal(rule: Rule) -> Goal:
 
 def found(table: Table, rule: Rule, **how: Any) -> tuple[Found, TableModel]:
     model = TableModel(table)
-    space = asked_model(model).space(CONSTRAINTS)
+    space = checked_model(model).space(CONSTRAINTS)
     return searched(space, goal(rule), How(**how)), model
 
 

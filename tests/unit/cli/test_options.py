@@ -45,15 +45,15 @@ def test_counts_that_are_none(given: str, expected: str) -> None:
 
 
 def test_objectives() -> None:
-    assert objective_of(Wanted()).rule == Knee()
-    assert objective_of(Wanted(share=0.25)).rule == Knee(share=0.25)
-    assert objective_of(Wanted(rule=Rule.HIGHEST_THROUGHPUT, confidence=0.9)).rule == HighestThroughput()
-    assert objective_of(Wanted(rule=Rule.LEAST_TIME, max_nodes=4)).rule == LeastTime(max_nodes=4)
+    assert objective_of(Wanted()).knee == Knee()
+    assert objective_of(Wanted(share=0.25)).knee == Knee(share=0.25)
+    assert objective_of(Wanted(rule=Rule.HIGHEST_THROUGHPUT, confidence=0.9)).highest_throughput == HighestThroughput()
+    assert objective_of(Wanted(rule=Rule.LEAST_TIME, max_nodes=4)).least_time == LeastTime(max_nodes=4)
     costs = objective_of(
         Wanted(rule=Rule.LEAST_COST, deadline_s=60, prices=["3", "V100=4.5"], currency="USD", samples=1e6)
     )
-    assert costs.rule == LeastCost(deadline_s=60)
-    assert [(price.device, price.per_node_hour, price.currency) for price in costs.prices] == [
+    assert costs.least_cost == LeastCost(deadline_seconds=60)
+    assert [(price.device_name, price.price_per_node_hour, price.currency) for price in costs.prices] == [
         ("", 3.0, "USD"),
         ("V100", 4.5, "USD"),
     ]

@@ -20,13 +20,13 @@ def timeline(rows: list[tuple[int, int, int, int, int]], **more: Any) -> Timelin
     """Rows of rank, lane, begin, duration (us) and kind."""
     rank, lane, begin, duration, kind = map(list, zip(*rows)) if rows else ([], [], [], [], [])
     columns: dict[str, Any] = {
-        "rank": rank,
-        "lane": lane,
-        "name": [0] * len(rows),
-        "kind": kind,
-        "begin_ns": [1000 * each for each in begin],
-        "duration_ns": [1000 * each for each in duration],
-        "waiting_ns": [],
+        "rank_numbers": rank,
+        "lane_indexes": lane,
+        "name_indexes": [0] * len(rows),
+        "kind_indexes": kind,
+        "begin_nanoseconds": [1000 * each for each in begin],
+        "duration_nanoseconds": [1000 * each for each in duration],
+        "waiting_nanoseconds": [],
         "lanes": [f"lane {place}" for place in range(max(lane, default=0) + 1)],
         "names": ["<b>"],
         "kinds": ["kernel", "collective"],
@@ -62,7 +62,7 @@ def test_lanes_are_bounded() -> None:
 def test_the_page_holds_its_data_and_little_else(tmp_path: Path) -> None:
     rows = [(place % 8, place % 3, 37 * place, 1 + place % 1000, place % 2) for place in range(40_000)]
     path = tmp_path / "page.html"
-    draw_timeline(path, timeline(rows, waiting_ns=[500] * len(rows)), "Bound by <network> & co")
+    draw_timeline(path, timeline(rows, waiting_nanoseconds=[500] * len(rows)), "Bound by <network> & co")
     assert path.stat().st_size < 600_000
     page = path.read_text(encoding="utf-8")
     assert "Bound by &lt;network&gt; &amp; co" in page
@@ -71,7 +71,7 @@ def test_the_page_holds_its_data_and_little_else(tmp_path: Path) -> None:
     assert data["names"] == ["<b>"]
     assert sum(len(lane["begin"]) for lane in data["lanes"]) == MOST_DRAWN
     assert all(len(lane["waiting"]) == len(lane["begin"]) for lane in data["lanes"])
-    draw_timeline(tmp_path / "page.png", timeline(rows[:200], kind=[], kinds=[]), "t" * 300)
+    draw_timeline(tmp_path / "page.png", timeline(rows[:200], kind_indexes=[], kinds=[]), "t" * 300)
     assert (tmp_path / "page.png").stat().st_size > 1000
 
 
@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_a_chrome_trace_says_what_runs_where(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
-    write_chrome_trace(path, timeline([(3, 1, -2, 4, 1)], waiting_ns=[1500]), timeline([(3, 0, 0, 1, 0)]))
+    write_chrome_trace(path, timeline([(3, 1, -2, 4, 1)], waiting_nanoseconds=[1500]), timeline([(3, 0, 0, 1, 0)]))
     events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
     named = {(event["name"], event["pid"], event["tid"]): event["args"] for event in events if event["ph"] == "M"}
     assert named["process_name", 3, 0] == {"name": "rank 3 replayed"}

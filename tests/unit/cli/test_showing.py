@@ -28,8 +28,8 @@ from nodewise_client import (
     NodewiseError,
     NotFoundError,
     Prediction,
+    Predictions,
     RefusedError,
-    RowStatus,
     UnavailableError,
 )
 
@@ -130,10 +130,14 @@ def test_a_file_that_cannot_be_read() -> None:
 
 
 def prediction(workers: int, steps: float, per_step: int | None) -> Prediction:
-    values: dict[str, Any] = dict.fromkeys(Prediction.__slots__)
-    values |= {"nodes": workers, "workers": workers, "status": RowStatus.ANSWERED, "steps_per_s": steps}
-    values["samples_per_s"] = None if per_step is None else steps * per_step
-    return Prediction(**values)
+    columns = Predictions(
+        rows_count=1,
+        nodes=(workers,),
+        workers=(workers,),
+        steps_per_second=(steps,),
+        samples_per_second=() if per_step is None else (steps * per_step,),
+    )
+    return Prediction(columns, 0)
 
 
 MEASURED = """job,device,sync,nodes,workers,batch_per_worker,global_batch,steps_per_s,split
@@ -168,7 +172,7 @@ def test_measured_rows_that_ran_as_was_asked(
     path.write_text(MEASURED)
     table = read_table(path)
     asked = AskedJob("a", "a", table)
-    assert [point.steps_per_s for point in measured_points(asked, template, answered)] == steps
+    assert [point.steps_per_second for point in measured_points(asked, template, answered)] == steps
     assert measured_points(AskedJob("a", "a"), template, answered) == []
 
 
@@ -179,5 +183,5 @@ def test_held_out_rows_stand_for_their_scale(tmp_path: Path) -> None:
     points = measured_points(asked, {}, [])
     found = at(points, prediction(1, 2.5, None))
     assert found is not None
-    assert (found.steps_per_s, found.train) == (3.0, False)
+    assert (found.steps_per_second, found.train) == (3.0, False)
     assert at(points, prediction(2, 2.5, None)) is None

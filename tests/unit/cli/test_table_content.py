@@ -6,7 +6,7 @@ import pytest
 
 from nodewise_cli.inputs.table_content import measurement_table, profile_content
 from nodewise_cli.inputs.tables import Table, read_table
-from nodewise_client import Network, Observations, SyncMode, WorkerGroup
+from nodewise_client import Network, Observations, SyncMode, WorkerGroup, configuration_rows
 
 HEADER = (
     "job,device,sync,nodes,workers,parameter_servers,steps_per_s,split,"
@@ -31,12 +31,12 @@ def table(tmp_path: Path) -> Table:
 def test_a_profile_holds_facts_and_train_rows_only(table: Table) -> None:
     content = profile_content(table, "a")
     assert isinstance(content.observations, Observations)
-    assert content.observations.steps_per_s == (2.0,)
+    assert content.observations.steps_per_second == (2.0,)
     assert content.phase_timings is not None
-    assert content.phase_timings.compute_s == (0.3,)
-    assert content.phase_timings.update_s == (0.0,)
+    assert content.phase_timings.compute_seconds == (0.3,)
+    assert content.phase_timings.update_seconds == (0.0,)
     assert content.network is not None
-    assert content.network.link_bytes_per_s == 1000
+    assert content.network.link_bytes_per_second == 1000
 
 
 def test_a_job_without_train_rows_is_its_facts(table: Table) -> None:
@@ -48,22 +48,22 @@ def test_a_job_without_train_rows_is_its_facts(table: Table) -> None:
 def test_a_link_that_differs_is_the_configurations(table: Table) -> None:
     content = profile_content(table, "b")
     assert content.network is not None
-    assert content.network.link_bytes_per_s is None
+    assert content.network.link_bytes_per_second is None
     assert isinstance(content.observations, Observations)
-    assert content.observations.configurations.link_bytes_per_s == (10.0, 20.0)
+    assert content.observations.configurations.link_bytes_per_second == (10.0, 20.0)
 
 
 def test_the_table_as_a_whole(table: Table) -> None:
     found = measurement_table(table)
-    assert found.jobs == ("a", "a", "b", "b", "c")
-    assert found.steps_per_s == (2.0, 4.0, 2.0, 3.0, None)
+    assert (found.job_names, found.job_indexes) == (("a", "b", "c"), (0, 0, 1, 1, 2))
+    assert found.steps_per_second == (2.0, 4.0, 2.0, 3.0, 0.0)
     assert found.train == (True, False, True, True, False)
     assert found.phase_rows == (0, 1)
     # Unstated servers are one with servers, none without.
     assert found.configurations.parameter_servers == (1, 1, 1, 1, 0)
-    assert found.configurations.sync == (SyncMode.ASYNC,) * 4 + (SyncMode.ALLREDUCE,)
-    assert found.configurations.link_bytes_per_s == (0.0, 0.0, 10.0, 20.0, 0.0)
-    assert found.configurations.global_batch == ()
+    assert found.configurations.sync_modes == (SyncMode.ASYNC,) * 4 + (SyncMode.ALLREDUCE,)
+    assert found.configurations.link_bytes_per_second == (0.0, 0.0, 10.0, 20.0, 0.0)
+    assert found.configurations.global_batch_samples == ()
 
 
 def test_a_partitioned_transformer(tmp_path: Path) -> None:
@@ -75,15 +75,15 @@ def test_a_partitioned_transformer(tmp_path: Path) -> None:
         "t,A100,2,8,,test,64,1,12,1024,16,1024,51200,4,2,1,none,\n"
     )
     found = measurement_table(read_table(path))
-    workload = found.workloads["t"]
+    (workload,) = found.workloads
     assert workload.transformer is not None
-    assert (workload.transformer.layers, workload.transformer.vocabulary_size) == (12, 51200)
+    assert (workload.transformer.layers_count, workload.transformer.vocabulary_size) == (12, 51200)
     assert (workload.precision, workload.optimizer) == ("fp16", "adam")
     configurations = found.configurations
-    assert configurations.recompute == ("full", "none")
-    assert configurations.batch_per_worker == (2, 1)
-    assert configurations.tensor_parallel == (2, 4)
-    assert configurations.placement == ((8,), ())
+    assert configurations.recomputations == ("full", "none")
+    assert configurations.batch_per_worker_samples == (2, 1)
+    assert configurations.tensor_parallel_degrees == (2, 4)
+    assert (configurations.placement_offsets, configurations.placement_workers) == ((0, 1, 1), (8,))
 
 
 def test_one_precision_is_a_fact_and_several_are_configurations(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_one_precision_is_a_fact_and_several_are_configurations(tmp_path: Path) 
         "a,A100,1,1,2,train,bf16\na,A100,1,1,2,test,\nb,A100,1,1,2,train,fp32\nb,A100,1,1,2,test,fp16\n"
     )
     found = measurement_table(read_table(path))
-    assert found.workloads["a"].precision == "bf16"
-    assert found.workloads["b"].precision == ""
-    assert found.configurations.precision == ("", "", "fp32", "fp16")
+    assert found.workloads[0].precision == "bf16"
+    assert found.workloads[1].precision == ""
+    assert found.configurations.precisions == ("", "", "fp32", "fp16")
 
 
 PARAMETER_SERVER = (
@@ -113,19 +113,24 @@ def test_every_fact_of_parameter_servers(tmp_path: Path) -> None:
     path.write_text(PARAMETER_SERVER)
     found = measurement_table(read_table(path))
     configurations = found.configurations
-    assert configurations.hybrid_sync_fraction == (0.25, 0.0, 0.0)
-    assert configurations.hybrid_switch_s == (3.0, 0.0, 0.0)
+    assert configurations.hybrid_sync_fractions == (0.25, 0.0, 0.0)
+    assert configurations.hybrid_switch_seconds == (3.0, 0.0, 0.0)
     assert configurations.backup_workers == (0, 1, 0)
-    mixed = (WorkerGroup(workers=2, device="V100"), WorkerGroup(workers=2, device="K 80", compute_factor=1.5))
-    assert configurations.groups == (mixed, (), ())
-    assert (found.steps, found.step_cv) == ((50, 0, 0), (0.1, None, None))
+    mixed = (WorkerGroup(workers=2, device_name="V100"), WorkerGroup(workers=2, device_name="K 80", compute_factor=1.5))
+    assert configuration_rows(configurations)[0]["groups"] == mixed
+    assert configuration_rows(configurations)[1]["groups"] == ()
+    assert (found.steps_counts, found.step_variation) == ((50, 0, 0), (0.1, -1.0, -1.0))
     network = Network(
-        half_duplex=True, worker_link_bytes_per_s=1e9, per_message_s=1e-4, round_trip_s=2e-4, link_bytes_per_s=None
+        half_duplex=True,
+        worker_link_bytes_per_second=1e9,
+        per_message_seconds=1e-4,
+        round_trip_seconds=2e-4,
+        link_bytes_per_second=None,
     )
-    assert found.networks == {"a": network}
+    assert found.networks == (network,)
     timings = profile_content(read_table(path), "a").phase_timings
     assert timings is not None
-    assert (timings.hidden_s, timings.transfer_cv, timings.steps) == ((0.05,), (0.2,), (100,))
+    assert (timings.hidden_seconds, timings.transfer_variation, timings.steps_counts) == ((0.05,), (0.2,), (100,))
     observations = profile_content(read_table(path), "a").observations
     assert isinstance(observations, Observations)
-    assert (observations.steps, observations.step_cv) == ((50, 0), (0.1, None))
+    assert (observations.steps_counts, observations.step_variation) == ((50, 0), (0.1, -1.0))

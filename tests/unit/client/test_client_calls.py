@@ -13,15 +13,18 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from grpc_health.v1 import health_pb2
 
 from nodewise_client import (
+    AppendProfileRequest,
     AsyncClient,
     BacktestProgress,
+    BacktestRequest,
     BatchJob,
-    BatchQuestion,
+    BatchPredictRequest,
     Client,
     Cluster,
     Code,
     Configurations,
     CurrentAllocation,
+    DeleteProfileRequest,
     HealthStatus,
     InternalError,
     IntervalBasis,
@@ -29,33 +32,42 @@ from nodewise_client import (
     Knee,
     LeastCost,
     LeastTime,
-    MeasurementTable,
+    ListProfilesRequest,
+    NamedNumber,
     Network,
     NodeDevices,
     NodePool,
-    NodeRange,
     NodewiseError,
     NotFoundError,
     Notice,
-    Objective,
-    Observation,
-    PhaseTimings,
     PredictOptions,
+    PredictRequest,
     Price,
     ProfileContent,
-    Question,
     QueueQuota,
     RefusedError,
     ResourceExhaustedError,
+    RetractObservationsRequest,
     RowStatus,
     ScheduleAction,
     ScheduleJob,
+    ScheduleRequest,
+    StreamPredictRequest,
     UnavailableError,
     UnimplementedError,
     Work,
-    WorkerRange,
     Workload,
+    configuration_rows,
+    configurations,
+    measurement_table,
+    node_range,
+    objective,
+    observations,
+    phase_timings,
+    profile_source,
+    scored_rows,
     version,
+    worker_range,
 )
 from nodewise_protos.v1 import (
     configuration_pb2,
@@ -68,6 +80,7 @@ from nodewise_protos.v1 import (
     schedule_pb2,
     schedule_service_pb2,
 )
+from nodewise_values.wire import to_message
 
 S = grpc.StatusCode
 
@@ -114,29 +127,35 @@ BASIS = prediction_pb2.Basis(
 
 def test_predict_sends_the_question(client, server):
     client.predict(
-        "resnet",
-        configurations=Configurations(nodes=[1, 2], sync="async", device=["V100", "P100"]),
-        ranges=[
-            NodeRange(first=1, last=16, powers_of_two=True),
-            WorkerRange(
-                first=2, last=8, step=2, workers_per_node=2, placement="spread", template=Configurations(sync="sync")
+        PredictRequest(
+            profile=profile_source("resnet", minimum_revision=4),
+            configurations=configurations(nodes=[1, 2], sync_modes="async", devices=["V100", "P100"]),
+            ranges=[
+                node_range(first=1, last=16, powers_of_two=True),
+                worker_range(
+                    first=2,
+                    last=8,
+                    step=2,
+                    workers_per_node=2,
+                    placement_rule="spread",
+                    template=configurations(sync_modes="sync"),
+                ),
+            ],
+            objective=objective(
+                rule=LeastTime(max_nodes=8),
+                confidence=0.9,
+                work=Work(samples=1e6),
+                prices=[Price(price_per_node_hour=3.0, currency="EUR")],
             ),
-        ],
-        objective=Objective(
-            rule=LeastTime(max_nodes=8),
-            confidence=0.9,
-            work=Work(samples=1e6),
-            prices=[Price(per_node_hour=3.0, currency="EUR")],
-        ),
-        options=PredictOptions(
-            estimator="queueing",
-            coverage=0.8,
-            freshness="cached_only",
-            columns=["interval"],
-            fidelity="simulate",
-            seed=7,
-        ),
-        minimum_revision=4,
+            options=PredictOptions(
+                estimator="queueing",
+                interval_coverage=0.8,
+                freshness="cached_only",
+                columns=["interval"],
+                fidelity="simulate",
+                seed=7,
+            ),
+        )
     )
     assert server.requests["Predict"] == [
         prediction_service_pb2.PredictRequest(
@@ -150,7 +169,6 @@ def test_predict_sends_the_question(client, server):
             ranges=[
                 configuration_pb2.ConfigurationRange(
                     nodes={"first": 1, "last": 16, "powers_of_two": True},
-                    placement_rule=configuration_pb2.PLACEMENT_RULE_PACKED,
                 ),
                 configuration_pb2.ConfigurationRange(
                     workers={"first": 2, "last": 8, "step": 2},
@@ -179,18 +197,22 @@ def test_predict_sends_the_question(client, server):
 
 @pytest.mark.parametrize(
     ("given", "field"),
-    [(Knee(), "knee"), (LeastCost(deadline_s=60.0), "least_cost"), (Objective(work=Work(epochs=2)), None)],
+    [
+        (objective(Knee()), "knee"),
+        (objective(LeastCost(deadline_seconds=60.0)), "least_cost"),
+        (objective(work=Work(epochs=2)), None),
+    ],
 )
-def test_a_rule_may_stand_alone(client, server, given, field):
-    client.predict("resnet", objective=given)
+def test_a_rule_stands_in_its_own_field(client, server, given, field):
+    client.predict(PredictRequest(profile=profile_source("resnet"), objective=given))
     assert server.requests["Predict"][0].objective.WhichOneof("rule") == field
 
 
 def test_an_inline_profile_stands_where_a_name_may(client, server):
     content = ProfileContent(
-        workload=Workload(parameter_bytes=100), phase_timings=PhaseTimings.one(compute_s=0.2, upload_s=0.1)
+        workload=Workload(parameter_bytes=100), phase_timings=phase_timings(compute_seconds=0.2, upload_seconds=0.1)
     )
-    client.predict(content)
+    client.predict(PredictRequest(profile=profile_source(content)))
     sent = server.requests["Predict"][0].profile.inline
     assert (sent.workload.parameter_bytes, list(sent.phase_timings.compute_seconds)) == (100, [0.2])
     assert not sent.phase_timings.compute_variation
@@ -210,34 +232,62 @@ def test_predict_reads_rows(client, server):
         basis=BASIS,
     )
     server.answer("Predict", answer)
-    result = client.predict("resnet")
+    result = client.predict(PredictRequest(profile=profile_source("resnet")))
     first, second = result
     assert len(result) == 2
-    assert result[0] is first
+    assert result[0] == first != second
     assert result[:1] == (first,)
     assert (first.nodes, first.workers, first.status, first.answered) == (4, 4, RowStatus.ANSWERED, True)
-    assert (first.step_s, first.steps_per_s, first.samples_per_s) == (0.5, 8.0, 256.0)
-    assert (first.lower_steps_per_s, first.upper_steps_per_s, first.coverage) == (7.0, 10.0, 0.9)
-    assert (first.lower_samples_per_s, first.upper_samples_per_s) == (224.0, 320.0)
+    assert (first.step_seconds, first.steps_per_second, first.samples_per_second) == (0.5, 8.0, 256.0)
+    assert (first.lower_steps_per_second, first.upper_steps_per_second, first.interval_coverage) == (7.0, 10.0, 0.9)
+    assert (first.lower_samples_per_second, first.upper_samples_per_second) == (224.0, 320.0)
     assert first.interval_basis is IntervalBasis.CONFORMAL
-    assert (first.breakdown, first.bottleneck) == ({"compute": 0.4, "upload": 0.1}, "compute")
-    assert (first.utilisation, first.extrapolation) == ({"link": 0.7}, 2.0)
-    assert first.staleness is not None
-    assert (first.staleness.mean_steps, first.staleness.p95_steps) == (3.0, None)
-    assert (first.finish_s, first.cost, first.memory_bytes, first.excess_memory_bytes) == (100.0, 1.5, 1e9, None)
+    assert (first.breakdown_seconds, first.bottleneck) == ({"compute": 0.4, "upload": 0.1}, "compute")
+    assert (first.utilisation, first.extrapolation_ratio) == ({"link": 0.7}, 2.0)
+    assert (first.staleness_mean_steps, first.staleness_p95_steps) == (3.0, None)
+    assert (first.finish_seconds, first.cost, first.memory_bytes, first.excess_memory_bytes) == (100.0, 1.5, 1e9, None)
     assert second.status == "refused"
     assert second.refusal is not None
     assert second.refusal.missing_fields == ("network",)
-    absent = (second.step_s, second.steps_per_s, second.samples_per_s, second.coverage, second.bottleneck, second.cost)
-    assert absent == (None,) * 6
-    assert (second.breakdown, second.utilisation, second.staleness) == ({}, {}, None)
-    assert result.recommended is first
-    assert result.recommendation.numbers == {"gain_samples_per_second": 2.0}
+    names = ("step_seconds", "steps_per_second", "samples_per_second", "interval_coverage", "bottleneck", "cost")
+    assert [getattr(second, name) for name in names] == [None] * 6
+    assert (second.breakdown_seconds, second.utilisation, second.staleness_mean_steps) == ({}, {}, None)
+    assert result.recommended == first
+    assert result.recommendation.numbers == (NamedNumber(name="gain_samples_per_second", value=2.0),)
     assert result.warnings == (Notice(reason="EXTRAPOLATES", message="twice the scale", rows=(0,)),)
     assert result.basis.fit_time == datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
     (part,) = result.basis.mixture
     assert (part.estimator, part.weight, part.expected_log_error) == ("queueing", 1.0, 0.1)
-    assert result.raw == answer
+    assert to_message(result.predictions) == answer.predictions
+    with pytest.raises(AttributeError, match="no 'samples_per_s'"):
+        _ = first.samples_per_s
+
+
+def test_answers_print_as_a_table_however_long_they_are(client, server):
+    rows = prediction_pb2.Predictions(
+        rows_count=1000,
+        nodes=range(1, 1001),
+        workers=range(1, 1001),
+        step_seconds=[0.5] * 1000,
+        steps_per_second=[float(number) for number in range(1, 1001)],
+    )
+    reply = prediction_service_pb2.PredictResponse(
+        predictions=rows, recommendation={"row": 1, "rule": "knee", "why": "because"}, basis=BASIS
+    )
+    server.answer("Predict", reply)
+    result = client.predict(PredictRequest(profile=profile_source("resnet")))
+    printed = repr(result).splitlines()
+    assert printed[0].split() == ["nodes", "workers", "steps_per_second", "step_seconds", "status"]
+    assert printed[1].split() == ["0", "1", "1", "1", "0.5", "answered"]
+    assert printed[-4:] == [
+        "... 990 more rows ...",
+        f"{999:>3}  {1000:>5}  {1000:>7}  {1000:>16}  {0.5:>12}  answered",
+        "recommended (knee): because",
+        "by queueing 1.0",
+    ]
+    assert len(printed) == 14
+    assert len(repr(result.predictions)) < 2000
+    assert repr(result[1]).startswith("Prediction(nodes=2, workers=2, ")
 
 
 def test_rows_without_optional_columns(client, server):
@@ -253,9 +303,14 @@ def test_rows_without_optional_columns(client, server):
             }
         ),
     )
-    (row,) = client.predict("resnet")
-    assert (row.status, row.step_s, row.samples_per_s, row.lower_samples_per_s) == ("answered", 0.5, None, None)
-    assert (row.coverage, row.bottleneck, row.extrapolation, row.staleness) == (None, None, None, None)
+    (row,) = client.predict(PredictRequest(profile=profile_source("resnet")))
+    assert (row.status, row.step_seconds, row.samples_per_second, row.lower_samples_per_second) == (
+        "answered",
+        0.5,
+        None,
+        None,
+    )
+    assert (row.interval_coverage, row.bottleneck, row.extrapolation_ratio, row.staleness_mean_steps) == (None,) * 4
 
 
 def test_batch_cuts_rows_into_jobs(client, server):
@@ -275,7 +330,14 @@ def test_batch_cuts_rows_into_jobs(client, server):
         ),
     )
     result = client.batch_predict(
-        ["a", "b", BatchJob(profile="c", objective=Knee())], ranges=[NodeRange(first=1, last=1)]
+        BatchPredictRequest(
+            jobs=[
+                BatchJob(profile=profile_source("a")),
+                BatchJob(profile=profile_source("b")),
+                BatchJob(profile=profile_source("c"), objective=objective(Knee())),
+            ],
+            ranges=[node_range(first=1, last=1)],
+        )
     )
     sent = server.requests["BatchPredict"][0]
     assert [job.profile.profile_id for job in sent.jobs] == ["a", "b", "c"]
@@ -283,15 +345,15 @@ def test_batch_cuts_rows_into_jobs(client, server):
     answered, failed, last = result
     assert len(result) == 3
     assert answered.unwrap()[0].nodes == 4
-    assert answered.recommended is answered.predictions[0]
+    assert answered.recommended == answered.rows[0]
     assert answered.warnings[0].rows == (0,)
     assert isinstance(failed.error, NotFoundError)
-    assert (failed.predictions, failed.basis, failed.recommended) == ((), None, None)
+    assert (list(failed.rows), failed.basis, failed.recommended) == ([], None, None)
     with pytest.raises(NotFoundError, match="no such profile"):
         failed.unwrap()
     assert last.warnings == ()
     assert last.basis.estimator == "queueing"
-    assert result.raw.predictions == rows
+    assert to_message(result.response.predictions) == rows
 
 
 def test_a_stream_answers_by_id(client, server):
@@ -308,10 +370,12 @@ def test_a_stream_answers_by_id(client, server):
         lambda request: prediction_service_pb2.StreamPredictResponse(request_id=request.request_id),
     )
     questions = [
-        Question(profile="a"),
-        Question(profile="b"),
-        BatchQuestion(jobs=["c"], request_id="mine"),
-        Question(profile="d"),
+        PredictRequest(profile=profile_source("a")),
+        PredictRequest(profile=profile_source("b")),
+        StreamPredictRequest(
+            batch=BatchPredictRequest(jobs=(BatchJob(profile=profile_source("c")),)), request_id="mine"
+        ),
+        PredictRequest(profile=profile_source("d")),
     ]
     first, second, third, fourth = client.stream_predict(question for question in questions)
     assert [first.request_id, second.request_id, third.request_id, fourth.request_id] == ["1", "2", "mine", "4"]
@@ -325,7 +389,7 @@ def test_a_stream_answers_by_id(client, server):
 
 def test_what_goes_wrong_in_the_callers_questions_reaches_the_caller(client):
     def questions():
-        yield Question(profile="a")
+        yield PredictRequest(profile=profile_source("a"))
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
@@ -335,12 +399,12 @@ def test_what_goes_wrong_in_the_callers_questions_reaches_the_caller(client):
 def test_a_stream_that_fails_raises(client, server):
     server.answer("StreamPredict", S.UNIMPLEMENTED)
     with pytest.raises(UnimplementedError, match="StreamPredict"):
-        client.stream_predict([Question(profile="a")])
+        client.stream_predict([PredictRequest(profile=profile_source("a"))])
 
 
 def test_a_stream_can_be_left_early(server):
     with Client(server.target) as client:
-        answers = client.stream_predict(Question(profile=str(number)) for number in range(10**6))
+        answers = client.stream_predict(PredictRequest(profile=profile_source(str(number))) for number in range(10**6))
         assert next(answers).request_id == "1"
         answers.close()
     assert len(server.requests["StreamPredict"]) < 10**6
@@ -349,7 +413,7 @@ def test_a_stream_can_be_left_early(server):
 async def test_async_questions_and_leaving_early(server):
     async def questions():
         for number in range(10**6):
-            yield Question(profile=str(number))
+            yield PredictRequest(profile=profile_source(str(number)))
 
     async with AsyncClient(server.target) as client:
         answers = client.stream_predict(questions())
@@ -380,10 +444,10 @@ def test_lists_follow_pages(client, server):
         ),
     )
     found = client.list_estimators()
-    assert [estimator.name for estimator in found] == ["a", "b"]
-    assert (found[0].score, found[0].capabilities) == (None, ("phase_timings",))
-    assert (found[1].score.observations_count, found[1].score.coverage) == (3, 0.9)
-    assert (found[1].score.unanswered_count, found[1].score.update_time.timestamp()) == (1, 1.0)
+    assert [estimator.name for estimator in found.estimators] == ["a", "b"]
+    assert (found.estimators[0].score, found.estimators[0].capabilities) == (None, ("phase_timings",))
+    assert (found.estimators[1].score.observations_count, found.estimators[1].score.coverage) == (3, 0.9)
+    assert (found.estimators[1].score.unanswered_count, found.estimators[1].score.update_time.timestamp()) == (1, 1.0)
     assert (found.auto_score.mean_log_error, found.auto_score.coverage) == (-0.5, None)
     assert [problem.reason for problem in found.problems] == ["PLUGIN_BROKEN"]
     assert [request.page_token for request in server.requests["ListEstimators"]] == ["", "2"]
@@ -394,8 +458,8 @@ def test_lists_follow_pages(client, server):
         page(policies=[{"name": "las", "parameters": [{"name": "quantum_seconds", "default_value": 60.0}]}]),
     )
     policies = client.list_policies()
-    assert [policy.name for policy in policies] == ["fifo", "las"]
-    assert policies[1].parameters[0].default == 60.0
+    assert [policy.name for policy in policies.policies] == ["fifo", "las"]
+    assert policies.policies[1].parameters[0].default_value == 60.0
 
 
 @pytest.mark.parametrize("sizes", [[0], [3], [2, 2, 1], [2, 0, 1]])
@@ -410,7 +474,7 @@ def test_profiles_are_paged_to_the_end(client, server, sizes):
                 next_page_token=str(number) if number < len(pages) else "",
             ),
         )
-    found = client.list_profiles(name_prefix="p", page_size=2)
+    found = client.list_profiles(ListProfilesRequest(name_prefix="p", page_size=2))
     assert [profile.profile_id for profile in found] == [name for page in pages for name in page]
     assert [(r.page_token, r.name_prefix, r.page_size) for r in server.requests["ListProfiles"]] == [
         (str(number) if number else "", "p", 2) for number in range(len(pages))
@@ -420,24 +484,18 @@ def test_profiles_are_paged_to_the_end(client, server, sizes):
 def test_a_profile_comes_back_as_it_was_sent(client, server):
     content = ProfileContent(
         workload=Workload(model_name="resnet", samples_per_epoch=1000),
-        network=Network(link_bytes_per_s=1.25e9, half_duplex=True),
-        observations=[
-            Observation(
-                configuration=Configurations(nodes=2, sync="sync", placement=[(4, 4)]),
-                steps_per_s=3.0,
-                measured_at=datetime(2026, 1, 2, tzinfo=UTC),
-            ),
-            Observation(
-                configuration=Configurations(nodes=4, sync="sync", placement=[(4, 0, 4, 4)]),
-                steps_per_s=5.0,
-                step_cv=0.1,
-            ),
-        ],
+        network=Network(link_bytes_per_second=1.25e9, half_duplex=True),
+        observations=observations(
+            configurations=configurations(nodes=[2, 4], sync_modes="sync", placements=[(4, 4), (4, 0, 4, 4)]),
+            steps_per_second=[3.0, 5.0],
+            measured_at_unix_seconds=[1e9, None],
+            step_variation=[None, 0.1],
+        ),
     )
     server.answer(
         "AppendProfile", profile_service_pb2.AppendProfileResponse(profile={"profile_id": "r", "revision": 1})
     )
-    appended = client.append_profile("r", content=content, request_id="mine")
+    appended = client.append_profile(AppendProfileRequest(profile_id="r", content=content, request_id="mine"))
     assert (appended.revision, appended.content, appended.create_time) == (1, None, None)
     sent = server.requests["AppendProfile"][0]
     assert (sent.profile_id, sent.request_id) == ("r", "mine")
@@ -448,34 +506,41 @@ def test_a_profile_comes_back_as_it_was_sent(client, server):
         ),
     )
     back = client.get_profile("r")
-    assert back.content.workload == content.workload
-    assert back.content.network == content.network
-    found = back.content.observations
-    assert (found.steps_per_s, found.step_cv) == ((3.0, 5.0), (None, 0.1))
-    assert found.measured_at == (datetime(2026, 1, 2, tzinfo=UTC), None)
-    assert (found.configurations.nodes, found.configurations.placement) == ((2, 4), ((4, 4), (4, 0, 4, 4)))
+    assert back.content == content
+    assert (content.observations.step_variation, content.observations.measured_at_unix_seconds) == (
+        (-1.0, 0.1),
+        (1e9, 0.0),
+    )
+    assert [row["placements"] for row in configuration_rows(back.content.observations.configurations)] == [
+        (4, 4),
+        (4, 0, 4, 4),
+    ]
     assert back.create_time == datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)
 
 
 def test_retries_carry_the_same_request_id(client, server):
     server.answer("AppendProfile", S.UNAVAILABLE, S.CANCELLED)
     server.answer("RetractObservations", S.UNAVAILABLE)
-    client.append_profile("r", content=ProfileContent(workload=Workload(epochs=1)))
+    client.append_profile(
+        AppendProfileRequest(profile_id="r", content=ProfileContent(workload=Workload(epochs_count=1)))
+    )
     assert len({request.request_id for request in server.requests["AppendProfile"]}) == 1
     assert len(server.requests["AppendProfile"]) == 3
-    client.retract_observations("r", numbers=[3, 4], reason="broken switch")
+    client.retract_observations(RetractObservationsRequest(profile_id="r", numbers=[3, 4], reason="broken switch"))
     first, second = server.requests["RetractObservations"]
     assert first == second
     assert (list(first.numbers), first.reason) == ([3, 4], "broken switch")
 
 
 RETRIED = {
-    "Predict": lambda client: client.predict("r"),
-    "BatchPredict": lambda client: client.batch_predict(["r"]),
+    "Predict": lambda client: client.predict(PredictRequest(profile=profile_source("r"))),
+    "BatchPredict": lambda client: client.batch_predict(
+        BatchPredictRequest(jobs=(BatchJob(profile=profile_source("r")),))
+    ),
     "ListEstimators": lambda client: client.list_estimators(),
     "GetProfile": lambda client: client.get_profile("r"),
     "ListProfiles": lambda client: client.list_profiles(),
-    "Schedule": lambda client: client.schedule(cluster=[], jobs=[]),
+    "Schedule": lambda client: client.schedule(ScheduleRequest(cluster=Cluster(pools=[]), jobs=[])),
     "ListPolicies": lambda client: client.list_policies(),
 }
 
@@ -498,14 +563,14 @@ def test_retry_can_be_left_out(server, make_client, method):
 def test_four_attempts_and_no_more(client, server):
     server.answer("Predict", *[S.UNAVAILABLE] * 5)
     with pytest.raises(UnavailableError, match="injected"):
-        client.predict("r")
+        client.predict(PredictRequest(profile=profile_source("r")))
     assert len(server.requests["Predict"]) == 4
 
 
 def test_delete_is_never_retried(client, server):
     server.answer("DeleteProfile", S.UNAVAILABLE)
     with pytest.raises(UnavailableError):
-        client.delete_profile("r", etag="e")
+        client.delete_profile(DeleteProfileRequest(profile_id="r", etag="e"))
     assert [request.etag for request in server.requests["DeleteProfile"]] == ["e"]
     client.delete_profile("r")
 
@@ -513,19 +578,19 @@ def test_delete_is_never_retried(client, server):
 def test_what_the_caller_did_wrong_is_not_retried(client, server):
     server.answer("Predict", S.INVALID_ARGUMENT)
     with pytest.raises(InvalidArgumentError):
-        client.predict("r")
+        client.predict(PredictRequest(profile=profile_source("r")))
     assert len(server.requests["Predict"]) == 1
 
 
 def test_a_restarted_server_is_found_again(client, server):
-    client.predict("r")
+    client.predict(PredictRequest(profile=profile_source("r")))
     server.stop()
     with pytest.raises(UnavailableError):
-        client.predict("r")
+        client.predict(PredictRequest(profile=profile_source("r")))
     server.start()
     for _ in range(50):  # the connection comes back by itself; each failing call waits for four attempts
         try:
-            client.predict("r")
+            client.predict(PredictRequest(profile=profile_source("r")))
         except UnavailableError:
             continue
         return
@@ -562,28 +627,32 @@ def test_schedule_sends_and_reads(client, server):
         ),
     )
     result = client.schedule(
-        cluster=Cluster(pools=[NodePool(name="p", device="V100", available_devices=[4, 4])]),
-        jobs=[
-            ScheduleJob(
-                job_id="a",
-                profile="resnet",
-                remaining_samples=1e6,
-                allowed_devices=[1, 2, 4],
-                submit_time=now,
-                deadline=now,
-                current_allocation=CurrentAllocation(pool="p", placement=[NodeDevices(node=0, devices=1)], age_s=5.0),
-                template=Configurations(sync="async"),
-                restarts=2,
-                gradient_noise_scale_samples=0.0,
-                initial_batch_samples=64.0,
-            ),
-            ScheduleJob(job_id="b", profile=ProfileContent(), remaining_samples=1.0),
-        ],
-        now=now,
-        policy="fifo",
-        policy_parameters={"quantum_seconds": 60.0},
-        policy_state=b"before",
-        quotas=[QueueQuota(queue="q", max_devices=2)],
+        ScheduleRequest(
+            cluster=Cluster(pools=[NodePool(name="p", device_name="V100", available_devices=[4, 4])]),
+            jobs=[
+                ScheduleJob(
+                    job_id="a",
+                    profile=profile_source("resnet"),
+                    remaining_samples=1e6,
+                    allowed_devices=[1, 2, 4],
+                    submit_time=now,
+                    deadline=now,
+                    current_allocation=CurrentAllocation(
+                        pool="p", placement=[NodeDevices(node_index=0, devices_count=1)], age_seconds=5.0
+                    ),
+                    template=configurations(sync_modes="async"),
+                    restarts_count=2,
+                    gradient_noise_scale_samples=0.0,
+                    initial_batch_samples=64.0,
+                ),
+                ScheduleJob(job_id="b", profile=profile_source(ProfileContent()), remaining_samples=1.0),
+            ],
+            now=now,
+            policy="fifo",
+            policy_parameters={"quantum_seconds": 60.0},
+            policy_state=b"before",
+            quotas=[QueueQuota(queue="q", max_devices=2)],
+        )
     )
     sent = server.requests["Schedule"][0]
     assert sent.now == Timestamp(seconds=int(now.timestamp()))
@@ -597,38 +666,54 @@ def test_schedule_sends_and_reads(client, server):
         b"before",
         "q",
     )
-    first, second = result
+    first, second = result.allocations
     assert (first.action, first.pool, first.placement) == (
         ScheduleAction.CHANGE,
         "p",
-        (NodeDevices(node=0, devices=2),),
+        (NodeDevices(node_index=0, devices_count=2),),
     )
-    assert (first.samples_per_s, first.finish_s, first.basis.estimator) == (10.0, None, "queueing")
-    assert (second.action, second.pool, second.basis, second.refusal.reason) == (
+    assert (first.samples_per_second, first.finish_seconds) == (10.0, 0.0)
+    assert result.bases[first.basis_index].estimator == "queueing"
+    assert (second.action, second.pool, second.basis_index, second.refusal.reason) == (
         "no_answer",
-        None,
-        None,
+        "",
+        -1,
         "EVIDENCE_MISSING",
     )
     assert (result.policy_state, result.complete) == (b"memory", True)
 
 
 def test_a_moment_without_a_zone_is_refused(client):
-    with pytest.raises(ValueError, match="time zone"):
-        client.schedule(cluster=[], jobs=[], now=datetime(2026, 1, 1))  # noqa: DTZ001  # that is the point
+    moment = datetime(2026, 1, 1)  # noqa: DTZ001  # that is the point
+    with pytest.raises(InvalidArgumentError, match="zone") as caught:
+        client.schedule(ScheduleRequest(now=moment))
+    assert (caught.value.reason, caught.value.violations[0].field) == ("INVALID_FIELD", "now")
 
 
-TABLE = MeasurementTable(
+def test_what_the_contract_does_not_allow_is_said_before_it_is_sent(client, server):
+    wrong = PredictRequest(
+        profile=profile_source("r"), configurations=Configurations(nodes=(1, 1 << 40), sync_modes=("ring",))
+    )
+    with pytest.raises(InvalidArgumentError) as caught:
+        client.predict(wrong)
+    assert [violation.field for violation in caught.value.violations] == [
+        "configurations.nodes[1]",
+        "configurations.sync_modes[0]",
+    ]
+    assert not server.requests["Predict"]
+
+
+TABLE = measurement_table(
     jobs=["a", "a", "b"],
-    configurations=Configurations(nodes=[1, 2, 1], device="V100"),
-    steps_per_s=[1.0, None, 2.0],
+    configurations=configurations(nodes=[1, 2, 1], devices="V100"),
+    steps_per_second=[1.0, None, 2.0],
     train=[True, False, True],
-    exposed_sync_s=[None, 0.1, None],
-    measured_at=datetime(2026, 1, 1, tzinfo=UTC),
-    phase_timings=PhaseTimings(compute_s=[0.1]),
+    exposed_sync_seconds=[None, 0.1, None],
+    measured_at_unix_seconds=1e9,
+    phase_timings=phase_timings(compute_seconds=[0.1]),
     phase_rows=[0],
     workloads={"b": Workload(parameter_bytes=5)},
-    networks={"a": Network(link_bytes_per_s=1.0)},
+    networks={"a": Network(link_bytes_per_second=1.0)},
 )
 
 
@@ -661,12 +746,16 @@ def test_backtest_tells_progress_and_returns_the_result(client, server):
         ],
     )
     heard: list[BacktestProgress] = []
-    result = client.backtest(TABLE, estimators=["all"], calibration=TABLE, on_progress=heard.append)
-    assert [(progress.done, progress.total) for progress in heard] == [(1, 2), (2, 2)]
-    scores = result.evaluations["auto"]
-    assert (scores.overall.n, scores.overall.refused, scores.overall.mape, scores.overall.kendall) == (1, 1, 0.0, None)
-    assert (scores.overall.fit_s, scores.by_job["a"].n) == (0.5, 1)
-    assert [(row.row, row.steps_per_s, row.status, row.refusal_reason) for row in scores.predictions] == [
+    result = client.backtest(
+        BacktestRequest(table=TABLE, estimators=["all"], calibration=TABLE), on_progress=heard.append
+    )
+    assert [(progress.done_count, progress.total_count) for progress in heard] == [(1, 2), (2, 2)]
+    (scores,) = result.evaluations
+    overall = scores.overall
+    assert (overall.rows_count, overall.refused_count, overall.mape, overall.kendall) == (1, 1, 0.0, None)
+    assert (overall.fit_seconds, scores.by_job[0].metrics.rows_count) == (0.5, 1)
+    rows = scored_rows(scores.predictions)
+    assert [(row.row, row.steps_per_second, row.status, row.refusal_reason) for row in rows] == [
         (1, 1.5, "answered", None),
         (2, None, "refused", "EVIDENCE_MISSING"),
     ]
@@ -681,21 +770,18 @@ def test_backtest_tells_progress_and_returns_the_result(client, server):
     assert [network.link_bytes_per_second for network in table.networks] == [1.0, 0.0]
 
 
-def test_facts_of_a_job_that_is_not_in_the_table_are_a_mistake(client):
-    table = MeasurementTable(
-        jobs="a", configurations=Configurations(nodes=1), steps_per_s=1.0, train=True, workloads={"b": Workload()}
-    )
+def test_facts_of_a_job_that_is_not_in_the_table_are_a_mistake():
     with pytest.raises(ValueError, match="'b'"):
-        client.backtest(table)
+        measurement_table(jobs="a", steps_per_second=1.0, train=True, workloads={"b": Workload()})
 
 
 def test_a_backtest_that_ends_without_a_result_is_an_error(client, server):
     server.answer("Backtest", [])
     with pytest.raises(InternalError, match="without a result"):
-        client.backtest(TABLE)
+        client.backtest(BacktestRequest(table=TABLE))
     server.answer("Backtest", status_of(S.INVALID_ARGUMENT, "bad", reason="CONTRADICTORY_FACTS"))
     with pytest.raises(InvalidArgumentError):
-        client.backtest(TABLE)
+        client.backtest(BacktestRequest(table=TABLE))
 
 
 PROGRESS = evaluation_service_pb2.BacktestResponse(progress={"done_count": 1, "total_count": 2})
@@ -705,8 +791,8 @@ RESULT = evaluation_service_pb2.BacktestResponse(result={"prior": "shipped"})
 def test_a_stream_of_progress_that_was_cut_is_begun_again(client, server):
     server.answer("Backtest", [PROGRESS, S.UNAVAILABLE], S.UNAVAILABLE, [PROGRESS, S.UNAVAILABLE], [PROGRESS, RESULT])
     heard: list[BacktestProgress] = []
-    result = client.backtest(TABLE, on_progress=heard.append)
-    assert (result.prior, [progress.done for progress in heard]) == ("shipped", [1, 1, 1])
+    result = client.backtest(BacktestRequest(table=TABLE), on_progress=heard.append)
+    assert (result.prior, [progress.done_count for progress in heard]) == ("shipped", [1, 1, 1])
     first, *others = server.requests["Backtest"]
     assert others == [first] * 3
 
@@ -714,14 +800,14 @@ def test_a_stream_of_progress_that_was_cut_is_begun_again(client, server):
 def test_a_stream_that_is_cut_each_time_is_given_up(client, server):
     server.answer("Backtest", *[[PROGRESS, S.UNAVAILABLE]] * 5)
     with pytest.raises(UnavailableError, match="cut"):
-        client.backtest(TABLE)
+        client.backtest(BacktestRequest(table=TABLE))
     assert len(server.requests["Backtest"]) == 4
 
 
 def test_a_stream_is_begun_again_within_its_deadline(client, server):
     server.answer("Backtest", [PROGRESS, S.UNAVAILABLE])
     with pytest.raises(UnavailableError, match="cut"):
-        client.backtest(TABLE, timeout_s=0.01, on_progress=lambda _: time.sleep(0.01))
+        client.backtest(BacktestRequest(table=TABLE), timeout_s=0.01, on_progress=lambda _: time.sleep(0.01))
     assert len(server.requests["Backtest"]) == 1
 
 
@@ -729,21 +815,21 @@ def test_a_stream_is_begun_again_within_its_deadline(client, server):
 def test_a_stream_that_ends_otherwise_is_not_begun_again(client, server, code):
     server.answer("Backtest", [PROGRESS, code])
     with pytest.raises(NodewiseError, match="cut"):
-        client.backtest(TABLE)
+        client.backtest(BacktestRequest(table=TABLE))
     assert len(server.requests["Backtest"]) == 1
 
 
 def test_without_retry_a_stream_is_not_begun_again(server, make_client):
     server.answer("Backtest", [PROGRESS, S.UNAVAILABLE])
     with pytest.raises(UnavailableError):
-        make_client(server.target, retry=False).backtest(TABLE)
+        make_client(server.target, retry=False).backtest(BacktestRequest(table=TABLE))
     assert len(server.requests["Backtest"]) == 1
 
 
 def test_an_overloaded_server_says_when_to_come_back(client, server):
     server.answer("Predict", status_of(S.RESOURCE_EXHAUSTED, "too much", reason="OVERLOADED", retry_delay_s=0.5))
     with pytest.raises(ResourceExhaustedError) as caught:
-        client.predict("r")
+        client.predict(PredictRequest(profile=profile_source("r")))
     assert (caught.value.retry_delay_s, len(server.requests["Predict"])) == (0.5, 1)
 
 
@@ -757,7 +843,7 @@ def test_health(client, server):
 
 def test_token_and_user_agent_accompany_every_call(server, make_client):
     client = make_client(server.target, token="secret")
-    client.predict("r")
+    client.predict(PredictRequest(profile=profile_source("r")))
     assert server.metadata["authorization"] == "Bearer secret"
     assert server.metadata["user-agent"].startswith(f"nodewise-python/{version()} ")
     assert "secret" not in repr(client._connection)
@@ -766,7 +852,7 @@ def test_token_and_user_agent_accompany_every_call(server, make_client):
 def test_a_larger_message_than_allowed_says_what_to_do(server, make_client):
     server.answer("Predict", prediction_service_pb2.PredictResponse(predictions=two_rows()))
     with pytest.raises(ResourceExhaustedError, match="max_receive_bytes") as caught:
-        make_client(server.target, max_receive_bytes=100).predict("r")
+        make_client(server.target, max_receive_bytes=100).predict(PredictRequest(profile=profile_source("r")))
     assert caught.value.code is Code.RESOURCE_EXHAUSTED
 
 
@@ -778,9 +864,13 @@ def test_a_client_that_wants_tls_does_not_speak_plain_text(server, make_client):
 
 def test_a_closed_client_says_so(server, make_client):
     client = make_client(server.target)
-    client.predict("r")
+    client.predict(PredictRequest(profile=profile_source("r")))
     client.close()
-    for call in (lambda: client.predict("r"), lambda: client.stream_predict([]), lambda: client.backtest(TABLE)):
+    for call in (
+        lambda: client.predict(PredictRequest(profile=profile_source("r"))),
+        lambda: client.stream_predict([]),
+        lambda: client.backtest(BacktestRequest(table=TABLE)),
+    ):
         with pytest.raises(RuntimeError, match="the client is closed"):
             call()
 

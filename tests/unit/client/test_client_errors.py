@@ -21,6 +21,7 @@ from nodewise_client import (
     NodewiseError,
     NotFoundError,
     PermissionDeniedError,
+    PredictRequest,
     RefusedError,
     ResourceExhaustedError,
     ResumePolicy,
@@ -28,6 +29,7 @@ from nodewise_client import (
     UnavailableError,
     UnimplementedError,
     _errors,
+    profile_source,
 )
 
 S = grpc.StatusCode
@@ -74,7 +76,7 @@ def test_the_reason_decides_whatever_the_code(server, make_client, reason):
     client = make_client(server.target, retry=False)
     server.answer("Predict", status_of(S.UNKNOWN, "text for people", reason=reason, metadata={"job": "resnet"}))
     with pytest.raises(_errors.BY_REASON[reason]) as caught:
-        client.predict("resnet")
+        client.predict(PredictRequest(profile=profile_source("resnet")))
     assert type(caught.value) is _errors.BY_REASON[reason]
     assert (caught.value.reason, caught.value.message, caught.value.metadata) == (
         reason,
@@ -90,7 +92,7 @@ def test_a_status_without_details_still_has_its_class(server, make_client, code)
     client = make_client(server.target, retry=False)
     server.answer("Predict", code)
     with pytest.raises(NodewiseError, match="injected") as caught:
-        client.predict("resnet")
+        client.predict(PredictRequest(profile=profile_source("resnet")))
     assert type(caught.value) is BY_CODE[code]
     assert caught.value.code == code.name
     assert not caught.value.reason
@@ -108,7 +110,7 @@ def test_violations_and_retry_delay_arrive(client, server):
         ),
     )
     with pytest.raises(InvalidArgumentError) as caught:
-        client.predict("resnet")
+        client.predict(PredictRequest(profile=profile_source("resnet")))
     assert caught.value.violations == (
         FieldViolation(field="configurations.nodes[3]", description="give at least 1"),
         FieldViolation(field="options.seed", description="not negative"),
@@ -128,7 +130,7 @@ def test_a_refusal_names_what_is_missing(client, server):
         ),
     )
     with pytest.raises(RefusedError) as caught:
-        client.predict("resnet")
+        client.predict(PredictRequest(profile=profile_source("resnet")))
     assert caught.value.missing_fields == ("phase_timings", "network.link_bytes_per_second")
 
 
@@ -139,7 +141,7 @@ def test_a_limit_is_an_invalid_argument():
 def test_the_reason_of_another_domain_decides_nothing(client, server):
     server.answer("Predict", status_of(S.NOT_FOUND, "from a proxy", reason="INVALID_FIELD", domain="proxy.example"))
     with pytest.raises(NotFoundError) as caught:
-        client.predict("resnet")
+        client.predict(PredictRequest(profile=profile_source("resnet")))
     assert not caught.value.reason
 
 
@@ -184,7 +186,7 @@ def test_nobody_there_says_where_and_what_to_check(make_client):
         taken.bind(("127.0.0.1", 0))
         target = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UnavailableError) as caught:
-            make_client(target).predict("resnet")
+            make_client(target).predict(PredictRequest(profile=profile_source("resnet")))
         assert target in str(caught.value)
         assert "nodewise serve" in str(caught.value)
         with (
@@ -197,12 +199,12 @@ def test_nobody_there_says_where_and_what_to_check(make_client):
 def test_a_deadline_says_what_to_change(client, server):
     server.answer("Predict", lambda _: server.hold.wait(10))
     with pytest.raises(DeadlineExceededError, match=r"Predict at 127\.0\.0\.1.*timeout_s"):
-        client.predict("resnet", timeout_s=0.05)
+        client.predict(PredictRequest(profile=profile_source("resnet")), timeout_s=0.05)
     server.hold.set()
 
 
 def test_the_deadline_of_the_client_holds_where_a_call_has_none(server, make_client):
     server.answer("Predict", lambda _: server.hold.wait(10))
     with pytest.raises(DeadlineExceededError):
-        make_client(server.target, timeout_s=0.05).predict("resnet")
+        make_client(server.target, timeout_s=0.05).predict(PredictRequest(profile=profile_source("resnet")))
     server.hold.set()

@@ -1,9 +1,9 @@
-"""Values on their way to the wire."""
+"""Values on their way to the wire: builders, columns and rows."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -12,179 +12,149 @@ from hypothesis import strategies as st
 import nodewise_client
 from nodewise_client import (
     Configurations,
-    Layer,
-    Network,
-    Observation,
-    Observations,
-    PhaseTimings,
+    FewestDevices,
+    HighestThroughput,
+    Knee,
+    LeastCost,
+    LeastTime,
+    Objective,
+    Predictions,
     ProfileContent,
+    ProfileSource,
     Recomputation,
     SyncMode,
-    TraceReference,
-    Transformer,
     Work,
     WorkerGroup,
-    Workload,
-    _columns,
-    _enums,
-    _evidence,
+    configuration_rows,
+    configurations,
+    configurations_of_rows,
+    counts,
+    node_pool,
+    node_range,
+    objective,
+    observations,
+    phase_timings,
+    profile_source,
+    worker_range,
 )
-from nodewise_client._configurations import COLUMNS, configurations_from_wire, configurations_to_wire
+from nodewise_client._configurations import PLAIN_COLUMNS, ROW_COLUMNS, count_rows
+from nodewise_client._rows import Row, prediction_rows
+from nodewise_values.wire import from_message, to_message
 
-counts = st.integers(1, 1000)
+COLUMNS = (*PLAIN_COLUMNS, *ROW_COLUMNS)
+numbers = st.integers(1, 1000)
 values = {
-    **dict.fromkeys(COLUMNS, counts),
-    "device": st.sampled_from(["V100", "P100", "K80"]),
-    "sync": st.sampled_from([*SyncMode, None]),
-    "recompute": st.sampled_from([*Recomputation, None]),
-    "precision": st.sampled_from(["fp16", "fp32"]),
+    **dict.fromkeys(COLUMNS, numbers),
+    "devices": st.sampled_from(["V100", "P100", "K80"]),
+    "sync_modes": st.sampled_from([*SyncMode]),
+    "recomputations": st.sampled_from([*Recomputation]),
+    "precisions": st.sampled_from(["fp16", "fp32"]),
     "sequence_parallel": st.booleans(),
-    "link_bytes_per_s": st.floats(1, 1e12),
-    "hybrid_sync_fraction": st.floats(0, 1),
-    "hybrid_switch_s": st.floats(0, 1e6),
-    "placement": st.lists(counts, max_size=4).map(tuple),
+    "link_bytes_per_second": st.floats(1, 1e12),
+    "hybrid_sync_fractions": st.floats(0, 1),
+    "hybrid_switch_seconds": st.floats(0, 1e6),
+    "placements": st.lists(numbers, max_size=4).map(tuple),
 }
-groups = st.builds(WorkerGroup, workers=counts, device=st.sampled_from(["V100", "K80"]), compute_factor=st.floats(1, 9))
+groups = st.builds(
+    WorkerGroup, workers=numbers, device_name=st.sampled_from(["V100", "K80"]), compute_factor=st.floats(1, 9)
+)
 values["groups"] = st.lists(groups, min_size=1, max_size=3).map(tuple)
 
 
 @st.composite
-def configurations(draw):
-    rows = draw(st.integers(2, 5))
-    columns = {}
-    for name in draw(st.sets(st.sampled_from(COLUMNS))):
-        size = draw(st.sampled_from([1, rows]))
-        columns[name] = draw(st.lists(values[name], min_size=size, max_size=size))
-    return Configurations(**columns)
+def drawn_rows(draw):
+    names = draw(st.sets(st.sampled_from(COLUMNS), min_size=1))
+    return [{name: draw(values[name]) for name in COLUMNS if name in names} for _ in range(draw(st.integers(2, 5)))]
 
 
-@given(configurations())
-def test_configurations_survive_the_wire(given_configurations):
-    message = configurations_to_wire(given_configurations)
-    assert configurations_from_wire(type(message).FromString(message.SerializeToString())) == given_configurations
+@given(drawn_rows())
+def test_rows_survive_columns_and_the_wire(rows):
+    columns = configurations_of_rows(rows)
+    message = to_message(columns)
+    back = from_message(type(message).FromString(message.SerializeToString()), Configurations)
+    assert back == columns
+    assert list(configuration_rows(back)) == rows
+
+
+def test_rows_that_state_different_things_cannot_share_columns():
+    with pytest.raises(ValueError, match="row 1 and those before it differ in what they state: nodes, workers"):
+        configurations_of_rows([{"nodes": 1}, {"workers": 2}])
+    assert configurations_of_rows([]) == Configurations()
 
 
 def test_groups_name_their_devices_together_or_not_at_all():
     row = [WorkerGroup(workers=3), WorkerGroup(workers=1, compute_factor=2.0)]
-    configurations = Configurations(device="V100", groups=[row])
-    message = configurations_to_wire(configurations)
-    assert (list(message.group_workers), list(message.group_compute_factors)) == ([3, 1], [1.0, 2.0])
-    assert not message.group_device_indexes
-    assert configurations_from_wire(message) == configurations
+    given = configurations(devices="V100", groups=[row])
+    assert (given.group_workers, given.group_compute_factors) == ((3, 1), (1.0, 2.0))
+    assert not given.group_device_indexes
+    assert configuration_rows(given) == ({"devices": "V100", "groups": tuple(row)},)
     with pytest.raises(ValueError, match="every group names its device, or none does"):
-        configurations_to_wire(Configurations(groups=[[WorkerGroup(workers=1), WorkerGroup(workers=1, device="K80")]]))
+        configurations(groups=[[WorkerGroup(workers=1), WorkerGroup(workers=1, device_name="K80")]])
 
 
 def test_a_value_stands_for_a_column_and_iterators_are_read_once():
-    columns = Configurations(nodes=(number for number in (1, 2)), sync="async", device="V100")
-    assert (columns.nodes, columns.sync, columns.device, len(columns)) == ((1, 2), ("async",), ("V100",), 2)
-    message = configurations_to_wire(columns)
-    assert configurations_to_wire(columns) == message
-    assert (list(message.device_names), list(message.device_indexes)) == (["V100"], [])
-    assert Configurations()
-    assert len(Configurations()) == 0
-
-
-def test_a_word_that_is_none_is_named_with_those_that_are():
-    with pytest.raises(ValueError, match=r"'ring' is none of 'async', 'sync', 'allreduce', 'hybrid'"):
-        configurations_to_wire(Configurations(sync="ring"))
-
-
-def test_every_word_has_a_number_of_its_own():
-    for name, table in vars(_enums).items():
-        if isinstance(table, dict) and name.isupper():
-            assert len(set(table.values())) == len(table), name
-            assert all(_enums.to_word(table, number) == word for word, number in table.items())
-            assert 0 not in table.values()
-
-
-def test_columns_of_two_lengths_are_refused():
-    with pytest.raises(ValueError, match="nodes has 2 values for 3 rows"):
-        _evidence.observation_columns(
-            Observations(configurations=Configurations(nodes=[1, 2]), steps_per_s=[1.0, 2.0, 3.0])
-        )
-    assert _columns.broadcast((), 3, "x") == ()
-
-
-def test_observations_that_state_different_things_cannot_share_columns():
-    rows = [
-        Observation(configuration=Configurations(nodes=1), steps_per_s=1.0),
-        Observation(configuration=Configurations(workers=2), steps_per_s=1.0),
-    ]
-    with pytest.raises(ValueError, match="nodes, workers"):
-        _evidence.observations_to_wire(rows)
-    with pytest.raises(ValueError, match="has 2 rows"):
-        _evidence.observations_to_wire([Observation(configuration=Configurations(nodes=[1, 2]), steps_per_s=1.0)])
-    with pytest.raises(ValueError, match="numbered by the server"):
-        _evidence.observations_to_wire(
-            Observations(configurations=Configurations(nodes=1), steps_per_s=1.0, numbers=[1])
-        )
-
-
-def test_a_profile_survives_the_wire():
-    content = ProfileContent(
-        workload=Workload(
-            model_name="m",
-            parameter_bytes=0,
-            tensors=3,
-            flops_per_sample=1e9,
-            samples_per_epoch=10,
-            epochs=0.5,
-            transformer=Transformer(
-                layers=2,
-                hidden_size=8,
-                attention_heads=2,
-                sequence_length=16,
-                vocabulary_size=100,
-                experts=4,
-                experts_per_token=2,
-                head_size=16,
-                gated_feed_forward=True,
-                untied_embeddings=True,
-                expert_feed_forward_size=12,
-                shared_expert_feed_forward_size=24,
-                expert_layers=1,
-            ),
-            layers=[Layer(name="l", kind="dense", forward_flops_per_sample=1.0, parameter_bytes=2)],
-            framework="pytorch",
-            optimizer="adam",
-            precision="fp16",
-        ),
-        network=Network(
-            link_bytes_per_s=1.0, half_duplex=False, worker_link_bytes_per_s=2.0, per_message_s=0.1, round_trip_s=0.2
-        ),
-        phase_timings=PhaseTimings(
-            compute_s=[0.1, 0.2],
-            download_s=[0.1],
-            upload_s=[0.1],
-            update_s=[0.0],
-            compute_cv=[0.1, None],
-            hidden_s=[0.0],
-            steps=[10],
-            configurations=Configurations(nodes=[1, 2]),
-        ),
-        observations=Observations(
-            configurations=Configurations(nodes=[1, 2]),
-            steps_per_s=[1.0, 2.0],
-            measured_at=[datetime(2026, 1, 1, tzinfo=UTC), None],
-        ),
-        traces=[TraceReference(content_sha256="00", format="kineto", rank=1, world_size=2, size_bytes=3)],
+    columns = configurations(nodes=(number for number in (1, 2)), sync_modes="async", devices="V100")
+    assert columns == Configurations(nodes=(1, 2), sync_modes=("async",), device_names=("V100",))
+    assert (count_rows(columns), count_rows(configurations())) == (2, 0)
+    assert configuration_rows(columns) == tuple(
+        {"nodes": nodes, "sync_modes": "async", "devices": "V100"} for nodes in (1, 2)
     )
-    message = _evidence.content_to_wire(content)
-    assert _evidence.content_from_wire(type(message).FromString(message.SerializeToString())) == content
-    assert _evidence.content_from_wire(_evidence.content_to_wire(ProfileContent())) == ProfileContent()
 
 
-def test_one_timed_run_needs_no_sequences():
-    timings = PhaseTimings.one(compute_s=0.2, upload_s=0.1, compute_cv=0.05, configuration=Configurations(workers=1))
-    assert len(timings) == 1
-    assert (timings.compute_s, timings.transfer_cv) == ((0.2,), ())
+def test_a_row_may_leave_open_what_others_state():
+    assert configurations(recomputations=["full", None], batch_per_worker_samples=[None, 8]) == Configurations(
+        recomputations=("full", None), batch_per_worker_samples=(0, 8)
+    )
+    assert configurations(global_batch_samples=[None, None]) == Configurations()
 
 
-@pytest.mark.parametrize("keywords", [{}, {"samples": 1.0, "epochs": 1.0}])
-def test_work_is_samples_or_epochs(keywords):
-    with pytest.raises(ValueError, match="one of the two"):
-        Work(**keywords)
+def test_a_column_that_there_is_not_is_refused():
+    with pytest.raises(TypeError, match="node_count"):
+        configurations(node_count=1)
+    with pytest.raises(ValueError, match="nodes has 2 values for 3 rows"):
+        configuration_rows(configurations(nodes=[1, 2], workers=[1, 2, 3]))
+
+
+def test_what_is_not_known_of_a_run_is_said_as_the_contract_says_it():
+    given = observations(
+        configurations=configurations(nodes=[1, 2]),
+        steps_per_second=[1.0, 2.0],
+        step_variation=[None, 0.1],
+        measured_at_unix_seconds=[None, 5.0],
+        exposed_sync_seconds=None,
+    )
+    assert (given.step_variation, given.measured_at_unix_seconds) == ((-1.0, 0.1), (0.0, 5.0))
+    assert given.exposed_sync_seconds == ()
+    timings = phase_timings(compute_seconds=0.2, compute_variation=None, steps_counts=[None])
+    assert (timings.compute_seconds, timings.compute_variation, timings.steps_counts) == ((0.2,), (), ())
+
+
+RULES = [
+    HighestThroughput(),
+    Knee(share=0.3),
+    LeastTime(max_nodes=3),
+    LeastCost(deadline_seconds=5.0),
+    FewestDevices(deadline_seconds=5.0),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_a_rule_finds_its_field(rule):
+    found = objective(rule, confidence=0.9, work=Work(samples=2.0))
+    message = to_message(found)
+    assert getattr(found, message.WhichOneof("rule")) == rule
+    assert (found.confidence, found.work) == (0.9, Work(samples=2.0))
+    assert objective(work=Work(epochs=1.0)) == Objective(work=Work(epochs=1.0))
+
+
+def test_builders_say_what_the_contract_says():
+    content = ProfileContent()
+    assert profile_source("a", minimum_revision=3) == ProfileSource(profile_id="a", minimum_revision=3)
+    assert profile_source(content) == ProfileSource(inline=content)
+    assert (node_range(1, 4).nodes.last, worker_range(2, 8, step=2).workers.step) == (4, 2)
+    assert node_range(1, 4, workers_per_node=2, placement_rule="spread").workers_per_node == 2
+    assert counts(1, range(2, 4)).values == (1, 2, 3)
+    assert node_pool("p", "V100", nodes=3, devices_per_node=8, price_per_node_hour=2.0).available_devices == (8, 8, 8)
 
 
 def test_the_public_names_are_there_frozen_and_told():
@@ -193,3 +163,22 @@ def test_the_public_names_are_there_frozen_and_told():
         assert found.__doc__, name
         if dataclasses.is_dataclass(found):
             assert found.__dataclass_params__.frozen, name
+
+
+def test_rows_are_equal_by_what_they_say_and_can_be_copied():
+    columns = Predictions(rows_count=2, nodes=(1, 2), steps_per_second=(4.0, 4.0), statuses=("answered", "refused"))
+    one, other = prediction_rows(columns)
+    (same,) = prediction_rows(Predictions(rows_count=1, nodes=(1,), steps_per_second=(4.0,)))
+    assert one == same == copy.copy(one)
+    assert one != other
+    assert (other.status, other.steps_per_second, other.nodes) == ("refused", None, 2)
+    assert "samples_per_second" in dir(one)
+
+
+def test_a_column_that_this_release_does_not_know_is_read_by_its_name():
+    @dataclasses.dataclass(frozen=True)
+    class Newer:
+        rows_count: int = 1
+        goodput_ratios: tuple[float, ...] = (0.5,)
+
+    assert Row(Newer(), 0).goodput_ratio == 0.5

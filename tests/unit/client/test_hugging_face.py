@@ -29,18 +29,18 @@ from nodewise_client import ImportedModelError, Transformer, model_from_hugging_
 
 def parameters(shape: Transformer) -> float:
     """Of the matrices that the dimensions say: no norms, biases or learned positions, below 1 % together."""
-    head = shape.head_size or shape.hidden_size // shape.attention_heads
-    keys = shape.key_value_heads or shape.attention_heads
-    attention = 2 * shape.hidden_size * head * (shape.attention_heads + keys)
+    head = shape.head_size or shape.hidden_size // shape.attention_heads_count
+    keys = shape.key_value_heads_count or shape.attention_heads_count
+    attention = 2 * shape.hidden_size * head * (shape.attention_heads_count + keys)
     matrices = 3 if shape.gated_feed_forward else 2
     width = shape.feed_forward_size or 4 * shape.hidden_size
     dense, sparse = matrices * shape.hidden_size * width, 0
-    sparse_layers = (shape.expert_layers or shape.layers) if shape.experts else 0
-    if shape.experts:
-        expert = shape.experts * (shape.expert_feed_forward_size or width) + shape.shared_expert_feed_forward_size
-        sparse = matrices * shape.hidden_size * expert + shape.hidden_size * shape.experts
+    sparse_layers = (shape.expert_layers_count or shape.layers_count) if shape.experts_count else 0
+    if shape.experts_count:
+        expert = shape.experts_count * (shape.expert_feed_forward_size or width) + shape.shared_expert_feed_forward_size
+        sparse = matrices * shape.hidden_size * expert + shape.hidden_size * shape.experts_count
     embeddings = shape.vocabulary_size * shape.hidden_size * (2 if shape.untied_embeddings else 1)
-    layers = shape.layers * attention + (shape.layers - sparse_layers) * dense + sparse_layers * sparse
+    layers = shape.layers_count * attention + (shape.layers_count - sparse_layers) * dense + sparse_layers * sparse
     return float(layers + embeddings)
 
 
@@ -61,15 +61,17 @@ def test_what_is_imported_and_said(tmp_path: Path) -> None:
     assert found.notes == ()
     assert (found.workload.model_name, found.workload.precision) == ("meta-llama/Meta-Llama-3-8B", "bf16")
     assert found.workload.transformer == Transformer(
-        layers=32, hidden_size=4096, attention_heads=32, sequence_length=4096, vocabulary_size=128256,
-        key_value_heads=8, feed_forward_size=14336, head_size=128, gated_feed_forward=True, untied_embeddings=True,
+        layers_count=32, hidden_size=4096, attention_heads_count=32, sequence_length_tokens=4096,
+        vocabulary_size=128256, key_value_heads_count=8,
+        feed_forward_size=14336, head_size=128, gated_feed_forward=True,
+        untied_embeddings=True,
     )  # fmt: skip
 
 
 def test_a_length_that_is_not_given_is_the_longest_and_said() -> None:
     found = model_from_hugging_face(MISTRAL_7B)
     assert found.workload.transformer is not None
-    assert found.workload.transformer.sequence_length == 32768
+    assert found.workload.transformer.sequence_length_tokens == 32768
     assert "max_position_embeddings" in found.notes[0]
     assert "sliding_window 4096 is not represented" in found.notes[1]
     assert not model_from_hugging_face(MISTRAL_7B, sequence_length=4096).notes
@@ -90,11 +92,11 @@ def test_layers_with_experts_are_counted() -> None:
     every_other = {**QWEN15_MOE, "decoder_sparse_step": 2, "mlp_only_layers": [1, 2]}
     shape = model_from_hugging_face(every_other, sequence_length=16).workload.transformer
     assert shape is not None
-    assert shape.expert_layers == 11
+    assert shape.expert_layers_count == 11
     assert shape.shared_expert_feed_forward_size == 5632
     shape = model_from_hugging_face(DEEPSEEK_MOE, sequence_length=16).workload.transformer
     assert shape is not None
-    assert (shape.expert_layers, shape.shared_expert_feed_forward_size) == (27, 2816)
+    assert (shape.expert_layers_count, shape.shared_expert_feed_forward_size) == (27, 2816)
 
 
 def test_latent_attention_is_never_imported_without_a_word() -> None:

@@ -18,34 +18,34 @@ from hypothesis import strategies as st
 from nodewise_client import (
     AsyncClient,
     Client,
-    Configurations,
     ConflictError,
     DeadlineExceededError,
     FailedPreconditionError,
     InvalidArgumentError,
     Network,
-    Observation,
     Observations,
-    PhaseTimings,
     ResumePolicy,
     UnavailableError,
     Workload,
+    configurations,
+    observations,
+    phase_timings,
 )
 
 S = grpc.StatusCode
 
 
-def rate(value: float) -> Observation:
-    return Observation(configuration=Configurations(nodes=1), steps_per_s=value)
+def rate(value: float) -> Observations:
+    return observations(configurations=configurations(nodes=1), steps_per_second=value)
 
 
 def test_a_session_from_end_to_end(client, server, quick):
     with client.ingest("resnet", session_id="s", resume=quick, linger_s=60.0) as writer:
-        writer.facts(workload=Workload(parameter_bytes=100), network=Network(link_bytes_per_s=1e9))
-        writer.phases(PhaseTimings(compute_s=0.2))
+        writer.facts(workload=Workload(parameter_bytes=100), network=Network(link_bytes_per_second=1e9))
+        writer.phases(phase_timings(compute_seconds=0.2))
         writer.observe(rate(float(i)) for i in range(2500))
         first = writer.commit()
-        writer.observe(Observations(configurations=Configurations(nodes=[1, 2]), steps_per_s=[1.0, 2.0]))
+        writer.observe(observations(configurations=configurations(nodes=[1, 2]), steps_per_second=[1.0, 2.0]))
         second = writer.commit()
         assert writer.commit() == second
     session = server.sessions["s"]
@@ -114,7 +114,7 @@ async def test_async_iterables_are_accepted(server):
 
     async with AsyncClient(server.target) as client, client.ingest("resnet", session_id="s") as writer:
         await writer.observe(rows(rate))
-        await writer.phases(rows(lambda value: PhaseTimings(compute_s=value)))
+        await writer.phases(rows(lambda value: phase_timings(compute_seconds=value)))
     assert server.sessions["s"].rates == [1.0, 2.0, 3.0, 4.0, 5.0]
     assert len(server.sessions["s"].batches[0].phase_timings.compute_seconds) == 5
 

@@ -9,12 +9,12 @@ import threading
 
 import pytest
 
-from nodewise_client import Client, Configurations, prepared_trace
+from nodewise_client import Client, configurations, prepared_trace
 from nodewise_client._delivery import Delivery, Place, place_of_environment
 from nodewise_client._redaction import own_names
 from nodewise_client._step_times import StepTimes
 
-RAN = Configurations(nodes=1, workers=2)
+RAN = configurations(nodes=1, workers=2)
 LAUNCHERS = (
     *("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"),
     *("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"),
@@ -51,9 +51,9 @@ def timed(durations, *, most=50, compute=None):
 def test_the_throughput_is_that_of_the_mean_step():
     times, waits = timed([0.1, 0.2, 0.3])
     found = times.observation(RAN)
-    assert found.steps_per_s == pytest.approx(5.0)
-    assert found.step_cv == pytest.approx(0.5)
-    assert found.steps == 3
+    assert found.steps_per_second == pytest.approx((5.0,))
+    assert found.step_variation == pytest.approx((0.5,))
+    assert found.steps_counts == (3,)
     assert waits == [100.0]  # the device is waited for where timing begins, not in every step
 
 
@@ -65,14 +65,14 @@ def test_too_few_steps_say_nothing():
 
 def test_the_newest_steps_are_kept():
     times, _ = timed([9.0, 0.5, 0.5, 0.5, 0.5], most=4)
-    assert times.observation(RAN).steps_per_s == pytest.approx(2.0)
+    assert times.observation(RAN).steps_per_second == pytest.approx((2.0,))
 
 
 def test_phases_add_up_within_a_step():
     times, _ = timed([0.5, 0.5, 0.5], compute=0.2)
     found = times.timings(RAN)
-    assert found.compute_s == (pytest.approx(0.2),)
-    assert found.steps == (3,)
+    assert found.compute_seconds == (pytest.approx(0.2),)
+    assert found.steps_counts == (3,)
     with pytest.raises(ValueError, match="download, compute, upload, update"), times.phase("thinking"):
         pass
 

@@ -143,8 +143,21 @@ def test_every_page_is_in_the_index() -> None:
     index = (DOCS / "README.md").read_text(encoding="utf-8")
     pages = [page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if page.parent.name != "adr"]
     for page in pages:
-        # Pages about one kind of plugin are reached from the first of them.
-        assert page == "README.md" or page.startswith("plugins/") or f"({page})" in index, page
+        assert page == "README.md" or f"({page})" in index, page
+
+
+def test_every_room_is_in_the_architecture() -> None:
+    page = text_of("explanation/architecture.md")
+    rooms = [
+        room
+        for folder in ("server/nodewise", "plugins", "clients/cli")
+        for room in (ROOT / folder).iterdir()
+        if room.is_dir() and any(room.glob("*.py"))
+    ]
+    assert len(rooms) > 20
+    for room in rooms:
+        path = room.relative_to(ROOT).as_posix()
+        assert f"`{path}`" in page or f"`{room.name}`" in page, path
 
 
 def test_the_readme_is_short() -> None:

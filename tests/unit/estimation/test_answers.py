@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from estimators import Fake, asked, predictions_of, profile_of, record_of, refusing, registry_of
+from estimators import Fake, asked, predictions_of, profile_of, question_of, record_of, refusing, registry_of
 
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
@@ -19,6 +19,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.calibrations import calibrations_of
 from nodewise.estimation.question import AUTO, Answer, Freshness, Question
 from nodewise.estimation.suggestion.search import Wish
+from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import Assessment, Catalogue, Prior
 
@@ -36,7 +37,7 @@ def engine_of(mode: str = "inline", **estimators: Any) -> Answers:
 
 def answer(engine: Answers, **question: Any) -> Answer:
     values: dict[str, Any] = {"profile": profile_of(), "configurations": ROWS}
-    return engine.answer(Question(**(values | question)))
+    return engine.answer(question_of(**(values | question)))
 
 
 def error_of(engine: Answers, **question: Any) -> NodewiseError:
@@ -224,7 +225,7 @@ def test_a_part_that_fails_costs_its_part(method: str) -> None:
 
 def test_suggestions_are_told_by_the_heaviest_part() -> None:
     engine = engine_of(long=rated(1.2), short=rated(0.8))
-    found = engine.suggest(Question(profile=profile_of(), configurations=asked(1, 2, 4, 8, 16)), Wish())
+    found = suggest(engine, Question(profile=profile_of(), configurations=asked(1, 2, 4, 8, 16)), Wish())
     assert found.basis.estimator == "long"
 
 
@@ -299,6 +300,7 @@ def test_what_a_plugin_raises_stays_in_the_log(method: str, error: BaseException
     assert (event["event"], event["method"], event["exc_info"]) == ("estimator_failed", method, error)
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("method", ["assess", "fit", "predict"])
 def test_an_interrupt_is_the_operators(method: str) -> None:
     with pytest.raises(KeyboardInterrupt):
@@ -512,7 +514,7 @@ def test_only_what_is_prepared_and_shipped_is_ready() -> None:
     engine = Answers(registry)
 
     def ready(engine: Answers = engine, **question: Any) -> bool:
-        asking = Question(**({"profile": profile_of(), "configurations": ROWS} | question))
+        asking = question_of(**({"profile": profile_of(), "configurations": ROWS} | question))
         assert engine.ready(asking) is None or "digest" not in question
         answered = engine.answer(asking)
         prepared = engine.ready(asking)
@@ -557,7 +559,7 @@ def test_a_new_question_about_a_fitted_model_is_ready_and_one_about_another_prof
 
 def test_an_unknown_name_is_told_at_once() -> None:
     with pytest.raises(NodewiseError) as caught:
-        engine_of(one=Fake()).ready(Question(profile=profile_of(), configurations=ROWS, estimator="two"))
+        engine_of(one=Fake()).ready(question_of(profile_of(), ROWS, estimator="two"))
     assert caught.value.reason == Reason.ESTIMATOR_NOT_FOUND
 
 

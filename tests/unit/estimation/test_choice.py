@@ -20,7 +20,7 @@ from nodewise.estimation.choice.shares import (
     similar_to,
     why,
 )
-from nodewise.estimation.choice.trials import Trial
+from nodewise.estimation.lessons.trials import Trial
 from nodewise.plugin import Assessment
 
 

@@ -12,7 +12,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Notice, RowStatus
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Question
+from nodewise.estimation.question import Question, Terms
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import BASIC_COLUMNS
 
@@ -78,7 +78,7 @@ def test_a_question_of_which_no_row_is_left_is_refused_or_goes_to_another() -> N
     rows = asked(2, 4).replaced(zero_stage=as_ints([1, 2]))
     question = Question(profile=profile_of(), configurations=rows)
     with pytest.raises(NodewiseError) as caught:
-        engine_of(one=Fake(), no=refusing()).answer(replace(question, estimator="one"))
+        engine_of(one=Fake(), no=refusing()).answer(replace(question, terms=Terms(estimator="one")))
     assert caught.value.reason == Reason.UNSUPPORTED_CONFIGURATION
     engine = engine_of(one=Fake())
     knowing = Loaded(replace(record_of("two", Fake()), columns=BASIC_COLUMNS | {"zero_stage"}), "tests 1.0", "inline")

@@ -16,10 +16,11 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import HIGHEST_THROUGHPUT, Knee, LeastCost, LeastTime, Objective, Offer
 from nodewise.domain.predictions import Options, Predictions, RowRefusal
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Question
+from nodewise.estimation.question import Question, Terms
 from nodewise.estimation.suggestion import search
 from nodewise.estimation.suggestion.covariance import assumed_covariance, measured
 from nodewise.estimation.suggestion.search import Suggestions, Wish
+from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.plugin import CovariantModel, Floats
 
 
@@ -56,10 +57,9 @@ def suggestions(
     **wish: Any,
 ) -> Suggestions:
     engine = Answers(registry_of({"fake": model}))
-    question = Question(
-        profile=profile_of(workers=ran), configurations=asked(*nodes), objective=objective, options=options or Options()
-    )
-    return engine.suggest(question, Wish(**wish))
+    terms = Terms(options=options or Options())
+    question = Question(profile=profile_of(workers=ran), configurations=asked(*nodes), objective=objective, terms=terms)
+    return suggest(engine, question, Wish(**wish))
 
 
 def steps_of(rates: dict[int, float]) -> dict[int, float]:

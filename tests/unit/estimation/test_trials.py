@@ -12,7 +12,7 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Observations, Profile
-from nodewise.estimation.choice.trials import MOST_LEFT_OUT, MOST_RUNS, left_out, trials_at_largest, trials_left_out
+from nodewise.estimation.lessons.trials import MOST_LEFT_OUT, MOST_RUNS, left_out, trials_at_largest, trials_left_out
 
 
 def job(workers: list[int], batches: list[int] | None = None, modes: list[SyncMode] | None = None) -> Profile:

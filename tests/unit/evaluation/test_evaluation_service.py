@@ -25,7 +25,7 @@ from nodewise.rpc.long_call import Workshop
 from nodewise.rpc.wire_configurations import write_configurations
 from nodewise.runtime.compute.pool import ComputePool
 from nodewise.runtime.compute.threads import ThreadHand
-from nodewise_protos.v1 import evaluation_service_pb2 as pb
+from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 
 CALL = Call("test", None)
 
@@ -35,7 +35,7 @@ class Service:
 
     def __init__(self, estimator: Proportional, **limits: int) -> None:
         self.workshop = Workshop(
-            engine=Answers(registry_of(estimator)),
+            answers=Answers(registry_of(estimator)),
             traces=TraceLoader(MemoryTraceStore(), {}),
             limits=Limits(**limits),
         )

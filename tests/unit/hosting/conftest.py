@@ -1,4 +1,4 @@
-"""Logs are caught: a plugin's traceback is for the operator, not for whoever reads test output."""
+"""Logs are caught, all of them, whatever level another test of this process has set."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 
 @pytest.fixture(autouse=True)
 def logs() -> Iterator[list[Any]]:
     """What was logged, event by event."""
-    with capture_logs() as events:
-        yield events
+    before = structlog.get_config() if structlog.is_configured() else None
+    structlog.reset_defaults()
+    try:
+        with capture_logs() as events:
+            yield events
+    finally:
+        if before is not None:
+            structlog.configure(**before)

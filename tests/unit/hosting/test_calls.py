@@ -129,6 +129,7 @@ def test_calls_are_counted_by_method_whatever_thread_they_come_from() -> None:
     assert loaded().calls.by_method().get("tell", Tally()) == Tally()
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_the_operators_interrupt_passes_and_a_plugins_does_not(logs: list[Any]) -> None:
     def interrupted() -> None:
         os.kill(os.getpid(), signal.SIGINT)

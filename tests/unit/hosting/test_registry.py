@@ -83,6 +83,7 @@ def test_a_plugin_that_fails_to_load_is_left_out(error: BaseException) -> None:
     assert problem.message == f"loading bad:plugin raised {type(error).__name__}"
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_the_operator_can_interrupt_loading() -> None:
     with pytest.raises(KeyboardInterrupt):
         load(Point("bad", raises(KeyboardInterrupt())))

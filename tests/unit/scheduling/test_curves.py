@@ -14,7 +14,7 @@ from nodewise.domain.budget import Budget
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import NodePool
-from nodewise.estimation.question import Freshness
+from nodewise.estimation.question import Freshness, Terms
 from nodewise.scheduling.checks import checked
 from nodewise.scheduling.curves import JobCurves, gathered, without
 from nodewise.scheduling.request import JobQuestion, QueueQuota, ScheduleLimits, ScheduleQuestion
@@ -106,10 +106,9 @@ def test_profiles_without_a_digest_are_predicted_apart() -> None:
 
 def test_how_to_predict_is_passed_on() -> None:
     predict = Tables({"t": V100})
-    gather([asked("a")], predict, estimator="x", coverage=0.5, freshness=Freshness.CACHED_ONLY, allow_fallback=True)
-    question = predict.asked[0]
-    assert (question.estimator, question.coverage, question.freshness) == ("x", 0.5, Freshness.CACHED_ONLY)
-    assert question.allow_fallback
+    terms = Terms(estimator="x", coverage=0.5, freshness=Freshness.CACHED_ONLY, allow_fallback=True)
+    gather([asked("a")], predict, terms=terms)
+    assert predict.asked[0].terms == terms
 
 
 def test_without_a_known_batch_rates_are_minibatches() -> None:

@@ -21,7 +21,7 @@ from nodewise_cli.outputs import checked_output, writing
 from nodewise_cli.service import connected
 from nodewise_cli.views.backtest import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import BacktestResult, NodewiseError, RowPrediction, RowStatus
+from nodewise_client import BacktestRequest, BacktestResult, NodewiseError, RowStatus, ScoredRow, scored_rows
 
 __all__ = ["backtest"]
 
@@ -63,11 +63,14 @@ def backtest(
         _writable(predictions, [table] if calibrate is None else [table, calibrate])
     with connected(server, timeout_s) as client, waiting("backtesting") as progress:
         try:
-            result = client.backtest(
-                measurement_table(read),
-                estimators=estimator or ["auto"],
+            request = BacktestRequest(
+                table=measurement_table(read),
+                estimators=tuple(estimator or ("auto",)),
                 calibration=None if calibration is None else measurement_table(calibration),
-                on_progress=lambda found: progress.tell(found.done, found.total),
+            )
+            result = client.backtest(
+                request,
+                on_progress=lambda found: progress.tell(found.done_count, found.total_count),
                 timeout_s=timeout_s,
             )
         except NodewiseError as error:
@@ -78,7 +81,7 @@ def backtest(
         print_json(document(result))
     else:
         show(result)
-    rows = [found for evaluation in result.evaluations.values() for found in evaluation.predictions]
+    rows = [found for evaluation in result.evaluations for found in scored_rows(evaluation.predictions)]
     if rows and all(found.status is RowStatus.REFUSED for found in rows):
         reasons = Counter(found.refusal_reason for found in rows).most_common(1)
         raise RefusedAnswer(f"every test row was refused: {reasons[0][0]}", reason=reasons[0][0] or "")
@@ -117,11 +120,11 @@ def _write_predictions(path: Path, table: Table, result: BacktestResult) -> None
     with writing(path), path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["row", "job", "estimator", "steps_per_s", "lower_steps_per_s", "upper_steps_per_s", "status"])
-        for name, evaluation in result.evaluations.items():
-            writer.writerows(_line(table, name, found) for found in evaluation.predictions)
+        for each in result.evaluations:
+            writer.writerows(_line(table, each.estimator, found) for found in scored_rows(each.predictions))
 
 
-def _line(table: Table, estimator: str, found: RowPrediction) -> list[Any]:
-    values = (found.steps_per_s, found.lower_steps_per_s, found.upper_steps_per_s)
+def _line(table: Table, estimator: str, found: ScoredRow) -> list[Any]:
+    values = (found.steps_per_second, found.lower_steps_per_second, found.upper_steps_per_second)
     cells = ["" if value is None else repr(value) for value in values]
     return [found.row, table.columns["job"][found.row], estimator, *cells, str(found.status)]

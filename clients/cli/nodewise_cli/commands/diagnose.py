@@ -13,6 +13,7 @@ from nodewise_cli.console import print_json
 from nodewise_cli.pictures.chrome_trace import write_chrome_trace
 from nodewise_cli.pictures.timeline import checked_picture, draw_timeline
 from nodewise_cli.views.diagnose import document, show
+from nodewise_client import DiagnoseRequest
 
 __all__ = ["diagnose"]
 
@@ -36,15 +37,18 @@ def diagnose(
     """Find what bounds recorded steps, who is waited for, and which changes would shorten them most."""
     checked_picture(picture)
     wanted = parse_steps(steps, "--steps")
-    with asked_profile(question) as (client, name, common):
+    with asked_profile(question) as (client, common, call):
         result = client.diagnose(
-            name,
-            steps=wanted,
-            bottlenecks=bottlenecks,
-            strategies=strategies,
-            largest_batch_factor=largest_batch_factor,
-            timeline=question.timeline is not None or picture is not None,
-            **common,
+            DiagnoseRequest(
+                steps=wanted,
+                # The contract's 0 = as many as is usual.
+                bottlenecks_count=bottlenecks or -1,
+                strategies_count=strategies or -1,
+                largest_batch_ratio=largest_batch_factor,
+                timeline=question.timeline is not None or picture is not None,
+                **common,
+            ),
+            **call,
         )
     if question.timeline is not None:
         write_chrome_trace(question.timeline, result.timeline, result.recorded)

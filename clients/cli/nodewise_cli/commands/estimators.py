@@ -23,7 +23,7 @@ def estimators(server: Server = None, as_json: AsJson = False, timeout_s: Timeou
     with connected(server, timeout_s) as client:
         found = client.list_estimators()
     entries = [_entry("auto", None, found.auto_score)]
-    entries += [_entry(each.name, each.version, each.score) for each in found]
+    entries += [_entry(each.name, each.version, each.score) for each in found.estimators]
     if as_json:
         print_json({"estimators": entries})
         return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 import typer
 
@@ -11,17 +12,12 @@ from nodewise_cli.commands.options import AsJson, Server, Wait
 from nodewise_cli.console import print_json
 from nodewise_cli.failures import RefusedAnswer
 from nodewise_cli.inputs.documents import read_plan_request
-from nodewise_cli.inputs.schedule_request import options_of, source_of
 from nodewise_cli.service import connected
 from nodewise_cli.views.plan import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import PlanProgress, objective_from_wire
-from nodewise_protos.v1 import plan_service_pb2
+from nodewise_client import PlanProgress, PredictOptions
 
 __all__ = ["plan"]
-
-USUAL_POINTS: Final = 100
-"""Points of the frontier, as the server's default, where the specification states none."""
 
 
 def plan(
@@ -44,33 +40,21 @@ def plan(
     """
     request = read_plan_request(spec)
     if estimator is not None:
-        request.options.estimator = estimator
+        request = replace(request, options=replace(request.options or PredictOptions(), estimator=estimator))
+    request = replace(
+        request,
+        exhaustive=exhaustive or request.exhaustive,
+        skip_explanation=request.skip_explanation or not explain,
+    )
     with connected(server, timeout_s) as client, waiting("searching") as progress:
 
         def tell(found: PlanProgress) -> None:
-            progress.tell(found.evaluated + found.pruned, found.space)
+            progress.tell(found.evaluated_count + found.pruned_count, found.space_count)
 
-        result = client.plan(
-            on_progress=tell, timeout_s=timeout_s, **_arguments(request, exhaustive=exhaustive, explain=explain)
-        )
+        result = client.plan(request, on_progress=tell, timeout_s=timeout_s)
     if as_json:
         print_json(document(result))
     else:
         show(result)
     if result.best is None:
         raise RefusedAnswer("; ".join(found.message for found in result.rejections) or "nothing is feasible")
-
-
-def _arguments(request: plan_service_pb2.PlanRequest, *, exhaustive: bool, explain: bool) -> dict[str, Any]:
-    """What `Client.plan` takes."""
-    return {
-        "profile": source_of(request.profile),
-        "minimum_revision": request.profile.minimum_revision,
-        "constraints": request.constraints,
-        "objective": objective_from_wire(request.objective) if request.HasField("objective") else None,
-        "options": options_of(request.options),
-        "budget_s": request.budget_seconds,
-        "exhaustive": exhaustive or request.exhaustive,
-        "frontier_points": max(request.frontier_points_count or USUAL_POINTS, 0),
-        "explain": explain and not request.skip_explanation,
-    }

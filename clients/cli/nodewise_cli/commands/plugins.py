@@ -13,13 +13,13 @@ from nodewise_cli.scaffold import KINDS, scaffolded
 from nodewise_cli.service import connected
 from nodewise_cli.views.table import print_table, words
 from nodewise_client import (
-    DiagnoserInfo,
-    DiagnoserList,
-    EstimatorInfo,
-    EstimatorList,
-    PolicyInfo,
-    PolicyList,
-    TraceReaderInfo,
+    Diagnoser,
+    Estimator,
+    ListDiagnosersResponse,
+    ListEstimatorsResponse,
+    ListPoliciesResponse,
+    Policy,
+    TraceReader,
 )
 
 __all__ = ["plugins"]
@@ -67,11 +67,13 @@ def new(
     say(f"Install it with pip install -e {inside / name}, and check it there with pytest.")
 
 
-def _entries(estimators: EstimatorList, policies: PolicyList, diagnosers: DiagnoserList) -> list[dict[str, Any]]:
-    entries = [_loaded(found, "estimator") for found in estimators]
-    entries += [_loaded(found, "policy") for found in policies]
+def _entries(
+    estimators: ListEstimatorsResponse, policies: ListPoliciesResponse, diagnosers: ListDiagnosersResponse
+) -> list[dict[str, Any]]:
+    entries = [_loaded(found, "estimator") for found in estimators.estimators]
+    entries += [_loaded(found, "policy") for found in policies.policies]
     entries += [_loaded(found, "trace_reader") for found in diagnosers.trace_readers]
-    entries += [_loaded(found, "diagnoser") for found in diagnosers]
+    entries += [_loaded(found, "diagnoser") for found in diagnosers.diagnosers]
     for problem in dict.fromkeys((*estimators.problems, *policies.problems, *diagnosers.problems)):
         entries.append(
             {
@@ -87,7 +89,7 @@ def _entries(estimators: EstimatorList, policies: PolicyList, diagnosers: Diagno
     return entries
 
 
-def _loaded(found: EstimatorInfo | PolicyInfo | DiagnoserInfo | TraceReaderInfo, kind: str) -> dict[str, Any]:
+def _loaded(found: Estimator | Policy | Diagnoser | TraceReader, kind: str) -> dict[str, Any]:
     return {
         "name": found.name,
         "version": found.version,

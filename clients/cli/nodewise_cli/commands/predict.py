@@ -16,7 +16,7 @@ from nodewise_cli.pictures.prediction import checked_plot, draw
 from nodewise_cli.service import connected
 from nodewise_cli.views.predict import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import Fidelity, NodewiseError, RowStatus
+from nodewise_client import Fidelity, NodewiseError, PredictRequest, RowStatus
 
 __all__ = ["predict"]
 
@@ -41,12 +41,13 @@ def predict(
     checked_plot(plot)
     asked = asked_job(question, server)
     ranges = asked_ranges(question, asked)
-    options = options_of(question, fidelity=fidelity, simulated_steps=simulated_steps or 0)
+    options = options_of(question, fidelity=fidelity, simulated_steps_count=simulated_steps or 0)
     if simulated_steps is not None and fidelity is not Fidelity.SIMULATE:
         raise InputError(f"--simulated-steps: must come with --fidelity simulate, found {fidelity}")
     with connected(server, timeout_s) as client, waiting("predicting"):
         try:
-            result = client.predict(asked.profile, ranges=ranges, objective=objective, options=options)
+            request = PredictRequest(profile=asked.source, ranges=ranges, objective=objective, options=options)
+            result = client.predict(request)
         except NodewiseError as error:
             raise located(error, asked) or error from None
     points = measured_points(asked, question.template, result)

@@ -15,6 +15,7 @@ from nodewise_cli.inputs.counts import listed_counts
 from nodewise_cli.outputs import checked_output, writing
 from nodewise_cli.service import connected
 from nodewise_cli.views.profiles import content_document, document, show_list, show_profile
+from nodewise_client import DeleteProfileRequest, ListProfilesRequest, RetractObservationsRequest
 
 __all__ = ["profiles"]
 
@@ -32,7 +33,7 @@ def list_profiles(
 ) -> None:
     """List the profiles that a server holds, by name."""
     with connected(holder(server), timeout_s) as client:
-        found = list(client.list_profiles(name_prefix=prefix))
+        found = list(client.list_profiles(ListProfilesRequest(name_prefix=prefix)))
     if as_json:
         print_json({"profiles": [document(profile) for profile in found]})
     else:
@@ -66,7 +67,9 @@ def retract(
     """Take observations out of a profile; they stay in its history."""
     numbers = listed_counts(observations, "--observations", "observations")
     with connected(holder(server), timeout_s) as client:
-        found = client.retract_observations(profile, numbers=numbers, reason=reason)
+        found = client.retract_observations(
+            RetractObservationsRequest(profile_id=profile, numbers=tuple(numbers), reason=reason)
+        )
     if as_json:
         print_json({"profiles": [document(found)]})
     else:
@@ -86,7 +89,7 @@ def delete(
     """Delete a profile, unless somebody changes it meanwhile."""
     with connected(holder(server), timeout_s) as client:
         found = client.get_profile(profile)
-        client.delete_profile(profile, etag=found.etag if etag is None else etag)
+        client.delete_profile(DeleteProfileRequest(profile_id=profile, etag=found.etag if etag is None else etag))
     if as_json:
         print_json({"profiles": [document(found)]})
     else:

@@ -11,6 +11,7 @@ from nodewise_cli.commands.trace_options import TraceQuestion, asked_profile, pa
 from nodewise_cli.console import print_json
 from nodewise_cli.pictures.chrome_trace import write_chrome_trace
 from nodewise_cli.views.replay import document, show
+from nodewise_client import ReplayRequest
 
 __all__ = ["replay"]
 
@@ -38,16 +39,18 @@ def replay(
 ) -> None:
     """Predict recorded steps from the other recorded steps, as they were or changed."""
     fitted, tested = parse_steps(fit_steps, "--fit-steps"), parse_steps(test_step, "--test-step")
-    changes = [parse_change(given) for given in change or []]
-    with asked_profile(question) as (client, name, common):
+    changes = tuple(parse_change(given) for given in change or ())
+    with asked_profile(question) as (client, common, call):
         result = client.replay(
-            name,
-            fit_steps=fitted,
-            test_steps=tested,
-            in_sample=in_sample,
-            changes=changes,
-            timeline=question.timeline is not None,
-            **common,
+            ReplayRequest(
+                fit_steps=fitted,
+                test_steps=tested,
+                in_sample=in_sample,
+                changes=changes,
+                timeline=question.timeline is not None,
+                **common,
+            ),
+            **call,
         )
     if question.timeline is not None:
         write_chrome_trace(question.timeline, result.timeline, result.recorded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,11 +12,10 @@ from nodewise_cli.commands.options import AsJson, Server, TimeoutS, Wait
 from nodewise_cli.console import print_json
 from nodewise_cli.failures import RefusedAnswer
 from nodewise_cli.inputs.documents import read_schedule_request
-from nodewise_cli.inputs.schedule_request import schedule_arguments
 from nodewise_cli.service import connected
 from nodewise_cli.views.schedule import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import ScheduleAction
+from nodewise_client import PredictOptions, ScheduleAction
 
 __all__ = ["schedule"]
 
@@ -33,17 +33,17 @@ def schedule(
     A job's profile is a stored one's name ({"profileId": ...}), the profile itself ({"inline": ...}), or a job of a
     measurements table beside the request ({"table": "file.csv", "job": ...}).
     """
-    message = read_schedule_request(request)
+    asked = read_schedule_request(request)
     if policy is not None:
-        message.policy = policy
+        asked = replace(asked, policy=policy)
     if estimator is not None:
-        message.options.estimator = estimator
+        asked = replace(asked, options=replace(asked.options or PredictOptions(), estimator=estimator))
     with connected(server, timeout_s) as client, waiting("scheduling"):
-        result = client.schedule(**schedule_arguments(message))
+        result = client.schedule(asked)
     if as_json:
         print_json(document(result))
     else:
         show(result)
-    if len(result) and all(found.action is ScheduleAction.NO_ANSWER for found in result):
-        first = next(iter(result))
+    if result.allocations and all(found.action is ScheduleAction.NO_ANSWER for found in result.allocations):
+        first = result.allocations[0]
         raise RefusedAnswer(f"no job has an answer: {first.why}", reason=first.reason)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,7 +15,7 @@ from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.outputs import checked_output
 from nodewise_cli.service import connected
 from nodewise_cli.waiting import Waiting, waiting
-from nodewise_client import Client, SimulationProgress, SimulationResult
+from nodewise_client import Client, SimulateRequest, SimulationAnswer, SimulationProgress, SimulationSettings
 
 __all__ = ["simulate"]
 
@@ -42,7 +43,7 @@ def simulate(
     """
     # Only here: reading jobs takes NumPy, which other commands need not wait for.
     from nodewise_cli.inputs.simulation_jobs import prepared_jobs
-    from nodewise_cli.inputs.simulation_request import policy_arguments, pools_of, simulate_arguments
+    from nodewise_cli.inputs.simulation_request import policy_parameters, pools_of, simulate_request
     from nodewise_cli.inputs.simulation_spec import SimulationSpec
     from nodewise_cli.pictures.gantt import checked_gantt, draw_gantt
     from nodewise_cli.views.simulation import document, show, write_timeline
@@ -54,16 +55,17 @@ def simulate(
     if keep and len(spec.policy) > 1:
         raise InputError("--timeline, --gantt: must come with one policy")
     prepared = prepared_jobs(spec, question.given)
-    arguments = simulate_arguments(spec, prepared)
-    results: dict[str, SimulationResult] = {}
+    request = simulate_request(spec, prepared)
+    results: dict[str, SimulationAnswer] = {}
     with connected(server, timeout_s) as client, waiting("simulating") as progress:
         for chosen in spec.policy:
-            asked = {
-                **arguments,
-                **policy_arguments(chosen, prepared.format),
-                "repetitions": spec.repetitions,
-                "keep_timeline": keep,
-            }
+            asked = replace(
+                request,
+                policy=chosen.name,
+                policy_parameters=policy_parameters(chosen, prepared.format),
+                repetitions_count=spec.repetitions,
+                include_timeline=keep,
+            )
             result = _simulated(client, asked, timeout_s, progress)
             results[chosen.shown or result.policy] = result
     if timeline is not None:
@@ -71,7 +73,7 @@ def simulate(
     if gantt is not None:
         draw_gantt(gantt, next(iter(results.values())), pools_of(spec))
     if as_json:
-        print_json(document(results, arguments["settings"]))
+        print_json(document(results, request.settings or SimulationSettings()))
     else:
         show(results)
     late = [name for name, result in results.items() if not result.complete]
@@ -79,11 +81,12 @@ def simulate(
         raise CommandError(f"the time was over before {', '.join(late)} had finished; --timeout-s gives more")
 
 
-def _simulated(client: Client, asked: dict[str, Any], timeout_s: float, progress: Waiting) -> SimulationResult:
+def _simulated(client: Client, asked: SimulateRequest, timeout_s: float, progress: Waiting) -> SimulationAnswer:
     def tell(found: SimulationProgress) -> None:
+        total = found.repetitions_count * found.jobs_count
         progress.tell(
-            min(found.repetitions_done * found.jobs + found.finished, found.repetitions * found.jobs),
-            found.repetitions * found.jobs,
+            min(found.repetitions_done_count * found.jobs_count + found.finished_count, total),
+            total,
         )
 
-    return client.simulate(on_progress=tell, timeout_s=timeout_s, **asked)
+    return client.simulate(asked, on_progress=tell, timeout_s=timeout_s)

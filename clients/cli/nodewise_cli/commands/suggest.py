@@ -14,7 +14,7 @@ from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, loc
 from nodewise_cli.service import connected
 from nodewise_cli.views.suggest import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import NodewiseError
+from nodewise_client import NodewiseError, SuggestMeasurementsRequest
 
 __all__ = ["suggest"]
 
@@ -49,15 +49,16 @@ def suggest(
     options = options_of(question)
     with connected(server, timeout_s) as client, waiting("weighing"):
         try:
-            result = client.suggest_measurements(
-                asked.profile,
+            request = SuggestMeasurementsRequest(
+                profile=asked.source,
                 ranges=ranges,
                 objective=objective,
-                count=count,
-                start_up_s=start_up_s,
-                run_steps=steps,
+                suggestions_count=count,
+                start_up_seconds=start_up_s,
+                run_steps_count=steps,
                 options=options,
             )
+            result = client.suggest_measurements(request)
         except NodewiseError as error:
             raise located(error, asked) or error from None
     if as_json:

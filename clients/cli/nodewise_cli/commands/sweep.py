@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
@@ -20,7 +20,7 @@ from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.outputs import checked_output
 from nodewise_cli.service import connected, starting
 from nodewise_cli.waiting import waiting
-from nodewise_client import Client, NodewiseError, PredictionError
+from nodewise_client import Client, NodewiseError, SimulateRequest, SimulationPredictionError, SimulationSettings
 
 if TYPE_CHECKING:
     from nodewise.runtime.embedded import SweepUnit
@@ -110,16 +110,16 @@ def sweep(
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What `Client.simulate` takes of what units share (one per seed where jobs are drawn, else one), and the units."""
+    """What units share (a request per seed where jobs are drawn, else one), and the units."""
 
-    arguments: list[dict[str, Any]]
+    requests: list[SimulateRequest]
     units: list[SweepUnit]
 
 
 def _prepared(given: SweepSpec, place: Path) -> _Prepared:
     from nodewise.runtime.embedded import SweepUnit
     from nodewise_cli.inputs.simulation_jobs import prepared_jobs
-    from nodewise_cli.inputs.simulation_request import policy_arguments, simulate_arguments
+    from nodewise_cli.inputs.simulation_request import policy_parameters, simulate_request
 
     drawn = given.jobs.generate is not None
     total = len(given.policy) * len(given.loads) * len(given.prediction_errors) * len(given.seeds)
@@ -131,7 +131,7 @@ def _prepared(given: SweepSpec, place: Path) -> _Prepared:
     units = [
         SweepUnit(
             policy=policy.name,
-            parameters=policy_arguments(policy, prepared[0].format)["policy_parameters"],
+            parameters=policy_parameters(policy, prepared[0].format),
             label=policy.shown,
             load=load,
             seed=seed,
@@ -143,7 +143,7 @@ def _prepared(given: SweepSpec, place: Path) -> _Prepared:
             given.policy, given.loads, given.prediction_errors, enumerate(given.seeds)
         )
     ]
-    return _Prepared([simulate_arguments(given, each) for each in prepared], units)
+    return _Prepared([simulate_request(given, each) for each in prepared], units)
 
 
 def _swept_here(
@@ -152,21 +152,19 @@ def _swept_here(
     """By processes of this machine, or of a Ray cluster."""
     from nodewise.runtime.embedded import sweep as swept
     from nodewise_cli.views.sweep import SweepRow
-    from nodewise_client import simulate_request, simulation_result
+    from nodewise_client import SimulationResult
     from nodewise_protos.v1 import simulation_pb2
+    from nodewise_values.wire import from_message, to_message
 
-    shared: dict[str, Any] = {"policy": "", "policy_parameters": None, "repetitions": 1, "options": None}
-    requests = [
-        simulate_request(**arguments, **shared, keep_jobs=False, keep_timeline=False)
-        for arguments in prepared.arguments
-    ]
+    requests = [to_message(replace(request, repetitions_count=1)) for request in prepared.requests]
     with starting():
         outcomes = swept(requests, prepared.units, tell, engine=engine, processes=processes, ray_address=address)
     rows = []
     for unit, outcome in zip(prepared.units, outcomes):
         run = None
         if outcome.result is not None:
-            (run,) = simulation_result(simulation_pb2.SimulationResult.FromString(outcome.result)).runs
+            message = simulation_pb2.SimulationResult.FromString(outcome.result)
+            (run,) = from_message(message, SimulationResult).runs
         rows.append(SweepRow.of(unit, run, outcome.fault))
     return rows
 
@@ -176,17 +174,23 @@ def _swept_there(prepared: _Prepared, tell: Callable[[int, int], None], client: 
     from nodewise_cli.views.sweep import SweepRow
 
     def simulated(unit: SweepUnit) -> SweepRow:
-        arguments = prepared.arguments[unit.request]
-        error = PredictionError(job_sigma=unit.job_sigma, row_sigma=unit.row_sigma)
+        request = prepared.requests[unit.request]
+        error = SimulationPredictionError(job_sigma=unit.job_sigma, row_sigma=unit.row_sigma)
         settings = replace(
-            arguments["settings"],
-            load=unit.load,
+            request.settings or SimulationSettings(),
+            load_factor=unit.load,
             seed=unit.seed,
             prediction_error=error if unit.job_sigma or unit.row_sigma else None,
         )
-        asked = {**arguments, "settings": settings, "policy": unit.policy, "policy_parameters": unit.parameters}
+        asked = replace(
+            request,
+            settings=settings,
+            policy=unit.policy,
+            policy_parameters=dict(unit.parameters),
+            repetitions_count=1,
+        )
         try:
-            (run,) = client.simulate(**asked, repetitions=1).runs
+            (run,) = client.simulate(asked).runs
         except NodewiseError as failure:
             return SweepRow.of(unit, None, str(failure))
         return SweepRow.of(unit, run, "")

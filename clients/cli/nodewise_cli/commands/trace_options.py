@@ -18,7 +18,7 @@ from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_fil
 from nodewise_cli.outputs import checked_output
 from nodewise_cli.service import connected
 from nodewise_cli.waiting import waiting
-from nodewise_client import Client, NodewiseError, ReplayChange
+from nodewise_client import Client, NodewiseError, ReplayChange, ReplayChangeKind, profile_source
 
 __all__ = ["TraceQuestion", "asked_profile", "parse_change", "parse_mapping", "parse_steps"]
 
@@ -106,11 +106,11 @@ def parse_change(given: str) -> ReplayChange:
     except ValueError:
         raise InputError(f"--change: ranks must be numbers such as 0,2, found {chosen['ranks']!r}") from None
     return ReplayChange(
-        kind=kind,
+        kind=ReplayChangeKind(kind),
         value=value,
         name_pattern=chosen.get("name", ""),
-        event_kinds=[word.strip() for word in chosen["events"].split(",")] if "events" in chosen else (),
-        ranks=ranks,
+        event_kinds=tuple(word.strip() for word in chosen["events"].split(",")) if "events" in chosen else (),
+        ranks=tuple(ranks),
     )
 
 
@@ -132,8 +132,8 @@ def parse_mapping(given: Sequence[str] | None) -> dict[str, str]:
 
 
 @contextmanager
-def asked_profile(question: TraceQuestion) -> Iterator[tuple[Client, str, dict[str, Any]]]:
-    """A client, the name of a profile with the traces, and what else replays and diagnoses are asked with.
+def asked_profile(question: TraceQuestion) -> Iterator[tuple[Client, dict[str, Any], dict[str, Any]]]:
+    """A client, what requests of replays and diagnoses share, and how both are called.
 
     The profile is a stored one, or one that is made of files and goes again.
 
@@ -154,12 +154,14 @@ def asked_profile(question: TraceQuestion) -> Iterator[tuple[Client, str, dict[s
         common: dict[str, Any] = {
             "trace_mapping": mapping,
             "diagnoser": question.diagnoser,
-            "budget_s": question.budget_s,
-            "on_progress": lambda found: progress.tell(found.done, found.total),
+            "budget_seconds": question.budget_s,
+        }
+        call: dict[str, Any] = {
+            "on_progress": lambda found: progress.tell(found.done_count, found.total_count),
             "timeout_s": question.timeout_s,
         }
         if profile or not traces:
-            yield client, profile or "", common
+            yield client, {"profile": profile_source(profile or ""), **common}, call
             return
         if server is None:
             name = profile_name(traces)
@@ -168,7 +170,7 @@ def asked_profile(question: TraceQuestion) -> Iterator[tuple[Client, str, dict[s
             name = f"nodewise-{uuid.uuid4().hex}"
         try:
             send_traces(client, name, files, keep_names=server is None, progress=progress)
-            yield client, name, common
+            yield client, {"profile": profile_source(name), **common}, call
         finally:
             if server is not None:
                 with suppress(NodewiseError):  # it was never made, or what went wrong before is the news

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+import re
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
-
-from google.protobuf import json_format
-from google.protobuf.message import Message
+from typing import Any, Final, NoReturn, TypeVar
 
 from nodewise_cli.failures import InputError, unreadable
 from nodewise_cli.inputs.model_files import is_model, with_model, workload_of_model
 from nodewise_cli.inputs.table_content import profile_content
 from nodewise_cli.inputs.tables import Table, read_table
-from nodewise_client import ProfileContent, content_from_wire, content_to_wire
-from nodewise_protos.v1 import plan_service_pb2, profile_pb2, schedule_service_pb2
+from nodewise_client import PlanConstraints, PlanPool, PlanRequest, ProfileContent, ProfileSource, ScheduleRequest
+from nodewise_values.value import Value
+from nodewise_values.wire import InvalidValueError, from_json, to_json
 
 __all__ = ["profile_source", "read_document", "read_plan_request", "read_profile", "read_schedule_request"]
 
-MessageT = TypeVar("MessageT", bound=Message)
+ValueT = TypeVar("ValueT", bound=Value)
+_CAPITAL: Final = re.compile(r"(?=[A-Z])")
 
 
 def read_profile(path: Path, sequence_length: int | None = None) -> ProfileContent:
@@ -38,7 +38,7 @@ def read_profile(path: Path, sequence_length: int | None = None) -> ProfileConte
         return ProfileContent(workload=workload_of_model(path, document, sequence_length))
     if sequence_length is not None:
         raise InputError(f"--sequence-length: must come with the config.json of a model, {path} is a profile")
-    return content_from_wire(_parsed(path, _with_files(path, document), profile_pb2.ProfileContent()))
+    return _parsed(path, _with_files(path, document), ProfileContent)
 
 
 def _with_files(path: Path, document: dict[str, Any]) -> dict[str, Any]:
@@ -46,8 +46,8 @@ def _with_files(path: Path, document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "workload": with_model(path, workload)} if isinstance(workload, dict) else document
 
 
-def read_schedule_request(path: Path) -> schedule_service_pb2.ScheduleRequest:
-    """A request: protobuf's JSON of `nodewise.v1.ScheduleRequest`. The time is now where it does not say.
+def read_schedule_request(path: Path) -> ScheduleRequest:
+    """A request: protobuf's JSON of `nodewise.v1.ScheduleRequest`.
 
     A job's profile may also be ``{"table": FILE, "job": NAME}``: the job of a measurements table, its path relative to
     the request's.
@@ -66,13 +66,10 @@ def read_schedule_request(path: Path) -> schedule_service_pb2.ScheduleRequest:
             job["profile"] = {"inline": _from_table(path, f"jobs[{index}].profile", profile, tables)}
         elif isinstance(profile, dict) and isinstance(profile.get("inline"), dict):
             profile["inline"] = _with_files(path, profile["inline"])
-    request = _parsed(path, document, schedule_service_pb2.ScheduleRequest())
-    if not request.HasField("now"):
-        request.now.FromDatetime(datetime.now(UTC))
-    return request
+    return _parsed(path, document, ScheduleRequest)
 
 
-def profile_source(path: Path, field: str, given: dict[str, Any], tables: dict[Path, Table]) -> str | ProfileContent:
+def profile_source(path: Path, field: str, given: dict[str, Any], tables: dict[Path, Table]) -> ProfileSource:
     """A profile as documents give it: a stored one's name, the profile itself, or a job of a measurements table.
 
     Parameters
@@ -91,19 +88,17 @@ def profile_source(path: Path, field: str, given: dict[str, Any], tables: dict[P
         given = {"inline": _from_table(path, field, given, tables)}
     elif isinstance(given.get("inline"), dict):
         given = {"inline": _with_files(path, given["inline"])}
-    source = profile_pb2.ProfileSource()
     try:
-        json_format.ParseDict(given, source)
-    except json_format.ParseError as error:
-        found = " ".join(str(error).split())
-        raise InputError(f"{path}: {field}: is no profile: {found}") from None
-    if source.WhichOneof("source") is None:
+        source = from_json(given, ProfileSource)
+    except InvalidValueError as error:
+        raise InputError(f"{path}: {field}: is no profile: {error}") from None
+    if source.inline is None and not source.profile_id:
         right = '{"profileId": NAME}, {"inline": {...}} or {"table": FILE, "job": NAME}'
         raise InputError(f"{path}: {field}: must be {right}, found {json.dumps(given)}")
-    return content_from_wire(source.inline) if source.HasField("inline") else source.profile_id
+    return source
 
 
-def read_plan_request(path: Path) -> plan_service_pb2.PlanRequest:
+def read_plan_request(path: Path) -> PlanRequest:
     """A request: protobuf's JSON of `nodewise.v1.PlanRequest`.
 
     Its profile may also be ``{"table": FILE, "job": NAME}``, and an inline workload may name a model's files, as in a
@@ -122,24 +117,21 @@ def read_plan_request(path: Path) -> plan_service_pb2.PlanRequest:
         profile["inline"] = _with_files(path, profile["inline"])
     constraints = document.get("constraints")
     if isinstance(constraints, dict):
-        _require_counts(path, "constraints", constraints, plan_service_pb2.PlanConstraints)
+        _require_counts(path, "constraints", constraints, PlanConstraints)
         pools = constraints.get("pools")
         for number, pool in enumerate(pools if isinstance(pools, list) else []):
             if isinstance(pool, dict):
-                _require_counts(path, f"constraints.pools[{number}]", pool, plan_service_pb2.PlanPool)
-    return _parsed(path, document, plan_service_pb2.PlanRequest())
+                _require_counts(path, f"constraints.pools[{number}]", pool, PlanPool)
+    return _parsed(path, document, PlanRequest)
 
 
-def _require_counts(path: Path, place: str, given: dict[str, Any], message: type[Message]) -> None:
-    """Refuse sets of counts that are written as a list or a number, of which protobuf's own words say little."""
-    for field in message.DESCRIPTOR.fields:
-        if field.message_type is not plan_service_pb2.CountSet.DESCRIPTOR:
-            continue
-        for name in (field.name, field.json_name):
-            value = given.get(name)
-            if value is not None and not isinstance(value, dict):
-                right = '{"values": [1, 2]} or {"ranges": [{"first": 1, "last": 8}]}'
-                raise InputError(f"{path}: {place}.{name}: must be like {right}, found {json.dumps(value)}")
+def _require_counts(path: Path, place: str, given: dict[str, Any], kind: type[Value]) -> None:
+    """Refuse sets of counts that are written as a list or a number, and say how they are written."""
+    sets = {each.name for each in fields(kind) if "CountSet" in str(each.type)}  # type: ignore[arg-type]  # a dataclass
+    for name, value in given.items():
+        if _CAPITAL.sub("_", name).lower() in sets and value is not None and not isinstance(value, dict):
+            right = '{"values": [1, 2]} or {"ranges": [{"first": 1, "last": 8}]}'
+            raise InputError(f"{path}: {place}.{name}: must be like {right}, found {json.dumps(value)}")
 
 
 def _from_table(path: Path, field: str, given: dict[str, Any], tables: dict[Path, Table]) -> dict[str, Any]:
@@ -154,7 +146,7 @@ def _from_table(path: Path, field: str, given: dict[str, Any], tables: dict[Path
     if not isinstance(job, str) or job not in table.rows_by_job:
         known = ", ".join(table.jobs)
         raise InputError(f"{path}: {field}.job: must be a job of {given['table']} ({known}), found {json.dumps(job)}")
-    return json_format.MessageToDict(content_to_wire(profile_content(table, job)))
+    return to_json(profile_content(table, job))
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -184,12 +176,11 @@ def read_document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _parsed(path: Path, document: dict[str, Any], message: MessageT) -> MessageT:
+def _parsed(path: Path, document: dict[str, Any], kind: type[ValueT]) -> ValueT:
     try:
-        return json_format.ParseDict(document, message)
-    except json_format.ParseError as error:
-        found = " ".join(str(error).split())
-        raise InputError(f"{path}: is no {message.DESCRIPTOR.full_name}: {found}") from None
+        return from_json(document, kind)
+    except InvalidValueError as error:
+        raise InputError(f"{path}: is no nodewise.v1.{kind.__name__}: {error}") from None
 
 
 def _no_number(word: str) -> NoReturn:

@@ -20,8 +20,8 @@ class Point:
 
     nodes: int
     workers: int
-    steps_per_s: float
-    samples_per_s: float | None
+    steps_per_second: float
+    samples_per_second: float | None
     train: bool
 
 
@@ -44,8 +44,8 @@ def measured_points(asked: AskedJob, template: Mapping[str, Any], answered: Sequ
             Point(
                 nodes=table.columns["nodes"][row],
                 workers=table.columns["workers"][row],
-                steps_per_s=steps_per_s,
-                samples_per_s=None if per_step is None else per_step * steps_per_s,
+                steps_per_second=steps_per_s,
+                samples_per_second=None if per_step is None else per_step * steps_per_s,
                 train=table.columns["split"][row] == "train",
             )
         )
@@ -64,8 +64,8 @@ class _Batches:
     def __init__(self, answered: Sequence[Prediction]) -> None:
         self._by_workers: dict[int, float] = {}
         for found in answered:
-            if found.samples_per_s is not None and found.steps_per_s is not None:
-                self._by_workers[found.workers] = found.samples_per_s / found.steps_per_s
+            if found.samples_per_second is not None and found.steps_per_second is not None:
+                self._by_workers[found.workers] = found.samples_per_second / found.steps_per_second
         totals = set(map(round, self._by_workers.values()))
         # One total on several scales is strong scaling; else each worker keeps its batch.
         self._strong = totals if len(totals) == 1 and len(self._by_workers) > 1 else None

@@ -13,12 +13,11 @@ from nodewise_cli.failures import InputError
 from nodewise_client import (
     ImportedModel,
     ImportedModelError,
-    ProfileContent,
     Workload,
-    content_to_wire,
     layers_from_csv,
     model_from_hugging_face,
 )
+from nodewise_values.wire import to_message
 
 __all__ = ["HUGGING_FACE", "LAYER_TABLE", "is_model", "with_model", "workload_of_model"]
 
@@ -96,8 +95,7 @@ def _file(path: Path, workload: dict[str, Any], key: str) -> Path:
 
 
 def _json_of(workload: Workload) -> dict[str, Any]:
-    message = content_to_wire(ProfileContent(workload=workload)).workload
-    return json_format.MessageToDict(message, preserving_proto_field_name=True)
+    return json_format.MessageToDict(to_message(workload), preserving_proto_field_name=True)
 
 
 def _said(found: ImportedModel) -> Workload:

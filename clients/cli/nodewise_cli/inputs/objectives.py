@@ -10,7 +10,17 @@ from typing import Annotated, TypeAlias
 import typer
 
 from nodewise_cli.failures import InputError
-from nodewise_client import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Price, Work
+from nodewise_client import (
+    FewestDevices,
+    HighestThroughput,
+    Knee,
+    LeastCost,
+    LeastTime,
+    Objective,
+    Price,
+    Work,
+    objective,
+)
 
 __all__ = ["Rule", "Wanted", "objective_of"]
 
@@ -78,7 +88,7 @@ def objective_of(wanted: Wanted) -> Objective:
         raise InputError(
             "--samples: must be given (or --epochs) where costs are compared: they depend on the work left"
         )
-    return Objective(rule=_rule(wanted), confidence=wanted.confidence, work=work, prices=prices)
+    return objective(_rule(wanted), confidence=wanted.confidence or 0.0, work=work, prices=tuple(prices))
 
 
 def _belong(wanted: Wanted) -> None:
@@ -121,11 +131,11 @@ def _rule(wanted: Wanted) -> HighestThroughput | Knee | LeastTime | LeastCost | 
         case Rule.LEAST_TIME:
             return LeastTime(max_nodes=wanted.max_nodes or 0, max_cost=wanted.max_cost or 0.0)
         case Rule.LEAST_COST:
-            return LeastCost(deadline_s=wanted.deadline_s or 0.0)
+            return LeastCost(deadline_seconds=wanted.deadline_s or 0.0)
         case Rule.FEWEST_DEVICES:
             if wanted.deadline_s is None:
                 raise InputError("--deadline-s: must be given with --objective fewest-devices")
-            return FewestDevices(deadline_s=wanted.deadline_s)
+            return FewestDevices(deadline_seconds=wanted.deadline_s)
 
 
 def _price(given: str, currency: str) -> Price:
@@ -136,7 +146,7 @@ def _price(given: str, currency: str) -> Price:
         value = math.nan
     if not (math.isfinite(value) and value > 0):
         raise InputError(f"--price: must be a number above 0, or DEVICE=NUMBER, found {given!r}")
-    return Price(per_node_hour=value, device=device, currency=currency)
+    return Price(price_per_node_hour=value, device_name=device, currency=currency)
 
 
 def _above_zero(option: str, value: float | None) -> None:

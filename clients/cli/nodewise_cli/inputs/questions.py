@@ -10,20 +10,23 @@ from typing import Annotated, Any, Final
 import typer
 
 from nodewise_cli.failures import CommandError, InputError
+from nodewise_cli.inputs.configurations import configurations_by_csv
 from nodewise_cli.inputs.counts import parse_counts
 from nodewise_cli.inputs.documents import read_profile
 from nodewise_cli.inputs.table_content import profile_content, timed_rows, train_rows
 from nodewise_cli.inputs.table_errors import in_table
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_client import (
-    Configurations,
-    NodeRange,
+    ConfigurationRange,
     NodewiseError,
     PlacementRule,
     PredictOptions,
     ProfileContent,
+    ProfileSource,
     SyncMode,
-    WorkerRange,
+    node_range,
+    profile_source,
+    worker_range,
 )
 
 __all__ = ["AskedJob", "Question", "asked_job", "asked_ranges", "located", "options_of"]
@@ -119,6 +122,11 @@ class AskedJob:
     table: Table | None = None
 
     @property
+    def source(self) -> ProfileSource:
+        """The same, for a request."""
+        return profile_source(self.profile)
+
+    @property
     def rows(self) -> tuple[int, ...]:
         """Its rows in the table."""
         return () if self.table is None else self.table.rows_by_job[self.name]
@@ -156,7 +164,7 @@ def asked_job(question: Question, server: str | None) -> AskedJob:
     return AskedJob(profile_content(table, job), job, table)
 
 
-def asked_ranges(question: Question, asked: AskedJob) -> list[NodeRange | WorkerRange]:
+def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRange, ...]:
     """The configurations that the options name, in their order.
 
     Raises
@@ -170,19 +178,19 @@ def asked_ranges(question: Question, asked: AskedJob) -> list[NodeRange | Worker
     if link is not None and not (math.isfinite(link) and link > 0):
         raise InputError(f"--link: must be a finite number above 0 (bytes per second), found {link:g}")
     columns = {**_without_evidence(asked), **question.template}
-    kind = NodeRange if nodes is not None else WorkerRange
-    return [
-        kind(
-            first=counts.first,
-            last=counts.last,
+    made = node_range if nodes is not None else worker_range
+    return tuple(
+        made(
+            counts.first,
+            counts.last,
             step=counts.step,
             powers_of_two=counts.powers_of_two,
             workers_per_node=question.workers_per_node or 0,
-            placement=question.placement,
-            template=Configurations(**columns) if columns else None,
+            placement_rule=question.placement,
+            template=configurations_by_csv(columns) if columns else None,
         )
         for counts in parse_counts(nodes or workers or "", "--nodes" if nodes else "--workers")
-    ]
+    )
 
 
 def options_of(question: Question, **more: Any) -> PredictOptions:
@@ -196,7 +204,7 @@ def options_of(question: Question, **more: Any) -> PredictOptions:
     coverage = question.coverage
     if coverage is not None and not 0 < coverage < 1:
         raise InputError(f"--coverage: must be above 0 and below 1, found {coverage:g}")
-    return PredictOptions(estimator=question.estimator, coverage=coverage, seed=question.seed, **more)
+    return PredictOptions(estimator=question.estimator, interval_coverage=coverage or 0.0, seed=question.seed, **more)
 
 
 def located(error: NodewiseError, asked: AskedJob) -> CommandError | None:

@@ -13,7 +13,7 @@ from nodewise_cli.failures import InputError, unreadable
 from nodewise_cli.inputs.documents import profile_source
 from nodewise_cli.inputs.simulation_spec import CurveSpec, GenerateSpec, InlineJob, LawSpec, Rates, SimulationSpec
 from nodewise_cli.inputs.tables import Table
-from nodewise_client import PredictedCurve
+from nodewise_client import SimulationCurve
 from nodewise_job_traces import Curve, Job, JobsFileError, generators
 from nodewise_job_traces.gavel import read_gavel_table, read_gavel_trace
 from nodewise_job_traces.philly import read_philly
@@ -53,7 +53,7 @@ class PreparedJobs:
 
     jobs: list[Job]
     format: str = ""
-    predicted: dict[int, PredictedCurve] = field(default_factory=dict)
+    predicted: dict[int, SimulationCurve] = field(default_factory=dict)
 
 
 def prepared_jobs(spec: SimulationSpec, place: Path, seed: int | None = None) -> PreparedJobs:
@@ -85,7 +85,7 @@ class _Preparation:
         self._place = place
         self._seed = seed
         self._pools = [pool.name for pool in spec.cluster]
-        self._predicted: dict[int, PredictedCurve] = {}
+        self._predicted: dict[int, SimulationCurve] = {}
         self._tables: dict[Path, Table] = {}
 
     def prepared(self) -> PreparedJobs:
@@ -193,7 +193,7 @@ class _Preparation:
         if given.profile is not None:
             source = profile_source(self._place, f"{path}.profile", dict(given.profile), self._tables)
             predicted = Curve.of({})
-            self._predicted[id(predicted)] = PredictedCurve(profile=source, allowed_devices=given.allowed_devices)
+            self._predicted[id(predicted)] = SimulationCurve(profile=source, allowed_devices=given.allowed_devices)
         if given.samples_per_s is None:
             assert predicted is not None
             return predicted, None

@@ -1,4 +1,4 @@
-"""A simulation's request: from a specification and its jobs to the client's words."""
+"""A simulation's request: from a specification and its jobs."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from pydantic import BaseModel
 from nodewise_cli.inputs.simulation_jobs import PreparedJobs
 from nodewise_cli.inputs.simulation_spec import PolicySpec, SimulationSpec
 from nodewise_client import (
-    Checkpoints,
-    EarlyStops,
-    NodeFailures,
+    Cluster,
     NodePool,
-    PredictedCurve,
-    PredictionError,
     QueueQuota,
+    SimulateRequest,
+    SimulationCheckpoints,
     SimulationClock,
+    SimulationCurve,
+    SimulationEarlyStops,
     SimulationJobs,
+    SimulationNodeFailures,
+    SimulationPredictionError,
     SimulationSettings,
-    ThroughputCurve,
 )
 from nodewise_job_traces import Curve, Job, gavel, pollux
 
-__all__ = ["policy_arguments", "pools_of", "simulate_arguments"]
+__all__ = ["policy_parameters", "pools_of", "simulate_request"]
 
 ValueT = TypeVar("ValueT")
 
@@ -45,9 +46,9 @@ _TIMES: Final = (
 )
 
 
-def simulate_arguments(spec: SimulationSpec, prepared: PreparedJobs) -> dict[str, Any]:
-    """What `Client.simulate` takes, without the policy."""
-    curves: list[ThroughputCurve | PredictedCurve] = []
+def simulate_request(spec: SimulationSpec, prepared: PreparedJobs) -> SimulateRequest:
+    """What to simulate, without the policy."""
+    curves: list[SimulationCurve] = []
     places: dict[int, int] = {}
 
     def place(curve: Curve | None) -> int:
@@ -63,59 +64,62 @@ def simulate_arguments(spec: SimulationSpec, prepared: PreparedJobs) -> dict[str
         [place(job.curve) for job in prepared.jobs],
         [place(job.predicted) for job in prepared.jobs],
     )
-    return {
-        "cluster": pools_of(spec),
-        "jobs": jobs,
-        "curves": curves,
-        "quotas": [QueueQuota(queue=queue, max_devices=most) for queue, most in spec.quotas.items()],
-        "settings": _settings(spec, prepared.format),
-    }
+    return SimulateRequest(
+        cluster=Cluster(pools=pools_of(spec)),
+        jobs=jobs,
+        curves=tuple(curves),
+        quotas=tuple(QueueQuota(queue=queue, max_devices=most) for queue, most in spec.quotas.items()),
+        settings=_settings(spec, prepared.format),
+    )
 
 
-def pools_of(spec: SimulationSpec) -> list[NodePool]:
+def pools_of(spec: SimulationSpec) -> tuple[NodePool, ...]:
     """The cluster."""
-    return [
+    return tuple(
         NodePool(
             name=pool.name,
-            device=pool.device or pool.name,
-            available_devices=[pool.devices_per_node] * pool.nodes,
-            link_bytes_per_s=pool.link_bytes_per_s,
+            device_name=pool.device or pool.name,
+            available_devices=(pool.devices_per_node,) * pool.nodes,
+            link_bytes_per_second=pool.link_bytes_per_s,
         )
         for pool in spec.cluster
-    ]
+    )
 
 
-def policy_arguments(policy: PolicySpec, form: str) -> dict[str, Any]:
-    """The policy of `Client.simulate`; jobs of a published simulator come with what it does under a policy's name."""
+def policy_parameters(policy: PolicySpec, form: str) -> dict[str, float]:
+    """A policy's parameters; jobs of a published simulator come with what it does under a policy's name."""
     usual = gavel.PARAMETERS.get(policy.name, {}) if form == "gavel" else {}
-    return {"policy": policy.name, "policy_parameters": {**usual, **policy.parameters}}
+    return {**usual, **policy.parameters}
 
 
-def _given(curve: Curve) -> ThroughputCurve:
-    return ThroughputCurve(
-        pool=[pool for pool, _ in curve.rates],
-        devices=[devices for _, devices in curve.rates],
-        samples_per_s=list(curve.rates.values()),
+def _given(curve: Curve) -> SimulationCurve:
+    return SimulationCurve(
+        pool_indexes=tuple(pool for pool, _ in curve.rates),
+        devices_counts=tuple(devices for _, devices in curve.rates),
+        samples_per_second=tuple(curve.rates.values()),
     )
 
 
 def _columns(jobs: Sequence[Job], true: Sequence[int], predicted: Sequence[int]) -> SimulationJobs:
+    queues = {name: index for index, name in enumerate(dict.fromkeys(job.queue for job in jobs if job.queue))}
     return SimulationJobs(
-        job_ids=[job.job_id for job in jobs],
-        arrival_s=[job.arrival_s for job in jobs],
-        work_samples=[job.samples for job in jobs],
-        curve=true,
-        predicted_curve=predicted,
-        requested_devices=[job.requested_devices for job in jobs],
-        rigid=[job.rigid for job in jobs],
-        stop_samples=[job.stop_samples or 0.0 for job in jobs],
-        step_samples=[job.samples_per_step for job in jobs],
-        restart_cost_s=[-1.0 if job.restart_cost_s is None else job.restart_cost_s for job in jobs],
-        weight=[job.weight for job in jobs],
-        queue=[job.queue for job in jobs],
-        deadline_s=[job.deadline_s or 0.0 for job in jobs],
-        minimum_run_s=[job.minimum_run_s for job in jobs],
-        server_devices=[job.server_devices for job in jobs],
+        count=len(jobs),
+        job_ids=tuple(job.job_id for job in jobs),
+        arrival_seconds=tuple(job.arrival_s for job in jobs),
+        work_samples=tuple(job.samples for job in jobs),
+        curve_indexes=tuple(true),
+        predicted_curve_indexes=tuple(predicted),
+        requested_devices=tuple(job.requested_devices for job in jobs),
+        rigid=tuple(job.rigid for job in jobs),
+        stop_samples=tuple(job.stop_samples or 0.0 for job in jobs),
+        step_samples=tuple(job.samples_per_step for job in jobs),
+        restart_cost_seconds=tuple(-1.0 if job.restart_cost_s is None else job.restart_cost_s for job in jobs),
+        weights=tuple(job.weight for job in jobs),
+        queue_names=tuple(queues),
+        queue_indexes=tuple(queues.get(job.queue, -1) for job in jobs),
+        deadline_seconds=tuple(job.deadline_s or 0.0 for job in jobs),
+        minimum_run_seconds=tuple(job.minimum_run_s for job in jobs),
+        server_devices=tuple(job.server_devices for job in jobs),
     )
 
 
@@ -131,17 +135,27 @@ def _settings(spec: SimulationSpec, form: str) -> SimulationSettings:
         stated = getattr(spec, name)
         if stated is not None:
             usual[name] = stated
+    clock = SimulationClock(str(usual.pop("clock", SimulationClock.EVENTS)).replace("-", "_"))
     return SimulationSettings(
-        **{"clock": SimulationClock.EVENTS, **usual},
-        checkpoints=_some(spec.checkpoints, Checkpoints),
-        failures=_some(spec.failures, NodeFailures),
-        early_stops=_some(spec.early_stops, EarlyStops),
-        prediction_error=_some(spec.prediction_error, PredictionError),
-        load=spec.load,
+        clock=clock,
+        **{_written_out(name): held for name, held in usual.items()},
+        checkpoints=_some(spec.checkpoints, SimulationCheckpoints),
+        failures=_some(spec.failures, SimulationNodeFailures),
+        early_stops=None
+        if spec.early_stops is None
+        else SimulationEarlyStops(probability=spec.early_stops.probability, progress_shares=spec.early_stops.progress),
+        prediction_error=_some(spec.prediction_error, SimulationPredictionError),
+        load_factor=spec.load,
         seed=spec.seed,
     )
 
 
 def _some(given: BaseModel | None, kind: type[ValueT]) -> ValueT | None:
-    """The client's value of a model with the same fields."""
-    return None if given is None else kind(**given.model_dump())
+    """The contract's value of a model with the same fields, whose seconds are written out."""
+    if given is None:
+        return None
+    return kind(**{_written_out(name): held for name, held in given.model_dump().items()})
+
+
+def _written_out(name: str) -> str:
+    return f"{name.removesuffix('_s')}_seconds" if name.endswith("_s") else name

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from nodewise_cli.inputs.columns import NETWORK, PARAMETER_SERVER_MODES, PHASES, TRANSFORMER
+from nodewise_cli.inputs.configurations import configurations_by_csv
 from nodewise_cli.inputs.tables import Table
 from nodewise_client import (
     Configurations,
@@ -17,7 +18,13 @@ from nodewise_client import (
     Transformer,
     WorkerGroup,
     Workload,
+    observations,
+    phase_timings,
 )
+from nodewise_client import measurement_table as table_of
+from nodewise_values.fact import by_csv
+from nodewise_values.facts import NETWORK as NETWORK_FACTS
+from nodewise_values.facts import TRANSFORMER as TRANSFORMER_FACTS
 
 __all__ = [
     "configurations_of",
@@ -45,6 +52,8 @@ _PLAIN: Final[dict[str, Any]] = {
     "hybrid_sync_fraction": 0.0,
     "hybrid_switch_s": 0.0,
 }
+_TRANSFORMER: Final = {name: fact.field for name, fact in by_csv(TRANSFORMER_FACTS).items()}
+_NETWORK: Final = {name: fact.field for name, fact in by_csv(NETWORK_FACTS).items()}
 # What the contract says of a transformer's table that does not say it itself.
 _PRECISION: Final = "fp16"
 _OPTIMIZER: Final = "adam"
@@ -56,17 +65,17 @@ def measurement_table(table: Table) -> MeasurementTable:
     rows = range(len(table))
     columns = table.columns
     phase_rows = timed_rows(table, rows)
-    return MeasurementTable(
+    return table_of(
         jobs=columns["job"],
         configurations=configurations_of(table, rows),
-        steps_per_s=columns["steps_per_s"],
+        steps_per_second=columns["steps_per_s"],
         train=table.train,
-        measured_at=columns["measured_at"],
-        exposed_sync_s=columns["exposed_sync_s"],
-        steps=_counts(table, "steps", rows),
-        step_cv=columns["step_cv"],
+        measured_at_unix_seconds=_moments(table, rows),
+        exposed_sync_seconds=columns["exposed_sync_s"],
+        steps_counts=columns["steps"],
+        step_variation=columns["step_cv"],
         phase_timings=_phases(table, phase_rows, None) if phase_rows else None,
-        phase_rows=phase_rows,
+        phase_rows=tuple(phase_rows),
         workloads={job: _workload(table, job) for job in table.jobs},
         networks={job: _network(table, job) for job in table.jobs},
     )
@@ -102,13 +111,13 @@ def timings_of(table: Table, rows: Sequence[int]) -> PhaseTimings:
 
 def observations_of(table: Table, rows: Sequence[int]) -> Observations:
     """Rows as measured runs."""
-    return Observations(
+    return observations(
         configurations=configurations_of(table, rows),
-        steps_per_s=_of(table, "steps_per_s", rows),
-        measured_at=_of(table, "measured_at", rows),
-        exposed_sync_s=_of(table, "exposed_sync_s", rows),
-        steps=_counts(table, "steps", rows),
-        step_cv=_of(table, "step_cv", rows),
+        steps_per_second=_of(table, "steps_per_s", rows),
+        measured_at_unix_seconds=_moments(table, rows),
+        exposed_sync_seconds=_of(table, "exposed_sync_s", rows),
+        steps_counts=_of(table, "steps", rows),
+        step_variation=_of(table, "step_cv", rows),
     )
 
 
@@ -141,13 +150,8 @@ def configurations_of(table: Table, rows: Sequence[int]) -> Configurations:
         "parameter_servers": servers,
     }
     given.update({name: values for name, values in optional.items() if any(values)})
-    return Configurations(
-        nodes=_of(table, "nodes", rows),
-        workers=_of(table, "workers", rows),
-        device=_of(table, "device", rows),
-        sync=syncs,
-        **given,
-    )
+    stated = {name: _of(table, name, rows) for name in ("nodes", "workers", "device")}
+    return configurations_by_csv({**stated, "sync": syncs, **given})
 
 
 def _workload(table: Table, job: str) -> Workload:
@@ -156,10 +160,10 @@ def _workload(table: Table, job: str) -> Workload:
 
     transformer = None
     if all(fact(name) for name in TRANSFORMER):
-        transformer = Transformer(**{name: fact(name) for name in TRANSFORMER})
+        transformer = Transformer(**{_TRANSFORMER[name]: fact(name) for name in TRANSFORMER})
     return Workload(
         parameter_bytes=fact("parameter_bytes"),
-        tensors=fact("tensors"),
+        tensors_count=fact("tensors"),
         transformer=transformer,
         framework=fact("framework") or "",
         optimizer=_OPTIMIZER if transformer else "",
@@ -170,35 +174,34 @@ def _workload(table: Table, job: str) -> Workload:
 def _phases(table: Table, rows: Sequence[int], configurations: Configurations | None) -> PhaseTimings:
     # Without servers nothing is received from or applied at one: those phases are 0, not unknown.
     compute, download, upload, update = ([value or 0.0 for value in _of(table, name, rows)] for name in PHASES)
-    return PhaseTimings(
+    return phase_timings(
         configurations=configurations,
-        compute_s=compute,
-        download_s=download,
-        upload_s=upload,
-        update_s=update,
-        compute_cv=_of(table, "compute_cv", rows),
-        transfer_cv=_of(table, "transfer_cv", rows),
-        hidden_s=[seconds or 0.0 for seconds in _of(table, "hidden_s", rows)],
-        steps=_counts(table, "phase_steps", rows),
+        compute_seconds=compute,
+        download_seconds=download,
+        upload_seconds=upload,
+        update_seconds=update,
+        compute_variation=_of(table, "compute_cv", rows),
+        transfer_variation=_of(table, "transfer_cv", rows),
+        hidden_seconds=[seconds or 0.0 for seconds in _of(table, "hidden_s", rows)],
+        steps_counts=_of(table, "phase_steps", rows),
     )
 
 
 def _network(table: Table, job: str) -> Network:
-    return Network(**{name: _fact(table, job, name) for name in ("link_bytes_per_s", *NETWORK)})
+    return Network(**{_NETWORK[name]: _fact(table, job, name) for name in ("link_bytes_per_s", *NETWORK)})
 
 
 def _groups(table: Table, row: int) -> tuple[WorkerGroup, ...]:
     device = table.columns["device"][row]
     listed = table.columns["groups"][row] or ()
     return tuple(
-        WorkerGroup(workers=workers, device=other or device, compute_factor=factor) for workers, other, factor in listed
+        WorkerGroup(workers=workers, device_name=other or device, compute_factor=factor)
+        for workers, other, factor in listed
     )
 
 
-def _counts(table: Table, name: str, rows: Sequence[int]) -> list[int]:
-    """Numbers of which 0 stands for not known; none at all where none is."""
-    counts = [count or 0 for count in _of(table, name, rows)]
-    return counts if any(counts) else []
+def _moments(table: Table, rows: Sequence[int]) -> list[float | None]:
+    return [None if moment is None else moment.timestamp() for moment in _of(table, "measured_at", rows)]
 
 
 def _of(table: Table, name: str, rows: Sequence[int]) -> list[Any]:

@@ -9,6 +9,8 @@ from typing import Final
 from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.inputs.tables import Table
 from nodewise_client import FieldViolation, NodewiseError
+from nodewise_values.fact import by_csv
+from nodewise_values.facts import CONFIGURATIONS, NETWORK, OBSERVATIONS, PHASE_TIMINGS, WORKLOAD
 
 __all__ = ["in_table"]
 
@@ -39,43 +41,8 @@ def in_table(error: NodewiseError, table: Table, rows: Sequence[int], path: str)
 
 
 _COLUMNS: Final = {
-    "batch_per_worker_samples": "batch_per_worker",
-    "accumulation_steps": "accumulation",
-    "global_batch_samples": "global_batch",
-    "link_bytes_per_second": "link_bytes_per_s",
-    "steps_per_second": "steps_per_s",
-    "measured_at_unix_seconds": "measured_at",
-    "exposed_sync_seconds": "exposed_sync_s",
-    "download_seconds": "download_s",
-    "compute_seconds": "compute_s",
-    "upload_seconds": "upload_s",
-    "update_seconds": "update_s",
-    "compute_variation": "compute_cv",
-    "transfer_variation": "transfer_cv",
-    "hidden_seconds": "hidden_s",
-    "step_variation": "step_cv",
-    "steps_counts": "steps",
-    "group_workers": "groups",
-    "group_compute_factors": "groups",
-    "hybrid_sync_fractions": "hybrid_sync_fraction",
-    "hybrid_switch_seconds": "hybrid_switch_s",
-    "worker_link_bytes_per_second": "worker_link_bytes_per_s",
-    "per_message_seconds": "per_message_s",
-    "round_trip_seconds": "round_trip_s",
-    "tensors_count": "tensors",
-    "placement_workers": "placement",
-    "device_names": "device",
-    "sync_modes": "sync",
-    "precisions": "precision",
-    "recomputations": "recompute",
-    "zero_stages": "zero_stage",
-    "interleave_degrees": "interleave",
-    "tensor_parallel_degrees": "tensor_parallel",
-    "pipeline_parallel_degrees": "pipeline_parallel",
-    "data_parallel_degrees": "data_parallel",
-    "expert_parallel_degrees": "expert_parallel",
-    "context_parallel_degrees": "context_parallel",
-}
+    fact.field: name for name, fact in by_csv(CONFIGURATIONS, PHASE_TIMINGS, OBSERVATIONS, WORKLOAD, NETWORK).items()
+} | {"group_compute_factors": "groups"}
 """Columns of a table by the last part of the field that carries them."""
 
 

@@ -49,7 +49,7 @@ def _write(file: TextIO, events: Iterator[dict[str, Any]]) -> None:
 
 
 def _events(timeline: Timeline, word: str, first_process: int) -> Iterator[dict[str, Any]]:
-    lanes = sorted(set(zip(timeline.rank, timeline.lane)))
+    lanes = sorted(set(zip(timeline.rank_numbers, timeline.lane_indexes)))
     for rank in sorted({rank for rank, _ in lanes}):
         process = first_process + rank
         yield _named("process_name", process, 0, name=f"rank {rank} {word}")
@@ -57,19 +57,19 @@ def _events(timeline: Timeline, word: str, first_process: int) -> Iterator[dict[
     for rank, lane in lanes:
         yield _named("thread_name", first_process + rank, lane, name=timeline.lanes[lane])
         yield _named("thread_sort_index", first_process + rank, lane, sort_index=lane)
-    waiting: Sequence[int] = timeline.waiting_ns
-    for row, begin_ns in enumerate(timeline.begin_ns):
-        duration_ns = timeline.duration_ns[row]
+    waiting: Sequence[int] = timeline.waiting_nanoseconds
+    for row, begin_ns in enumerate(timeline.begin_nanoseconds):
+        duration_ns = timeline.duration_nanoseconds[row]
         event: dict[str, Any] = {
             "ph": "X",
-            "pid": first_process + timeline.rank[row],
-            "tid": timeline.lane[row],
+            "pid": first_process + timeline.rank_numbers[row],
+            "tid": timeline.lane_indexes[row],
             "ts": begin_ns / 1000,
             "dur": duration_ns / 1000,
-            "name": timeline.names[timeline.name[row]],
+            "name": timeline.names[timeline.name_indexes[row]],
         }
-        if timeline.kind:
-            event["cat"] = timeline.kinds[timeline.kind[row]]
+        if timeline.kind_indexes:
+            event["cat"] = timeline.kinds[timeline.kind_indexes[row]]
         if waiting and waiting[row]:
             event["args"] = {"waiting_us": waiting[row] / 1000, "transfer_us": (duration_ns - waiting[row]) / 1000}
         yield event

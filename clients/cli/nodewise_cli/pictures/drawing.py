@@ -67,11 +67,13 @@ class Drawing:
 
 def drawing_of(timeline: Timeline) -> Drawing:
     """The longest events of a timeline, and its exchanges, lane by lane."""
-    rank, lane = np.array(timeline.rank), np.array(timeline.lane)
-    begin, duration = np.array(timeline.begin_ns) / 1e3, np.array(timeline.duration_ns) / 1e3
-    waiting = np.array(timeline.waiting_ns) / 1e3 if len(timeline.waiting_ns) else np.zeros(len(begin))
-    kinds = tuple(timeline.kinds) if len(timeline.kind) else (UNKNOWN,)
-    kind = np.array(timeline.kind) if len(timeline.kind) else np.zeros(len(begin), dtype=np.int64)
+    rank, lane = np.array(timeline.rank_numbers), np.array(timeline.lane_indexes)
+    begin, duration = np.array(timeline.begin_nanoseconds) / 1e3, np.array(timeline.duration_nanoseconds) / 1e3
+    waiting = (
+        np.array(timeline.waiting_nanoseconds) / 1e3 if len(timeline.waiting_nanoseconds) else np.zeros(len(begin))
+    )
+    kinds = tuple(timeline.kinds) if len(timeline.kind_indexes) else (UNKNOWN,)
+    kind = np.array(timeline.kind_indexes) if len(timeline.kind_indexes) else np.zeros(len(begin), dtype=np.int64)
     depth = _depths(rank, lane, begin, duration)
     lanes = np.unique(np.stack([rank, lane], axis=1), axis=0)
     kept_lanes = lanes[:MOST_LANES]
@@ -91,7 +93,9 @@ def drawing_of(timeline: Timeline) -> Drawing:
                 duration_us=np.round(duration[rows], 3).tolist(),
                 waiting_us=np.round(waiting[rows], 3).tolist(),
                 depth=depth[rows].tolist(),
-                event=[names.setdefault(timeline.names[timeline.name[row]], len(names)) for row in rows.tolist()],
+                event=[
+                    names.setdefault(timeline.names[timeline.name_indexes[row]], len(names)) for row in rows.tolist()
+                ],
                 kind=kind[rows].tolist(),
             )
         )

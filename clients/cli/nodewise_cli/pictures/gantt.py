@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nodewise_cli.outputs import checked_output, needs_matplotlib, writing
-from nodewise_client import HeldDevices, NodePool, SimulationResult
+from nodewise_client import HeldDevices, NodePool, SimulationAnswer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def checked_gantt(path: Path | None) -> None:
         needs_matplotlib("--gantt")
 
 
-def draw_gantt(path: Path, result: SimulationResult, pools: Sequence[NodePool]) -> None:
+def draw_gantt(path: Path, result: SimulationAnswer, pools: Sequence[NodePool]) -> None:
     """Draw the first repetition: a line per job by first start, as thick as it is wide; below, devices in use by pool.
 
     Raises
@@ -50,7 +50,7 @@ def draw_gantt(path: Path, result: SimulationResult, pools: Sequence[NodePool]) 
     from matplotlib.figure import Figure
 
     run = result.runs[0]
-    held = sorted(run.timeline, key=lambda each: (each.begin_s, each.job_id))
+    held = sorted(result.timelines.get(run.seed, ()), key=lambda each: (each.begin_seconds, each.job_id))
     jobs = list(dict.fromkeys(each.job_id for each in held))
     height = 3.2 + min(max(len(jobs), 8), NAMED_JOBS) * 0.14
     figure = Figure(figsize=(9.6, height), dpi=140, layout="constrained")
@@ -58,8 +58,8 @@ def draw_gantt(path: Path, result: SimulationResult, pools: Sequence[NodePool]) 
     _jobs(above, held, jobs, pools)
     _pools(below, held, pools)
     name = f"{result.policy} {result.policy_version}"
-    mean = "" if run.average_jct_s is None else f", mean response {run.average_jct_s:,.0f} s"
-    above.set_title(f"{name}: {run.finished} of {run.jobs} jobs finished{mean}", loc="left")
+    mean = "" if run.average_jct_seconds is None else f", mean response {run.average_jct_seconds:,.0f} s"
+    above.set_title(f"{name}: {run.finished_count} of {run.jobs_count} jobs finished{mean}", loc="left")
     with writing(path):
         if path.suffix.lower() == ".html":
             text = io.StringIO()
@@ -75,13 +75,13 @@ def _jobs(axes: Axes, held: Sequence[HeldDevices], jobs: Sequence[str], pools: S
     from matplotlib.collections import PolyCollection
 
     lines = {job_id: line for line, job_id in enumerate(jobs)}
-    most = max((each.devices for each in held), default=1)
+    most = max((each.devices_count for each in held), default=1)
     for pool, found in enumerate(pools):
         boxes = []
         for each in held:
-            if each.pool == pool:
-                half, line = 0.1 + 0.35 * each.devices / most, lines[each.job_id]
-                begin, end = each.begin_s / HOUR_S, each.end_s / HOUR_S
+            if each.pool_index == pool:
+                half, line = 0.1 + 0.35 * each.devices_count / most, lines[each.job_id]
+                begin, end = each.begin_seconds / HOUR_S, each.end_seconds / HOUR_S
                 boxes.append([(begin, line - half), (begin, line + half), (end, line + half), (end, line - half)])
         colour = _COLOURS[pool % len(_COLOURS)]
         axes.add_collection(PolyCollection(boxes, facecolor=colour, edgecolor="white", linewidth=0.2, label=found.name))
@@ -99,9 +99,9 @@ def _pools(axes: Axes, held: Sequence[HeldDevices], pools: Sequence[NodePool]) -
     for pool, found in enumerate(pools):
         changes: dict[float, int] = {}
         for each in held:
-            if each.pool == pool:
-                changes[each.begin_s] = changes.get(each.begin_s, 0) + each.devices
-                changes[each.end_s] = changes.get(each.end_s, 0) - each.devices
+            if each.pool_index == pool:
+                changes[each.begin_seconds] = changes.get(each.begin_seconds, 0) + each.devices_count
+                changes[each.end_seconds] = changes.get(each.end_seconds, 0) - each.devices_count
         times, devices, now = [], [], 0
         for at_s in sorted(changes):
             now += changes[at_s]

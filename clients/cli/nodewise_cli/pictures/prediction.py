@@ -78,19 +78,19 @@ def _scale(found: Prediction | Point, by_nodes: bool) -> int:
 
 def _curve(axes: Axes, answered: Sequence[Prediction], unit: str, by_nodes: bool) -> None:
     scale = [_scale(found, by_nodes) for found in answered]
-    banded = [found for found in answered if found.upper_steps_per_s is not None]
+    banded = [found for found in answered if found.upper_steps_per_second is not None]
     if banded:
         samples = unit == "samples"
         basis = banded[0].interval_basis
         how = "" if basis is None else f" ({basis.replace('_', ' ')})"
         axes.fill_between(
             [_scale(found, by_nodes) for found in banded],
-            [(f.lower_samples_per_s if samples else f.lower_steps_per_s) or 0.0 for f in banded],
-            [(f.upper_samples_per_s if samples else f.upper_steps_per_s) or 0.0 for f in banded],
+            [(f.lower_samples_per_second if samples else f.lower_steps_per_second) or 0.0 for f in banded],
+            [(f.upper_samples_per_second if samples else f.upper_steps_per_second) or 0.0 for f in banded],
             color=_CURVE,
             alpha=0.15,
             linewidth=0,
-            label=f"{100 * (banded[0].coverage or 0):.4g} % interval{how}",
+            label=f"{100 * (banded[0].interval_coverage or 0):.4g} % interval{how}",
         )
     rates = [rate_of(found, unit) or 0.0 for found in answered]
     axes.plot(scale, rates, color=_CURVE, marker=".", linewidth=1.8, label="predicted")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any, Final
 
 from nodewise_cli.console import say
 from nodewise_cli.views.numbers import milliseconds, shown
-from nodewise_cli.views.replay import read_traces, warn
+from nodewise_cli.views.plain import fields_of, plain
+from nodewise_cli.views.replay import collectives_of, edges_of, read_traces, warn
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import DiagnosisResult, Strategy
+from nodewise_client import Bottleneck, DiagnosisAnswer, DiagnosisBasis, Strategy
 
 __all__ = ["document", "show"]
 
@@ -19,25 +19,25 @@ COMBINED: Final = 3
 """Combinations of strategies that a reader is shown: they are much alike."""
 
 
-def document(result: DiagnosisResult) -> dict[str, Any]:
+def document(result: DiagnosisAnswer) -> dict[str, Any]:
     """The JSON of a diagnosis. What is not known is null."""
-    basis = result.basis
+    basis = result.basis or DiagnosisBasis()
     return {
         "verdict": result.verdict,
         "bound_by": result.bound_by,
-        "step_s": result.step_s,
-        "persistence_s": result.persistence_s,
-        "exposed_communication_s": result.exposed_communication_s,
-        "bottlenecks": [asdict(found) for found in result.bottlenecks],
-        "strategies": [asdict(found) for found in result.strategies],
-        "stragglers": [asdict(found) for found in result.stragglers],
-        "rank_shares": [asdict(found) for found in result.ranks],
-        "collectives": [asdict(found) for found in result.collectives],
-        "edges": {kind: asdict(counts) for kind, counts in result.edges.items()},
-        "events": basis.events,
+        "step_s": result.step_seconds,
+        "persistence_s": result.persistence_seconds,
+        "exposed_communication_s": result.exposed_communication_seconds,
+        "bottlenecks": [fields_of(found) | {"rank": _rank(found)} for found in result.bottlenecks],
+        "strategies": [_strategy(found) for found in result.strategies],
+        "stragglers": plain(result.stragglers),
+        "rank_shares": plain(result.rank_shares),
+        "collectives": collectives_of(result.collectives),
+        "edges": edges_of(result.edges),
+        "events": basis.events_count,
         "ranks": list(basis.ranks),
         "world_size": basis.world_size or None,
-        "load_s": basis.load_s,
+        "load_s": basis.load_seconds,
         "peak_rss_bytes": basis.peak_memory_bytes,
         "complete": result.complete,
         "traces": read_traces(basis),
@@ -47,13 +47,23 @@ def document(result: DiagnosisResult) -> dict[str, Any]:
     }
 
 
-def show(result: DiagnosisResult) -> None:
+def _rank(found: Bottleneck) -> int | None:
+    """None = all ranks."""
+    return None if found.rank < 0 else found.rank
+
+
+def _strategy(found: Strategy) -> dict[str, Any]:
+    changes = [fields_of(change) | {"kind": change.kind or "unspecified"} for change in found.changes]
+    return fields_of(found) | {"changes": changes}
+
+
+def show(result: DiagnosisAnswer) -> None:
     """Print the verdict and the lists."""
     say(result.verdict or f"Bound by {result.bound_by}.")
     say(
-        f"A step takes {milliseconds(result.step_s)} ms and differs by {milliseconds(result.persistence_s)} ms from "
-        f"the mean of the others; {milliseconds(result.exposed_communication_s)} ms of it are exchanges and waiting "
-        "that nothing hides."
+        f"A step takes {milliseconds(result.step_seconds)} ms and differs by "
+        f"{milliseconds(result.persistence_seconds)} ms from the mean of the others; "
+        f"{milliseconds(result.exposed_communication_seconds)} ms of it are exchanges and waiting that nothing hides."
     )
     if not result.complete:
         say("Time was over: this is what was found so far.")
@@ -62,10 +72,10 @@ def show(result: DiagnosisResult) -> None:
     _strategies(result)
     _stragglers(result)
     _ranks(result)
-    warn(result.basis, result.warnings)
+    warn(result.basis or DiagnosisBasis(), result.warnings)
 
 
-def _bottlenecks(result: DiagnosisResult) -> None:
+def _bottlenecks(result: DiagnosisAnswer) -> None:
     if not result.bottlenecks:
         return
     print_table(
@@ -74,9 +84,9 @@ def _bottlenecks(result: DiagnosisResult) -> None:
             [
                 found.kind.replace("_", " "),
                 found.what,
-                "all" if found.rank is None else str(found.rank),
+                "all" if _rank(found) is None else str(found.rank),
                 milliseconds(found.seconds),
-                milliseconds(found.gain_if_removed_s),
+                milliseconds(found.gain_if_removed_seconds),
                 "yes" if found.matters else "no",
             ]
             for found in result.bottlenecks[:SHOWN]
@@ -85,7 +95,7 @@ def _bottlenecks(result: DiagnosisResult) -> None:
     )
 
 
-def _strategies(result: DiagnosisResult) -> None:
+def _strategies(result: DiagnosisAnswer) -> None:
     """Single strategies first, as people begin with one; then the best of those that are combined."""
     single = [found for found in result.strategies if len(found.parts) < 2]
     combined = [found for found in result.strategies if len(found.parts) >= 2]
@@ -105,11 +115,11 @@ def _strategies(result: DiagnosisResult) -> None:
 
 
 def _predicted(found: Strategy) -> list[str]:
-    times = (found.predicted_step_s, found.lower_step_s, found.upper_step_s)
-    return [*(milliseconds(each) for each in times), f"{found.speedup:.3f}"]
+    times = (found.predicted_step_seconds, found.lower_step_seconds, found.upper_step_seconds)
+    return [*(milliseconds(each) for each in times), f"{found.speedup_ratio:.3f}"]
 
 
-def _stragglers(result: DiagnosisResult) -> None:
+def _stragglers(result: DiagnosisAnswer) -> None:
     if not result.stragglers:
         return
     print_table(
@@ -124,9 +134,9 @@ def _stragglers(result: DiagnosisResult) -> None:
             [
                 found.collective,
                 _who(found.ranks),
-                milliseconds(found.margin_s),
-                milliseconds(found.imposed_wait_s),
-                milliseconds(found.transfer_s),
+                milliseconds(found.margin_seconds),
+                milliseconds(found.imposed_wait_seconds),
+                milliseconds(found.transfer_seconds),
             ]
             for found in result.stragglers[:SHOWN]
         ],
@@ -134,10 +144,10 @@ def _stragglers(result: DiagnosisResult) -> None:
     )
 
 
-def _ranks(result: DiagnosisResult) -> None:
-    if not result.ranks:
+def _ranks(result: DiagnosisAnswer) -> None:
+    if not result.rank_shares:
         return
-    held = any(found.memory_high_water_bytes is not None for found in result.ranks)
+    held = any(found.memory_high_water_bytes is not None for found in result.rank_shares)
     columns = [
         figures("rank"),
         figures("step ms"),
@@ -150,16 +160,16 @@ def _ranks(result: DiagnosisResult) -> None:
         figures("loading"),
     ]
     rows = []
-    for found in result.ranks:
+    for found in result.rank_shares:
         times = (
-            found.step_s,
-            found.compute_s,
-            found.communication_s,
-            found.exposed_communication_s,
-            found.waiting_s,
-            found.idle_s,
-            found.host_bound_s,
-            found.data_loading_s,
+            found.step_seconds,
+            found.compute_seconds,
+            found.communication_seconds,
+            found.exposed_communication_seconds,
+            found.waiting_seconds,
+            found.idle_seconds,
+            found.host_bound_seconds,
+            found.data_loading_seconds,
         )
         row = [str(found.rank), *map(milliseconds, times)]
         if held:

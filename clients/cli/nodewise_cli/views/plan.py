@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
 
 from nodewise_cli.console import say
+from nodewise_cli.inputs.configurations import csv_row
 from nodewise_cli.views.numbers import lasting, shown
+from nodewise_cli.views.plain import fields_of, plain
 from nodewise_cli.views.predict import row_document
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import Planned, PlanResult
+from nodewise_client import PlanAlternative, PlanAnswer, Planned, PlanRejection, numbers_by_name
 
 __all__ = ["document", "show"]
 
@@ -74,37 +75,65 @@ _DEGREES: Final = {
 }
 
 
-def document(result: PlanResult) -> dict[str, Any]:
+def document(result: PlanAnswer) -> dict[str, Any]:
     """The JSON of a plan. What is not known is null."""
     chosen = result.recommendation
     return {
-        "space": result.space,
-        "evaluated": result.evaluated,
-        "pruned": result.pruned,
-        "feasible": result.feasible,
-        "search_s": result.search_s,
+        "space": result.space_count,
+        "evaluated": result.evaluated_count,
+        "pruned": result.pruned_count,
+        "feasible": result.feasible_count,
+        "search_s": result.search_seconds,
         "complete": result.complete,
         "best": None if result.best is None else _row(result.best),
         "rule": None if chosen is None else chosen.rule,
         "why": None if chosen is None else chosen.why,
-        "numbers": {} if chosen is None else chosen.numbers,
+        "numbers": {} if chosen is None else numbers_by_name(chosen.numbers),
         "frontier": [_row(found) for found in result.frontier],
         "frontier_count": result.frontier_count,
-        "rejections": [asdict(found) for found in result.rejections],
-        "explanation": None if result.explanation is None else asdict(result.explanation),
-        "warnings": [asdict(found) for found in result.warnings],
+        "rejections": [_rejection(found) for found in result.rejections],
+        "explanation": _explained(result),
+        "warnings": plain(result.warnings),
         "estimator": result.estimator,
         "estimator_version": result.estimator_version,
         "revision": None if result.basis is None else result.basis.profile_revision or result.basis.profile_digest,
     }
 
 
-def show(result: PlanResult) -> None:
+def _rejection(found: PlanRejection) -> dict[str, Any]:
+    return fields_of(found, "configurations_count") | {
+        "count": found.configurations_count,
+        "numbers": numbers_by_name(found.numbers),
+    }
+
+
+def _explained(result: PlanAnswer) -> dict[str, Any] | None:
+    found = result.explanation
+    if found is None:
+        return None
+    return {
+        "alternatives": [_alternative(each) for each in found.alternatives],
+        "binding": [_rejection(each) for each in found.binding],
+        "sensitivities": [fields_of(each) | {"numbers": numbers_by_name(each.numbers)} for each in found.sensitivities],
+        "complete": found.complete,
+    }
+
+
+def _alternative(found: PlanAlternative) -> dict[str, Any]:
+    known = bool(found.term)
+    return fields_of(found, "time_change_ratio") | {
+        "change": found.time_change_ratio,
+        "term": found.term if known else None,
+        "term_s": found.term_seconds if known else None,
+    }
+
+
+def show(result: PlanAnswer) -> None:
     """Print the best, the reasons and the frontier."""
     say(
-        f"{result.space:,} configurations: {result.evaluated:,} evaluated, {result.feasible:,} of these feasible, "
-        f"{result.pruned:,} left out with reason; {shown(result.search_s, 3)} s, by {result.estimator} "
-        f"{result.estimator_version}."
+        f"{result.space_count:,} configurations: {result.evaluated_count:,} evaluated, "
+        f"{result.feasible_count:,} of these feasible, {result.pruned_count:,} left out with reason; "
+        f"{shown(result.search_seconds, 3)} s, by {result.estimator} {result.estimator_version}."
     )
     if not result.complete:
         say("Time was over: this is the best so far.")
@@ -121,28 +150,28 @@ def show(result: PlanResult) -> None:
             say(f"Note: {warning.message}.")
 
 
-def _best(result: PlanResult, best: Planned) -> None:
+def _best(result: PlanAnswer, best: Planned) -> None:
     prediction = best.prediction
     rule = "" if result.recommendation is None else f" ({result.recommendation.rule})"
     say()
     say(f"Best{rule}: {_described(best)}.")
-    rate = f"{shown(prediction.samples_per_s)} samples/s"
-    if prediction.lower_samples_per_s is not None and prediction.upper_samples_per_s is not None:
+    rate = f"{shown(prediction.samples_per_second)} samples/s"
+    if prediction.lower_samples_per_second is not None and prediction.upper_samples_per_second is not None:
         rate += (
-            f" ({100 * (prediction.coverage or 0):.3g} %: {shown(prediction.lower_samples_per_s, 3)} to "
-            f"{shown(prediction.upper_samples_per_s, 3)})"
+            f" ({100 * (prediction.interval_coverage or 0):.3g} %: {shown(prediction.lower_samples_per_second, 3)} to "
+            f"{shown(prediction.upper_samples_per_second, 3)})"
         )
     told = [rate]
     if prediction.memory_bytes is not None:
         told.append(f"{shown(prediction.memory_bytes / 2**30, 3)} GiB on each device")
-    if prediction.finish_s is not None:
-        told.append(f"done in {lasting(prediction.finish_s)}")
+    if prediction.finish_seconds is not None:
+        told.append(f"done in {lasting(prediction.finish_seconds)}")
     if prediction.cost is not None:
         told.append(f"cost {shown(prediction.cost)}")
     say(f"  {', '.join(told)}.")
-    total = prediction.step_s
-    if prediction.breakdown and total:
-        parts = sorted(prediction.breakdown.items(), key=lambda part: -part[1])
+    total = prediction.step_seconds
+    if prediction.breakdown_seconds and total:
+        parts = sorted(prediction.breakdown_seconds.items(), key=lambda part: -part[1])
         listed = [
             f"{name.replace('_', ' ')} {100 * each / total:.0f} %" for name, each in parts if each > LEAST_SHARE * total
         ]
@@ -151,14 +180,14 @@ def _best(result: PlanResult, best: Planned) -> None:
         say(f"  Why: {result.recommendation.why}.")
 
 
-def _explanation(result: PlanResult) -> None:
+def _explanation(result: PlanAnswer) -> None:
     found = result.explanation
     if found is None:
         return
     if found.alternatives:
         say()
         say("One dimension changed, the closest first:")
-        closest = sorted(found.alternatives, key=lambda each: (not each.fits, each.change))
+        closest = sorted(found.alternatives, key=lambda each: (not each.fits, each.time_change_ratio))
         for alternative in closest[:SHOWN_ALTERNATIVES]:
             say(f"  {alternative.why}.")
         if len(closest) > SHOWN_ALTERNATIVES:
@@ -170,10 +199,12 @@ def _explanation(result: PlanResult) -> None:
         say("Nothing binds: no constraint that was looked at keeps anything better out.")
     unchanged = []
     for each in found.sensitivities:
-        if each.speedup == 1.0:
+        if each.speedup_ratio == 1.0:
             unchanged.append(each.change)
             continue
-        gain = "nothing is feasible" if each.speedup == 0 else f"{100 * (each.speedup - 1):+.1f} % throughput"
+        gain = (
+            "nothing is feasible" if each.speedup_ratio == 0 else f"{100 * (each.speedup_ratio - 1):+.1f} % throughput"
+        )
         say(f"With {each.change}: {gain}; best is {each.best}.")
     if unchanged:
         say(f"With {' or '.join(unchanged)}: no faster.")
@@ -186,13 +217,13 @@ def _sentence(text: str) -> str:
     return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]
 
 
-def _frontier(result: PlanResult) -> None:
+def _frontier(result: PlanAnswer) -> None:
     """Of time, devices and memory: the fastest of each number of devices, evenly thinned."""
     if not result.frontier:
         return
     fastest: dict[int, Planned] = {}
     for point in result.frontier:
-        stated = _DEFAULTS | dict(point.configuration)
+        stated = _DEFAULTS | csv_row(point.configuration)
         # Points are in order of devices and time.
         fastest.setdefault(stated["workers"] + stated["parameter_servers"], point)
     rows = list(fastest.values())
@@ -203,7 +234,7 @@ def _frontier(result: PlanResult) -> None:
 
 
 def _described(found: Planned) -> str:
-    stated = _DEFAULTS | dict(found.configuration)
+    stated = _DEFAULTS | csv_row(found.configuration)
     degrees = " x ".join(f"{word} {stated[name]}" for name, word in _DEGREES.items() if stated[name] > 1)
     parts = [degrees or "one device", f"micro-batch {stated['batch_per_worker']}"]
     if stated["global_batch"]:
@@ -230,7 +261,7 @@ def _counted(count: int, word: str) -> str:
 
 def _table(title: str, rows: Sequence[Planned]) -> None:
     """Columns in which all rows hold the default are left out."""
-    stated = [_DEFAULTS | dict(found.configuration) for found in rows]
+    stated = [_DEFAULTS | csv_row(found.configuration) for found in rows]
     names = [
         name
         for name in _HEADINGS
@@ -248,8 +279,8 @@ def _table(title: str, rows: Sequence[Planned]) -> None:
         cells.append(
             [
                 *(_cell(each[name]) for name in names),
-                shown(prediction.step_s),
-                shown(prediction.samples_per_s),
+                shown(prediction.step_seconds),
+                shown(prediction.samples_per_second),
                 shown(memory, 3),
                 (prediction.bottleneck or "-").replace("_", " "),
             ]
@@ -267,5 +298,5 @@ def _cell(value: Any) -> str:
 
 
 def _row(found: Planned) -> dict[str, Any]:
-    stated = _DEFAULTS | dict(found.configuration)
+    stated = _DEFAULTS | csv_row(found.configuration)
     return row_document(found.prediction) | {name: stated[name] for name in _DEFAULTS}

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, fields
 from typing import Any, Final
 
 from nodewise_cli.console import say
 from nodewise_cli.inputs.measured import Point, at
 from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.plain import fields_of, plain, short
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import Prediction, PredictResult, RowStatus
+from nodewise_client import Prediction, PredictResult, RowStatus, numbers_by_name
 
 __all__ = ["document", "rate_of", "row_document", "show", "unit_of"]
 
-_PLAIN: Final = tuple(each.name for each in fields(Prediction) if each.name not in ("staleness", "refusal"))
+_COLUMNS: Final = (
+    *("nodes", "workers", "status", "step_seconds", "steps_per_second", "samples_per_second"),
+    *("lower_steps_per_second", "upper_steps_per_second", "lower_samples_per_second", "upper_samples_per_second"),
+    *("interval_coverage", "interval_basis", "breakdown_seconds", "bottleneck", "utilisation", "extrapolation_ratio"),
+    *("staleness_mean_steps", "staleness_p95_steps", "memory_bytes", "excess_memory_bytes"),
+    *("finish_seconds", "cost", "once_seconds", "extra"),
+)
+_NAMES: Final = {name: short(name) for name in _COLUMNS} | {
+    "interval_coverage": "coverage",
+    "breakdown_seconds": "breakdown",
+}
 
 
 def document(result: PredictResult) -> dict[str, Any]:
@@ -23,44 +33,40 @@ def document(result: PredictResult) -> dict[str, Any]:
     chosen = result.recommendation
     return {
         "predictions": [row_document(found) for found in result],
-        "recommended": None if chosen is None else asdict(chosen),
+        "recommended": None if chosen is None else plain(chosen) | {"numbers": numbers_by_name(chosen.numbers)},
         "estimator": result.basis.estimator,
         "estimator_version": result.basis.estimator_version,
         # An inline profile's revision is its digest.
         "revision": result.basis.profile_revision or result.basis.profile_digest,
         "choice": result.basis.choice,
-        "mixture": [asdict(part) for part in result.basis.mixture],
+        "mixture": plain(result.basis.mixture),
         "evidence": list(result.basis.evidence),
-        "warnings": [asdict(found) for found in result.warnings],
+        "warnings": plain(result.warnings),
     }
 
 
 def row_document(found: Prediction) -> dict[str, Any]:
     """The JSON of a row."""
-    staleness = found.staleness
-    return {name: getattr(found, name) for name in _PLAIN} | {
-        "staleness_mean_steps": None if staleness is None else staleness.mean_steps,
-        "staleness_p95_steps": None if staleness is None else staleness.p95_steps,
-        "refusal": None if found.refusal is None else asdict(found.refusal),
-    }
+    refusal = None if found.refusal is None else fields_of(found.refusal, "rows")
+    return {told: getattr(found, name) for name, told in _NAMES.items()} | {"refusal": refusal}
 
 
 def unit_of(result: PredictResult) -> str:
     """What a rate counts: samples where the batch of every answered row is known, else steps."""
     answered = [found for found in result if found.answered]
-    return "samples" if answered and all(found.samples_per_s is not None for found in answered) else "steps"
+    return "samples" if answered and all(found.samples_per_second is not None for found in answered) else "steps"
 
 
 def rate_of(found: Prediction | Point, unit: str) -> float | None:
     """A row's rate in a unit."""
-    return found.samples_per_s if unit == "samples" else found.steps_per_s
+    return found.samples_per_second if unit == "samples" else found.steps_per_second
 
 
 def show(name: str, result: PredictResult, points: Sequence[Point], currency: str) -> None:
     """Print what was predicted, what was measured there, and what is recommended."""
     unit = unit_of(result)
     measured = [at(points, found) for found in result]
-    coverage = next((found.coverage for found in result if found.coverage is not None), None)
+    coverage = next((found.interval_coverage for found in result if found.interval_coverage is not None), None)
     table = [
         (words(""), [_mark(result, row) for row in range(len(result))]),
         (figures("nodes", 0), [f"{found.nodes:,}" for found in result]),
@@ -69,10 +75,10 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
         (figures(f"{100 * (coverage or 0):.4g} % interval", 2), [_interval(found, unit) for found in result]),
         (figures("measured", 3), [_measured(point, unit) for point in measured]),
         (figures("error", 5), [_error(found, point, unit) for found, point in zip(result, measured)]),
-        (figures("step s", 7), [shown(found.step_s) for found in result]),
+        (figures("step s", 7), [shown(found.step_seconds) for found in result]),
         (words("bottleneck", 6), [found.bottleneck or "-" for found in result]),
-        (figures("x evidence", 8), [shown(found.extrapolation, 3) for found in result]),
-        (figures("done in s", 2.5), [shown(found.finish_s) for found in result]),
+        (figures("x evidence", 8), [shown(found.extrapolation_ratio, 3) for found in result]),
+        (figures("done in s", 2.5), [shown(found.finish_seconds) for found in result]),
         (figures(f"cost {currency}".rstrip(), 2.6), [shown(found.cost) for found in result]),
         (words("status", 1), [_status(found) for found in result]),
     ]
@@ -104,8 +110,8 @@ def _mark(result: PredictResult, row: int) -> str:
 
 def _interval(found: Prediction, unit: str) -> str:
     samples = unit == "samples"
-    low = found.lower_samples_per_s if samples else found.lower_steps_per_s
-    high = found.upper_samples_per_s if samples else found.upper_steps_per_s
+    low = found.lower_samples_per_second if samples else found.lower_steps_per_second
+    high = found.upper_samples_per_second if samples else found.upper_steps_per_second
     return "-" if high is None else f"{shown(low)} to {shown(high)}"
 
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
 from typing import Any
-
-from google.protobuf import json_format
 
 from nodewise_cli.console import say
 from nodewise_cli.views.numbers import shown
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import Observations, Profile
+from nodewise_client import (
+    Configurations,
+    Network,
+    Observations,
+    Profile,
+    ProfileContent,
+    Workload,
+    configuration_rows,
+)
+from nodewise_values.wire import to_json
 
 __all__ = ["content_document", "document", "show_list", "show_profile"]
 
@@ -32,7 +40,7 @@ def document(profile: Profile) -> dict[str, Any]:
 
 def content_document(profile: Profile) -> dict[str, Any]:
     """What it holds, as files and inline profiles say it: protobuf's JSON of `nodewise.v1.ProfileContent`."""
-    found: dict[str, Any] = json_format.MessageToDict(profile.raw.content)
+    found: dict[str, Any] = to_json(profile.content or ProfileContent())
     # The server's own, and no part of what may be sent to it.
     found.get("observations", {}).pop("numbers", None)
     return found
@@ -56,15 +64,15 @@ def show_list(profiles: Sequence[Profile]) -> None:
 
 def show_profile(profile: Profile) -> None:
     """Print its facts, its observations and its traces."""
-    content = profile.raw.content
+    content = profile.content or ProfileContent()
     say(f"{profile.profile_id}: revision {profile.revision:,}, updated {_moment(profile.update_time) or '-'}.")
     for name in ("workload", "network"):
-        if content.HasField(name):
-            facts = [f"{field.name} {_fact(value)}" for field, value in getattr(content, name).ListFields()]
-            if facts:
-                say(f"{name.capitalize()}: {', '.join(facts)}.")
-    runs = None if profile.content is None else profile.content.observations
-    if isinstance(runs, Observations):
+        facts = [f"{field} {_fact(held)}" for field, held in _stated(getattr(content, name))]
+        if facts:
+            say(f"{name.capitalize()}: {', '.join(facts)}.")
+    runs = content.observations
+    if runs is not None:
+        ran = configuration_rows(runs.configurations or Configurations())
         print_table(
             [
                 figures("number"),
@@ -76,33 +84,40 @@ def show_profile(profile: Profile) -> None:
                 figures("steps/s", 1.5),
                 words("measured", 7),
             ],
-            [_observation(runs, row) for row in range(len(runs))],
+            [_observation(runs, row, how) for row, how in enumerate(ran)],
         )
-    phases = content.phase_timings.configurations.workers
+    phases = 0 if content.phase_timings is None else len(content.phase_timings.compute_seconds)
     if phases:
-        say(f"Phase timings of {len(phases):,} runs.")
+        say(f"Phase timings of {phases:,} runs.")
     for trace in content.traces:
         rank = "as it says itself" if trace.rank < 0 else str(trace.rank)
         say(f"Trace of {trace.size_bytes:,} bytes: rank {rank}, SHA-256 {trace.content_sha256}.")
 
 
-def _observation(runs: Observations, row: int) -> list[str]:
-    how = runs.configurations
+def _stated(facts: Workload | Network | None) -> Iterator[tuple[str, Any]]:
+    """Facts that are stated, with their names."""
+    for each in fields(facts) if facts is not None else ():
+        held = getattr(facts, each.name)
+        if held not in (None, "", ()):
+            yield each.name, held
 
-    def said(column: Any) -> Any:
+
+def _observation(runs: Observations, row: int, how: Mapping[str, Any]) -> list[str]:
+    def said(column: Sequence[Any]) -> Any:
         """A column's value in the row; one value holds for all rows."""
         return (column[0] if len(column) == 1 else column[row]) if len(column) else None
 
-    batch = said(how.batch_per_worker)
+    nodes, workers, batch = (how.get(name) for name in ("nodes", "workers", "batch_per_worker_samples"))
+    measured_at = said(runs.measured_at_unix_seconds)
     return [
         f"{said(runs.numbers):,}",
-        said(how.device) or "-",
-        f"{said(how.nodes) or 0:,}",
-        f"{said(how.workers) or 0:,}",
-        str(said(how.sync) or "-"),
+        how.get("devices") or "-",
+        f"{nodes or 0:,}",
+        f"{workers or 0:,}",
+        str(how.get("sync_modes") or "-"),
         f"{batch:,}" if batch else "-",
-        shown(said(runs.steps_per_s)),
-        _moment(said(runs.measured_at)) or "-",
+        shown(said(runs.steps_per_second)),
+        _moment(datetime.fromtimestamp(measured_at, UTC)) or "-" if measured_at else "-",
     ]
 
 

@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nodewise_cli.console import complain, say
 from nodewise_cli.views.numbers import milliseconds, shown
+from nodewise_cli.views.plain import fields_of, plain
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import DiagnosisBasis, EdgeCounts, ReplayResult
+from nodewise_client import DiagnosisBasis, EdgeCounts, ReplayAnswer, ReplayedCollective
 
-__all__ = ["document", "edges_table", "read_traces", "show", "warn"]
+__all__ = ["collectives_of", "document", "edges_of", "edges_table", "read_traces", "show", "warn"]
 
 
-def document(result: ReplayResult) -> dict[str, Any]:
+def document(result: ReplayAnswer) -> dict[str, Any]:
     """The JSON of a replay. What is not known is null."""
-    basis = result.basis
+    basis = result.basis or DiagnosisBasis()
     return {
-        "steps": [asdict(step) for step in result.steps],
-        "host_error": result.host_error,
-        "device_error": result.device_error,
-        "persistence_error": result.persistence_error,
-        "kernel_start_p50_error_s": result.kernel_start_p50_error_s,
-        "kernel_start_p95_error_s": result.kernel_start_p95_error_s,
+        "steps": plain(result.steps),
+        "host_error": result.host_error_ratio,
+        "device_error": result.device_error_ratio,
+        "persistence_error": result.persistence_error_ratio,
+        "kernel_start_p50_error_s": result.kernel_start_p50_error_seconds,
+        "kernel_start_p95_error_s": result.kernel_start_p95_error_seconds,
         "in_sample": result.in_sample,
-        "events": basis.events,
-        "nodes": result.nodes,
+        "events": basis.events_count,
+        "nodes": result.nodes_count,
         "ranks": list(basis.ranks),
         "world_size": basis.world_size or None,
-        "load_s": basis.load_s,
-        "build_s": result.build_s,
-        "replay_s": result.replay_s,
+        "load_s": basis.load_seconds,
+        "build_s": result.build_seconds,
+        "replay_s": result.replay_seconds,
         "peak_rss_bytes": basis.peak_memory_bytes,
-        "edges": {kind: asdict(counts) for kind, counts in result.edges.items()},
+        "edges": edges_of(result.edges),
         "clocks": [
             {"rank": rank, "offset_s": offset, "uncertainty_s": uncertainty if uncertainty >= 0 else None}
-            for rank, offset, uncertainty in zip(basis.ranks, result.clock_offset_s, result.clock_uncertainty_s)
+            for rank, offset, uncertainty in zip(
+                basis.ranks, result.clock_offset_seconds, result.clock_uncertainty_seconds
+            )
         ],
-        "collectives": [asdict(found) for found in result.collectives],
+        "collectives": collectives_of(result.collectives),
         "counts": dict(result.counts),
         "traces": read_traces(basis),
         "warnings": list(result.warnings),
@@ -49,33 +51,59 @@ def document(result: ReplayResult) -> dict[str, Any]:
 
 def read_traces(basis: DiagnosisBasis) -> list[dict[str, Any]]:
     """What was read, by rank."""
-    return [asdict(trace) for trace in basis.traces]
+    return [plain(trace) for trace in basis.traces]
 
 
-def show(result: ReplayResult) -> None:
+def edges_of(edges: Iterable[EdgeCounts]) -> dict[str, Any]:
+    """Edges by their kind."""
+    return {counts.kind: fields_of(counts, "kind") for counts in edges}
+
+
+def collectives_of(collectives: Iterable[ReplayedCollective]) -> list[dict[str, Any]]:
+    """Exchanges, one after the other."""
+    return [
+        {
+            "step": found.step_ordinal,
+            "name": found.name,
+            "kind": found.kind,
+            "bytes": found.bytes,
+            "group": found.group,
+            "transfer_s": found.transfer_seconds,
+            "end_spread_s": found.end_spread_seconds,
+            "ranks": list(found.rank_numbers),
+            "arrival_s": list(found.arrival_seconds),
+            "wait_s": list(found.wait_seconds),
+            "late_ranks": list(found.late_ranks),
+            "margin_s": found.margin_seconds,
+        }
+        for found in collectives
+    ]
+
+
+def show(result: ReplayAnswer) -> None:
     """Print the verdict, the steps, and what it rests on."""
     say(_verdict(result))
     say()
     _steps(result)
-    basis = result.basis
+    basis = result.basis or DiagnosisBasis()
     of = f" of {basis.world_size}" if basis.world_size else ""
     say(
-        f"From {basis.events:,} events of {len(basis.ranks)}{of} ranks: {result.nodes:,} nodes; "
-        f"read in {shown(basis.load_s, 3)} s, built in {shown(result.build_s, 3)} s, replayed in "
-        f"{shown(result.replay_s, 3)} s; by {basis.diagnoser} {basis.diagnoser_version}."
+        f"From {basis.events_count:,} events of {len(basis.ranks)}{of} ranks: {result.nodes_count:,} nodes; "
+        f"read in {shown(basis.load_seconds, 3)} s, built in {shown(result.build_seconds, 3)} s, replayed in "
+        f"{shown(result.replay_seconds, 3)} s; by {basis.diagnoser} {basis.diagnoser_version}."
     )
-    if any(result.clock_uncertainty_s):
-        worst = max(result.clock_uncertainty_s)
+    if any(result.clock_uncertainty_seconds):
+        worst = max(result.clock_uncertainty_seconds)
         if worst > 0:
             say(f"Clocks aligned to rank {basis.ranks[0]} within {_short(worst)}.")
     edges_table(result.edges)
     warn(basis, result.warnings)
 
 
-def _verdict(result: ReplayResult) -> str:
-    host, device = result.host_error, result.device_error
+def _verdict(result: ReplayAnswer) -> str:
+    host, device = result.host_error_ratio, result.device_error_ratio
     if host is None and device is None:
-        predicted = [step.predicted_host_s for step in result.steps if step.predicted_host_s]
+        predicted = [step.predicted_host_seconds for step in result.steps if step.predicted_host_seconds]
         mean = sum(predicted) / len(predicted) if predicted else None
         return f"The changed step takes {milliseconds(mean)} ms{_open(result)}; it was not measured: there is no error."
     parts = [
@@ -88,22 +116,22 @@ def _verdict(result: ReplayResult) -> str:
     if result.in_sample:
         return f"In-sample: the replay reproduces the recorded steps within {errors}. It says nothing of accuracy."
     text = f"Steps that were not learned from are predicted within {errors}."
-    if result.persistence_error is not None:
-        text += f" Taking each as the mean of the others errs by {100 * result.persistence_error:.2g} %."
+    if result.persistence_error_ratio is not None:
+        text += f" Taking each as the mean of the others errs by {100 * result.persistence_error_ratio:.2g} %."
     return text
 
 
-def _open(result: ReplayResult) -> str:
+def _open(result: ReplayAnswer) -> str:
     """What ranks that were not recorded leave open."""
-    lower = [step.lower_host_s for step in result.steps if step.lower_host_s is not None]
-    upper = [step.upper_host_s for step in result.steps if step.upper_host_s is not None]
+    lower = [step.lower_host_seconds for step in result.steps if step.lower_host_seconds is not None]
+    upper = [step.upper_host_seconds for step in result.steps if step.upper_host_seconds is not None]
     if not lower or not upper:
         return ""
     least, most = sum(lower) / len(lower), sum(upper) / len(upper)
     return f", {milliseconds(least)} to {milliseconds(most)} ms by what the ranks do that were not recorded"
 
 
-def _steps(result: ReplayResult) -> None:
+def _steps(result: ReplayAnswer) -> None:
     print_table(
         [
             figures("step"),
@@ -116,13 +144,13 @@ def _steps(result: ReplayResult) -> None:
         ],
         [
             [
-                str(step.step),
-                milliseconds(step.measured_host_s),
-                milliseconds(step.predicted_host_s),
-                _error(step.measured_host_s, step.predicted_host_s),
-                milliseconds(step.measured_device_s),
-                milliseconds(step.predicted_device_s),
-                _error(step.measured_device_s, step.predicted_device_s),
+                str(step.step_ordinal),
+                milliseconds(step.measured_host_seconds),
+                milliseconds(step.predicted_host_seconds),
+                _error(step.measured_host_seconds, step.predicted_host_seconds),
+                milliseconds(step.measured_device_seconds),
+                milliseconds(step.predicted_device_seconds),
+                _error(step.measured_device_seconds, step.predicted_device_seconds),
             ]
             for step in result.steps
         ],
@@ -133,14 +161,19 @@ def _error(measured: float | None, predicted: float | None) -> str:
     return "-" if not measured or predicted is None else f"{100 * (predicted / measured - 1):+.2f} %"
 
 
-def edges_table(edges: Mapping[str, EdgeCounts]) -> None:
+def edges_table(edges: Sequence[EdgeCounts]) -> None:
     """Print where the edges of the graph come from."""
     if edges:
         print_table(
             [words("edges"), figures("found"), figures("inferred"), figures("missing")],
             [
-                [kind.replace("_", " "), f"{counts.found:,}", f"{counts.inferred:,}", f"{counts.missing:,}"]
-                for kind, counts in edges.items()
+                [
+                    counts.kind.replace("_", " "),
+                    f"{counts.found_count:,}",
+                    f"{counts.inferred_count:,}",
+                    f"{counts.missing_count:,}",
+                ]
+                for counts in edges
             ],
         )
 

@@ -7,12 +7,12 @@ from typing import Any
 from nodewise_cli.console import say
 from nodewise_cli.views.numbers import shown
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import JobAllocation, ScheduleResult
+from nodewise_client import JobAllocation, ScheduleAction, ScheduleResponse
 
 __all__ = ["document", "show"]
 
 
-def show(result: ScheduleResult) -> None:
+def show(result: ScheduleResponse) -> None:
     """What each job gets, for people."""
     print_table(
         [
@@ -28,44 +28,50 @@ def show(result: ScheduleResult) -> None:
         [
             [
                 found.job_id,
-                found.action.upper(),
+                _action(found),
                 found.pool or "-",
-                f"{found.devices:,}",
-                f"{found.nodes:,}",
-                shown(found.samples_per_s),
-                shown(found.finish_s),
+                f"{found.devices_count:,}",
+                f"{found.nodes_count:,}",
+                shown(found.samples_per_second or None),
+                shown(found.finish_seconds or None),
                 found.why,
             ]
-            for found in result
+            for found in result.allocations
         ],
     )
     complete = "" if result.complete else ", cut by the deadline"
-    say(f"Decided by {result.policy} {result.policy_version} in {shown(result.decision_s * 1e3)} ms{complete}.")
+    say(f"Decided by {result.policy} {result.policy_version} in {shown(result.decision_seconds * 1e3)} ms{complete}.")
 
 
-def document(result: ScheduleResult) -> dict[str, Any]:
+def document(result: ScheduleResponse) -> dict[str, Any]:
     """The JSON of a schedule."""
     return {
-        "allocations": [_allocation(found) for found in result],
+        "allocations": [_allocation(found, result) for found in result.allocations],
         "policy": result.policy,
         "policy_version": result.policy_version,
-        "decision_s": result.decision_s,
+        "decision_s": result.decision_seconds,
         "complete": result.complete,
     }
 
 
-def _allocation(found: JobAllocation) -> dict[str, Any]:
+def _action(found: JobAllocation) -> str:
+    """An action that this release does not know is no reason to touch the job."""
+    known = found.action in tuple(ScheduleAction)
+    return (found.action if known and found.action else ScheduleAction.NO_ANSWER).upper()
+
+
+def _allocation(found: JobAllocation, result: ScheduleResponse) -> dict[str, Any]:
     return {
         "job": found.job_id,
-        "action": found.action.upper(),
-        "devices": found.devices,
-        "nodes": found.nodes,
-        "placement": [{"node": part.node, "devices": part.devices} for part in found.placement],
+        "action": _action(found),
+        "devices": found.devices_count,
+        "nodes": found.nodes_count,
+        "placement": [{"node": part.node_index, "devices": part.devices_count} for part in found.placement],
         "why": found.why,
         "reason": found.reason,
-        "pool": found.pool,
-        "samples_per_s": found.samples_per_s,
-        "finish_s": found.finish_s,
-        "marginal_samples_per_s": found.marginal_samples_per_s,
-        "estimator": None if found.basis is None else found.basis.estimator,
+        "pool": found.pool or None,
+        "samples_per_s": found.samples_per_second or None,
+        "finish_s": found.finish_seconds or None,
+        "marginal_samples_per_s": found.marginal_samples_per_second or None,
+        "estimator": result.bases[found.basis_index].estimator if 0 <= found.basis_index < len(result.bases) else None,
     }

@@ -6,54 +6,56 @@ import csv
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 from nodewise_cli.console import say
 from nodewise_cli.outputs import writing
 from nodewise_cli.views.numbers import counted, shown
+from nodewise_cli.views.plain import fields_of, plain, short
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import NodePool, SimulationFigure, SimulationResult, SimulationRun, SimulationSettings
+from nodewise_client import NodePool, SimulationAnswer, SimulationRun, SimulationSettings
 
 __all__ = ["document", "run_document", "show", "write_timeline"]
 
 _TIMELINE: Final = ("seed", "job", "pool", "devices", "begin_s", "end_s")
-_KEPT: Final = tuple(each.name for each in fields(SimulationRun) if each.name not in ("jobs_finished", "timeline"))
+_KEPT: Final = {short(each.name): each.name for each in fields(SimulationRun)}
 _TOTALS: Final = ("wall_s", "decision_s")
 
 
-def document(results: Mapping[str, SimulationResult], settings: SimulationSettings) -> dict[str, Any]:
+def document(results: Mapping[str, SimulationAnswer], settings: SimulationSettings) -> dict[str, Any]:
     """The JSON: figures of the first policy (means over its repetitions), and all of every policy."""
     first = next(iter(results.values()))
     return {
         **run_document(first),
-        "clock": str(settings.clock),
-        "round_s": settings.round_s,
-        "load": settings.load,
+        "clock": str(settings.clock).replace("_", "-"),
+        "round_s": settings.round_seconds,
+        "load": settings.load_factor,
         "seed": settings.seed,
         "policies": {name: _policy(result) for name, result in results.items()},
     }
 
 
-def run_document(result: SimulationResult) -> dict[str, Any]:
+def run_document(result: SimulationAnswer) -> dict[str, Any]:
     """Figures of one policy: means over repetitions where it has several."""
     runs = result.runs
     found: dict[str, Any] = {"policy": result.policy, "policy_version": result.policy_version}
-    for name in _KEPT:
-        values = [value for run in runs if (value := getattr(run, name)) is not None]
+    figures = {short(figure.name): figure for figure in result.figures}
+    for name, field in _KEPT.items():
+        values = [value for run in runs if (value := getattr(run, field)) is not None]
         if name in ("seed", "complete"):
             continue
         if name == "longest_decision_s":
             found[name] = max(values)
         elif name in _TOTALS:
             found[name] = math.fsum(values)
-        elif name in result.figures:
-            found[name] = result.figures[name].mean
+        elif name in figures:
+            found[name] = figures[name].mean
         else:
             found[name] = _mean(values)
-    busy_s = math.fsum(run.busy_device_s for run in runs)
-    wasted_s = math.fsum(run.restart_device_s + run.lost_device_s for run in runs)
+    busy_s = math.fsum(run.busy_device_seconds for run in runs)
+    wasted_s = math.fsum(run.restart_device_seconds + run.lost_device_seconds for run in runs)
     return {
         **found,
         "wasted_share": wasted_s / busy_s if busy_s > 0 else None,
@@ -69,20 +71,16 @@ def _mean(values: Sequence[float]) -> float | int | None:
     return int(mean) if mean == int(mean) and all(isinstance(value, int) for value in values) else mean
 
 
-def _policy(result: SimulationResult) -> dict[str, Any]:
+def _policy(result: SimulationAnswer) -> dict[str, Any]:
     return {
         **run_document(result),
-        "confidence": {name: _interval(figure) for name, figure in result.figures.items()},
-        "runs": [{name: getattr(run, name) for name in _KEPT} for run in result.runs],
+        "confidence": {short(figure.name): fields_of(figure, "name") for figure in result.figures},
+        "runs": [plain(run) for run in result.runs],
         "estimators": sorted({basis.estimator for basis in result.bases}),
     }
 
 
-def _interval(figure: SimulationFigure) -> dict[str, float | None]:
-    return asdict(figure)
-
-
-def show(results: Mapping[str, SimulationResult]) -> None:
+def show(results: Mapping[str, SimulationAnswer]) -> None:
     """One line per policy, for people."""
     print_table(
         [
@@ -105,14 +103,14 @@ def show(results: Mapping[str, SimulationResult]) -> None:
     )
     for name, result in results.items():
         last = result.runs[-1]
-        if last.finished < last.jobs and last.complete:
-            left = last.jobs - last.finished
-            say(f"{name}: {left} of {last.jobs} jobs never finished: they have no curve, or were never given devices.")
+        jobs, left = last.jobs_count, last.jobs_count - last.finished_count
+        if left and last.complete:
+            say(f"{name}: {left} of {jobs} jobs never finished: they have no curve, or were never given devices.")
 
 
-def _cells(result: SimulationResult) -> Iterator[str]:
+def _cells(result: SimulationAnswer) -> Iterator[str]:
     found = run_document(result)
-    figure = result.figures.get("average_jct_s")
+    figure = next((each for each in result.figures if each.name == "average_jct_seconds"), None)
     half = None if figure is None or figure.upper is None else figure.upper - figure.mean
     yield f"{counted(found['finished'])}/{found['jobs']:,}"
     yield shown(found["average_jct_s"], 6)
@@ -125,7 +123,7 @@ def _cells(result: SimulationResult) -> Iterator[str]:
     yield shown(found["wall_s"])
 
 
-def write_timeline(path: Path, result: SimulationResult, pools: Sequence[NodePool]) -> None:
+def write_timeline(path: Path, result: SimulationAnswer, pools: Sequence[NodePool]) -> None:
     """Who held what from when to when, a row per stretch: CSV, or a JSON list of objects.
 
     Raises
@@ -134,9 +132,9 @@ def write_timeline(path: Path, result: SimulationResult, pools: Sequence[NodePoo
         If the file cannot be written.
     """
     rows = [
-        (run.seed, held.job_id, pools[held.pool].name, held.devices, held.begin_s, held.end_s)
-        for run in result.runs
-        for held in run.timeline
+        (seed, held.job_id, pools[held.pool_index].name, held.devices_count, held.begin_seconds, held.end_seconds)
+        for seed, timeline in result.timelines.items()
+        for held in timeline
     ]
     with writing(path), path.open("w", newline="", encoding="utf-8") as stream:
         if path.suffix.lower() == ".json":

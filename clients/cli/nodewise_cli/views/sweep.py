@@ -11,13 +11,15 @@ from typing import Any, Final
 from nodewise.runtime.embedded import Estimate, SweepUnit, estimated
 from nodewise_cli.outputs import writing
 from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.plain import short
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import SimulationRun
 
 __all__ = ["SweepRow", "compared", "document", "show", "write_csv"]
 
-_NOT_SHOWN: Final = ("jobs_finished", "timeline", "seed", "complete")
-_METRICS: Final = tuple(each.name for each in fields(SimulationRun) if each.name not in _NOT_SHOWN)
+_METRICS: Final = {
+    short(each.name): each.name for each in fields(SimulationRun) if each.name not in ("seed", "complete")
+}
 WALL: Final = ("decision_s", "longest_decision_s", "wall_s")
 """Metrics that measure this machine; all others are the same in every run of the same sweep."""
 _COMPARED: Final = tuple(name for name in _METRICS if name not in (*WALL, "jobs", "deadlines"))
@@ -34,7 +36,7 @@ class SweepRow:
     @classmethod
     def of(cls, unit: SweepUnit, run: SimulationRun | None, fault: str) -> SweepRow:
         """The row of what became of a unit."""
-        return cls(unit, {} if run is None else {name: getattr(run, name) for name in _METRICS}, fault)
+        return cls(unit, {} if run is None else {name: getattr(run, field) for name, field in _METRICS.items()}, fault)
 
     @property
     def group(self) -> tuple[str, float, float, float]:

@@ -11,9 +11,13 @@ from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 import grpc
 import grpc.aio
 
-from nodewise_client._connection import HEALTH_CHECK, Connection, decode_health_response, encode_health_request
-from nodewise_client._enums import HealthStatus
-from nodewise_client._evidence import Observation, Observations, PhaseTimings
+from nodewise_client._connection import (
+    HEALTH_CHECK,
+    Connection,
+    HealthStatus,
+    decode_health_response,
+    encode_health_request,
+)
 from nodewise_client._ingest_core import Given, GivenPhases
 from nodewise_protos.v1 import (
     diagnosis_service_pb2_grpc,
@@ -24,6 +28,7 @@ from nodewise_protos.v1 import (
     schedule_service_pb2_grpc,
 )
 from nodewise_protos.v1 import profile_service_pb2 as wire
+from nodewise_values import Observations, PhaseTimings
 
 Item = TypeVar("Item")
 Request = TypeVar("Request")
@@ -34,7 +39,7 @@ Failure: TypeAlias = grpc.aio.AioRpcError
 UnaryCall: TypeAlias = grpc.aio.UnaryUnaryMultiCallable[Request, Reply]
 StreamCall: TypeAlias = grpc.aio.UnaryStreamMultiCallable[Request, Reply]
 Many: TypeAlias = Iterable[Item] | AsyncIterable[Item]
-ManyObservations: TypeAlias = Given | AsyncIterable[Observation | Observations]
+ManyObservations: TypeAlias = Given | AsyncIterable[Observations]
 ManyPhases: TypeAlias = GivenPhases | AsyncIterable[PhaseTimings]
 
 sleep: Final = asyncio.sleep

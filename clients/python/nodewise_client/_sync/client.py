@@ -4,89 +4,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 
 from google.protobuf.message import Message
 
-from nodewise_client._backtests import (
-    BacktestProgress,
-    BacktestResult,
-    MeasurementTable,
-    backtest_progress,
-    backtest_result,
-)
-from nodewise_client._configurations import Configurations, NodeRange, WorkerRange
-from nodewise_client._connection import DEFAULT_MAX_RECEIVE_BYTES, STREAM_TIMEOUT_S, Connection
-from nodewise_client._diagnoses import (
-    DiagnosisProgress,
-    DiagnosisResult,
-    ReplayChange,
-    ReplayResult,
-    diagnose_request,
-    diagnosis_progress,
-    diagnosis_result,
-    replay_request,
-    replay_result,
-)
-from nodewise_client._enums import HealthStatus
-from nodewise_client._errors import Code, FailedCall, InternalError, NodewiseError, from_call
-from nodewise_client._evidence import ProfileContent
-from nodewise_client._ingest_core import BATCH_ROWS, LINGER_S, MAX_UNACKNOWLEDGED, IngestCore
-from nodewise_client._listings import (
-    DiagnoserList,
-    EstimatorList,
-    PolicyList,
-    diagnoser_list,
-    estimator_list,
-    policy_list,
-)
-from nodewise_client._objectives import Objective, Rule
-from nodewise_client._plans import (
-    PlanConstraints,
-    PlanProgress,
-    PlanResult,
-    plan_progress,
-    plan_request,
-    plan_result,
-)
-from nodewise_client._predictions import (
+from nodewise_client._answers import (
     BatchPredictResult,
+    DiagnosisAnswer,
+    PlanAnswer,
     PredictResult,
+    ReplayAnswer,
+    SimulationAnswer,
     StreamAnswer,
+    backtest_answer,
     batch_result,
+    diagnosis_answer,
+    joined,
+    plan_answer,
     predict_result,
+    replay_answer,
+    simulation_answer,
     stream_answer,
 )
-from nodewise_client._profiles import Profile, profile_from_wire
-from nodewise_client._questions import (
-    BatchJob,
-    BatchQuestion,
-    PredictOptions,
-    Question,
-    batch_request,
-    predict_request,
-    stream_request,
-)
-from nodewise_client._requests import append_request, backtest_request, new_id, retract_request, schedule_request
+from nodewise_client._connection import DEFAULT_MAX_RECEIVE_BYTES, STREAM_TIMEOUT_S, Connection, HealthStatus
+from nodewise_client._errors import Code, FailedCall, InternalError, NodewiseError, from_call
+from nodewise_client._ingest_core import BATCH_ROWS, LINGER_S, MAX_UNACKNOWLEDGED, IngestCore
+from nodewise_client._requests import message_of, new_id, stream_request, with_id
 from nodewise_client._resume import ResumePolicy, restart_pause_s
-from nodewise_client._schedules import Cluster, NodePool, QueueQuota, ScheduleJob, ScheduleResult, schedule_result
-from nodewise_client._simulation_questions import (
-    PredictedCurve,
-    SimulationJobs,
-    SimulationSettings,
-    ThroughputCurve,
-    simulate_request,
-)
-from nodewise_client._simulations import (
-    SimulationProgress,
-    SimulationResult,
-    simulation_answer,
-    simulation_progress,
-)
-from nodewise_client._suggestions import SuggestResult, suggest_request, suggest_result
 from nodewise_client._sync.ingest import IngestWriter
 from nodewise_client._sync.seam import (
     Failure,
@@ -99,30 +47,52 @@ from nodewise_client._sync.seam import (
     each,
     sleep,
 )
-from nodewise_protos.v1 import (
-    diagnosis_service_pb2,
-    plan_service_pb2,
-    prediction_service_pb2,
-    profile_service_pb2,
-    schedule_service_pb2,
+from nodewise_values import (
+    AppendProfileRequest,
+    AppendProfileResponse,
+    BacktestProgress,
+    BacktestRequest,
+    BacktestResult,
+    BatchPredictRequest,
+    BatchPredictResponse,
+    DeleteProfileRequest,
+    DeleteProfileResponse,
+    DiagnoseRequest,
+    DiagnosisProgress,
+    GetProfileRequest,
+    GetProfileResponse,
+    ListDiagnosersRequest,
+    ListDiagnosersResponse,
+    ListEstimatorsRequest,
+    ListEstimatorsResponse,
+    ListPoliciesRequest,
+    ListPoliciesResponse,
+    ListProfilesRequest,
+    ListProfilesResponse,
+    PlanProgress,
+    PlanRequest,
+    PredictRequest,
+    PredictResponse,
+    Profile,
+    ReplayRequest,
+    RetractObservationsRequest,
+    RetractObservationsResponse,
+    ScheduleRequest,
+    ScheduleResponse,
+    SimulateRequest,
+    SimulationProgress,
+    StreamPredictRequest,
+    StreamPredictResponse,
+    SuggestMeasurementsRequest,
+    SuggestMeasurementsResponse,
 )
+from nodewise_values.value import Value
+from nodewise_values.wire import from_message
 
-Request = TypeVar("Request")
-Reply = TypeVar("Reply")
-Progress = TypeVar("Progress")
+Progress = TypeVar("Progress", bound=Value)
 Result = TypeVar("Result")
-
-
-class _PagedRequest(Protocol):
-    page_token: str
-
-
-class _Page(Protocol):
-    next_page_token: str
-
-
-Listing = TypeVar("Listing", bound=_PagedRequest)
-Page = TypeVar("Page", bound=_Page)
+Reply = TypeVar("Reply", bound=Value)
+Answered = TypeVar("Answered")
 Event = TypeVar("Event", bound=Message)
 
 
@@ -172,70 +142,43 @@ class Client:
 
     # --- predictions -----------------------------------------------------------------------------------------------
 
-    def predict(
-        self,
-        profile: str | ProfileContent,
-        *,
-        configurations: Configurations | None = None,
-        ranges: Iterable[NodeRange | WorkerRange] = (),
-        objective: Objective | Rule | None = None,
-        options: PredictOptions | None = None,
-        minimum_revision: int = 0,
-        timeout_s: float | None = None,
-    ) -> PredictResult:
+    def predict(self, request: PredictRequest, *, timeout_s: float | None = None) -> PredictResult:
         """Predict one job, stored or given inline, on configurations that were never run, and recommend one."""
-        question = Question(
-            profile=profile,
-            configurations=configurations,
-            ranges=ranges,
-            objective=objective,
-            options=options,
-            minimum_revision=minimum_revision,
-        )
-        return predict_result(
-            self._unary("Predict", self._rpc.prediction.Predict, predict_request(question), timeout_s)
-        )
+        return predict_result(self._unary("Predict", self._rpc.prediction.Predict, request, PredictResponse, timeout_s))
 
-    def batch_predict(
-        self,
-        jobs: Iterable[BatchJob | str],
-        *,
-        configurations: Configurations | None = None,
-        ranges: Iterable[NodeRange | WorkerRange] = (),
-        objective: Objective | Rule | None = None,
-        options: PredictOptions | None = None,
-        timeout_s: float | None = None,
-    ) -> BatchPredictResult:
+    def batch_predict(self, request: BatchPredictRequest, *, timeout_s: float | None = None) -> BatchPredictResult:
         """Predict many jobs. A job that cannot be answered carries its error; the others are answered."""
-        question = BatchQuestion(
-            jobs=jobs, configurations=configurations, ranges=ranges, objective=objective, options=options
-        )
-        request = batch_request(question)
-        return batch_result(self._unary("BatchPredict", self._rpc.prediction.BatchPredict, request, timeout_s))
+        call = self._rpc.prediction.BatchPredict
+        return batch_result(self._unary("BatchPredict", call, request, BatchPredictResponse, timeout_s))
 
     def stream_predict(
-        self, questions: Many[Question | BatchQuestion], *, timeout_s: float = STREAM_TIMEOUT_S
+        self,
+        requests: Many[PredictRequest | BatchPredictRequest | StreamPredictRequest],
+        *,
+        timeout_s: float = STREAM_TIMEOUT_S,
     ) -> Iterator[StreamAnswer]:
-        """Ask over one stream: questions are read as the server takes them, answers come as they are ready.
+        """Ask over one stream: requests are read as the server takes them, answers come as they are ready.
 
-        `timeout_s` is for the whole stream. An error of one question ends that question, not the stream.
+        What has no `request_id` is numbered from 1. `timeout_s` is for the whole stream. An error of one request ends
+        that request, not the stream.
         """
         failures: list[Exception] = []
 
-        def requests() -> Iterator[prediction_service_pb2.StreamPredictRequest]:
+        def messages() -> Iterator[Any]:
             # gRPC reads this beside the answers and would only log what goes wrong here.
             number = 0  # counted by hand: what is awaited cannot be enumerated
             try:
-                for question in each(questions):
+                for request in each(requests):
                     number += 1
-                    yield stream_request(question, number)
+                    yield message_of(stream_request(request, number))
             except Exception as failure:  # noqa: BLE001  # the caller's own; raised again where the answers are read
                 failures.append(failure)
 
-        call = self._rpc.prediction.StreamPredict(requests(), timeout=timeout_s, metadata=self._connection.metadata)
+        predict = self._rpc.prediction.StreamPredict
+        call = predict(messages(), timeout=timeout_s, metadata=self._connection.metadata)
         try:
             for message in call:
-                yield stream_answer(message)
+                yield stream_answer(from_message(message, StreamPredictResponse))
         except RpcError as failure:
             raise self._explained(failure, "StreamPredict") from failure
         finally:
@@ -244,62 +187,25 @@ class Client:
             raise failures[0]
 
     def suggest_measurements(
-        self,
-        profile: str | ProfileContent,
-        *,
-        configurations: Configurations | None = None,
-        ranges: Iterable[NodeRange | WorkerRange] = (),
-        objective: Objective | Rule | None = None,
-        count: int = 1,
-        start_up_s: float = 0.0,
-        run_steps: int = 100,
-        options: PredictOptions | None = None,
-        minimum_revision: int = 0,
-        timeout_s: float | None = None,
-    ) -> SuggestResult:
-        """Which of some configurations to measure next, best first, by what each would teach and by its cost.
+        self, request: SuggestMeasurementsRequest, *, timeout_s: float | None = None
+    ) -> SuggestMeasurementsResponse:
+        """Which of some configurations to measure next, best first, by what each would teach and by its cost."""
+        call = self._rpc.prediction.SuggestMeasurements
+        return self._unary("SuggestMeasurements", call, request, SuggestMeasurementsResponse, timeout_s)
 
-        `objective` is the decision that they should improve; None = highest throughput. `count` is 1 to 3. A run holds
-        its nodes for `start_up_s` seconds and `run_steps` steps.
-        """
-        request = suggest_request(
-            profile,
-            configurations=configurations,
-            ranges=ranges,
-            objective=objective,
-            count=count,
-            start_up_s=start_up_s,
-            run_steps=run_steps,
-            options=options,
-            minimum_revision=minimum_revision,
-        )
-        reply = self._unary("SuggestMeasurements", self._rpc.prediction.SuggestMeasurements, request, timeout_s)
-        return suggest_result(reply)
-
-    def list_estimators(self, *, timeout_s: float | None = None) -> EstimatorList:
+    def list_estimators(self, *, timeout_s: float | None = None) -> ListEstimatorsResponse:
         """The estimators that can be asked, and the plugins that could not be loaded."""
-        pages = self._pages(
-            "ListEstimators",
-            self._rpc.prediction.ListEstimators,
-            prediction_service_pb2.ListEstimatorsRequest(),
-            timeout_s,
-        )
-        return estimator_list(collected(pages))
+        call = self._rpc.prediction.ListEstimators
+        pages = self._pages("ListEstimators", call, ListEstimatorsRequest(), ListEstimatorsResponse, timeout_s)
+        return joined(collected(pages), pages=True)
 
     # --- profiles --------------------------------------------------------------------------------------------------
 
-    def append_profile(
-        self,
-        profile_id: str,
-        *,
-        content: ProfileContent,
-        request_id: str | None = None,
-        timeout_s: float | None = None,
-    ) -> Profile:
+    def append_profile(self, request: AppendProfileRequest, *, timeout_s: float | None = None) -> Profile:
         """Append to a profile in one call and commit. The same `request_id` again changes nothing."""
-        request = append_request(profile_id, content, request_id)
-        reply = self._unary("AppendProfile", self._rpc.profile.AppendProfile, request, timeout_s)
-        return profile_from_wire(reply.profile)
+        call = self._rpc.profile.AppendProfile
+        reply = self._unary("AppendProfile", call, with_id(request), AppendProfileResponse, timeout_s)
+        return reply.profile or Profile()
 
     def ingest(
         self,
@@ -332,283 +238,115 @@ class Client:
             acknowledge_timeout_s=self._connection.timeout_s,
         )
 
-    def get_profile(self, profile_id: str, *, timeout_s: float | None = None) -> Profile:
-        """Read a profile with its content."""
-        request = profile_service_pb2.GetProfileRequest(profile_id=profile_id)
-        reply = self._unary("GetProfile", self._rpc.profile.GetProfile, request, timeout_s)
-        return profile_from_wire(reply.profile)
+    def get_profile(self, request: GetProfileRequest | str, *, timeout_s: float | None = None) -> Profile:
+        """Read a profile with its content, by its name."""
+        asked = GetProfileRequest(profile_id=request) if isinstance(request, str) else request
+        call = self._rpc.profile.GetProfile
+        return (self._unary("GetProfile", call, asked, GetProfileResponse, timeout_s)).profile or Profile()
 
     def list_profiles(
-        self, *, name_prefix: str = "", page_size: int = 0, timeout_s: float | None = None
+        self, request: ListProfilesRequest | None = None, *, timeout_s: float | None = None
     ) -> Iterator[Profile]:
         """The profiles by name, without their content; pages are fetched as they are needed."""
-        request = profile_service_pb2.ListProfilesRequest(name_prefix=name_prefix, page_size=page_size)
-        for page in self._pages("ListProfiles", self._rpc.profile.ListProfiles, request, timeout_s):
+        call, asked = self._rpc.profile.ListProfiles, request or ListProfilesRequest()
+        for page in self._pages("ListProfiles", call, asked, ListProfilesResponse, timeout_s):
             for profile in page.profiles:
-                yield profile_from_wire(profile)
+                yield profile
 
-    def delete_profile(self, profile_id: str, *, etag: str = "", timeout_s: float | None = None) -> None:
+    def delete_profile(self, request: DeleteProfileRequest | str, *, timeout_s: float | None = None) -> None:
         """Delete a profile; with an etag only if it is still this one. Never retried: it could be gone by then."""
-        request = profile_service_pb2.DeleteProfileRequest(profile_id=profile_id, etag=etag)
-        self._unary("DeleteProfile", self._rpc.profile.DeleteProfile, request, timeout_s)
+        asked = DeleteProfileRequest(profile_id=request) if isinstance(request, str) else request
+        self._unary("DeleteProfile", self._rpc.profile.DeleteProfile, asked, DeleteProfileResponse, timeout_s)
 
-    def retract_observations(
-        self,
-        profile_id: str,
-        *,
-        numbers: Iterable[int],
-        reason: str = "",
-        request_id: str | None = None,
-        timeout_s: float | None = None,
-    ) -> Profile:
+    def retract_observations(self, request: RetractObservationsRequest, *, timeout_s: float | None = None) -> Profile:
         """Take observations out of a profile by their numbers; they stay in its history."""
-        request = retract_request(profile_id, numbers, reason, request_id)
-        reply = self._unary("RetractObservations", self._rpc.profile.RetractObservations, request, timeout_s)
-        return profile_from_wire(reply.profile)
+        call = self._rpc.profile.RetractObservations
+        reply = self._unary("RetractObservations", call, with_id(request), RetractObservationsResponse, timeout_s)
+        return reply.profile or Profile()
 
     # --- schedules and backtests -----------------------------------------------------------------------------------
 
-    def schedule(
-        self,
-        *,
-        cluster: Cluster | Iterable[NodePool],
-        jobs: Iterable[ScheduleJob],
-        now: datetime | None = None,
-        policy: str = "",
-        policy_parameters: Mapping[str, float] | None = None,
-        policy_state: bytes = b"",
-        quotas: Iterable[QueueQuota] = (),
-        options: PredictOptions | None = None,
-        timeout_s: float | None = None,
-    ) -> ScheduleResult:
-        """Share a cluster among jobs. Pure: give `policy_state` of the last result, and `now` to repeat a decision."""
-        request = schedule_request(
-            cluster=cluster,
-            jobs=jobs,
-            now=now,
-            policy=policy,
-            policy_parameters=policy_parameters,
-            policy_state=policy_state,
-            quotas=quotas,
-            options=options,
-        )
-        return schedule_result(self._unary("Schedule", self._rpc.schedule.Schedule, request, timeout_s))
+    def schedule(self, request: ScheduleRequest, *, timeout_s: float | None = None) -> ScheduleResponse:
+        """Share a cluster among jobs. Pure: give `policy_state` of the last reply, and `now` to repeat a decision."""
+        asked = request if request.now is not None else replace(request, now=datetime.now(UTC))
+        return self._unary("Schedule", self._rpc.schedule.Schedule, asked, ScheduleResponse, timeout_s)
 
     def simulate(
         self,
+        request: SimulateRequest,
         *,
-        cluster: Cluster | Iterable[NodePool],
-        jobs: SimulationJobs,
-        curves: Iterable[ThroughputCurve | PredictedCurve],
-        policy: str = "",
-        policy_parameters: Mapping[str, float] | None = None,
-        quotas: Iterable[QueueQuota] = (),
-        settings: SimulationSettings | None = None,
-        repetitions: int = 1,
-        keep_jobs: bool = False,
-        keep_timeline: bool = False,
-        options: PredictOptions | None = None,
         on_progress: Callable[[SimulationProgress], None] | None = None,
         timeout_s: float = STREAM_TIMEOUT_S,
-    ) -> SimulationResult:
-        """Tell what a policy would have done to jobs that arrive over time; `on_progress` hears how far it is.
+    ) -> SimulationAnswer:
+        """Tell what a policy would have done to jobs that arrive over time; `on_progress` hears how far it is."""
+        call = self._rpc.schedule.Simulate
+        told = (SimulationProgress, on_progress)
+        return self._answer("Simulate", call, request, told, simulation_answer, timeout_s)
 
-        The result holds every finished job where `keep_jobs` is set, and who held what when where `keep_timeline` is.
-        """
-        request = simulate_request(
-            cluster=cluster,
-            jobs=jobs,
-            curves=curves,
-            policy=policy,
-            policy_parameters=policy_parameters,
-            quotas=quotas,
-            settings=settings,
-            repetitions=repetitions,
-            keep_jobs=keep_jobs,
-            keep_timeline=keep_timeline,
-            options=options,
-        )
-        return self._answer(
-            "Simulate",
-            self._rpc.schedule.Simulate,
-            request,
-            simulation_progress,
-            simulation_answer,
-            on_progress,
-            timeout_s,
-        )
-
-    def list_policies(self, *, timeout_s: float | None = None) -> PolicyList:
+    def list_policies(self, *, timeout_s: float | None = None) -> ListPoliciesResponse:
         """The policies that can be asked, and the plugins that could not be loaded."""
-        pages = self._pages(
-            "ListPolicies", self._rpc.schedule.ListPolicies, schedule_service_pb2.ListPoliciesRequest(), timeout_s
-        )
-        return policy_list(collected(pages))
+        call = self._rpc.schedule.ListPolicies
+        pages = self._pages("ListPolicies", call, ListPoliciesRequest(), ListPoliciesResponse, timeout_s)
+        return joined(collected(pages), pages=True)
 
     def backtest(
         self,
-        table: MeasurementTable,
+        request: BacktestRequest,
         *,
-        estimators: Iterable[str] = ("auto",),
-        calibration: MeasurementTable | None = None,
         on_progress: Callable[[BacktestProgress], None] | None = None,
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> BacktestResult:
         """Fit estimators to a table's train rows and score them on its test rows; `on_progress` hears how far it is."""
-        request = backtest_request(table, estimators, calibration)
-        return self._answer(
-            "Backtest",
-            self._rpc.evaluation.Backtest,
-            request,
-            backtest_progress,
-            backtest_result,
-            on_progress,
-            timeout_s,
-        )
+        call = self._rpc.evaluation.Backtest
+        return self._answer("Backtest", call, request, (BacktestProgress, on_progress), backtest_answer, timeout_s)
 
-    # --- plans -----------------------------------------------------------------------------------------------------
+    # --- plans and traces ------------------------------------------------------------------------------------------
 
     def plan(
         self,
-        profile: str | ProfileContent,
-        constraints: PlanConstraints | plan_service_pb2.PlanConstraints,
+        request: PlanRequest,
         *,
-        objective: Objective | Rule | None = None,
-        options: PredictOptions | None = None,
-        budget_s: float = 0.0,
-        exhaustive: bool = False,
-        frontier_points: int = 100,
-        explain: bool = True,
-        minimum_revision: int = 0,
         on_progress: Callable[[PlanProgress], None] | None = None,
         timeout_s: float = STREAM_TIMEOUT_S,
-    ) -> PlanResult:
-        """Find the best configuration within constraints (or those of a message); `on_progress` hears the best so far.
-
-        `objective` None = highest throughput. After `budget_s` seconds (0 = as long as the call has) the best so far is
-        the answer. `frontier_points` 0 leaves the frontier out.
-        """
-        request = plan_request(
-            profile,
-            constraints,
-            objective=objective,
-            options=options,
-            budget_s=budget_s,
-            exhaustive=exhaustive,
-            frontier_points=frontier_points,
-            explain=explain,
-            minimum_revision=minimum_revision,
-        )
-        return self._answer("Plan", self._rpc.plan.Plan, request, plan_progress, plan_result, on_progress, timeout_s)
-
-    # --- traces ----------------------------------------------------------------------------------------------------
+    ) -> PlanAnswer:
+        """Find the best configuration within constraints; `on_progress` hears the best so far."""
+        call = self._rpc.plan.Plan
+        return self._answer("Plan", call, request, (PlanProgress, on_progress), plan_answer, timeout_s)
 
     def replay(
         self,
-        profile: str | ProfileContent,
+        request: ReplayRequest,
         *,
-        fit_steps: Iterable[int] = (),
-        test_steps: Iterable[int] = (),
-        in_sample: bool = False,
-        changes: Iterable[ReplayChange] = (),
-        timeline: bool = False,
-        traces: Iterable[str] = (),
-        trace_mapping: Mapping[str, str] | None = None,
-        diagnoser: str = "",
-        budget_s: float = 0.0,
-        minimum_revision: int = 0,
         on_progress: Callable[[DiagnosisProgress], None] | None = None,
         timeout_s: float = STREAM_TIMEOUT_S,
-    ) -> ReplayResult:
-        """Predict steps of a recorded job from its other steps, as they were or changed.
-
-        Steps are ordinals in the traces, from 1; none fitted = all but the one tested, none tested = all. `traces` are
-        hashes of those to use, none = all of the profile's. `timeline` asks for the executed events too.
-        `trace_mapping` is for formats that do not say what is what.
-        """
-        request = replay_request(
-            profile,
-            fit_steps=fit_steps,
-            test_steps=test_steps,
-            in_sample=in_sample,
-            changes=changes,
-            timeline=timeline,
-            traces=traces,
-            trace_mapping=trace_mapping,
-            diagnoser=diagnoser,
-            budget_s=budget_s,
-            minimum_revision=minimum_revision,
-        )
-        return self._answer(
-            "Replay",
-            self._rpc.diagnosis.Replay,
-            request,
-            diagnosis_progress,
-            replay_result,
-            on_progress,
-            timeout_s,
-        )
+    ) -> ReplayAnswer:
+        """Predict steps of a recorded job from its other steps, as they were or changed."""
+        call = self._rpc.diagnosis.Replay
+        return self._answer("Replay", call, request, (DiagnosisProgress, on_progress), replay_answer, timeout_s)
 
     def diagnose(
         self,
-        profile: str | ProfileContent,
+        request: DiagnoseRequest,
         *,
-        steps: Iterable[int] = (),
-        bottlenecks: int = 20,
-        strategies: int = 20,
-        largest_batch_factor: float = 1.0,
-        timeline: bool = False,
-        traces: Iterable[str] = (),
-        trace_mapping: Mapping[str, str] | None = None,
-        diagnoser: str = "",
-        budget_s: float = 0.0,
-        minimum_revision: int = 0,
         on_progress: Callable[[DiagnosisProgress], None] | None = None,
         timeout_s: float = STREAM_TIMEOUT_S,
-    ) -> DiagnosisResult:
-        """Find what bounds a recorded job's steps, who is waited for, and what would shorten them most.
+    ) -> DiagnosisAnswer:
+        """Find what bounds a recorded job's steps, who is waited for, and what would shorten them most."""
+        call = self._rpc.diagnosis.Diagnose
+        told = (DiagnosisProgress, on_progress)
+        return self._answer("Diagnose", call, request, told, diagnosis_answer, timeout_s)
 
-        Without `steps` all but the first and the last, where there are more than three. After `budget_s` seconds (0 =
-        as long as the call has) what was found so far is the answer. `strategies` 0 leaves them out.
-        """
-        request = diagnose_request(
-            profile,
-            steps=steps,
-            bottlenecks=bottlenecks,
-            strategies=strategies,
-            largest_batch_factor=largest_batch_factor,
-            timeline=timeline,
-            traces=traces,
-            trace_mapping=trace_mapping,
-            diagnoser=diagnoser,
-            budget_s=budget_s,
-            minimum_revision=minimum_revision,
-        )
-        return self._answer(
-            "Diagnose",
-            self._rpc.diagnosis.Diagnose,
-            request,
-            diagnosis_progress,
-            diagnosis_result,
-            on_progress,
-            timeout_s,
-        )
-
-    def list_diagnosers(self, *, timeout_s: float | None = None) -> DiagnoserList:
+    def list_diagnosers(self, *, timeout_s: float | None = None) -> ListDiagnosersResponse:
         """The diagnosers that can be asked, the formats that can be read, and the plugins that could not be loaded."""
-        pages = self._pages(
-            "ListDiagnosers",
-            self._rpc.diagnosis.ListDiagnosers,
-            diagnosis_service_pb2.ListDiagnosersRequest(),
-            timeout_s,
-        )
-        return diagnoser_list(collected(pages))
+        call = self._rpc.diagnosis.ListDiagnosers
+        pages = self._pages("ListDiagnosers", call, ListDiagnosersRequest(), ListDiagnosersResponse, timeout_s)
+        return joined(collected(pages), pages=True)
 
     # --- the server ------------------------------------------------------------------------------------------------
 
     def health(self, service: str = "", *, timeout_s: float | None = None) -> HealthStatus:
         """What the server says of itself, or of one service, e.g. "nodewise.v1.PredictionService" (grpc.health.v1)."""
-        return self._unary("Health/Check", self._rpc.health, service, timeout_s)
+        return self._called("Health/Check", self._rpc.health, service, timeout_s)
 
     # --- within ----------------------------------------------------------------------------------------------------
 
@@ -619,7 +357,12 @@ class Client:
             raise RuntimeError("the client is closed")
         return self._services
 
-    def _unary(self, method: str, call: UnaryCall[Request, Reply], request: Request, timeout_s: float | None) -> Reply:
+    def _unary(
+        self, method: str, call: UnaryCall[Any, Any], request: Value, kind: type[Reply], timeout_s: float | None
+    ) -> Reply:
+        return from_message(self._called(method, call, message_of(request), timeout_s), kind)
+
+    def _called(self, method: str, call: UnaryCall[Any, Answered], request: Any, timeout_s: float | None) -> Answered:
         timeout_s = self._connection.timeout_s if timeout_s is None else timeout_s
         try:
             return call(request, timeout=timeout_s, metadata=self._connection.metadata)
@@ -627,40 +370,42 @@ class Client:
             raise self._explained(failure, method) from failure
 
     def _pages(
-        self, method: str, call: UnaryCall[Listing, Page], request: Listing, timeout_s: float | None
-    ) -> Iterator[Page]:
+        self, method: str, call: UnaryCall[Any, Any], request: Value, kind: type[Reply], timeout_s: float | None
+    ) -> Iterator[Reply]:
         """Yield the pages of a listing, each as it is asked for."""
+        message = message_of(request)
         while True:
-            page = self._unary(method, call, request, timeout_s)
-            yield page
+            page = self._called(method, call, message, timeout_s)
+            yield from_message(page, kind)
             if not page.next_page_token:
                 return
-            request.page_token = page.next_page_token
+            message.page_token = page.next_page_token
 
     def _answer(
         self,
         method: str,
-        call: StreamCall[Request, Event],
-        request: Request,
-        progress: Callable[[Event], Progress],
+        call: StreamCall[Any, Event],
+        request: Value,
+        told: tuple[type[Progress], Callable[[Progress], None] | None],
         result: Callable[[Sequence[Event]], Result],
-        on_progress: Callable[[Progress], None] | None,
         timeout_s: float,
     ) -> Result:
         """What a stream of progress ends with. It changes nothing: where it was cut, it is begun again, a few times."""
+        kind, on_progress = told
+        message = message_of(request)
         end = time.monotonic() + timeout_s
         attempt = 1
         while True:
             events: list[Event] = []
             heard = False
-            stream = call(request, timeout=max(0.0, end - time.monotonic()), metadata=self._connection.metadata)
+            stream = call(message, timeout=max(0.0, end - time.monotonic()), metadata=self._connection.metadata)
             try:
                 for event in stream:
                     heard = True
                     if not event.HasField("progress"):
                         events.append(event)
                     elif on_progress is not None:
-                        on_progress(progress(event))
+                        on_progress(from_message(cast(Any, event).progress, kind))
             except RpcError as failure:
                 error = self._explained(failure, method)
                 # gRPC itself tries again what was cut before its first message.

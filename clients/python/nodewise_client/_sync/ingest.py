@@ -23,8 +23,8 @@ from nodewise_client._sync.seam import (
     parts,
     replies,
 )
-from nodewise_client._workload import Network, Workload
 from nodewise_protos.v1 import profile_service_pb2 as wire
+from nodewise_values import Network, Workload
 
 
 class _Stream:

@@ -1,1 +1,1 @@
-"""From a question to its answer: what is left open, intervals, objectives, mixtures, warnings."""
+"""From a question to its answer: predictions, mixtures, intervals, objectives, warnings."""

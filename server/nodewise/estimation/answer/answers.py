@@ -16,16 +16,14 @@ from nodewise.estimation.answer.assembly import assembled
 from nodewise.estimation.answer.goodput import Candidates, candidates_of
 from nodewise.estimation.answer.prediction import predicted
 from nodewise.estimation.choice.chooser import Chooser
-from nodewise.estimation.choice.trials import Predict
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import Fitted, with_digest
 from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons
-from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Question
+from nodewise.estimation.lessons.trials import Predict
+from nodewise.estimation.question import Answer, Basis, Freshness, Question, Terms
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution
-from nodewise.estimation.suggestion.covariance import covariance_of
-from nodewise.estimation.suggestion.search import Suggestions, Wish, refusal_of, suggested
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
 from nodewise.ports.cache import KEPT_ROWS, LruCache
@@ -55,7 +53,7 @@ class Prepared:
     def key(self) -> tuple[object, ...]:
         """Equal keys have equal answers. Holds the objects themselves: a model that is fitted anew is another one."""
         question = self.question
-        return self.fitted, self.configurations, question.objective, question.options, question.coverage
+        return self.fitted, self.configurations, question.objective, question.terms.options, question.terms.coverage
 
 
 class Answers:
@@ -149,9 +147,8 @@ class Answers:
         NodewiseError
             Whatever stands in the way of every row and shows before a fit.
         """
-        if question.estimator != AUTO:
-            self.estimators.named(question.estimator)
-        if question.options.fidelity == Fidelity.SIMULATE:
+        self.estimators.require(question.terms.estimator)
+        if question.terms.options.fidelity == Fidelity.SIMULATE:
             return None
         known = self._ready.get(_question_key(question))
         if known is not None:
@@ -187,7 +184,7 @@ class Answers:
             raise
         may_be_ready = (
             question.profile.digest
-            and question.options.fidelity != Fidelity.SIMULATE
+            and question.terms.options.fidelity != Fidelity.SIMULATE
             and len(configurations) <= INLINE_ROWS
             and self._inline(question)
             and _scale(configurations) <= INLINE_SCALE
@@ -204,7 +201,7 @@ class Answers:
         if known is None:
             question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
             # A model is pure: another objective or coverage needs no other predictions.
-            rows = (fitted, configurations, question.options)
+            rows = (fitted, configurations, question.terms.options)
             predictions = self._predictions.get(rows)
             if predictions is None:
                 predictions = predicted(self.estimators, fitted, configurations, question)
@@ -212,28 +209,6 @@ class Answers:
             known = self._assembled(prepared, predictions)
             self._answers.put(key, known, len(configurations) or 1)
         return known
-
-    def suggest(self, question: Question, wish: Wish) -> Suggestions:
-        """What to measure next. Takes up to seconds: for a thread.
-
-        Raises
-        ------
-        NodewiseError
-            As ``answer``; the first refusal where every row is refused; DEADLINE_EXCEEDED.
-        """
-        prepared = self.prepared(question)
-        if prepared.fitted.parts:
-            # How errors hang together is told by one model: the heaviest part of a mixture.
-            heaviest = prepared.fitted.parts[0].share.estimator
-            prepared = self.prepared(replace(question, estimator=heaviest))
-        answer, fitted = self.complete(prepared), prepared.fitted
-        refusal = refusal_of(answer.predictions)
-        if refusal is not None:
-            raise NodewiseError.refused(refusal)
-        name = fitted.basis.estimator
-        shown = self.estimators.shown(name, question.profile, prepared.configurations)
-        covariance = covariance_of(self.estimators.named(name), fitted, shown, answer, question.options)
-        return suggested(question, answer, covariance, wish)
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a question about the profile's own configurations would need."""
@@ -311,8 +286,8 @@ class Answers:
 
     def _basis(self, question: Question, fitted: Fitted) -> Basis:
         """What an answer rests on, with the digest of all of it; the same is one object."""
-        options = question.options
-        key = (fitted, options.seed, options.fidelity, options.simulated_steps, question.coverage)
+        options = question.terms.options
+        key = (fitted, options.seed, options.fidelity, options.simulated_steps, question.terms.coverage)
         known = self._bases.get(key)
         if known is None:
             known = with_digest(fitted, key[1:])
@@ -328,7 +303,7 @@ class Answers:
     def _older(self, question: Question) -> Profile | None:
         """The profile at an older revision of which everything is fitted, where it may answer and the newest cannot."""
         profile = question.profile
-        if question.freshness != Freshness.ALLOW_STALE or not profile.profile_id:
+        if question.terms.freshness != Freshness.ALLOW_STALE or not profile.profile_id:
             return None
         older = self._newest.get(profile.profile_id)
         if older is None or older.uid != profile.uid or older.revision >= profile.revision:
@@ -354,12 +329,12 @@ class Answers:
         """Have fitted, by somebody else, what this question does not wait for; once at a time."""
         if self._ahead is None or not question.profile.digest:
             return
-        key = (question.profile.digest, question.estimator, question.options.seed)
+        key = (question.profile.digest, question.terms.estimator, question.terms.options.seed)
         with self._beginning:
             if key in self._begun:
                 return
             self._begun.add(key)
-        waiting = replace(question, freshness=Freshness.WAIT)
+        waiting = replace(question, terms=replace(question.terms, freshness=Freshness.WAIT))
 
         def fit() -> None:
             try:
@@ -372,14 +347,16 @@ class Answers:
 
     def _inline(self, question: Question) -> bool:
         """Whether every estimator that a question may reach runs in the caller's thread."""
-        loaded = self.registry.estimators.get(question.estimator)
-        return self.estimators.all_inline if loaded is None or question.allow_fallback else loaded.mode == "inline"
+        loaded = self.registry.estimators.get(question.terms.estimator)
+        return (
+            self.estimators.all_inline if loaded is None or question.terms.allow_fallback else loaded.mode == "inline"
+        )
 
     def _alone(self, name: str) -> Predict:
         """A way of asking one estimator."""
 
         def predict(profile: Profile, configurations: Configurations) -> Predictions:
-            question = Question(profile=profile, configurations=configurations, estimator=name)
+            question = Question(profile=profile, configurations=configurations, terms=Terms(estimator=name))
             return self.answer(question).predictions
 
         return predict
@@ -392,10 +369,10 @@ def _question_key(question: Question) -> tuple[object, ...]:
         profile.digest,
         profile.revision,
         question.configurations,
-        question.estimator,
-        question.options,
-        question.coverage,
-        question.allow_fallback,
+        question.terms.estimator,
+        question.terms.options,
+        question.terms.coverage,
+        question.terms.allow_fallback,
         None if question.objective is None else question.objective.batch_bounds,
     )
 

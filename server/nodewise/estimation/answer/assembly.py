@@ -43,11 +43,11 @@ def _assembled(
     else:
         answered = predictions.answered
         steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=answered)
-    interval = interval_of(predictions, steps_per_s, question.coverage, calibrated=fitted.calibration.jobs > 0)
+    interval = interval_of(predictions, steps_per_s, question.terms.coverage, calibrated=fitted.calibration.jobs > 0)
     samples_per_s = steps_per_s * rates.samples_per_step
     minibatches_per_s = steps_per_s * rates.minibatches_per_step
     notices = (*predictions.notices, *fitted.notices)
-    if question.options.fidelity == Fidelity.SIMULATE and not predictions.simulated:
+    if question.terms.options.fidelity == Fidelity.SIMULATE and not predictions.simulated:
         message = f"estimator {basis.estimator!r} has no simulation: answered by its model"
         notices = (*notices, Notice("NOT_SIMULATED", message))
     furthest = np.maximum.reduce(predictions.extrapolation, initial=0.0)

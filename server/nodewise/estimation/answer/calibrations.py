@@ -9,7 +9,7 @@ from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.lessons.calibration import Calibration, calibrated
-from nodewise.estimation.question import Question
+from nodewise.estimation.question import Question, Terms
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
 
@@ -28,7 +28,9 @@ def calibrations_of(
     for name in registry.estimators:
 
         def predict(profile: Profile, asked: Configurations, estimator: str = name) -> Predictions:
-            return answers.answer(Question(profile=profile, configurations=asked, estimator=estimator)).predictions
+            return answers.answer(
+                Question(profile=profile, configurations=asked, terms=Terms(estimator=estimator))
+            ).predictions
 
         calibration = calibrated(profiles, predict)
         if calibration.jobs:

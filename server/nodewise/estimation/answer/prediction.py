@@ -34,7 +34,7 @@ def predicted(
         return _mixed(estimators, fitted, configurations, question)
     name = fitted.basis.estimator
     shown = estimators.shown(name, question.profile, configurations)
-    own = estimators.predicted(name, fitted.model, shown.configurations, question.options)
+    own = estimators.predicted(name, fitted.model, shown.configurations, question.terms.options)
     return shown.merged(fitted.calibration.applied(own), len(configurations))
 
 

@@ -1,1 +1,1 @@
-"""The choice of who answers: expected errors, trials on runs held back, shares of a mixture."""
+"""The choice of who answers: expected errors, and shares of a mixture."""

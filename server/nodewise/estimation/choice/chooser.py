@@ -10,9 +10,9 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.choice.shares import Candidate, Share, shares_of, similar_to, why
-from nodewise.estimation.choice.trials import Predict, Trial, left_out, trials_left_out
 from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
 from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.estimation.lessons.trials import Predict, Trial, left_out, trials_left_out
 from nodewise.estimation.question import AUTO, Freshness, Question
 from nodewise.plugin import Assessment
 from nodewise.ports.cache import KEPT_ROWS, LruCache
@@ -79,16 +79,15 @@ class Chooser:
             ESTIMATOR_NOT_FOUND; a joint refusal where no estimator can answer; MODEL_NOT_CACHED where trials are needed
             and the question does not wait.
         """
-        if question.estimator != AUTO:
-            self._estimators.named(question.estimator)
+        self._estimators.require(question.terms.estimator)
         if not question.profile.digest:
             return self._chosen(question, configurations, lessons, may_try=may_try)
         key = (
             question.profile.digest,
-            question.estimator,
+            question.terms.estimator,
             configurations,
-            question.options,
-            question.allow_fallback,
+            question.terms.options,
+            question.terms.allow_fallback,
             lessons,
         )
         known = self._choices.get(key)
@@ -102,12 +101,14 @@ class Chooser:
         self, question: Question, configurations: Configurations, lessons: Lessons, *, may_try: bool
     ) -> Choice | None:
         refusal: Refusal | None = None
-        if question.estimator != AUTO:
-            named = self._estimators.assessed(question.estimator, question.profile, configurations, question.options)
+        if question.terms.estimator != AUTO:
+            named = self._estimators.assessed(
+                question.terms.estimator, question.profile, configurations, question.terms.options
+            )
             if named.refusal is None:
-                share = Share(estimator=question.estimator, weight=1.0, expected_log_error=0.0)
+                share = Share(estimator=question.terms.estimator, weight=1.0, expected_log_error=0.0)
                 return Choice(shares=(share,), why="asked for by name", fallback=False, evidence=named.evidence)
-            if not question.allow_fallback:
+            if not question.terms.allow_fallback:
                 raise NodewiseError.refused(named.refusal)
             refusal = named.refusal
         able = self._able(question, configurations, refusal)
@@ -126,10 +127,10 @@ class Chooser:
         ]
         devices = set(configurations.device_names())
         # The interval of a simulation is its own: it is not mixed with others'.
-        shares = shares_of(candidates, devices, mixed=question.options.fidelity != Fidelity.SIMULATE)
+        shares = shares_of(candidates, devices, mixed=question.terms.options.fidelity != Fidelity.SIMULATE)
         text = why(shares, candidates, devices)
         if refusal is not None:
-            text = f"{question.estimator} refused ({refusal.reason}); {text}"
+            text = f"{question.terms.estimator} refused ({refusal.reason}); {text}"
         evidence = dict.fromkeys(line for share in shares for line in able[share.estimator].evidence)
         return Choice(shares=shares, why=text, fallback=refusal is not None, evidence=tuple(evidence))
 
@@ -140,10 +141,10 @@ class Chooser:
         able: dict[str, Assessment] = {}
         refusals: list[tuple[str, Refusal]] = []
         for name in self._estimators.registry.estimators:
-            if name == question.estimator:
+            if name == question.terms.estimator:
                 continue
             try:
-                assessment = self._estimators.assessed(name, question.profile, configurations, question.options)
+                assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
             except NodewiseError as error:
                 # One broken estimator must not cost the others their answers.
                 assessment = Assessment(refusal=Refusal(error.reason, error.message))
@@ -176,7 +177,7 @@ class Chooser:
                 key = (profile.digest, mode, name, lessons.version(self._estimators.named(name)))
                 trials = self._trials.get(key) if profile.digest else None
                 if trials is None:
-                    if question.freshness == Freshness.CACHED_ONLY:
+                    if question.terms.freshness == Freshness.CACHED_ONLY:
                         raise NodewiseError(
                             Reason.MODEL_NOT_CACHED,
                             f"{name!r} was not tried on this profile yet; ask with FRESHNESS_WAIT",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodewise.domain.configurations import SyncMode
-from nodewise.estimation.choice.trials import Trial
+from nodewise.estimation.lessons.trials import Trial
 from nodewise.plugin import Assessment
 
 __all__ = ["Candidate", "Share", "shares_of", "similar_to", "why"]

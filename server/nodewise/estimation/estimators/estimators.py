@@ -57,6 +57,11 @@ class Estimators:
             )
         return loaded
 
+    def require(self, name: str) -> None:
+        """Refuse what is neither ``AUTO`` nor loaded; raises as :meth:`named`."""
+        if name != AUTO:
+            self.named(name)
+
     def shown(self, name: str, profile: Profile, configurations: Configurations) -> Shown:
         """The resolved rows of which an estimator takes every stated column into account."""
         key = (configurations, self.named(name).record.columns, profile.workload.precision or "")

@@ -95,7 +95,10 @@ class Models:
 
     def all_kept(self, question: Question, choice: Choice, lessons: Lessons) -> bool:
         """Whether nothing would have to be fitted."""
-        keys = (self._key(question.profile, share.estimator, question.options.seed, lessons) for share in choice.shares)
+        keys = (
+            self._key(question.profile, share.estimator, question.terms.options.seed, lessons)
+            for share in choice.shares
+        )
         return all(self._kept.get(key) is not None for key in keys)
 
     def beside(self, profile: Profile, estimator: str, seed: int, lessons: Lessons) -> Model:
@@ -131,10 +134,12 @@ class Models:
     def _alone(self, question: Question, name: str, choice: Choice, lessons: Lessons) -> Fitted:
         """One estimator's model, with what answers to the question say of it."""
         profile = question.profile
-        key = self._key(profile, name, question.options.seed, lessons)
+        key = self._key(profile, name, question.terms.options.seed, lessons)
 
         def state() -> Fitted:
-            if question.freshness == Freshness.CACHED_ONLY and (not profile.digest or self._kept.get(key) is None):
+            if question.terms.freshness == Freshness.CACHED_ONLY and (
+                not profile.digest or self._kept.get(key) is None
+            ):
                 raise _not_kept(name)
             fitted = self._model(profile, key, lessons)
             return stated(fitted, choice.why, choice.fallback, profile.revision, choice.evidence)

@@ -1,1 +1,1 @@
-"""What a store of profiles teaches: priors, and how far off estimators are."""
+"""What a store of profiles teaches: priors, trials on runs held back, and how far off estimators are."""

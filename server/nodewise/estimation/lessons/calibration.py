@@ -25,7 +25,7 @@ from scipy.special import ndtri
 from nodewise.domain.columns import Floats, freeze
 from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Profile
-from nodewise.estimation.choice.trials import Predict, Trial, distance_of, trials_at_largest
+from nodewise.estimation.lessons.trials import Predict, Trial, distance_of, trials_at_largest
 
 __all__ = ["UNTRIED", "Calibration", "calibrated"]
 

@@ -191,9 +191,9 @@ class _Search:
         )
         self._costs = self._configurations.nodes_held() * (wish.start_up_s + wish.run_steps * step_s)
         self._wish = wish
-        self._deviations = float(-ndtri((1.0 - question.coverage) / 2.0))
-        self._budget = question.options.budget
-        generator = np.random.default_rng(question.options.seed % 2**64)
+        self._deviations = float(-ndtri((1.0 - question.terms.coverage) / 2.0))
+        self._budget = question.terms.options.budget
+        generator = np.random.default_rng(question.terms.options.seed % 2**64)
         draws = DRAWS if len(step_s) <= MANY_ROWS else DRAWS_OF_MANY
         half = generator.standard_normal((draws // 2, len(step_s) + 1))
         self._normal = np.concatenate([half, -half])

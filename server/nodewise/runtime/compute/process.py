@@ -21,7 +21,7 @@ from nodewise.runtime.processes import settle
 
 __all__ = ["Frame", "serve"]
 
-NICENESS: Final = 5
+NICENESS: Final = 10
 """Of the process: where cores are few, who serves short calls goes first."""
 
 
@@ -66,7 +66,7 @@ def _done(pipe: Connection, workshop: Workshop, gone: c_int64, data: bytes) -> b
     try:
         number, work, argument, end_s, news = pickle.loads(data)  # noqa: S301  # from the parent
         if news is not None:
-            workshop.engine.adopt(*news)
+            workshop.answers.adopt(*news)
         budget = Budget(end_s - time.monotonic(), ended=lambda: gone.value >= number)
         if not budget.ended:
             LongRun(budget, lambda message: pipe.send_bytes(Frame.MESSAGE + message)).do(work, workshop, argument)

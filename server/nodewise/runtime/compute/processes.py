@@ -24,7 +24,7 @@ __all__ = ["PATIENCE_S", "ProcessHand", "WorkFailedError"]
 
 _log = structlog.get_logger(__name__)
 
-PATIENCE_S: Final = 0.08
+PATIENCE_S: Final = 0.04
 """How long work may go on that nobody waits for; then its process is killed, and another takes its place."""
 STARTING_S: Final = 60.0
 """How long a process may take to start on a machine under load: two seconds on an idle one."""
@@ -142,8 +142,9 @@ class ProcessHand:
             _log.info("compute_killed", pid=None if self._child is None else self._child.process.pid)
             if self._child is not None:
                 self._child.process.kill()
-                await asyncio.wait({self._reading} if self._reading is not None else set(), timeout=STARTING_S)
-            self.close()
+            if self._reading is not None:
+                await asyncio.gather(self._reading, return_exceptions=True)  # ends with the process
+            await asyncio.to_thread(self.close)
             self.idle = True
             return False
         return True

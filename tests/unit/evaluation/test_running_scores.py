@@ -18,8 +18,8 @@ from nodewise.domain.predictions import Options, Predictions, RowRefusal
 from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import AUTO, Question
-from nodewise.evaluation.scoring import SCORED_OBSERVATIONS, arrived, auto_version, score_of, scored
+from nodewise.estimation.question import AUTO, Question, Terms
+from nodewise.evaluation.running_scores import SCORED_OBSERVATIONS, arrived, auto_version, score_of, scored
 from nodewise.profiles.ledger import UnscoredCommit
 
 PERFECT = Answers(registry_of({"perfect": Fake()}))
@@ -129,7 +129,7 @@ FACTORS = st.lists(st.floats(0.25, 4.0), min_size=1, max_size=12)
 @given(FACTORS)
 def test_a_score_is_the_sum_over_its_rows(factors: list[float]) -> None:
     workers = list(range(1, len(factors) + 1))
-    answer = PERFECT.answer(Question(profile=BEFORE, configurations=asked(*workers), estimator="perfect"))
+    answer = PERFECT.answer(Question(profile=BEFORE, configurations=asked(*workers), terms=Terms(estimator="perfect")))
     measured = as_floats([rate * factor for rate, factor in zip(answer.steps_per_s, factors, strict=True)])
     found = score_of(answer, measured)
     logs = [-math.log(factor) for factor in factors]
@@ -144,7 +144,7 @@ def test_a_score_is_the_sum_over_its_rows(factors: list[float]) -> None:
 
 
 def test_measurements_on_the_bounds_of_their_interval_are_covered() -> None:
-    answer = PERFECT.answer(Question(profile=BEFORE, configurations=asked(1, 2), estimator="perfect"))
+    answer = PERFECT.answer(Question(profile=BEFORE, configurations=asked(1, 2), terms=Terms(estimator="perfect")))
     assert answer.interval is not None
     assert score_of(answer, answer.interval.lower_steps_per_s).covered == 2
     assert score_of(answer, answer.interval.upper_steps_per_s).covered == 2

@@ -1,4 +1,4 @@
-"""A planning model as a search asks it: every answer is checked, every fault is told without the plugin's insides."""
+"""A planning model whose every answer is checked before a search goes by it, and its space with bounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nodewise.hosting.registry import Loaded
 from nodewise.hosting.soundness import is_name
 from nodewise.plugin import EstimatorRecord, Model, PlanSpace
 
-__all__ = ["COLUMNS", "AskedModel", "AskedSpace", "Values"]
+__all__ = ["COLUMNS", "BoundedSpace", "CheckedModel", "Values"]
 
 COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes")
 REQUIRED: Final = frozenset({"nodes", "workers", "device_index", "global_batch", "parameter_servers", "sync_mode"})
@@ -52,7 +52,7 @@ class Values:
         return Values(self.step_s[rows], self.memory_bytes[rows], self.capacity_bytes[rows])
 
 
-class AskedModel:
+class CheckedModel:
     """A fitted model of one estimator.
 
     Parameters
@@ -72,7 +72,7 @@ class AskedModel:
         """Name of the estimator."""
         return self._loaded.record.name
 
-    def space(self, constraints: PlanConstraints) -> AskedSpace:
+    def space(self, constraints: PlanConstraints) -> BoundedSpace:
         """The space within the constraints, with the bounds of its prefixes.
 
         Raises
@@ -87,7 +87,7 @@ class AskedModel:
         final: frozenset[str] = part("final", check=_final)
         exclusions: tuple[Exclusion, ...] = part("exclusions", check=_exclusions)
         bounds = self._values(space, "lower_bound", rows=len(prefixes))
-        return AskedSpace(self, space, prefixes, sizes.astype(np.int64), bounds, constraints, final, exclusions)
+        return BoundedSpace(self, space, prefixes, sizes.astype(np.int64), bounds, constraints, final, exclusions)
 
     def evaluate(self, chunk: Configurations, constraints: PlanConstraints) -> Values:
         """Step time and memory of completions."""
@@ -126,12 +126,12 @@ class AskedModel:
         return call(self._loaded, target, method, *arguments, check=check)
 
 
-class AskedSpace:
-    """A space with the bounds of its prefixes; made by :meth:`AskedModel.space`."""
+class BoundedSpace:
+    """A space with the bounds of its prefixes; made by :meth:`CheckedModel.space`."""
 
     def __init__(
         self,
-        model: AskedModel,
+        model: CheckedModel,
         space: PlanSpace,
         prefixes: Configurations,
         sizes: Ints,

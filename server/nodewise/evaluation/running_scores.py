@@ -11,7 +11,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import AUTO, Answer, Question
+from nodewise.estimation.question import AUTO, Answer, Question, Terms
 from nodewise.hosting.registry import Registry
 from nodewise.profiles.ledger import UnscoredCommit
 
@@ -65,7 +65,7 @@ def scored(answers: Answers, before: Profile, observations: Observations, estima
     NodewiseError
         As ``Answers.answer``.
     """
-    question = Question(profile=before, configurations=observations.configurations, estimator=estimator)
+    question = Question(profile=before, configurations=observations.configurations, terms=Terms(estimator=estimator))
     return score_of(answers.answer(question, keep=False), observations.steps_per_s)
 
 

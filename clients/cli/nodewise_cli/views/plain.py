@@ -1,0 +1,48 @@
+"""Values of the contract as the command line's JSON: the same, with its shorter names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from nodewise_client import NamedNumber, numbers_by_name
+from nodewise_values.value import Value
+
+__all__ = ["fields_of", "plain", "short"]
+
+_ENDINGS: Final = {
+    "_per_second": "_per_s",
+    "_seconds": "_s",
+    "_count": "",
+    "_ratio": "",
+    "_ordinal": "",
+    "_value": "",
+}
+
+
+def short(name: str) -> str:
+    """The command line's name of a field: units are shortened, what a number counts needs no saying."""
+    for long, brief in _ENDINGS.items():
+        if name.endswith(long):
+            return name.removesuffix(long) + brief
+    return name
+
+
+def fields_of(value: Value, *left_out: str) -> dict[str, Any]:
+    """What a value says, as a JSON object, without some of its fields. What is not known is null."""
+    names = (each.name for each in fields(value) if each.name not in left_out)  # type: ignore[arg-type]  # a dataclass
+    return {short(name): plain(getattr(value, name)) for name in names}
+
+
+def plain(value: Any) -> Any:
+    """The same of anything that a value holds."""
+    if isinstance(value, Value):
+        return fields_of(value)
+    if isinstance(value, Mapping):
+        return {key: plain(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        if value and all(isinstance(each, NamedNumber) for each in value):
+            return numbers_by_name(value)
+        return [plain(each) for each in value]
+    return value

@@ -1,0 +1,346 @@
+"""Answers: the contract's replies, with their rows and with what came in pieces before them put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import chain
+from typing import Any, TypeVar, overload
+
+from nodewise_client._configurations import configuration_rows
+from nodewise_client._errors import NodewiseError, from_status
+from nodewise_client._rows import (
+    HeldDevices,
+    Prediction,
+    Rows,
+    ScoredRow,
+    SimulatedJob,
+    prediction_rows,
+    table,
+)
+from nodewise_client._timelines import ReplayedCollective, Timeline, gathered
+from nodewise_protos.v1 import (
+    diagnosis_service_pb2,
+    evaluation_service_pb2,
+    plan_service_pb2,
+    schedule_service_pb2,
+)
+from nodewise_values import (
+    BacktestResult,
+    Basis,
+    BatchJobOutcome,
+    BatchPredictResponse,
+    Configurations,
+    DiagnosisResult,
+    NamedNumber,
+    Notice,
+    PlanResult,
+    Predictions,
+    PredictResponse,
+    Recommendation,
+    ReplayResult,
+    SimulationJobRows,
+    SimulationResult,
+    SimulationTimelineRows,
+    StreamPredictResponse,
+    TestPredictions,
+)
+from nodewise_values.value import Value
+from nodewise_values.wire import from_message
+
+ValueT = TypeVar("ValueT", bound=Value)
+
+
+def _parts(value: Value) -> dict[str, Any]:
+    """A value's fields, for a value that says more."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}  # type: ignore[arg-type]  # every value is a dataclass
+
+
+def joined(parts: Sequence[ValueT], *, pages: bool = False) -> ValueT:
+    """Values of one kind as one: columns one after the other, of everything else the last that is stated.
+
+    `pages` may repeat themselves: what stands on several is listed once.
+    """
+    held: dict[str, Any] = {}
+    for each in fields(parts[0]):  # type: ignore[arg-type]  # every value is a dataclass
+        entries = [getattr(part, each.name) for part in parts]
+        if isinstance(entries[0], tuple):
+            column = chain.from_iterable(entries)
+            held[each.name] = tuple(dict.fromkeys(column) if pages else column)
+        else:
+            held[each.name] = next((entry for entry in reversed(entries) if entry), entries[-1])
+    return type(parts[0])(**held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PredictResult(PredictResponse, Sequence[Prediction]):
+    """The answer about one job: a sequence of its rows, the recommendation, the basis and the warnings."""
+
+    rows: Rows[Prediction]
+    basis: Basis
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Prediction]:
+        return iter(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Prediction: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Prediction, ...]: ...
+    def __getitem__(self, index: int | slice) -> Prediction | tuple[Prediction, ...]:
+        return self.rows[index]
+
+    @property
+    def warnings(self) -> tuple[Notice, ...]:
+        """What the reader should know."""
+        return () if self.predictions is None else self.predictions.warnings
+
+    @property
+    def recommended(self) -> Prediction | None:
+        """The recommended row."""
+        return None if self.recommendation is None else self.rows[self.recommendation.row]
+
+    def __repr__(self) -> str:
+        told = [table(self.rows)]
+        if self.recommendation is not None:
+            told.append(f"recommended ({self.recommendation.rule}): {self.recommendation.why}")
+        told += [f"{each.reason}: {each.message}" for each in self.warnings]
+        return "\n".join([*told, f"by {self.basis.estimator} {self.basis.estimator_version}".rstrip()])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOutcome:
+    """What became of one job of a batch: its rows, or its error."""
+
+    rows: Rows[Prediction]
+    recommendation: Recommendation | None
+    """Its row is counted from the job's first."""
+    basis: Basis | None
+    warnings: tuple[Notice, ...]
+    error: NodewiseError | None
+
+    def unwrap(self) -> Rows[Prediction]:
+        """The rows; raises the job's error if it has one."""
+        if self.error is not None:
+            raise self.error
+        return self.rows
+
+    @property
+    def recommended(self) -> Prediction | None:
+        """The recommended row."""
+        return None if self.recommendation is None else self.rows[self.recommendation.row]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPredictResult(Sequence[JobOutcome]):
+    """The answers about many jobs: a sequence with one outcome per job, in the order asked."""
+
+    outcomes: tuple[JobOutcome, ...]
+    response: BatchPredictResponse = field(repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    @overload
+    def __getitem__(self, index: int) -> JobOutcome: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[JobOutcome, ...]: ...
+    def __getitem__(self, index: int | slice) -> JobOutcome | tuple[JobOutcome, ...]:
+        return self.outcomes[index]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamAnswer:
+    """The answer to one request of a stream."""
+
+    request_id: str
+    """The id of the request that this answers."""
+    result: PredictResult | BatchPredictResult | None
+    error: NodewiseError | None
+    """An error of one request ends that request, not the stream."""
+
+    def unwrap(self) -> PredictResult | BatchPredictResult:
+        """The result; raises the request's error if it has one."""
+        if self.error is not None:
+            raise self.error
+        assert self.result is not None
+        return self.result
+
+
+def numbers_by_name(numbers: Iterable[NamedNumber]) -> dict[str, float]:
+    """Numbers by their names, which carry their units."""
+    return {number.name: number.value for number in numbers}
+
+
+def predict_result(response: PredictResponse) -> PredictResult:
+    """A reply with its rows."""
+    parts = _parts(response) | {"basis": response.basis or Basis()}
+    return PredictResult(**parts, rows=prediction_rows(response.predictions))
+
+
+def batch_result(response: BatchPredictResponse) -> BatchPredictResult:
+    """A reply cut into jobs."""
+    columns = response.predictions or Predictions()
+    offsets = response.row_offsets or (0,) * (len(response.outcomes) + 1)
+    return BatchPredictResult(
+        outcomes=tuple(
+            _outcome(outcome, columns, begin, end, response.bases)
+            for outcome, begin, end in zip(response.outcomes, offsets, offsets[1:], strict=False)
+        ),
+        response=response,
+    )
+
+
+def _outcome(
+    outcome: BatchJobOutcome, columns: Predictions, begin: int, end: int, bases: Sequence[Basis]
+) -> JobOutcome:
+    failed = outcome.error is not None
+    answered = not failed and 0 <= outcome.basis_index < len(bases)
+    return JobOutcome(
+        rows=Rows(Prediction, columns, begin, end),
+        recommendation=outcome.recommendation,
+        basis=bases[outcome.basis_index] if answered else None,
+        warnings=() if failed else _warnings_between(columns.warnings, begin, end),
+        error=from_status(outcome.error) if failed else None,
+    )
+
+
+def _warnings_between(found: Sequence[Notice], begin: int, end: int) -> tuple[Notice, ...]:
+    """The warnings that concern a job's rows, with rows counted from the job's first."""
+    kept = []
+    for notice in found:
+        rows = tuple(row - begin for row in notice.rows if begin <= row < end)
+        if rows or not notice.rows:
+            kept.append(replace(notice, rows=rows))
+    return tuple(kept)
+
+
+def stream_answer(response: StreamPredictResponse) -> StreamAnswer:
+    """A reply of a stream."""
+    result: PredictResult | BatchPredictResult | None = None
+    error: NodewiseError | None = None
+    if response.predict is not None:
+        result = predict_result(response.predict)
+    elif response.batch is not None:
+        result = batch_result(response.batch)
+    elif response.error is not None:
+        error = from_status(response.error)
+    else:
+        error = NodewiseError("the server answered with something that this version of the client does not know")
+    return StreamAnswer(request_id=response.request_id, result=result, error=error)
+
+
+def scored_rows(predictions: TestPredictions | None) -> Rows[ScoredRow]:
+    """The predictions behind an estimator's scores, row by row."""
+    found = predictions or TestPredictions()
+    return Rows(ScoredRow, found, 0, len(found.rows))
+
+
+# --- answers that come in pieces -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One configuration of an answer: what it is, and what it takes."""
+
+    configuration: Mapping[str, Any]
+    """What is stated of it, by the names that `configurations` takes."""
+    prediction: Prediction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PlanAnswer(PlanResult):
+    """The answer of a plan, with its configurations row by row."""
+
+    best: Planned | None
+    """None = nothing is feasible; `rejections` say why."""
+    frontier: tuple[Planned, ...]
+    """What nothing else beats in time per sample, devices and memory; by devices and time."""
+
+    @property
+    def warnings(self) -> tuple[Notice, ...]:
+        """What the reader should know; row 0 is the best, if there is one."""
+        return () if self.predictions is None else self.predictions.warnings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SimulationAnswer(SimulationResult):
+    """The answer of a simulation, with what was asked for besides, by the seed of the repetition."""
+
+    jobs: Mapping[int, Rows[SimulatedJob]]
+    """Finished jobs by arrival."""
+    timelines: Mapping[int, Rows[HeldDevices]]
+    """Who held what, by its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ReplayAnswer(ReplayResult):
+    """The answer of a replay, with its exchanges and timelines."""
+
+    collectives: tuple[ReplayedCollective, ...]
+    timeline: Timeline | None
+    """As executed, where it was asked for."""
+    recorded: Timeline | None
+    """As recorded, on the first rank's clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class DiagnosisAnswer(DiagnosisResult):
+    """The answer of a diagnosis, with its exchanges and timelines."""
+
+    collectives: tuple[ReplayedCollective, ...]
+    timeline: Timeline | None
+    """As executed, where it was asked for."""
+    recorded: Timeline | None
+    """As recorded, where nothing was executed."""
+
+
+def plan_answer(events: Sequence[plan_service_pb2.PlanResponse]) -> PlanAnswer:
+    """The answer that a last reply holds."""
+    result = from_message(events[-1].result, PlanResult)
+    configurations = configuration_rows(result.configurations or Configurations())
+    rows = tuple(
+        Planned(configuration=configurations[row] if row < len(configurations) else {}, prediction=prediction)
+        for row, prediction in enumerate(prediction_rows(result.predictions))
+    )
+    return PlanAnswer(
+        **_parts(result),
+        best=None if result.recommendation is None else rows[result.recommendation.row],
+        frontier=tuple(rows[row] for row in result.frontier_rows),
+    )
+
+
+def simulation_answer(events: Sequence[schedule_service_pb2.SimulateResponse]) -> SimulationAnswer:
+    """The answer that a last reply and the columns before it hold."""
+    jobs: dict[int, list[SimulationJobRows]] = {}
+    timelines: dict[int, list[SimulationTimelineRows]] = {}
+    for event in events:
+        if event.HasField("jobs"):
+            jobs.setdefault(event.jobs.seed, []).append(from_message(event.jobs, SimulationJobRows))
+        elif event.HasField("timeline"):
+            held = from_message(event.timeline, SimulationTimelineRows)
+            timelines.setdefault(held.seed, []).append(held)
+    finished = {seed: joined(parts) for seed, parts in jobs.items()}
+    stretches = {seed: joined(parts) for seed, parts in timelines.items()}
+    return SimulationAnswer(
+        **_parts(from_message(events[-1].result, SimulationResult)),
+        jobs={seed: Rows(SimulatedJob, rows, 0, len(rows.job_ids)) for seed, rows in finished.items()},
+        timelines={seed: Rows(HeldDevices, rows, 0, len(rows.job_ids)) for seed, rows in stretches.items()},
+    )
+
+
+def replay_answer(events: Sequence[diagnosis_service_pb2.ReplayResponse]) -> ReplayAnswer:
+    """The answer that a last reply and the pieces before it hold."""
+    return ReplayAnswer(**_parts(from_message(events[-1].result, ReplayResult)), **gathered(events))
+
+
+def diagnosis_answer(events: Sequence[diagnosis_service_pb2.DiagnoseResponse]) -> DiagnosisAnswer:
+    """The answer that a last reply and the pieces before it hold."""
+    return DiagnosisAnswer(**_parts(from_message(events[-1].result, DiagnosisResult)), **gathered(events))
+
+
+def backtest_answer(events: Sequence[evaluation_service_pb2.BacktestResponse]) -> BacktestResult:
+    """The scores that a last reply holds."""
+    return from_message(events[-1].result, BacktestResult)
