@@ -126,8 +126,10 @@ def test_profiles_have_a_life(stubs: Stubs) -> None:
     ).profile
     assert again == first
     assert (first.revision, first.observations_count) == (1, 2)
-    stubs.profile.RetractObservations(
-        profiles.RetractObservationsRequest(profile_id="life/a1", request_id="2", numbers=[1], reason="disturbed")
+    stubs.profile.RetractEvidence(
+        profiles.RetractEvidenceRequest(
+            profile_id="life/a1", request_id="2", observation_numbers=[1], reason="disturbed"
+        )
     )
     profile = stubs.profile.GetProfile(profiles.GetProfileRequest(profile_id="life/a1")).profile
     assert profile.revision == 2

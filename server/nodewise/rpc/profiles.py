@@ -72,6 +72,11 @@ class Profiles:
         self._limits = limits
         self._executor = executor
         self._committed = committed
+        self._ending = False
+
+    def end_watches(self) -> None:
+        """Send those who watch to another server: this one is stopping."""
+        self._ending = True
 
     async def ingest_profile(
         self, requests: AsyncIterator[pb.IngestProfileRequest], call: Call
@@ -222,7 +227,7 @@ class Profiles:
             after = found[-1].profile_id if len(found) == WATCHED_TOGETHER else None
             yield pb.WatchProfilesResponse(profiles=map(write_summary, found), caught_up=after is None)
         looked: Hashable = None
-        while True:
+        while not self._ending:
             generation = self._store.generation()
             if generation != looked:
                 looked = generation
@@ -234,6 +239,7 @@ class Profiles:
                 told |= {summary.uid for summary in changed}
                 told -= {summary.uid for summary in changed if summary.delete_time_s}
             await asyncio.sleep(LOOK_EVERY_S)
+        raise NodewiseError(Reason.STORE_UNAVAILABLE, "the server is shutting down; watch anew")
 
     async def delete_profile(self, request: pb.DeleteProfileRequest, call: Call) -> pb.DeleteProfileResponse:
         """Delete a profile; it can be brought back for a while."""

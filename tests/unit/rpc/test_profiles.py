@@ -455,6 +455,11 @@ def test_watching_nothing_is_caught_up_at_once(service: Service) -> None:
     assert error.violations[0].field == "labels[0]"
 
 
+def test_watches_end_when_the_server_does(service: Service) -> None:
+    error = refused(Reason.STORE_UNAVAILABLE, lambda: watched(service, service.behaviours.end_watches))
+    assert "watch anew" in error.message
+
+
 def test_many_profiles_are_told_in_several_messages(service: Service) -> None:
     for number in range(300):
         service.append(f"p{number:03}", "r", 1.0)
