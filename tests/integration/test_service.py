@@ -17,8 +17,8 @@ from serving import ServerProcess, Stubs, failure_of, inline, observed, one_work
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_protos.v1 import configuration_pb2 as configurations
 from nodewise_protos.v1 import objective_pb2 as objectives
+from nodewise_protos.v1 import options_pb2, profile_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
-from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as profiles
 from nodewise_protos.v1 import schedule_service_pb2 as schedules
 
@@ -64,14 +64,14 @@ def test_an_answer_carries_its_basis_and_repeats_itself(stubs: Stubs) -> None:
     assert first.basis.estimator == "queueing"
     assert first.basis.profile_digest
     assert first.basis.evidence
-    assert first.recommendation.rule == "knee"
+    assert first.recommendation.rule == objectives.OBJECTIVE_RULE_KNEE
     assert first.recommendation.why
     # Without a batch there are no samples per second, and no NaN in their place.
     assert not rows.samples_per_second
 
 
 def test_columns_can_be_left_out(stubs: Stubs) -> None:
-    options = predictions.PredictOptions(columns=["PREDICTION_COLUMN_NONE"])  # type: ignore[list-item]
+    options = options_pb2.PredictOptions(columns=[options_pb2.PREDICTION_COLUMN_THROUGHPUT])
     reply = stubs.prediction.Predict(
         predictions.PredictRequest(profile=inline(), configurations=workers(1, 2), options=options)
     )
@@ -83,18 +83,18 @@ def test_columns_can_be_left_out(stubs: Stubs) -> None:
 def test_a_stream_answers_in_order_and_survives_an_error(stubs: Stubs) -> None:
     def questions() -> Iterator[predictions.StreamPredictRequest]:
         single = predictions.PredictRequest(profile=inline(), configurations=workers(1))
-        yield predictions.StreamPredictRequest(request_id="a", predict=single)
+        yield predictions.StreamPredictRequest(question_id="a", predict=single)
         unknown = predictions.PredictRequest(profile=stored("nobody"), configurations=workers(1))
-        yield predictions.StreamPredictRequest(request_id="b", predict=unknown)
+        yield predictions.StreamPredictRequest(question_id="b", predict=unknown)
         batch = predictions.BatchPredictRequest(
             jobs=[predictions.BatchJob(profile=inline())], configurations=workers(1)
         )
-        yield predictions.StreamPredictRequest(request_id="c", batch=batch)
-        yield predictions.StreamPredictRequest(request_id="d")
+        yield predictions.StreamPredictRequest(question_id="c", batch=batch)
+        yield predictions.StreamPredictRequest(question_id="d")
 
     replies = list(stubs.prediction.StreamPredict(questions()))
-    assert [reply.request_id for reply in replies] == ["a", "b", "c", "d"]
-    assert [reply.WhichOneof("answer") for reply in replies] == ["predict", "error", "batch", "error"]
+    assert [reply.question_id for reply in replies] == ["a", "b", "c", "d"]
+    assert [reply.WhichOneof("answer") for reply in replies] == ["predict", "problem", "batch", "problem"]
 
 
 def test_a_thousand_jobs_in_one_call_equal_one_by_one(stubs: Stubs) -> None:
@@ -166,8 +166,9 @@ def test_a_named_profile_answers_from_its_newest_revision(stubs: Stubs) -> None:
 
 def test_listings(stubs: Stubs) -> None:
     estimators = stubs.prediction.ListEstimators(predictions.ListEstimatorsRequest())
-    assert "queueing" in {estimator.name for estimator in estimators.estimators}
-    assert not estimators.problems
+    assert {"auto", "queueing"} <= {estimator.plugin.name for estimator in estimators.estimators}
+    assert not stubs.prediction.ListPlugins(predictions.ListPluginsRequest()).problems
+    assert stubs.prediction.ListDevices(predictions.ListDevicesRequest()).devices
     policies = stubs.schedule.ListPolicies(schedules.ListPoliciesRequest())
     assert {"fifo", "equal-share", "efficiency-srpt", "efficiency-srpt-fill"} <= {
         policy.name for policy in policies.policies
@@ -274,9 +275,11 @@ def test_profile_content_of_every_kind_comes_back(stubs: Stubs) -> None:
                 zero_stages=[1],
             ),
             steps_per_second=[1.5, 1.25],
-            exposed_sync_seconds=[0.1, -1],
+            exposed_sync_seconds=[0.1, 0],
+            exposed_sync_known=[True, False],
             steps_counts=[10, 20],
-            step_variation=[0.5, -1],
+            step_variation=[0.5, 0],
+            step_variation_known=[True, False],
         )
     )
     stubs.profile.AppendProfile(profiles.AppendProfileRequest(profile_id="everything", request_id="1", content=content))
@@ -285,9 +288,11 @@ def test_profile_content_of_every_kind_comes_back(stubs: Stubs) -> None:
     assert found.network == content.network
     assert list(found.observations.configurations.placement_workers) == [2, 1]
     assert list(found.observations.configurations.device_names) == ["V100", "P100"]
-    assert list(found.observations.exposed_sync_seconds) == [0.1, -1]
+    assert list(found.observations.exposed_sync_seconds) == [0.1, 0]
+    assert list(found.observations.exposed_sync_known) == [True, False]
     assert list(found.observations.steps_counts) == [10, 20]
-    assert list(found.observations.step_variation) == [0.5, -1]
+    assert list(found.observations.step_variation) == [0.5, 0]
+    assert list(found.observations.step_variation_known) == [True, False]
     assert list(found.phase_timings.compute_seconds) == [0.29659]
     assert list(found.phase_timings.hidden_seconds) == [0.05]
     assert list(found.phase_timings.transfer_variation) == [0.25]
