@@ -95,6 +95,7 @@ class Application:
         priors = learned_from(_inline(registry), ()).priors
         workshop = workshop_of(settings, registry, catalogue, store.traces, priors=priors, ahead=self._soon)
         self._answers, self._limits = workshop.answers, workshop.limits
+        self._profiles = Profiles(store, self._writer, self._reader, self._limits, self._reads, self._committed)
         hand: Callable[[], Hand] = partial(ThreadHand, workshop)
         if processes:
             assert isinstance(store.traces, DirectoryTraceStore)
@@ -172,6 +173,7 @@ class Application:
             await asyncio.sleep(self._settings.drain_delay_s)
         if self.scoring is not None:
             self.scoring.stop()
+        self._profiles.end_watches()
         if self._server is not None:
             await self._server.stop(self._settings.grace_s)
         await self._compute.close()
@@ -210,7 +212,7 @@ class Application:
         behaviours = (
             Predictions(self._answers, sources, self._limits, self._work, self._compute, self._simulations),
             Listing(self._answers, scores),
-            Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._committed),
+            self._profiles,
             Schedules(self._answers, sources, self._limits, self._work, policy),
             Simulations(self._answers, sources, self._limits, self._compute, policy),
             Plans(self._answers, sources, self._limits, self._compute),
