@@ -60,17 +60,14 @@ def read_plan(message: pb.PlanRequest, options: ReadOptions, limits: Limits) -> 
     points = reader.whole(
         stated(message, "max_frontier_points", USUAL_POINTS), "max_frontier_points", least=0, most=MOST_POINTS
     )
-    if options.allow_fallback:
+    if options.terms.allow_fallback:
         reader.wrong("options.allow_fallback", "must be false: another estimator has another space")
     reader.finish()
     question = PlanQuestion(
         profile=Profile(),
         constraints=constraints,
         objective=read_objective(message.objective, message.work, message.offers),
-        estimator=options.estimator,
-        options=options.options,
-        coverage=options.coverage,
-        freshness=options.freshness,
+        terms=options.terms,
         exhaustive=message.exhaustive,
         frontier_points=points,
         explain=not message.skip_explanation,
