@@ -95,7 +95,7 @@ def _of_curves(error: NodewiseError, places: Sequence[int]) -> NodewiseError:
         return error
 
     def named(field: str) -> str:
-        return _JOB.sub(lambda match: f"curves[{places[int(match[1])]}]", field)
+        return _JOB.sub(lambda match: f"curves[{places[int(match[1])]}].profile", field)
 
     violations = tuple(replace(each, field=named(each.field)) for each in error.violations)
     return replace(NodewiseError.invalid(violations, error.reason), metadata=dict(error.metadata))

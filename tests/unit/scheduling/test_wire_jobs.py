@@ -66,7 +66,8 @@ def test_settings_say_how_a_job_runs_but_not_on_what() -> None:
     assert found is not None
     assert (found.sync_mode.tolist(), found.parameter_servers.tolist()) == ([SyncMode.ASYNC], [2])
     for name in ("device_name", "offer_name"):
-        _, field, text = refused(settings=ConfigurationSettings(**{name: "V100"}))
+        stated: dict[str, Any] = {name: "V100"}
+        _, field, text = refused(settings=ConfigurationSettings(**stated))
         assert field == f"jobs[0].settings.{name}"
         assert text.startswith("must be empty")
 
