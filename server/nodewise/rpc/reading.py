@@ -68,7 +68,13 @@ class Reader(Findings):
         return value
 
     def stated(
-        self, message: Any, facts: Mapping[str, Fact], path: str, *, but: Collection[str] = ()
+        self,
+        message: Any,
+        facts: Mapping[str, Fact],
+        path: str,
+        *,
+        but: Collection[str] = (),
+        most: float = math.inf,
     ) -> dict[str, Any]:
         """The single values that a message states, checked, by their names in a row; what is absent is left out.
 
@@ -78,6 +84,8 @@ class Reader(Findings):
             Of this message; repeated fields are left to the caller.
         but : collection of str
             Fields to leave out.
+        most : float
+            Greatest number where the facts name none.
         """
         found: dict[str, Any] = {}
         for fact, optional in _singles(message.DESCRIPTOR, facts):
@@ -88,14 +96,14 @@ class Reader(Findings):
                 if value:
                     found[fact.row] = self.text(value, f"{path}{fact.field}", fact.maximum_length or 256)
             elif fact.kind != "enum" or value:
-                found[fact.row] = self.single(value, f"{path}{fact.field}", fact)
+                found[fact.row] = self.single(value, f"{path}{fact.field}", fact, most)
         return found
 
-    def single(self, value: float, path: str, fact: Fact) -> Any:
+    def single(self, value: float, path: str, fact: Fact, most: float = math.inf) -> Any:
         """A single number as its fact says: within its bounds; whole ones become ``int``."""
         if fact.kind == "bool":
             return bool(value)
-        most = math.inf if fact.maximum is None else fact.maximum
+        most = most if fact.maximum is None else fact.maximum
         least = -math.inf if fact.minimum is None else fact.minimum
         if fact.kind == "float" and not fact.whole:
             return self.number(value, path, least=least, above=least if fact.exclusive_minimum else None, most=most)

@@ -37,6 +37,8 @@ from nodewise_values.facts import (
 
 __all__ = ["read_objective", "write_recommendation"]
 
+LARGEST_AMOUNT: Final = 1e18
+"""Largest amount of samples, epochs, seconds or money that is taken for one."""
 _DEADLINE: Final = "deadline_seconds"
 
 
@@ -85,7 +87,7 @@ def _read(
     reader = Reader()
     asked = pb.Objective.FromString(objective or b"")
     stated = reader.stated(asked, OBJECTIVE, f"{path}objective.")
-    amount = reader.stated(pb.Work.FromString(work or b""), WORK, f"{path}work.")
+    amount = reader.stated(pb.Work.FromString(work or b""), WORK, f"{path}work.", most=LARGEST_AMOUNT)
     found = Objective(
         rule=_rule(asked, f"{path}objective", reader),
         confidence=stated.get("confidence"),
@@ -107,25 +109,25 @@ def _rule(message: pb.Objective, path: str, reader: Reader) -> Rule:
     if chosen == "knee":
         return Knee(**reader.stated(message.knee, KNEE, f"{path}.knee."))
     if chosen == "least_time":
-        return LeastTime(**reader.stated(message.least_time, LEAST_TIME, f"{path}.least_time."))
+        return LeastTime(**reader.stated(message.least_time, LEAST_TIME, f"{path}.least_time.", most=LARGEST_AMOUNT))
     if chosen == "least_cost":
-        stated = reader.stated(message.least_cost, LEAST_COST, f"{path}.least_cost.")
+        stated = reader.stated(message.least_cost, LEAST_COST, f"{path}.least_cost.", most=LARGEST_AMOUNT)
         return LeastCost(deadline_s=stated.get(_DEADLINE))
     if chosen == "fewest_devices":
-        stated = reader.stated(message.fewest_devices, FEWEST_DEVICES, f"{path}.fewest_devices.")
+        stated = reader.stated(message.fewest_devices, FEWEST_DEVICES, f"{path}.fewest_devices.", most=LARGEST_AMOUNT)
         return FewestDevices(deadline_s=stated[_DEADLINE])
     return HighestThroughput()
 
 
 def _current(data: bytes, path: str, reader: Reader) -> CurrentConfiguration:
-    stated = reader.stated(pb.CurrentConfiguration.FromString(data), CURRENT_CONFIGURATION, path)
+    stated = reader.stated(pb.CurrentConfiguration.FromString(data), CURRENT_CONFIGURATION, path, most=LARGEST_AMOUNT)
     return CurrentConfiguration(
         row=stated["row"], restart_cost_s=stated["restart_cost_seconds"], payback_s=stated.get("payback_seconds")
     )
 
 
 def _efficiency(data: bytes, path: str, reader: Reader) -> StatisticalEfficiency:
-    stated = reader.stated(pb.StatisticalEfficiency.FromString(data), STATISTICAL_EFFICIENCY, path)
+    stated = reader.stated(pb.StatisticalEfficiency.FromString(data), STATISTICAL_EFFICIENCY, path, most=LARGEST_AMOUNT)
     return StatisticalEfficiency(
         noise_scale=stated["gradient_noise_scale_samples"], initial_batch=stated["initial_batch_samples"]
     )

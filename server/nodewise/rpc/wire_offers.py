@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from nodewise.domain.columns import Ints, constant_ints
 from nodewise.domain.objective import Offer
@@ -12,6 +13,9 @@ from nodewise_values.facts import OFFER
 
 __all__ = ["read_offer_indexes", "read_offers", "read_offers_of_rows"]
 
+LARGEST_PRICE: Final = 1e18
+"""Largest price of a node that is taken for one."""
+
 
 def read_offers(messages: Sequence[objective_pb2.Offer], path: str, reader: Reader) -> tuple[Offer, ...]:
     """What nodes cost. Names are unique where they are given, and all share one currency."""
@@ -19,7 +23,7 @@ def read_offers(messages: Sequence[objective_pb2.Offer], path: str, reader: Read
     found = []
     for number, message in enumerate(messages):
         field = f"{path}[{number}]"
-        stated = reader.stated(message, OFFER, f"{field}.", but=("region",))
+        stated = reader.stated(message, OFFER, f"{field}.", but=("region",), most=LARGEST_PRICE)
         reader.text(message.region, f"{field}.region", OFFER["region"].maximum_length or 64)
         reader.whole(message.tier, f"{field}.tier", most=max(objective_pb2.CapacityTier.values()))
         if message.name and known.setdefault(message.name, number) != number:

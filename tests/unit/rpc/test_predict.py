@@ -117,6 +117,8 @@ def test_rows_that_are_not_answered_hold_zero(asked: Asked) -> None:
         ("objective.confidence", {"objective": objective_pb2.Objective(confidence=0.0)}),
         ("objective.knee.share", {"objective": objective_pb2.Objective(knee=objective_pb2.Knee(share=0.0))}),
         ("work.samples", {"work": objective_pb2.Work(samples=0.0)}),
+        ("work.samples", {"work": objective_pb2.Work(samples=1e300)}),
+        ("offers[0].price_per_node_hour", {"offers": [objective_pb2.Offer(price_per_node_hour=1e300)]}),
         (
             "efficiency",
             {"batch_bounds": objective_pb2.BatchBounds(min_global_batch_samples=1, max_global_batch_samples=2)},
