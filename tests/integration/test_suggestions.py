@@ -40,7 +40,7 @@ from nodewise_client import (
     profile_source,
     worker_range,
 )
-from nodewise_protos.v1 import configuration_pb2, profile_pb2
+from nodewise_protos.v1 import configuration_pb2, options_pb2, profile_pb2
 from nodewise_protos.v1 import objective_pb2 as objectives
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_values.wire import from_message
@@ -211,19 +211,19 @@ def refused(stubs: Stubs, **changes: Any) -> Failure:
 
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
-    ("suggestions_count", {"suggestions_count": 4}),
-    ("suggestions_count", {"suggestions_count": -1}),
+    ("max_suggestions", {"max_suggestions": 4}),
+    ("max_suggestions", {"max_suggestions": 0}),
     ("start_up_seconds", {"start_up_seconds": -1.0}),
     ("start_up_seconds", {"start_up_seconds": float("nan")}),
     ("start_up_seconds", {"start_up_seconds": 1e300}),
-    ("run_steps_count", {"run_steps_count": -1}),
+    ("run_steps_count", {"run_steps_count": 0}),
     ("profile", {"profile": profile_pb2.ProfileSource()}),
     ("configurations", {"configurations": configuration_pb2.Configurations()}),
     ("configurations.workers[1]", {"configurations": workers(1, 0)}),
-    ("objective", {"objective": objectives.Objective(confidence=0.9)}),
-    ("objective.prices", {"objective": objectives.Objective(least_cost=objectives.LeastCost())}),
-    ("options.interval_coverage", {"options": pb.PredictOptions(interval_coverage=2.0)}),
-    ("options.fidelity", {"options": pb.PredictOptions(fidelity=pb.FIDELITY_SIMULATE)}),
+    ("objective.confidence", {"objective": objectives.Objective(confidence=0.4)}),
+    ("offers", {"objective": objectives.Objective(least_cost=objectives.LeastCost())}),
+    ("options.interval_coverage", {"options": options_pb2.ModelOptions(interval_coverage=2.0)}),
+    ("options.parameters['x']", {"options": options_pb2.ModelOptions(parameters={"x": 1.0})}),
 ]
 
 
@@ -237,15 +237,16 @@ def test_what_is_wrong_is_named(stubs: Stubs, field: str, changes: dict[str, Any
 
 def test_what_cannot_be_predicted_is_refused_as_by_predict(stubs: Stubs) -> None:
     allreduce = configuration_pb2.Configurations(workers=[2], sync_modes=[configuration_pb2.SYNC_MODE_ALLREDUCE])
-    options = pb.PredictOptions(estimator="queueing")
+    options = options_pb2.ModelOptions(estimator="queueing")
     for changes in (
         {"profile": stored("nobody")},
         {"profile": inline(profile_pb2.ProfileContent())},
-        {"options": pb.PredictOptions(estimator="nobody")},
+        {"options": options_pb2.ModelOptions(estimator="nobody")},
         {"configurations": allreduce, "options": options},
     ):
         failure = refused(stubs, **changes)
-        asked = {name: getattr(request(**changes), name) for name in ("profile", "configurations", "options")}
+        asked = {name: getattr(request(**changes), name) for name in ("profile", "configurations")}
+        asked["options"] = options_pb2.PredictOptions(model=request(**changes).options)
         predicted = failure_of(stubs.prediction.Predict, pb.PredictRequest(**asked))
         assert (failure.code, failure.reason, failure.message) == (
             predicted.code,
@@ -283,9 +284,9 @@ def test_a_deadline_that_passes_keeps_nobody_else_waiting() -> None:
         EmbeddedServer(Settings(store="memory:"), registry_with((waits,))) as server,
         Stubs(server.target) as stubs,
     ):
-        slow = request(options=pb.PredictOptions(estimator="waits"))
+        slow = request(options=options_pb2.ModelOptions(estimator="waits"))
         failure = failure_of(stubs.prediction.SuggestMeasurements, slow, timeout=0.2)
-        others = request(options=pb.PredictOptions(estimator="queueing"))
+        others = request(options=options_pb2.ModelOptions(estimator="queueing"))
         # Inline as the estimator may be, suggestions leave the event loop to the others.
         assert stubs.prediction.SuggestMeasurements(others, timeout=20).suggestions
         ended.set()
