@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from serving import Stubs, failure_of, one_worker_phases
 
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise_protos.v1 import schedule_pb2, schedule_service_pb2
+from nodewise_protos.v1 import profile_service_pb2, schedule_pb2, schedule_service_pb2
 from nodewise_protos.v1.configuration_pb2 import ConfigurationSettings
 from nodewise_protos.v1.plugin_pb2 import PLUGIN_KIND_POLICY
 from nodewise_protos.v1.profile_pb2 import ProfileSource
@@ -75,6 +75,22 @@ def test_a_cluster_of_whole_nodes_is_shared_and_asks_for_more(stubs: Stubs) -> N
     [demand] = found.pool_demands
     assert (demand.pool, demand.used_nodes, demand.desired_nodes) == ("p", 2, 4)
     assert found.complete
+
+
+def test_a_revision_that_does_not_come_costs_its_job_alone(stubs: Stubs) -> None:
+    early = ProfileSource(profile_id="schedules/early", minimum_revision=9)
+    stubs.profile.AppendProfile(
+        profile_service_pb2.AppendProfileRequest(
+            profile_id=early.profile_id, request_id="first", content=one_worker_phases()
+        )
+    )
+    request = schedule_service_pb2.ScheduleRequest(
+        now=Timestamp(seconds=1), cluster=CLUSTER, jobs=[job("early", 1, profile=early), job("a", 1)], policy="fifo"
+    )
+    found = stubs.schedule.Schedule(request, timeout=5)
+    assert found.allocations[0].problem.reason == "REVISION_NOT_REACHED"
+    assert found.allocations[0].problem.retry_delay_seconds > 0
+    assert found.allocations[1].action == schedule_pb2.SCHEDULE_ACTION_START
 
 
 def test_what_is_wrong_is_named_where_it_stands(stubs: Stubs) -> None:

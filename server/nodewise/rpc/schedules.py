@@ -10,7 +10,7 @@ from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Answer, Question
+from nodewise.estimation.question import Answer, Freshness, Question
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.caps import too_long
@@ -30,6 +30,8 @@ from nodewise_protos.v1 import schedule_service_pb2 as pb
 
 __all__ = ["Schedules"]
 
+WAIT_SHARE: Final = 0.5
+"""Share of a call's time that revisions of profiles are waited for; the rest is for those that need no waiting."""
 REPLY_SHARE: Final = 0.9
 """Share of a call's time that deciding may take; the rest is for the reply and its way back."""
 
@@ -73,13 +75,13 @@ class Schedules:
         reader = Reader()
         pools = read_pools(request.cluster.pools, reader)
         named = {pool.name: pool for pool in pools}
+        waiting = _waiting(call) if options.terms.freshness == Freshness.WAIT else None
         jobs: list[JobQuestion] = []
         for number, message in enumerate(request.jobs):
             path = f"jobs[{number}]"
             profile: Profile | NodewiseError
             try:
-                # A revision that is not reached is not waited for: that job alone goes without an answer.
-                profile = await self._sources.profile(message.profile)
+                profile = await self._sources.profile(message.profile, waiting)
             except NodewiseError as error:
                 profile = prefixed(error, f"{path}.")
             jobs.append(read_job(message, profile, path, named, reader))
@@ -115,3 +117,8 @@ class Schedules:
             policies=[write_plugin(policies[name], plugin_pb2.PLUGIN_KIND_POLICY) for name in names],
             next_page_token=next_token,
         )
+
+
+def _waiting(call: Call) -> Call:
+    """The part of a call's time that revisions may be waited for."""
+    return Call(call.request_id, time.monotonic() + call.remaining_s() * WAIT_SHARE)

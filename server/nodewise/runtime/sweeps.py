@@ -102,7 +102,7 @@ def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:
     Raises
     ------
     NodewiseError
-        What Simulate raises; INVALID_FIELD for a stored profile, since a sweep has no store.
+        What Simulate raises; PROFILE_NOT_FOUND for a stored profile, since a sweep has no store.
     """
     if not any(curve.HasField("profile") for curve in request.curves):
         return request
