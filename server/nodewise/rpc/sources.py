@@ -91,7 +91,7 @@ class ProfileSources:
             reader = Reader()
             reader.identifier(profile_id, f"{path}.profile_id")
             reader.finish()
-            exact: Profile = await run_in(self._executor, self._at, profile_id, stated["revision"])
+            exact: Profile = await run_in(self._executor, self._reader.at, profile_id, stated["revision"])
             return exact
         least = stated.get("minimum_revision", 0)
         profile = await self._newest(profile_id, path)
@@ -107,11 +107,6 @@ class ProfileSources:
                 {"profile_id": profile_id, "revision": str(profile.revision), "minimum_revision": str(least)},
             )
         return profile
-
-    def _at(self, profile_id: str, revision: int) -> Profile:
-        """An exact revision. The newest is usually the one, and is kept."""
-        newest = self._reader.get(profile_id)
-        return newest if newest.revision == revision else self._reader.at(profile_id, revision)
 
     async def _newest(self, profile_id: str, path: str) -> Profile:
         known = self._reader.cached(profile_id)

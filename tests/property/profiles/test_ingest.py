@@ -167,6 +167,13 @@ class Ingest(RuleBasedStateMachine):
         self.stores[where].close()
         self.stores[where] = self.opened()
 
+    @rule(where=st.integers(0, 1))
+    def delete_and_bring_back(self, where: int) -> None:
+        """Nothing of it is seen afterwards."""
+        if self.revision:
+            self.stores[where].delete(PROFILE)
+            assert self.stores[1 - where].undelete(PROFILE).revision == self.revision
+
     @rule(where=st.integers(0, 1), sure=st.integers(0, 5))
     def delete(self, where: int, sure: int) -> None:
         if self.revision and not sure:
