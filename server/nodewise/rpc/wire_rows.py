@@ -30,7 +30,7 @@ def _fields(kind: type[Message], of: type[Any]) -> tuple[tuple[str, str, bool], 
     return tuple(found)
 
 
-def written(kind: type[MessageT], row: Any, *, absent: float | None = None, **others: Any) -> MessageT:
+def written(kind: type[MessageT], row: Any, /, *, absent: float | None = None, **others: Any) -> MessageT:
     """A message that says what a row of the domain says.
 
     Parameters

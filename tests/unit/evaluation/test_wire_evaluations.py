@@ -265,7 +265,7 @@ def test_scores_are_written_with_absence_for_what_is_undefined() -> None:
 
 
 def test_a_table_of_answers_alone_needs_no_reasons() -> None:
-    found = write_result(result_of(ROWS, Proportional())).evaluations[0].predictions
+    found = write_result(result_of(ROWS, Proportional(rate=1.0))).evaluations[0].predictions
     assert (list(found.refusal_reasons), list(found.refusal_indexes)) == ([], [])
 
 
