@@ -66,9 +66,11 @@ class Listing:
         entries = {f"{kind} {_key(loaded)}": (loaded, kind) for loaded, kind in self._loaded() if wanted in (0, kind)}
         keys, next_token = page(sorted(entries), request)
         problems = [write_plugin_problem(problem) for problem in self._answers.registry.problems]
+        # What broke before it said its kind may have been of any.
+        told = {plugin_pb2.PLUGIN_KIND_UNSPECIFIED, wanted} if wanted else {*plugin_pb2.PluginKind.values()}
         return pb.ListPluginsResponse(
             plugins=[write_plugin(*entries[key]) for key in keys],
-            problems=[each for each in problems if wanted in (0, each.kind) and not request.page_token],
+            problems=[each for each in problems if each.kind in told and not request.page_token],
             next_page_token=next_token,
         )
 
