@@ -149,7 +149,7 @@ class Explainer:
         if least > quota:
             text = f"needs {_devices(least)} or more; queue {job.queue!r} may hold {quota}"
             return DecisionReason.QUOTA_REACHED, text
-        steps = sorted({self.state.pools[pool].step for pool in job.allowed_pools})
+        steps = sorted({self.state.pools[pool].step for pool in job.allowed_pools} - {1})
         sizes_text = " or ".join(map(str, steps))
         text = f"none of its numbers of devices, servers included, fills whole nodes (of {sizes_text} devices) that fit"
         return DecisionReason.DOES_NOT_FIT, text

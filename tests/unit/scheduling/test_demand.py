@@ -57,8 +57,13 @@ def test_whole_nodes_are_desired_whole() -> None:
     assert demands(whole, asked("a", 1), asked("b", 1, max_devices=3)) == [(1, 1)]
 
 
-def test_a_pool_grows_out_of_nothing() -> None:
-    assert demands([pool("p", devices_per_node=8, max_nodes=9)], asked("a", 12)) == [(0, 2)]
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_a_pool_grows_out_of_nothing(policy: str) -> None:
+    empty = (pool("p", devices_per_node=8, max_nodes=9),)
+    question = ScheduleQuestion(now_s=0.0, pools=empty, jobs=(asked("a", 12), asked("b", 1, allowed_devices=(8,))))
+    found = decide(question, POLICIES[policy], PREDICT, Budget())
+    assert [job.reason for job in found.jobs] == ["DOES_NOT_FIT"] * 2
+    assert [(demand.used_nodes, demand.desired_nodes) for demand in found.demands] == [(0, 3)]
 
 
 def test_a_job_counts_in_the_first_of_its_pools_that_may_grow() -> None:
