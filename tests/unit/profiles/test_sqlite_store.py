@@ -86,6 +86,15 @@ def test_a_damaged_batch_spoils_its_profile_only(store: SqliteProfileStore, tmp_
     assert store.append("good", "s", [batch(3, 3.0, commit=True)]).observations_count == 3
 
 
+def test_a_damaged_profile_can_be_deleted(store: SqliteProfileStore, tmp_path: Path) -> None:
+    store.append("bad", "s", [batch(1, 1.0, commit=True)])
+    sql(tmp_path, "UPDATE batches SET payload = ?", b'{"v":1')
+    deleted = store.delete("bad")
+    assert deleted.digest == ""
+    assert store.list(deleted=True) == (deleted,)
+    assert store.delete("bad", deleted.etag) == deleted
+
+
 def test_a_batch_that_is_missing_is_noticed(store: SqliteProfileStore, tmp_path: Path) -> None:
     store.append("job", "s", [batch(1, 1.0), batch(2, 2.0, commit=True)])
     sql(tmp_path, "DELETE FROM batches WHERE sequence_number = 1")
