@@ -22,7 +22,6 @@ from nodewise_client._answers import (
     backtest_answer,
     batch_result,
     diagnosis_answer,
-    joined,
     plan_answer,
     predict_result,
     replay_answer,
@@ -44,8 +43,9 @@ from nodewise_client._async.seam import (
 from nodewise_client._connection import DEFAULT_MAX_RECEIVE_BYTES, STREAM_TIMEOUT_S, Connection, HealthStatus
 from nodewise_client._errors import Code, FailedCall, InternalError, NodewiseError, from_call
 from nodewise_client._ingest_core import BATCH_ROWS, LINGER_S, MAX_UNACKNOWLEDGED, IngestCore
+from nodewise_client._pages import joined, whole_profile
 from nodewise_client._requests import message_of, new_id, stream_request, with_id
-from nodewise_client._resume import ResumePolicy, restart_pause_s
+from nodewise_client._resume import Restarts, ResumePolicy, restart_pause_s
 from nodewise_values import (
     AppendProfileRequest,
     AppendProfileResponse,
@@ -60,22 +60,28 @@ from nodewise_values import (
     DiagnosisProgress,
     GetProfileRequest,
     GetProfileResponse,
-    ListDiagnosersRequest,
-    ListDiagnosersResponse,
+    IngestBatchRequest,
+    IngestBatchResponse,
+    IngestState,
+    ListDevicesRequest,
+    ListDevicesResponse,
     ListEstimatorsRequest,
     ListEstimatorsResponse,
+    ListPluginsRequest,
+    ListPluginsResponse,
     ListPoliciesRequest,
     ListPoliciesResponse,
     ListProfilesRequest,
     ListProfilesResponse,
     PlanProgress,
     PlanRequest,
+    PluginKind,
     PredictRequest,
     PredictResponse,
     Profile,
     ReplayRequest,
-    RetractObservationsRequest,
-    RetractObservationsResponse,
+    RetractEvidenceRequest,
+    RetractEvidenceResponse,
     ScheduleRequest,
     ScheduleResponse,
     SimulateRequest,
@@ -84,6 +90,10 @@ from nodewise_values import (
     StreamPredictResponse,
     SuggestMeasurementsRequest,
     SuggestMeasurementsResponse,
+    UndeleteProfileRequest,
+    UndeleteProfileResponse,
+    WatchProfilesRequest,
+    WatchProfilesResponse,
 )
 from nodewise_values.value import Value
 from nodewise_values.wire import from_message
@@ -162,8 +172,8 @@ class AsyncClient:
     ) -> AsyncIterator[StreamAnswer]:
         """Ask over one stream: requests are read as the server takes them, answers come as they are ready.
 
-        What has no `request_id` is numbered from 1. `timeout_s` is for the whole stream. An error of one request ends
-        that request, not the stream.
+        What has no `question_id` is numbered from 1. `timeout_s` is for the whole stream. An error of one question ends
+        that question, not the stream.
         """
         failures: list[Exception] = []
 
@@ -197,10 +207,24 @@ class AsyncClient:
         return await self._unary("SuggestMeasurements", call, request, SuggestMeasurementsResponse, timeout_s)
 
     async def list_estimators(self, *, timeout_s: float | None = None) -> ListEstimatorsResponse:
-        """The estimators that can be asked, and the plugins that could not be loaded."""
+        """The estimators that can be asked."""
         call = self._rpc.prediction.ListEstimators
         pages = self._pages("ListEstimators", call, ListEstimatorsRequest(), ListEstimatorsResponse, timeout_s)
-        return joined(await collected(pages), pages=True)
+        return joined(await collected(pages))
+
+    async def list_devices(self, *, timeout_s: float | None = None) -> ListDevicesResponse:
+        """The devices that the server's catalog knows, with the names that they go by."""
+        call = self._rpc.prediction.ListDevices
+        pages = self._pages("ListDevices", call, ListDevicesRequest(), ListDevicesResponse, timeout_s)
+        return joined(await collected(pages))
+
+    async def list_plugins(
+        self, kind: PluginKind | None = None, *, timeout_s: float | None = None
+    ) -> ListPluginsResponse:
+        """The plugins that are loaded, of one kind or all, and those that could not be."""
+        call = self._rpc.prediction.ListPlugins
+        pages = self._pages("ListPlugins", call, ListPluginsRequest(kind=kind), ListPluginsResponse, timeout_s)
+        return joined(await collected(pages))
 
     # --- profiles --------------------------------------------------------------------------------------------------
 
@@ -241,11 +265,17 @@ class AsyncClient:
             acknowledge_timeout_s=self._connection.timeout_s,
         )
 
+    async def ingest_batch(self, request: IngestBatchRequest, *, timeout_s: float | None = None) -> IngestState:
+        """Add one batch to a session, or ask how far it is; `ingest` does so for all that a program records."""
+        reply = await self._unary("IngestBatch", self._rpc.profile.IngestBatch, request, IngestBatchResponse, timeout_s)
+        return reply.state or IngestState()
+
     async def get_profile(self, request: GetProfileRequest | str, *, timeout_s: float | None = None) -> Profile:
-        """Read a profile with its content, by its name."""
+        """Read a profile as it is or was, by its name; pages of observations are fetched and put together."""
         asked = GetProfileRequest(profile_id=request) if isinstance(request, str) else request
         call = self._rpc.profile.GetProfile
-        return (await self._unary("GetProfile", call, asked, GetProfileResponse, timeout_s)).profile or Profile()
+        pages = await collected(self._pages("GetProfile", call, asked, GetProfileResponse, timeout_s))
+        return whole_profile([page.profile or Profile() for page in pages])
 
     async def list_profiles(
         self, request: ListProfilesRequest | None = None, *, timeout_s: float | None = None
@@ -256,17 +286,63 @@ class AsyncClient:
             for profile in page.profiles:
                 yield profile
 
-    async def delete_profile(self, request: DeleteProfileRequest | str, *, timeout_s: float | None = None) -> None:
-        """Delete a profile; with an etag only if it is still this one. Never retried: it could be gone by then."""
-        asked = DeleteProfileRequest(profile_id=request) if isinstance(request, str) else request
-        await self._unary("DeleteProfile", self._rpc.profile.DeleteProfile, asked, DeleteProfileResponse, timeout_s)
+    async def watch_profiles(
+        self,
+        request: WatchProfilesRequest | None = None,
+        *,
+        resume: ResumePolicy | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncIterator[WatchProfilesResponse]:
+        """Tell of profiles as they are and then of every change, for as long as it is read.
 
-    async def retract_observations(
-        self, request: RetractObservationsRequest, *, timeout_s: float | None = None
+        Where the server goes away the watch begins anew: all profiles are told again, and `caught_up` once more.
+        `timeout_s` is for all of it; None = no end.
+        """
+        message = message_of(request or WatchProfilesRequest())
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        restarts = Restarts(resume or ResumePolicy())
+        while True:
+            left_s = None if end is None else max(0.0, end - time.monotonic())
+            stream = self._rpc.profile.WatchProfiles(message, timeout=left_s, metadata=self._connection.metadata)
+            error: NodewiseError | None = None
+            try:
+                async for event in stream:
+                    restarts.heard()
+                    yield from_message(event, WatchProfilesResponse)
+            except RpcError as failure:
+                error = self._explained(failure, "WatchProfiles")
+                over = self._closed or not self._connection.retry or (end is not None and time.monotonic() >= end)
+                if over:
+                    raise error from failure
+            finally:
+                stream.cancel()
+            await sleep(restarts.pause_s(error))
+
+    async def delete_profile(
+        self, request: DeleteProfileRequest | str, *, etag: str = "", timeout_s: float | None = None
+    ) -> Profile | None:
+        """Delete a profile if its etag is this; "*" = whatever it is. Until `purge_time` it can return.
+
+        None = there was none, where the request allows that.
+        """
+        asked = DeleteProfileRequest(profile_id=request, etag=etag) if isinstance(request, str) else request
+        call = self._rpc.profile.DeleteProfile
+        return (await self._unary("DeleteProfile", call, asked, DeleteProfileResponse, timeout_s)).profile
+
+    async def undelete_profile(
+        self, request: UndeleteProfileRequest | str, *, timeout_s: float | None = None
     ) -> Profile:
-        """Take observations out of a profile by their numbers; they stay in its history."""
-        call = self._rpc.profile.RetractObservations
-        reply = await self._unary("RetractObservations", call, with_id(request), RetractObservationsResponse, timeout_s)
+        """Bring a deleted profile back as it was."""
+        asked = UndeleteProfileRequest(profile_id=request) if isinstance(request, str) else request
+        call = self._rpc.profile.UndeleteProfile
+        return (
+            await self._unary("UndeleteProfile", call, asked, UndeleteProfileResponse, timeout_s)
+        ).profile or Profile()
+
+    async def retract_evidence(self, request: RetractEvidenceRequest, *, timeout_s: float | None = None) -> Profile:
+        """Take observations, timed phases, facts or traces out of a profile; they stay in its history."""
+        call = self._rpc.profile.RetractEvidence
+        reply = await self._unary("RetractEvidence", call, with_id(request), RetractEvidenceResponse, timeout_s)
         return reply.profile or Profile()
 
     # --- schedules and backtests -----------------------------------------------------------------------------------
@@ -284,15 +360,15 @@ class AsyncClient:
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> SimulationAnswer:
         """Tell what a policy would have done to jobs that arrive over time; `on_progress` hears how far it is."""
-        call = self._rpc.schedule.Simulate
+        call = self._rpc.simulation.Simulate
         told = (SimulationProgress, on_progress)
         return await self._answer("Simulate", call, request, told, simulation_answer, timeout_s)
 
     async def list_policies(self, *, timeout_s: float | None = None) -> ListPoliciesResponse:
-        """The policies that can be asked, and the plugins that could not be loaded."""
+        """The policies that can be asked, with their parameters."""
         call = self._rpc.schedule.ListPolicies
         pages = self._pages("ListPolicies", call, ListPoliciesRequest(), ListPoliciesResponse, timeout_s)
-        return joined(await collected(pages), pages=True)
+        return joined(await collected(pages))
 
     async def backtest(
         self,
@@ -342,12 +418,6 @@ class AsyncClient:
         call = self._rpc.diagnosis.Diagnose
         told = (DiagnosisProgress, on_progress)
         return await self._answer("Diagnose", call, request, told, diagnosis_answer, timeout_s)
-
-    async def list_diagnosers(self, *, timeout_s: float | None = None) -> ListDiagnosersResponse:
-        """The diagnosers that can be asked, the formats that can be read, and the plugins that could not be loaded."""
-        call = self._rpc.diagnosis.ListDiagnosers
-        pages = self._pages("ListDiagnosers", call, ListDiagnosersRequest(), ListDiagnosersResponse, timeout_s)
-        return joined(await collected(pages), pages=True)
 
     # --- the server ------------------------------------------------------------------------------------------------
 

@@ -20,14 +20,17 @@ from nodewise_client._connection import (
 )
 from nodewise_client._ingest_core import Given, GivenPhases
 from nodewise_protos.v1 import (
-    diagnosis_service_pb2_grpc,
-    evaluation_service_pb2_grpc,
-    plan_service_pb2_grpc,
     prediction_service_pb2_grpc,
     profile_service_pb2_grpc,
     schedule_service_pb2_grpc,
 )
 from nodewise_protos.v1 import profile_service_pb2 as wire
+from nodewise_protos.v1beta1 import (
+    diagnosis_service_pb2_grpc,
+    evaluation_service_pb2_grpc,
+    plan_service_pb2_grpc,
+    simulation_service_pb2_grpc,
+)
 from nodewise_values import Observations, PhaseTimings
 
 Item = TypeVar("Item")
@@ -72,6 +75,11 @@ class Services:
     def schedule(self) -> schedule_service_pb2_grpc.ScheduleServiceAsyncStub:
         """ScheduleService."""
         return schedule_service_pb2_grpc.ScheduleServiceStub(self._channel)
+
+    @cached_property
+    def simulation(self) -> simulation_service_pb2_grpc.SimulationServiceAsyncStub:
+        """SimulationService."""
+        return simulation_service_pb2_grpc.SimulationServiceStub(self._channel)
 
     @cached_property
     def plan(self) -> plan_service_pb2_grpc.PlanServiceAsyncStub:

@@ -12,14 +12,17 @@ import grpc
 from nodewise_client._connection import HEALTH_CHECK, Connection, decode_health_response, encode_health_request
 from nodewise_client._ingest_core import Given, GivenPhases
 from nodewise_protos.v1 import (
-    diagnosis_service_pb2_grpc,
-    evaluation_service_pb2_grpc,
-    plan_service_pb2_grpc,
     prediction_service_pb2_grpc,
     profile_service_pb2_grpc,
     schedule_service_pb2_grpc,
 )
 from nodewise_protos.v1 import profile_service_pb2 as wire
+from nodewise_protos.v1beta1 import (
+    diagnosis_service_pb2_grpc,
+    evaluation_service_pb2_grpc,
+    plan_service_pb2_grpc,
+    simulation_service_pb2_grpc,
+)
 
 Item = TypeVar("Item")
 Request = TypeVar("Request")
@@ -50,6 +53,7 @@ class Services:
         self.prediction: Final = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
         self.profile: Final = profile_service_pb2_grpc.ProfileServiceStub(self._channel)
         self.schedule: Final = schedule_service_pb2_grpc.ScheduleServiceStub(self._channel)
+        self.simulation: Final = simulation_service_pb2_grpc.SimulationServiceStub(self._channel)
         self.plan: Final = plan_service_pb2_grpc.PlanServiceStub(self._channel)
         self.diagnosis: Final = diagnosis_service_pb2_grpc.DiagnosisServiceStub(self._channel)
         self.evaluation: Final = evaluation_service_pb2_grpc.EvaluationServiceStub(self._channel)
