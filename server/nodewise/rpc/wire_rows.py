@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
@@ -19,15 +18,23 @@ _SHORTER: Final = (("_per_second", "_per_s"), ("_seconds", "_s"), ("_ratio", "")
 """Ends of names on the wire, and what they are in the domain, which writes units shorter."""
 
 
-@cache
-def _fields(kind: type[Message], of: type[Any]) -> tuple[tuple[str, str, bool], ...]:
+_fields_of: Final[dict[tuple[type, type], tuple[tuple[str, str, bool], ...]]] = {}
+
+
+def _fields(kind: type[Message], of: type) -> tuple[tuple[str, str, bool], ...]:
     """Fields of a message: their names, those in a row of a type, and whether they may be absent."""
-    found = []
-    for field in kind.DESCRIPTOR.fields:
-        shorter = (field.name.removesuffix(end) + short for end, short in _SHORTER if field.name.endswith(end))
-        known = next((name for name in (field.name, *shorter) if hasattr(of, name)), field.name)
-        found.append((field.name, known, field.has_presence))
-    return tuple(found)
+    known = _fields_of.get((kind, of))
+    if known is None:
+        fields = kind.DESCRIPTOR.fields
+        known = tuple((field.name, _name(field.name, of), bool(field.has_presence)) for field in fields)
+        _fields_of[kind, of] = known
+    return known
+
+
+def _name(field: str, of: type) -> str:
+    """The name of a field in a row of a type."""
+    shorter = (field.removesuffix(end) + short for end, short in _SHORTER if field.endswith(end))
+    return next((name for name in (field, *shorter) if hasattr(of, name)), field)
 
 
 def written(kind: type[MessageT], row: Any, /, *, absent: float | None = None, **others: Any) -> MessageT:
