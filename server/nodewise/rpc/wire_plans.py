@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from nodewise.domain.configurations import Recomputation, SyncMode
 from nodewise.domain.planning import PlanConstraints, PlanPool
@@ -81,7 +81,7 @@ def _constraints(message: pb.PlanConstraints, path: str, reader: Reader, limits:
         found = {reader.whole(value, f"{path}.{name}[{n}]", least=least, most=most) for n, value in enumerate(values)}
         return tuple(sorted(found)) or None
 
-    counted = {
+    counted: dict[str, Any] = {
         known: _counts(
             getattr(message, name), f"{path}.{name}", MOST_SAMPLES if "samples" in name else MOST_DEGREE, reader
         )
