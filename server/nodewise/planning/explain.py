@@ -79,8 +79,8 @@ class _Looks:
         yield self._one_micro_batch
         yield lambda: self._with("link_x2", replace(self._constraints, link_factor=2.0))
         yield lambda: self._with("memory_x2", replace(self._constraints, memory_factor=2.0))
-        yield lambda: self._with("one_more_node", self._grown(lambda most: most + 1))
-        yield lambda: self._with("nodes_x2", self._grown(lambda most: 2 * most))
+        yield lambda: self._with_more("one_more_node", lambda nodes: nodes + 1)
+        yield lambda: self._with_more("nodes_x2", lambda nodes: 2 * nodes)
 
     def _needed(self, name: str) -> bool:
         """Whether nothing could be searched without a list."""
@@ -214,14 +214,21 @@ class _Looks:
         message = f"the batch binds: {replicas} replicas take all of its {batch} samples in one micro-batch each"
         return Exclusion(constraint="global_batches", message=message, numbers={"global_batch": float(batch)})
 
-    def _grown(self, more: Callable[[int], int]) -> PlanConstraints:
-        most = self._constraints.max_nodes
-        pools = []
-        for pool in self._constraints.pools:
-            # Beside servers the largest number need not be the best: more of every number.
-            grown = [more(nodes) for nodes in (pool.nodes if most is not None else pool.nodes[-1:])]
-            pools.append(replace(pool, nodes=tuple(sorted({*pool.nodes, *grown}))))
-        return replace(self._constraints, pools=tuple(pools), max_nodes=None if most is None else more(most))
+    def _with_more(self, change: str, more: Callable[[int], int]) -> PlanSensitivity:
+        """More nodes of every pool; where no configuration uses them, why."""
+        most, pools = self._constraints.max_nodes, self._constraints.pools
+        # Beside servers the largest number need not be the best: more of every number.
+        from_each = [pool.nodes if most is not None else pool.nodes[-1:] for pool in pools]
+        added = [tuple(more(nodes) for nodes in counts) for counts in from_each]
+        limit = None if most is None else more(most)
+        grown = tuple(replace(pool, nodes=tuple(sorted({*pool.nodes, *nodes}))) for pool, nodes in zip(pools, added))
+        found = self._with(change, replace(self._constraints, pools=grown, max_nodes=limit))
+        alone = tuple(replace(pool, nodes=nodes) for pool, nodes in zip(pools, added))
+        space = self._planner.space(replace(self._constraints, pools=alone, max_nodes=limit))
+        if space.total:
+            return found
+        why = space.exclusions[-1].message if space.exclusions else "no configuration has them"
+        return replace(found, obstacle=why)
 
     def _with(self, change: str, constraints: PlanConstraints) -> PlanSensitivity:
         found = self._searched(constraints)

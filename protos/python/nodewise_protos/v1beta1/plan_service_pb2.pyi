@@ -203,13 +203,15 @@ class PlanAlternative(_message.Message):
     def __init__(self, dimension: _Optional[str] = ..., chosen_value: _Optional[str] = ..., alternative_value: _Optional[str] = ..., fits: bool = ..., step_seconds: _Optional[float] = ..., time_change_ratio: _Optional[float] = ..., term: _Optional[str] = ..., term_seconds: _Optional[float] = ..., excess_memory_bytes: _Optional[float] = ..., why: _Optional[str] = ...) -> None: ...
 
 class PlanSensitivity(_message.Message):
-    __slots__ = ("change", "best", "speedup_ratio", "numbers")
+    __slots__ = ("change", "best", "speedup_ratio", "numbers", "obstacle")
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     BEST_FIELD_NUMBER: _ClassVar[int]
     SPEEDUP_RATIO_FIELD_NUMBER: _ClassVar[int]
     NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    OBSTACLE_FIELD_NUMBER: _ClassVar[int]
     change: str
     best: str
     speedup_ratio: float
     numbers: _containers.RepeatedCompositeFieldContainer[_objective_pb2.NamedNumber]
-    def __init__(self, change: _Optional[str] = ..., best: _Optional[str] = ..., speedup_ratio: _Optional[float] = ..., numbers: _Optional[_Iterable[_Union[_objective_pb2.NamedNumber, _Mapping]]] = ...) -> None: ...
+    obstacle: str
+    def __init__(self, change: _Optional[str] = ..., best: _Optional[str] = ..., speedup_ratio: _Optional[float] = ..., numbers: _Optional[_Iterable[_Union[_objective_pb2.NamedNumber, _Mapping]]] = ..., obstacle: _Optional[str] = ...) -> None: ...

@@ -261,3 +261,8 @@ class PlanSensitivity(Value):
     """Time per sample of the winner over that of the best then. Absent = nothing is feasible."""
     numbers: tuple[NamedNumber, ...] = ()
     """The numbers."""
+    obstacle: str = ""
+    """Why no configuration uses the machines that the change adds, e.g. because no batch divides over them.
+
+    Empty = some configuration does, or the change adds none.
+    """
