@@ -119,7 +119,8 @@ def test_every_fact_of_parameter_servers(tmp_path: Path) -> None:
     mixed = (WorkerGroup(workers=2, device_name="V100"), WorkerGroup(workers=2, device_name="K 80", compute_factor=1.5))
     assert configuration_rows(configurations)[0]["groups"] == mixed
     assert configuration_rows(configurations)[1]["groups"] == ()
-    assert (found.steps_counts, found.step_variation) == ((50, 0, 0), (0.1, -1.0, -1.0))
+    assert (found.steps_counts, found.step_variation) == ((50, 0, 0), (0.1, 0.0, 0.0))
+    assert found.step_variation_known == (True, False, False)
     network = Network(
         half_duplex=True,
         worker_link_bytes_per_second=1e9,
@@ -133,4 +134,5 @@ def test_every_fact_of_parameter_servers(tmp_path: Path) -> None:
     assert (timings.hidden_seconds, timings.transfer_variation, timings.steps_counts) == ((0.05,), (0.2,), (100,))
     observations = profile_content(read_table(path), "a").observations
     assert isinstance(observations, Observations)
-    assert (observations.steps_counts, observations.step_variation) == ((50, 0), (0.1, -1.0))
+    assert (observations.steps_counts, observations.step_variation) == ((50, 0), (0.1, 0.0))
+    assert observations.step_variation_known == (True, False)
