@@ -32,8 +32,8 @@ class WorkerGroup:
 
 def configurations(
     *,
-    devices: str | Iterable[str | None] = (),
-    offers: str | Iterable[str | None] = (),
+    devices: str | Iterable[str | None] | None = (),
+    offers: str | Iterable[str | None] | None = (),
     placements: Iterable[Sequence[int]] = (),
     groups: Iterable[Sequence[WorkerGroup]] = (),
     **columns: Any,
