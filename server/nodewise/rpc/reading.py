@@ -161,7 +161,8 @@ class Reader(Findings):
 
     def _known(self, found: Floats, path: str, rows: int, known: Sequence[bool]) -> Floats:
         if len(known) not in (1, rows):
-            self.wrong(f"{path}_known", f"must have one entry, or one for each of {rows} rows; found {len(known)}")
+            mask = f"{path.removesuffix('_seconds')}_known"
+            self.wrong(mask, f"must have one entry, or one for each of {rows} rows; found {len(known)}")
             return found
         return freeze(np.where(np.array(known, dtype=np.bool_), found, UNKNOWN))
 

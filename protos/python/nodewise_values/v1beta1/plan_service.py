@@ -44,7 +44,7 @@ class PlanPool(Value):
     """Nodes of one kind. A configuration uses one pool."""
 
     device_name: str = ""
-    """Accelerator, e.g. "A100-SXM-80GB"."""
+    """Accelerator, e.g. "A100-80GB"."""
     nodes: CountSet | None = None
     """Numbers of nodes that may be used; at least one."""
     workers_per_node: int = 0
