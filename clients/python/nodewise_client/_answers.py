@@ -86,14 +86,10 @@ class PredictResult(PredictResponse, Sequence[Prediction]):
         return None if self.recommendation is None else self.rows[self.recommendation.row]
 
     def __repr__(self) -> str:
-        told = ["unchanged"] if self.unchanged else [table(self.rows)]
-        if self.recommendation is not None:
-            told.append(f"recommended ({self.recommendation.rule}): {self.recommendation.why}")
-        told += [f"{each.reason}: {each.message}" for each in self.warnings]
-        return "\n".join([*told, f"by {self.basis.estimator} {self.basis.estimator_version}".rstrip()])
+        return _told(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JobOutcome:
     """What became of one job of a batch: its rows, or its error."""
 
@@ -118,13 +114,27 @@ class JobOutcome:
         """The recommended row."""
         return None if self.recommendation is None else self.rows[self.recommendation.row]
 
+    def __repr__(self) -> str:
+        return _told(self) if self.error is None else str(self.error)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+def _told(answer: PredictResult | JobOutcome) -> str:
+    """An answer for people."""
+    told = ["unchanged"] if answer.unchanged else [table(answer.rows)]
+    if answer.recommendation is not None:
+        told.append(f"recommended ({answer.recommendation.rule}): {answer.recommendation.why}")
+    told += [f"{each.reason}: {each.message}" for each in answer.warnings]
+    if answer.basis is not None:
+        told.append(f"by {answer.basis.estimator} {answer.basis.estimator_version}".rstrip())
+    return "\n".join(told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BatchPredictResult(Sequence[JobOutcome]):
     """The answers about many jobs: a sequence with one outcome per job, in the order asked."""
 
     outcomes: tuple[JobOutcome, ...]
-    response: BatchPredictResponse = field(repr=False, compare=False)
+    response: BatchPredictResponse = field(compare=False)
 
     def __len__(self) -> int:
         return len(self.outcomes)
@@ -135,6 +145,9 @@ class BatchPredictResult(Sequence[JobOutcome]):
     def __getitem__(self, index: slice) -> tuple[JobOutcome, ...]: ...
     def __getitem__(self, index: int | slice) -> JobOutcome | tuple[JobOutcome, ...]:
         return self.outcomes[index]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"job {number}:\n{outcome!r}" for number, outcome in enumerate(self.outcomes)) or "no jobs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,8 +34,8 @@ def configurations(
     *,
     devices: str | Iterable[str | None] | None = (),
     offers: str | Iterable[str | None] | None = (),
-    placements: Iterable[Sequence[int]] = (),
-    groups: Iterable[Sequence[WorkerGroup]] = (),
+    placements: Iterable[Sequence[int] | None] = (),
+    groups: Iterable[Sequence[WorkerGroup] | None] = (),
     **columns: Any,
 ) -> Configurations:
     """Configurations by columns: `configurations(nodes=[1, 2, 4], devices="V100", sync_modes="async")`.
@@ -46,8 +46,8 @@ def configurations(
     Args:
         devices: accelerators, e.g. "V100".
         offers: names of the question's offers.
-        placements: workers on each node of a row, e.g. (4, 4); an empty one = packed.
-        groups: workers that are not alike, one sequence of groups per row; an empty one = all are alike.
+        placements: workers on each node of a row, e.g. (4, 4); an empty one or None = packed.
+        groups: workers that are not alike, one sequence of groups per row; an empty one or None = all are alike.
         columns: every other column of `Configurations`, by its name; None in a row = as where the column is absent.
 
     Raises
@@ -59,7 +59,7 @@ def configurations(
         **written(Configurations, CONFIGURATIONS, columns),
         **_devices_and_groups(_names(devices), groups),
         **_named("offer", _names(offers)),
-        **_packed("placement", [tuple(row) for row in placements], "workers"),
+        **_packed("placement", [tuple(row or ()) for row in placements], "workers"),
     )
 
 
@@ -116,8 +116,8 @@ def _named(name: str, rows: Sequence[str]) -> dict[str, Any]:
     return {f"{name}_names": names, **indexes}
 
 
-def _devices_and_groups(devices: tuple[str, ...], rows: Iterable[Sequence[WorkerGroup]]) -> dict[str, Any]:
-    by_row = [tuple(row) for row in rows]
+def _devices_and_groups(devices: tuple[str, ...], rows: Iterable[Sequence[WorkerGroup] | None]) -> dict[str, Any]:
+    by_row = [tuple(row or ()) for row in rows]
     groups = [group for row in by_row for group in row]
     of_groups = [group.device_name for group in groups if group.device_name is not None]
     if of_groups and len(of_groups) < len(groups):

@@ -71,8 +71,8 @@ class GatheredRows:
 
     def value(self, kind: type[MeasuredT]) -> MeasuredT:
         """The rows as a value."""
-        columns = {"configurations": configurations(**self.configurations), **self.measured}
-        return kind(**written(kind, FACTS[kind], columns))
+        columns = {name: tuple(column) for name, column in self.measured.items()}
+        return kind(configurations=configurations(**self.configurations), **written(kind, FACTS[kind], columns))
 
 
 def gathered_rows(kind: type[MeasuredT], values: Iterable[MeasuredT]) -> MeasuredT:

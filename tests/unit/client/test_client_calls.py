@@ -483,9 +483,7 @@ def test_lists_follow_pages(client, server):
     fifo = {"name": "fifo", "mode": plugin_pb2.PLUGIN_MODE_INLINE}
     server.answer(
         "ListPlugins",
-        page(
-            plugins=[{"name": "fifo", "mode": plugin_pb2.PLUGIN_MODE_INLINE}], problems=[problem], next_page_token="2"
-        ),
+        page(plugins=[fifo], problems=[problem], next_page_token="2"),
         page(plugins=[{"name": "las"}]),
     )
     plugins = client.list_plugins(PluginKind.POLICY)
