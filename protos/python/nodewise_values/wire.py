@@ -143,7 +143,9 @@ class _Mapper:
     def parse(self, data: Any, path: str, found: list[Violation]) -> Value:
         """The value of an object in JSON."""
         if not isinstance(data, Mapping):
-            found.append(Violation(path.removesuffix("."), f"must be an object, found {shown(data)}"))
+            known = ", ".join(dict.fromkeys(each.name for each in self._parsed.values())) or "nothing"
+            what = f"must be an object that holds {known}; found {shown(data)}"
+            found.append(Violation(path.removesuffix("."), what))
             return self.kind()
         held: dict[str, Any] = {}
         for name, entry in data.items():

@@ -33,7 +33,7 @@ ProfileName: TypeAlias = Annotated[
     typer.Argument(metavar="ID", help="The profile's name, or the job's that it was made of.", parser=profile_id_of),
 ]
 
-profiles = typer.Typer(help="List, show, correct, delete, bring back and export stored profiles.", no_args_is_help=True)
+profiles = typer.Typer(help="List, show, correct, delete and export stored profiles.", no_args_is_help=True)
 
 
 @profiles.command("list")
@@ -91,7 +91,10 @@ def retract(
     as_json: AsJson = False,
     timeout_s: TimeoutS = Wait,
 ) -> None:
-    """Take observations, timed phases, facts or traces out of a profile; they stay in its history."""
+    """Take evidence out of a profile.
+
+    Observations, timed phases, facts and traces stay in its history.
+    """
     if not (observations or phases or fact or trace):
         raise InputError("--observations: must say what to take out, or --phases, --fact or --trace must")
     request = RetractEvidenceRequest(
@@ -124,7 +127,10 @@ def delete(
     as_json: AsJson = False,
     timeout_s: TimeoutS = Wait,
 ) -> None:
-    """Delete a profile, unless somebody changes it meanwhile; `undelete` brings it back for a while."""
+    """Delete a profile, unless somebody changes it meanwhile.
+
+    For a while `undelete` brings it back.
+    """
     with connected(holder(server), timeout_s) as client:
         found = client.get_profile(GetProfileRequest(profile_id=profile, view=ProfileView.BASIC))
         asked = DeleteProfileRequest(profile_id=profile, etag=found.etag if etag is None else etag)
