@@ -131,6 +131,7 @@ class FakeServer:
     def __init__(self) -> None:
         self.requests: dict[str, list[Any]] = defaultdict(list)
         self.metadata: dict[str, str] = {}
+        self.remaining_s: float | None = None
         self.answers: dict[str, deque[Any]] = defaultdict(deque)
         self.sessions: dict[str, Session] = defaultdict(Session)
         self.cuts: deque[Cut] = deque()
@@ -168,6 +169,7 @@ class FakeServer:
     def handle(self, method: str, request: Any, context: grpc.ServicerContext, default: Any) -> Any:
         self.requests[method].append(request)
         self.metadata = dict(context.invocation_metadata())
+        self.remaining_s = context.time_remaining()
         queued = self.answers[method]
         answer = queued.popleft() if queued else default
         if isinstance(answer, grpc.StatusCode):

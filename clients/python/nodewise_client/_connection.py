@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import resources
@@ -69,7 +70,7 @@ class Connection:
             ("grpc.enable_retries", int(self.retry)),
         ]
         if self.retry:
-            options.append(("grpc.service_config", service_config()))
+            options.append(("grpc.service_config", _retries(service_config())))
         return options
 
     @property
@@ -88,6 +89,14 @@ class Connection:
 def service_config() -> str:
     """Which calls are retried, how often and on what: the one file that the SDKs of all languages share."""
     return resources.files(__package__).joinpath(SERVICE_CONFIG).read_text(encoding="utf-8")
+
+
+def _retries(config: str) -> str:
+    """What the file says of retries. Every call here states a deadline; gRPC would take the shorter of the two."""
+    kept: dict[str, Any] = json.loads(config)
+    for entry in kept["methodConfig"]:
+        entry.pop("timeout", None)
+    return json.dumps(kept)
 
 
 # grpc.health.v1 asks with one string in field 1 and answers with one number in field 1. The well-known wrappers are the

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from fake_nodewise import SERVICES
+from fake_nodewise import SERVICES, FakeServer
 
-from nodewise_client import _connection
+from nodewise_client import Client, PredictRequest, _connection
 
 SHARED = Path(__file__).parents[3] / "protos" / "nodewise" / "v1" / _connection.SERVICE_CONFIG
 
@@ -42,3 +42,15 @@ def test_the_numbers_are_what_every_runtime_accepts():
             assert (policy["initialBackoff"], policy["maxBackoff"]) == ("0.05s", "1s")
             assert policy["retryableStatusCodes"] == ["UNAVAILABLE", "CANCELLED"]
     assert 0 < config["retryThrottling"]["maxTokens"] <= 1000
+
+
+def test_a_deadline_that_is_stated_holds_though_the_file_has_a_shorter_one():
+    fake = FakeServer()
+    try:
+        with Client(fake.target) as client:
+            client.predict(PredictRequest(), timeout_s=120.0)
+            assert 60.0 < fake.remaining_s <= 121.0
+            client.predict(PredictRequest())
+            assert fake.remaining_s <= 11.0
+    finally:
+        fake.stop()
