@@ -25,14 +25,15 @@ from nodewise_client import (
     AppendProfileRequest,
     AsyncClient,
     Client,
-    FailedPreconditionError,
+    Freshness,
     HighestThroughput,
     Knee,
-    PredictOptions,
+    ModelOptions,
     PredictRequest,
     ProfileContent,
     SuggestMeasurementsRequest,
     SuggestMeasurementsResponse,
+    UnavailableError,
     configurations,
     node_range,
     objective,
@@ -75,7 +76,7 @@ def test_suggestions_improve_the_decision_that_is_asked_for(client: Client) -> N
             profile=profile_source(A1),
             ranges=UP_TO_16,
             objective=objective(Knee()),
-            suggestions_count=3,
+            max_suggestions=3,
             start_up_seconds=30,
             run_steps_count=50,
         )
@@ -100,7 +101,7 @@ def test_suggestions_improve_the_decision_that_is_asked_for(client: Client) -> N
 def test_the_same_question_has_the_same_answer(client: Client) -> None:
     first, again = (
         client.suggest_measurements(
-            SuggestMeasurementsRequest(profile=profile_source(A1), ranges=UP_TO_16, suggestions_count=2)
+            SuggestMeasurementsRequest(profile=profile_source(A1), ranges=UP_TO_16, max_suggestions=2)
         ).suggestions
         for _ in range(2)
     )
@@ -115,9 +116,12 @@ def test_a_stored_profile_is_asked_at_its_revision(client: Client) -> None:
         SuggestMeasurementsRequest(profile=profile_source("to-learn", minimum_revision=1), ranges=UP_TO_16)
     )
     assert found.basis.profile_revision == 1
-    with pytest.raises(FailedPreconditionError) as caught:
+    not_waiting = ModelOptions(freshness=Freshness.ALLOW_STALE)
+    with pytest.raises(UnavailableError) as caught:
         client.suggest_measurements(
-            SuggestMeasurementsRequest(profile=profile_source("to-learn", minimum_revision=9), ranges=UP_TO_16)
+            SuggestMeasurementsRequest(
+                profile=profile_source("to-learn", minimum_revision=9), ranges=UP_TO_16, options=not_waiting
+            )
         )
     assert caught.value.reason == Reason.REVISION_NOT_REACHED
 
@@ -188,15 +192,11 @@ def test_what_ran_is_not_suggested_and_once_everything_did_nothing_is(client: Cl
     )
     ran = ProfileContent(observations=observations(configurations=where, steps_per_second=[1.4, 0.4]))
     found = client.suggest_measurements(
-        SuggestMeasurementsRequest(
-            profile=profile_source(ran), ranges=[node_range(first=1, last=4)], suggestions_count=3
-        )
+        SuggestMeasurementsRequest(profile=profile_source(ran), ranges=[node_range(first=1, last=4)], max_suggestions=3)
     )
     assert sorted(each.nodes for each in found.suggestions) == [3, 4]
     found = client.suggest_measurements(
-        SuggestMeasurementsRequest(
-            profile=profile_source(ran), ranges=[node_range(first=1, last=2)], suggestions_count=3
-        )
+        SuggestMeasurementsRequest(profile=profile_source(ran), ranges=[node_range(first=1, last=2)], max_suggestions=3)
     )
     assert found.suggestions == ()
     assert "NOTHING_TO_MEASURE" in {warning.reason for warning in found.warnings}
@@ -270,7 +270,7 @@ def test_a_model_without_a_spread_suggests_nothing_and_says_why() -> None:
             SuggestMeasurementsRequest(
                 profile=profile_source(A1),
                 configurations=configurations(workers=[1, 2]),
-                options=PredictOptions(estimator="constant"),
+                options=ModelOptions(estimator="constant"),
             )
         )
     assert found.suggestions == ()
@@ -342,7 +342,11 @@ def test_the_command_asks_a_server_about_a_profile_it_holds(target: str, client:
         ((TESTBED, "--job", "a1"), 2, "--nodes: must be given, or --workers"),
         ((TESTBED, "--job", "nobody", "--nodes", "1-4"), 2, "--job: must be a job of"),
         ((TESTBED, "--job", "a1", "--nodes", "1-4", "--share", "0.5"), 2, "--share: belongs to --objective knee"),
-        ((TESTBED, "--job", "a1", "--nodes", "1-4", "--coverage", "2"), 2, "--coverage: must be above 0 and below 1"),
+        (
+            (TESTBED, "--job", "a1", "--nodes", "1-4", "--coverage", "2"),
+            2,
+            "--coverage: must be a finite number above 0 and at most 0.9999",
+        ),
         ((TESTBED, "--job", "a1", "--nodes", "1-4", "--start-up-s", "inf"), 2, "start_up_seconds"),
         ((TESTBED, "--job", "a1", "--nodes", "1-2000"), 2, "rows_per_suggestion"),
         ((TESTBED, "--job", "a1", "--nodes", "1-4", "--estimator", "nobody"), 2, "ESTIMATOR_NOT_FOUND"),
