@@ -36,7 +36,7 @@ def profile_source(
     profile: str | ProfileContent, *, minimum_revision: int | None = None, revision: int | None = None
 ) -> ProfileSource:
     """A stored profile by its name, at least at or exactly at a revision; or the profile itself."""
-    revisions = {"minimum_revision": minimum_revision, "revision": revision}
+    revisions: dict[str, Any] = {"minimum_revision": minimum_revision, "revision": revision}
     if isinstance(profile, str):
         return ProfileSource(profile_id=profile, **revisions)
     return ProfileSource(content=profile, **revisions)

@@ -70,30 +70,32 @@ def restart_pause_s(error: NodewiseError, attempt: int, left_s: float) -> float 
 
 
 class Restarts:
-    """Begins a stream anew for as long as its policy is patient; whatever is heard starts count and clock afresh."""
+    """Begins a watch anew for as long as its policy is patient; whatever is heard starts count and clock afresh."""
 
     def __init__(self, policy: ResumePolicy, clock: Callable[[], float] = time.monotonic) -> None:
         self._policy: Final = policy
         self._clock: Final = clock
         self._opened = False
-        self.heard(opened=False)
-
-    def heard(self, *, opened: bool = True) -> None:
-        """The server said something."""
-        self._opened = self._opened or opened
         self._attempts = 0
-        self._heard_at = self._clock()
+        self._gone_at = 0.0
+
+    def heard(self) -> None:
+        """The server said something."""
+        self._opened = True
+        self._attempts = 0
 
     def pause_s(self, error: NodewiseError | None) -> float:
         """Seconds before the next attempt after a stream that ended so; raises the error where that would not help."""
+        if not self._attempts:
+            self._gone_at = self._clock()
         self._attempts += 1
         pause_s = self._policy.pause_s(self._attempts, error)
-        waited_s = self._clock() - self._heard_at + pause_s
-        patient = (
-            waited_s <= self._policy.patience_s(opened=self._opened) and self._attempts < self._policy.max_attempts
-        )
-        if resumable(error) and patient:
+        away_s = self._clock() - self._gone_at + pause_s
+        in_time = away_s <= self._policy.patience_s(opened=self._opened)
+        # An overloaded server says when to come back, to the caller.
+        again = error is None or error.code in _RESUMABLE
+        if again and in_time and self._attempts < self._policy.max_attempts:
             return pause_s
         raise error or UnavailableError(
-            f"the server ended the stream {self._attempts} times without a word", code=Code.UNAVAILABLE
+            f"the server ended the watch {self._attempts} times without a word", code=Code.UNAVAILABLE
         )

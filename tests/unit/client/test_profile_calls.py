@@ -21,6 +21,7 @@ from nodewise_client import (
     PhaseTimings,
     Profile,
     ProfileContent,
+    ResourceExhaustedError,
     ResumePolicy,
     UnavailableError,
     WatchProfilesRequest,
@@ -180,6 +181,13 @@ def test_a_watch_that_cannot_be_is_refused(client, server):
     assert len(server.requests["WatchProfiles"]) == 1
 
 
+def test_an_overloaded_server_is_not_watched_again(client, server):
+    server.answer("WatchProfiles", status_of(S.RESOURCE_EXHAUSTED, "full", reason="OVERLOADED", retry_delay_s=2.0))
+    with pytest.raises(ResourceExhaustedError, match="try again in 2 s") as caught:
+        client.watch_profiles()
+    assert caught.value.retry_delay_s == 2.0
+
+
 def test_without_retry_a_watch_does_not_begin_anew(server, make_client):
     server.answer("WatchProfiles", [told("a"), S.UNAVAILABLE])
     with pytest.raises(UnavailableError):
@@ -195,16 +203,18 @@ def test_a_watch_ends_with_its_time(client, server):
 
 
 def test_a_server_that_stays_away_is_given_up():
-    now = [0.0]
+    now = [5.0]
     restarts = Restarts(ResumePolicy(uniform=random.Random(1).random), clock=lambda: now[0])
     gone = UnavailableError("gone", code=Code.UNAVAILABLE)
     assert restarts.pause_s(gone) < 0.1
-    now[0] = 9.95
+    now[0] = 14.95
     with pytest.raises(UnavailableError, match="gone"):
         restarts.pause_s(gone)
     restarts.heard()
-    now[0] = 39.0
+    now[0] = 3600.0
     assert restarts.pause_s(None) < 0.1
-    now[0] = 40.0
-    with pytest.raises(UnavailableError, match="ended the stream"):
+    now[0] = 3629.0
+    assert restarts.pause_s(gone) < 0.2
+    now[0] = 3630.0
+    with pytest.raises(UnavailableError, match="ended the watch"):
         restarts.pause_s(None)

@@ -20,7 +20,8 @@ from nodewise_client._async.seam import (
     replies,
 )
 from nodewise_client._errors import CallCancelledError, Code, DeadlineExceededError, InternalError, NodewiseError
-from nodewise_client._ingest_core import CommitResult, IngestCore, Piece, trace_chunks
+from nodewise_client._ingest_core import CommitResult, IngestCore, trace_chunks
+from nodewise_client._measured import Piece
 from nodewise_client._resume import ResumePolicy
 from nodewise_protos.v1 import profile_service_pb2 as wire
 from nodewise_values import Network, Workload

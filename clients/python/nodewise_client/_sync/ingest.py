@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 from nodewise_client._errors import CallCancelledError, Code, DeadlineExceededError, InternalError, NodewiseError
-from nodewise_client._ingest_core import CommitResult, IngestCore, Piece, trace_chunks
+from nodewise_client._ingest_core import CommitResult, IngestCore, trace_chunks
+from nodewise_client._measured import Piece
 from nodewise_client._resume import ResumePolicy
 from nodewise_client._sync.seam import (
     Changed,
