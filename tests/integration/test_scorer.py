@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import structlog
 from misbehaving import Constant, answered, record
-from structlog.testing import capture_logs
 
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import Observations
@@ -106,11 +105,12 @@ def every_level() -> Iterator[None]:
 
 @pytest.mark.usefixtures("every_level")
 @pytest.mark.parametrize("error", [RuntimeError("a fault"), SystemExit(3), MemoryError()])
-def test_an_estimator_that_fails_costs_its_own_score_alone(store: ProfileStore, error: BaseException) -> None:
+def test_an_estimator_that_fails_costs_its_own_score_alone(
+    store: ProfileStore, error: BaseException, logs: list[Any]
+) -> None:
     observed(store)
-    with capture_logs() as logged:
-        assert scoring(store, {"plain": Constant(), "broken": Constant(predict=raising(error))}).score_one()
-    assert {"scoring_left_out", "ESTIMATOR_FAILED"} <= {line.get(key) for line in logged for key in ("event", "reason")}
+    assert scoring(store, {"plain": Constant(), "broken": Constant(predict=raising(error))}).score_one()
+    assert {"scoring_left_out", "ESTIMATOR_FAILED"} <= {line.get(key) for line in logs for key in ("event", "reason")}
     found = sums(store)
     assert found["broken"] == NONE
     assert found["plain"].observations == ROWS
