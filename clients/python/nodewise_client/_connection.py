@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from importlib import resources
 from typing import Any, Final
 
@@ -16,6 +18,8 @@ from nodewise_client._version import version
 SERVICE_CONFIG: Final = "nodewise_grpc_service_config.json"
 DEFAULT_MAX_RECEIVE_BYTES: Final = 4 * 1024 * 1024
 STREAM_TIMEOUT_S: Final = 600.0
+# Of calls that the shared file does not name.
+_TIMEOUT_S: Final = 10.0
 HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
@@ -41,7 +45,7 @@ class Connection:
     """Where the server is and how it is spoken to."""
 
     target: str
-    timeout_s: float
+    timeout_s: float | None
     token: str | None = field(repr=False)
     tls: bool | bytes = field(repr=False)
     retry: bool
@@ -50,8 +54,12 @@ class Connection:
     def __post_init__(self) -> None:
         if not self.target:
             raise ValueError('target is empty; give the server as "host:port"')
-        if not self.timeout_s > 0:
+        if self.timeout_s is not None and not self.timeout_s > 0:
             raise ValueError(f"timeout_s is {self.timeout_s}; every call has a deadline, so give a number above 0")
+
+    def timeout_of(self, method: str) -> float:
+        """Seconds of a call that is given no deadline of its own."""
+        return _timeouts().get(method, _TIMEOUT_S) if self.timeout_s is None else self.timeout_s
 
     @property
     def user_agent(self) -> str:
@@ -70,7 +78,7 @@ class Connection:
             ("grpc.enable_retries", int(self.retry)),
         ]
         if self.retry:
-            options.append(("grpc.service_config", _retries(service_config())))
+            options.append(("grpc.service_config", _retries()))
         return options
 
     @property
@@ -91,12 +99,23 @@ def service_config() -> str:
     return resources.files(__package__).joinpath(SERVICE_CONFIG).read_text(encoding="utf-8")
 
 
-def _retries(config: str) -> str:
+def _retries() -> str:
     """What the file says of retries. Every call here states a deadline; gRPC would take the shorter of the two."""
-    kept: dict[str, Any] = json.loads(config)
+    kept: dict[str, Any] = json.loads(service_config())
     for entry in kept["methodConfig"]:
         entry.pop("timeout", None)
     return json.dumps(kept)
+
+
+@cache
+def _timeouts() -> Mapping[str, float]:
+    """Seconds of each method, as the file says."""
+    return {
+        name["method"]: float(entry["timeout"].removesuffix("s"))
+        for entry in json.loads(service_config())["methodConfig"]
+        if "timeout" in entry
+        for name in entry["name"]
+    }
 
 
 # grpc.health.v1 asks with one string in field 1 and answers with one number in field 1. The well-known wrappers are the

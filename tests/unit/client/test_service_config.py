@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fake_nodewise import SERVICES, FakeServer
 
-from nodewise_client import Client, PredictRequest, _connection
+from nodewise_client import Client, PredictRequest, ScheduleRequest, _connection
 
 SHARED = Path(__file__).parents[3] / "protos" / "nodewise" / "v1" / _connection.SERVICE_CONFIG
 
@@ -52,5 +52,7 @@ def test_a_deadline_that_is_stated_holds_though_the_file_has_a_shorter_one():
             assert 60.0 < fake.remaining_s <= 121.0
             client.predict(PredictRequest())
             assert fake.remaining_s <= 11.0
+            client.schedule(ScheduleRequest())
+            assert 11.0 < fake.remaining_s <= 61.0
     finally:
         fake.stop()

@@ -110,7 +110,8 @@ class AsyncClient:
 
     Args:
         target: `host:port`, or any name that gRPC resolves. Nothing is sent before the first call.
-        timeout_s: deadline of every call that is given none of its own.
+        timeout_s: deadline of every call that is given none of its own; None = 10 s, or 60 s where much may be computed
+            or stored, as the SDKs of all languages have it.
         token: sent with every call as `authorization: Bearer ...`.
         tls: True = TLS with the system's root certificates; bytes = with these (PEM); False = plain text.
         retry: whether idempotent calls are tried again where the server is not there or going away.
@@ -121,7 +122,7 @@ class AsyncClient:
         self,
         target: str,
         *,
-        timeout_s: float = 10.0,
+        timeout_s: float | None = None,
         token: str | None = None,
         tls: bool | bytes = False,
         retry: bool = True,
@@ -262,7 +263,7 @@ class AsyncClient:
             lambda feed: self._rpc.profile.IngestProfile(feed, metadata=self._connection.metadata),
             explain=lambda failure: self._explained(failure, "IngestProfile"),
             policy=policy,
-            acknowledge_timeout_s=self._connection.timeout_s,
+            acknowledge_timeout_s=self._connection.timeout_of("IngestProfile"),
         )
 
     async def ingest_batch(self, request: IngestBatchRequest, *, timeout_s: float | None = None) -> IngestState:
@@ -442,7 +443,7 @@ class AsyncClient:
     async def _called(
         self, method: str, call: UnaryCall[Any, Answered], request: Any, timeout_s: float | None
     ) -> Answered:
-        timeout_s = self._connection.timeout_s if timeout_s is None else timeout_s
+        timeout_s = self._connection.timeout_of(method) if timeout_s is None else timeout_s
         try:
             return await call(request, timeout=timeout_s, metadata=self._connection.metadata)
         except RpcError as failure:

@@ -111,7 +111,8 @@ class Client:
 
     Args:
         target: `host:port`, or any name that gRPC resolves. Nothing is sent before the first call.
-        timeout_s: deadline of every call that is given none of its own.
+        timeout_s: deadline of every call that is given none of its own; None = 10 s, or 60 s where much may be computed
+            or stored, as the SDKs of all languages have it.
         token: sent with every call as `authorization: Bearer ...`.
         tls: True = TLS with the system's root certificates; bytes = with these (PEM); False = plain text.
         retry: whether idempotent calls are tried again where the server is not there or going away.
@@ -122,7 +123,7 @@ class Client:
         self,
         target: str,
         *,
-        timeout_s: float = 10.0,
+        timeout_s: float | None = None,
         token: str | None = None,
         tls: bool | bytes = False,
         retry: bool = True,
@@ -257,7 +258,7 @@ class Client:
             lambda feed: self._rpc.profile.IngestProfile(feed, metadata=self._connection.metadata),
             explain=lambda failure: self._explained(failure, "IngestProfile"),
             policy=policy,
-            acknowledge_timeout_s=self._connection.timeout_s,
+            acknowledge_timeout_s=self._connection.timeout_of("IngestProfile"),
         )
 
     def ingest_batch(self, request: IngestBatchRequest, *, timeout_s: float | None = None) -> IngestState:
@@ -429,7 +430,7 @@ class Client:
         return from_message(self._called(method, call, message_of(request), timeout_s), kind)
 
     def _called(self, method: str, call: UnaryCall[Any, Answered], request: Any, timeout_s: float | None) -> Answered:
-        timeout_s = self._connection.timeout_s if timeout_s is None else timeout_s
+        timeout_s = self._connection.timeout_of(method) if timeout_s is None else timeout_s
         try:
             return call(request, timeout=timeout_s, metadata=self._connection.metadata)
         except RpcError as failure:
