@@ -175,6 +175,55 @@ def test_listings(stubs: Stubs) -> None:
     }
 
 
+def test_devices_come_in_pages_under_the_digest_that_answers_rest_on(stubs: Stubs) -> None:
+    whole = stubs.prediction.ListDevices(predictions.ListDevicesRequest())
+    names = [device.name for device in whole.devices]
+    assert names == sorted(names)
+    assert not whole.next_page_token
+    found, token, pages = [], "", 0
+    while token or not pages:
+        page = stubs.prediction.ListDevices(predictions.ListDevicesRequest(page_size=4, page_token=token))
+        assert 0 < len(page.devices) <= 4
+        assert page.catalog_digest == whole.catalog_digest
+        found += page.devices
+        token, pages = page.next_page_token, pages + 1
+    assert found == list(whole.devices)
+    assert pages == -(-len(names) // 4) > 2
+    (v100,) = [device for device in whole.devices if device.name == "V100"]
+    facts = {fact.name: fact.value for fact in v100.facts}
+    assert (facts["fp16_flops_per_s"], facts["memory_bytes"]) == (125e12, 16e9)
+    assert "Tesla V100" in v100.aliases
+    assert v100.intra_node_link
+    assert v100.source
+    for wrong in ({"page_size": 0}, {"page_size": 1001}, {"page_token": "of nobody"}):
+        failure = failure_of(stubs.prediction.ListDevices, predictions.ListDevicesRequest(**wrong))
+        assert list(failure.fields) == list(wrong)
+    # A job that is carried over from one device to another by the catalogue's facts names that catalogue.
+    counts = [1, 2, 4]
+    runs = profile_pb2.Observations(
+        configurations=configurations.Configurations(
+            nodes=counts,
+            workers=counts,
+            batch_per_worker_samples=[8],
+            device_names=["T4"],
+            device_indexes=[0],
+            sync_modes=[configurations.SYNC_MODE_ALLREDUCE],
+        ),
+        steps_per_second=[1.5, 1.4, 1.3],
+    )
+    asked = configurations.Configurations(
+        nodes=[4], batch_per_worker_samples=[8], device_names=["Tesla V100"], device_indexes=[0]
+    )
+    reply = stubs.prediction.Predict(
+        predictions.PredictRequest(
+            profile=inline(profile_pb2.ProfileContent(observations=runs)),
+            configurations=asked,
+            options=options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator="scaling")),
+        )
+    )
+    assert reply.basis.catalog_digest == whole.catalog_digest
+
+
 def test_sigterm_drains_and_exits_0(tmp_path: Path) -> None:
     with ServerProcess("--store", f"sqlite:{tmp_path}/store.db") as server:
         with Stubs(server.target) as stubs:
