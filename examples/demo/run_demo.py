@@ -270,7 +270,7 @@ def simulate(client: Client, tables: Sequence[Table]) -> None:
                 ),
             )
         )
-        means = {figure.measure: figure.mean for figure in told.figures}
+        means = {str(figure.measure): figure.mean for figure in told.figures}
         times = [means[name] for name in ("average_jct_seconds", "p99_jct_seconds", "makespan_seconds")]
         share, restarts = means["utilization_ratio"], means["restarts_per_job_ratio"]
         shown.add_row(policy, *(f"{seconds / 3600:.1f}" for seconds in times), f"{share:.0%}", f"{restarts:.1f}")

@@ -14,12 +14,28 @@ import grpc
 from google.protobuf import wrappers_pb2
 
 from nodewise_client._version import version
+from nodewise_protos.v1 import prediction_service_pb2_grpc, profile_service_pb2_grpc, schedule_service_pb2_grpc
+from nodewise_protos.v1beta1 import (
+    diagnosis_service_pb2_grpc,
+    evaluation_service_pb2_grpc,
+    plan_service_pb2_grpc,
+    simulation_service_pb2_grpc,
+)
 
 SERVICE_CONFIG: Final = "nodewise_grpc_service_config.json"
 DEFAULT_MAX_RECEIVE_BYTES: Final = 4 * 1024 * 1024
 STREAM_TIMEOUT_S: Final = 600.0
 # Of calls that the shared file does not name.
 _TIMEOUT_S: Final = 10.0
+_STUBS: Final[tuple[Any, ...]] = (
+    prediction_service_pb2_grpc.PredictionServiceStub,
+    profile_service_pb2_grpc.ProfileServiceStub,
+    schedule_service_pb2_grpc.ScheduleServiceStub,
+    simulation_service_pb2_grpc.SimulationServiceStub,
+    plan_service_pb2_grpc.PlanServiceStub,
+    diagnosis_service_pb2_grpc.DiagnosisServiceStub,
+    evaluation_service_pb2_grpc.EvaluationServiceStub,
+)
 HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
@@ -92,6 +108,11 @@ class Connection:
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """What accompanies every call."""
         return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
+
+
+def methods_of(channel: Any) -> dict[str, Any]:
+    """The methods of all services by their names, which are unique."""
+    return {name: method for stub in _STUBS for name, method in vars(stub(channel)).items()}
 
 
 def service_config() -> str:

@@ -31,6 +31,11 @@ def with_id(request: Changing) -> Changing:
     return request if request.request_id else replace(request, request_id=new_id())
 
 
+def method_of(request: Value) -> str:
+    """The method that a request asks: the contract names every request after its method."""
+    return type(request).__name__.removesuffix("Request")
+
+
 def stream_request(
     request: PredictRequest | BatchPredictRequest | StreamPredictRequest, number: int
 ) -> StreamPredictRequest:
