@@ -69,7 +69,7 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
 
 
 def test_profiles_of_a_request_may_be_jobs_of_a_table_beside_it() -> None:
-    request = read_value(EXAMPLES / "schedule.json", ScheduleRequest)
+    request: Any = read_value(EXAMPLES / "schedule.json", ScheduleRequest)
     assert len(request.jobs) == 5
     assert list(request.jobs[0].profile.content.observations.steps_per_second) == [9.8756, 37.3494]
     assert request.now == datetime(2020, 4, 7, tzinfo=UTC)
@@ -130,7 +130,7 @@ def test_everything_in_a_request_is_passed_on(tmp_path: Path) -> None:
             "seed": 5,
         },
     }
-    given = read_value(write(tmp_path, document), ScheduleRequest)
+    given: Any = read_value(write(tmp_path, document), ScheduleRequest)
     first, second = given.jobs
     assert (first.job_id, first.remaining_samples) == ("x", 5.0)
     assert first.profile == ProfileSource(profile_id="stored", minimum_revision=3)
@@ -191,7 +191,7 @@ def test_jobs_of_a_request_name_their_model(tmp_path: Path) -> None:
         "name,kind,forward_flops_per_sample,parameter_bytes,activation_bytes_per_sample\nfc,dense,2e6,4e6,4000\n"
     )
     job = {"job_id": "x", "profile": {"content": {"workload": {"layer_table": "layers.csv"}}}}
-    request = read_value(write(tmp_path, {"jobs": [job]}), ScheduleRequest)
+    request: Any = read_value(write(tmp_path, {"jobs": [job]}), ScheduleRequest)
     assert request.jobs[0].profile.content.workload.layers[0].parameter_bytes == 4_000_000
 
 

@@ -50,6 +50,7 @@ def test_a_link_that_differs_is_the_configurations(table: Table) -> None:
     assert content.network is not None
     assert content.network.link_bytes_per_second is None
     assert isinstance(content.observations, Observations)
+    assert content.observations.configurations is not None
     assert content.observations.configurations.link_bytes_per_second == (10.0, 20.0)
 
 
@@ -59,6 +60,7 @@ def test_the_table_as_a_whole(table: Table) -> None:
     assert found.steps_per_second == (2.0, 4.0, 2.0, 3.0, 0.0)
     assert found.train == (True, False, True, True, False)
     assert found.phase_rows == (0, 1)
+    assert found.configurations is not None
     # Unstated servers are one with servers, none without.
     assert found.configurations.parameter_servers == (1, 1, 1, 1, 0)
     assert found.configurations.sync_modes == (SyncMode.ASYNC,) * 4 + (SyncMode.ALLREDUCE,)
@@ -80,6 +82,7 @@ def test_a_partitioned_transformer(tmp_path: Path) -> None:
     assert (workload.transformer.layers_count, workload.transformer.vocabulary_size) == (12, 51200)
     assert (workload.precision, workload.optimizer) == ("fp16", "adam")
     configurations = found.configurations
+    assert configurations is not None
     assert configurations.recomputations == ("full", "none")
     assert configurations.batch_per_worker_samples == (2, 1)
     assert configurations.tensor_parallel_degrees == (2, 4)
@@ -95,6 +98,7 @@ def test_one_precision_is_a_fact_and_several_are_configurations(tmp_path: Path) 
     found = measurement_table(read_table(path))
     assert found.workloads[0].precision == "bf16"
     assert found.workloads[1].precision == ""
+    assert found.configurations is not None
     assert found.configurations.precisions == ("", "", "fp32", "fp16")
 
 
@@ -113,6 +117,7 @@ def test_every_fact_of_parameter_servers(tmp_path: Path) -> None:
     path.write_text(PARAMETER_SERVER)
     found = measurement_table(read_table(path))
     configurations = found.configurations
+    assert configurations is not None
     assert configurations.hybrid_sync_fractions == (0.25, 0.0, 0.0)
     assert configurations.hybrid_switch_seconds == (3.0, 0.0, 0.0)
     assert configurations.backup_workers == (0, 1, 0)

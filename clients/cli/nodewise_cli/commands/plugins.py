@@ -12,7 +12,7 @@ from nodewise_cli.console import print_json, say
 from nodewise_cli.scaffold import KINDS, scaffolded
 from nodewise_cli.service import connected
 from nodewise_cli.views.table import print_table, words
-from nodewise_client import ListPluginsResponse, Problem
+from nodewise_client import Plugin, PluginProblem, Problem
 
 __all__ = ["plugins"]
 
@@ -31,7 +31,8 @@ def list_plugins(
     if context.invoked_subcommand is not None:
         return
     with connected(server, timeout_s) as client:
-        entries = _entries(client.list_plugins())
+        listed = client.list_plugins()
+    entries = [*map(_entry, listed.plugins), *map(_entry, listed.problems)]
     if as_json:
         print_json({"plugins": entries})
         return
@@ -59,30 +60,10 @@ def new(
     say(f"Install it with pip install -e {inside / name}, and check it there with pytest.")
 
 
-def _entries(found: ListPluginsResponse) -> list[dict[str, Any]]:
-    entries = [
-        {
-            "name": each.name,
-            "version": each.version,
-            "kind": each.kind,
-            "distribution": each.distribution,
-            "mode": each.mode,
-            "status": "loaded",
-            "description": each.description,
-        }
-        for each in found.plugins
-    ]
-    for each in found.problems:
-        why = each.problem or Problem()
-        entries.append(
-            {
-                "name": each.name,
-                "version": None,
-                "kind": each.kind,
-                "distribution": each.distribution,
-                "mode": None,
-                "status": why.reason,
-                "description": why.message,
-            }
-        )
-    return entries
+def _entry(found: Plugin | PluginProblem) -> dict[str, Any]:
+    """A plugin, or what was left out and why."""
+    entry = {name: getattr(found, name, None) for name in ("name", "version", "kind", "distribution", "mode")}
+    if isinstance(found, Plugin):
+        return {**entry, "status": "loaded", "description": found.description}
+    why = found.problem or Problem()
+    return {**entry, "status": why.reason, "description": why.message}

@@ -21,6 +21,7 @@ from nodewise_client import (
     DeleteProfileRequest,
     GetProfileRequest,
     ListProfilesRequest,
+    Profile,
     ProfileView,
     RetractEvidenceRequest,
     UndeleteProfileRequest,
@@ -52,6 +53,10 @@ def list_profiles(
     with connected(holder(server), timeout_s) as client:
         asked = ListProfilesRequest(name_prefix=prefix, labels=tuple(label or ()), show_deleted=deleted)
         found = list(client.list_profiles(asked))
+    _tell(as_json, *found)
+
+
+def _tell(as_json: bool, *found: Profile) -> None:
     if as_json:
         print_json({"profiles": [document(profile) for profile in found]})
     else:
@@ -107,10 +112,7 @@ def retract(
     )
     with connected(holder(server), timeout_s) as client:
         found = client.retract_evidence(request)
-    if as_json:
-        print_json({"profiles": [document(found)]})
-    else:
-        show_list([found])
+    _tell(as_json, found)
 
 
 def _numbers(given: str | None, option: str, what: str) -> tuple[int, ...]:
@@ -149,10 +151,7 @@ def undelete(
     """Bring a deleted profile back as it was."""
     with connected(holder(server), timeout_s) as client:
         found = client.undelete_profile(UndeleteProfileRequest(profile_id=profile))
-    if as_json:
-        print_json({"profiles": [document(found)]})
-    else:
-        show_list([found])
+    _tell(as_json, found)
 
 
 @profiles.command()

@@ -9,14 +9,15 @@ from nodewise_client import Configurations, ConfigurationSettings, configuration
 from nodewise_values.fact import Fact, by_csv
 from nodewise_values.facts import CONFIGURATION_SETTINGS, CONFIGURATIONS
 
-__all__ = ["FACTS", "absent", "configurations_by_csv", "csv_row", "settings_by_csv"]
+__all__ = ["FACTS", "SETTINGS", "absent", "configurations_by_csv", "csv_row", "settings_by_csv"]
 
 FACTS: Final[Mapping[str, Fact]] = by_csv(CONFIGURATIONS)
 # What the contract packs has a name of its own row by row.
 _PACKED: Final = {"device": "devices", "placement": "placements", "groups": "groups"}
 _FIELDS: Final = {name: _PACKED.get(name, fact.field) for name, fact in FACTS.items()}
 _RAGGED: Final = frozenset({"placement", "groups"})
-_SETTINGS: Final = {name: fact.field for name, fact in by_csv(CONFIGURATION_SETTINGS).items()}
+SETTINGS: Final[Mapping[str, str]] = {name: fact.field for name, fact in by_csv(CONFIGURATION_SETTINGS).items()}
+"""Fields of what configurations share, by columns."""
 _NOTHING: Final[Mapping[str, Any]] = {"bool": False, "str": "", "enum": None}
 
 
@@ -27,7 +28,7 @@ def configurations_by_csv(columns: Mapping[str, Any]) -> Configurations:
 
 def settings_by_csv(values: Mapping[str, Any]) -> ConfigurationSettings | None:
     """How configurations of every scale run, by columns as a table names them; None = nothing is said."""
-    return ConfigurationSettings(**{_SETTINGS[name]: value for name, value in values.items()}) if values else None
+    return ConfigurationSettings(**{SETTINGS[name]: value for name, value in values.items()}) if values else None
 
 
 def csv_row(row: Mapping[str, Any]) -> dict[str, Any]:

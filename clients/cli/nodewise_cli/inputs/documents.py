@@ -111,7 +111,7 @@ class DocumentReader:
         file = self._path.parent / given["table"]
         table = self._tables.get(file) or self._tables.setdefault(file, read_table(file))
         job = given.get("job")
-        if job not in table.rows_by_job:
+        if job is None or job not in table.rows_by_job:
             known = ", ".join(table.jobs)
             raise InputError(f"{where}.job: must be a job of {given['table']} ({known}), found {json.dumps(job)}")
         return to_json(profile_content(table, job))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from nodewise_cli.failures import CommandError, InputError
-from nodewise_cli.inputs.configurations import settings_by_csv
+from nodewise_cli.inputs.configurations import SETTINGS, settings_by_csv
 from nodewise_cli.inputs.counts import parse_counts
 from nodewise_cli.inputs.documents import read_profile
 from nodewise_cli.inputs.objectives import checked
@@ -66,7 +66,9 @@ class Question:
         int | None, typer.Option(min=1, help="Devices used on each node. Default: as in the evidence.")
     ] = None
     placement: Annotated[PlacementRule, typer.Option(help="How workers are laid over nodes.")] = PlacementRule.PACKED
-    servers: Annotated[int | None, typer.Option(min=0, help="Parameter servers. Default: as in the evidence.")] = None
+    parameter_servers: Annotated[
+        int | None, typer.Option("--servers", min=0, help="Parameter servers. Default: as in the evidence.")
+    ] = None
     sync: Annotated[SyncMode | None, typer.Option(help="Exchange of gradients. Default: as in the evidence.")] = None
     batch_per_worker: Annotated[int | None, typer.Option(min=1, help="Samples per worker (weak scaling).")] = None
     global_batch: Annotated[int | None, typer.Option(min=1, help="Samples per step (strong scaling).")] = None
@@ -87,8 +89,9 @@ class Question:
     hybrid_switch_s: Annotated[
         float | None, typer.Option(metavar="SECONDS", min=0, help="hybrid: time lost once at the switch.")
     ] = None
-    link: Annotated[
-        float | None, typer.Option(metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own.")
+    link_bytes_per_s: Annotated[
+        float | None,
+        typer.Option("--link", metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own."),
     ] = None
     estimator: Annotated[str, typer.Option(help="Estimator's name, or auto.")] = "auto"
     coverage: Annotated[float | None, typer.Option(help="Coverage of the interval. Default 0.9.")] = None
@@ -97,19 +100,7 @@ class Question:
     @property
     def settings(self) -> dict[str, Any]:
         """How every configuration runs, as far as the options say it, by column."""
-        stated = {
-            "device": self.device,
-            "sync": self.sync,
-            "parameter_servers": self.servers,
-            "batch_per_worker": self.batch_per_worker,
-            "global_batch": self.global_batch,
-            "link_bytes_per_s": self.link,
-            "backup_workers": self.backup_workers,
-            "hybrid_sync_fraction": self.hybrid_sync_fraction,
-            "hybrid_switch_s": self.hybrid_switch_s,
-            "tensor_parallel": self.tensor_parallel,
-            "pipeline_parallel": self.pipeline_parallel,
-        }
+        stated = {name: getattr(self, name, None) for name in SETTINGS}
         return {name: value for name, value in stated.items() if value is not None}
 
 
@@ -172,15 +163,15 @@ def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRang
     InputError
         Naming the option and what would be right.
     """
-    nodes, workers, link = question.nodes, question.workers, question.link
+    nodes, workers = question.nodes, question.workers
     if (nodes is None) == (workers is None):
         raise InputError("--nodes: must be given, or --workers, and only one of them, such as --nodes 1-16")
-    checked("--link", link, CONFIGURATION_SETTINGS["link_bytes_per_second"])
+    checked("--link", question.link_bytes_per_s, CONFIGURATION_SETTINGS["link_bytes_per_second"])
     settings = settings_by_csv({**_without_evidence(asked), **question.settings})
     axis = "workers" if nodes is None else "nodes"
     return tuple(
         ConfigurationRange(
-            **{axis: counts},  # type: ignore[arg-type]  # one of the two axes
+            **{axis: counts},  # one of the two
             workers_per_node=question.workers_per_node,
             placement_rule=question.placement,
             settings=settings,

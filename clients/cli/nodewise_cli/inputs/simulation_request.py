@@ -46,6 +46,21 @@ _TIMES: Final = (
     "first_start_cost_s",
 )
 
+_COLUMNS: Final = {
+    "job_ids": "job_id",
+    "arrival_seconds": "arrival_s",
+    "work_samples": "samples",
+    "requested_devices": "requested_devices",
+    "rigid": "rigid",
+    "stop_samples": "stop_samples",
+    "step_samples": "samples_per_step",
+    "weights": "weight",
+    "deadline_seconds": "deadline_s",
+    "minimum_run_seconds": "minimum_run_s",
+    "server_devices": "server_devices",
+}
+"""Columns of jobs by what a job calls them."""
+
 
 def simulate_request(spec: SimulationSpec, prepared: PreparedJobs) -> SimulateRequest:
     """What to simulate, without the policy."""
@@ -103,26 +118,21 @@ def _columns(
     jobs: Sequence[Job], true: Sequence[int], predicted: Sequence[int], restart_cost_s: float
 ) -> SimulationJobs:
     queues = {name: index for index, name in enumerate(dict.fromkeys(job.queue for job in jobs))}
+    # What a job does not state is 0, as the contract has it.
+    columns: dict[str, Any] = {
+        column: tuple(0.0 if (held := getattr(job, name)) is None else held for job in jobs)
+        for column, name in _COLUMNS.items()
+    }
     return SimulationJobs(
         count=len(jobs),
-        job_ids=tuple(job.job_id for job in jobs),
-        arrival_seconds=tuple(job.arrival_s for job in jobs),
-        work_samples=tuple(job.samples for job in jobs),
         curve_indexes=tuple(true),
         predicted_curve_indexes=tuple(predicted),
-        requested_devices=tuple(job.requested_devices for job in jobs),
-        rigid=tuple(job.rigid for job in jobs),
-        stop_samples=tuple(job.stop_samples or 0.0 for job in jobs),
-        step_samples=tuple(job.samples_per_step for job in jobs),
         restart_cost_seconds=tuple(
             restart_cost_s if job.restart_cost_s is None else job.restart_cost_s for job in jobs
         ),
-        weights=tuple(job.weight for job in jobs),
         queue_names=tuple(queues),
         queue_indexes=tuple(queues[job.queue] for job in jobs),
-        deadline_seconds=tuple(job.deadline_s or 0.0 for job in jobs),
-        minimum_run_seconds=tuple(job.minimum_run_s for job in jobs),
-        server_devices=tuple(job.server_devices for job in jobs),
+        **columns,
     )
 
 
