@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from datetime import UTC, datetime
 
 import grpc
 import pytest
-from fake_nodewise import status_of
+from fake_nodewise import SERVICES, status_of
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpc_health.v1 import health_pb2
 
@@ -374,6 +375,7 @@ def test_batch_cuts_rows_into_jobs(client, server):
     assert len(result) == 4
     assert answered.unwrap()[0].nodes == 4
     assert answered.recommended == answered.rows[0]
+    assert "job 1:\nPROFILE_NOT_FOUND: no such profile; try again in 2 s\njob 2:" in repr(result)
     assert (answered.rows[0].bottleneck, answered.rows[0].staleness_mean_steps) == ("compute", None)
     assert answered.warnings[0].rows == (0,)
     assert isinstance(failed.error, NotFoundError)
@@ -385,6 +387,15 @@ def test_batch_cuts_rows_into_jobs(client, server):
     assert last.basis.estimator == "queueing"
     assert (unchanged.unchanged, len(unchanged.rows), unchanged.error) == (True, 0, None)
     assert to_message(result.response.predictions) == rows
+
+
+def test_an_answer_that_has_not_changed_says_so(client, server):
+    reply = prediction_service_pb2.PredictResponse(basis={"estimator": "queueing", "digest": "d"}, unchanged=True)
+    server.answer("Predict", reply)
+    result = client.predict(PredictRequest(profile=profile_source("resnet"), if_none_match="d"))
+    assert server.requests["Predict"][0].if_none_match == "d"
+    assert (result.unchanged, len(result), result.basis.digest) == (True, 0, "d")
+    assert repr(result) == "unchanged\nby queueing"
 
 
 def test_a_stream_answers_by_id(client, server):
@@ -962,3 +973,10 @@ def test_what_cannot_work_is_refused_at_once(keywords):
 def test_both_clients_offer_the_same():
     public = [{name for name in vars(kind) if not name.startswith("_")} for kind in (Client, AsyncClient)]
     assert public[0] == public[1]
+
+
+def test_every_method_of_the_contract_can_be_called():
+    methods = [method.name for service in SERVICES for method in service.methods]
+    assert len(set(methods)) == len(methods)
+    named = {re.sub("(?<!^)(?=[A-Z])", "_", name).lower() for name in methods} - {"ingest_profile"} | {"ingest"}
+    assert named <= set(dir(Client))
