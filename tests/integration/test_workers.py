@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 from serving import ServerProcess, Stubs, failure_of, observed, one_worker_phases, stored, workers
 
+from nodewise_client import Client, WatchProfilesRequest
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
 from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as profiles
@@ -37,7 +41,7 @@ def connections(server: ServerProcess) -> Iterator[list[Stubs]]:
         yield [stack.enter_context(Stubs(server.target)) for _ in range(CONNECTIONS)]
 
 
-def append(stubs: Stubs, profile_id: str, request_id: str = "first", **fields: Any) -> profile_pb2.Profile:
+def append(stubs: Stubs, profile_id: str, request_id: str = "first", /, **fields: Any) -> profile_pb2.Profile:
     request = profiles.AppendProfileRequest(
         **{"profile_id": profile_id, "request_id": request_id, "content": one_worker_phases(), **fields}
     )
@@ -194,6 +198,31 @@ def test_every_worker_tells_its_watchers_of_changes_made_at_any(
         }
         assert each.known["team/b"].HasField("delete_time")
         assert each.known["team/a"] == etag
+
+
+def test_a_clients_watch_outlives_the_worker_that_told_it(tmp_path: Path) -> None:
+    with ServerProcess("--workers", "2", "--store", f"sqlite:{tmp_path / 'store.db'}") as server:
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+        if not children.exists():
+            pytest.skip("the kernel does not tell a process's children")
+        with Stubs(server.target) as stubs, Client(server.target) as client:
+            append(stubs, "team/a")
+            events = client.watch_profiles(WatchProfilesRequest(name_prefix="team/"), timeout_s=SOON_S)
+            first = next(events)
+            assert ([found.profile_id for found in first.profiles], first.caught_up) == (["team/a"], True)
+            for pid in map(int, children.read_text().split()):
+                # The resource tracker is a child too and does not count.
+                if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
+            server.log_until("worker_died")
+            server.log_until("worker_died")
+            with Stubs(server.target) as others:
+                others.profile.ListProfiles(profiles.ListProfilesRequest(), wait_for_ready=True, timeout=SOON_S)
+                append(others, "team/b")
+            names: set[str] = set()
+            while "team/b" not in names:
+                names |= {found.profile_id for found in next(events).profiles}
+            assert names == {"team/a", "team/b"}, "told anew of what there is, and of what came"
 
 
 # --- deletion, and what answers rest on
