@@ -381,3 +381,11 @@ def test_a_measurement_conditions_the_rest() -> None:
     left = measured(covariance, 0, 0.1)
     np.testing.assert_allclose(left, covariance - np.outer([0.04, 0.02], [0.04, 0.02]) / 0.05)
     assert measured(np.zeros((2, 2)), 0, 0.0).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_a_row_that_rounding_alone_leaves_open_teaches_nothing() -> None:
+    covariance = np.outer([1e-15, 1.0, 1.0], [1e-15, 1.0, 1.0])
+    for _ in range(3):
+        left = measured(covariance, 0, 0.0)
+        assert np.linalg.eigvalsh(left).min() >= -1e-9
+        covariance = left
