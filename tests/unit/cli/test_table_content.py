@@ -6,7 +6,7 @@ import pytest
 
 from nodewise_cli.inputs.table_content import measurement_table, profile_content
 from nodewise_cli.inputs.tables import Table, read_table
-from nodewise_client import Network, Observations, SyncMode, WorkerGroup, configuration_rows
+from nodewise_client import Network, Observations, Recomputation, SyncMode, WorkerGroup, configuration_rows
 
 HEADER = (
     "job,device,sync,nodes,workers,parameter_servers,steps_per_s,split,"
@@ -83,7 +83,7 @@ def test_a_partitioned_transformer(tmp_path: Path) -> None:
     assert (workload.precision, workload.optimizer) == ("fp16", "adam")
     configurations = found.configurations
     assert configurations is not None
-    assert configurations.recomputations == ("full", "none")
+    assert configurations.recomputations == (Recomputation.FULL, Recomputation.NONE)
     assert configurations.batch_per_worker_samples == (2, 1)
     assert configurations.tensor_parallel_degrees == (2, 4)
     assert (configurations.placement_offsets, configurations.placement_workers) == ((0, 1, 1), (8,))

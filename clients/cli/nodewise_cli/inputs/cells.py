@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from nodewise_cli.inputs.bounds import demanded, within
 from nodewise_values.fact import Fact
 
 __all__ = [
@@ -15,12 +16,10 @@ __all__ = [
     "CellParser",
     "by_fact",
     "choice",
-    "demanded",
     "groups",
     "moment",
     "placement",
     "text",
-    "within",
 ]
 
 CellParser = Callable[[str], Any]
@@ -54,22 +53,6 @@ def by_fact(fact: Fact) -> CellParser:
         return value
 
     return parse
-
-
-def within(fact: Fact, value: float) -> bool:
-    """Whether a number is within the bounds of a fact."""
-    least = -math.inf if fact.minimum is None else fact.minimum
-    most = math.inf if fact.maximum is None else fact.maximum
-    return math.isfinite(value) and (least < value if fact.exclusive_minimum else least <= value) and value <= most
-
-
-def demanded(fact: Fact) -> str:
-    """What such a number must be."""
-    bounds = (
-        [] if fact.minimum is None else [f"{'above' if fact.exclusive_minimum else 'of at least'} {fact.minimum:g}"]
-    )
-    bounds += [] if fact.maximum is None else [f"at most {fact.maximum:g}"]
-    return f"must be a finite number {' and '.join(bounds)}{fact.unit and f' ({fact.unit})'}"
 
 
 def text(most: int) -> CellParser:

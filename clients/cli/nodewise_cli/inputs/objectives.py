@@ -10,12 +10,12 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.cells import demanded, within
+from nodewise_cli.inputs.bounds import checked
 from nodewise_client import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Offer, Work
 from nodewise_values import facts
 from nodewise_values.fact import Fact
 
-__all__ = ["Rule", "Wanted", "checked", "goal_of"]
+__all__ = ["Rule", "Wanted", "goal_of"]
 
 
 class Rule(StrEnum):
@@ -82,18 +82,6 @@ def goal_of(wanted: Wanted) -> dict[str, Any]:
         )
     rule = {wanted.rule.replace("-", "_"): _rule(wanted)}
     return {"objective": Objective(**rule, confidence=wanted.confidence), "work": work, "offers": offers}  # type: ignore[arg-type]  # the field is the rule's name
-
-
-def checked(option: str, value: float | None, fact: Fact) -> None:
-    """Refuse an option's value that the field it goes to cannot hold.
-
-    Raises
-    ------
-    InputError
-        Naming the option and what would be right.
-    """
-    if value is not None and not within(fact, value):
-        raise InputError(f"{option}: {demanded(fact)}, found {value:g}")
 
 
 def _belong(wanted: Wanted) -> None:

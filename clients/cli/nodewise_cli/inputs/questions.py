@@ -9,10 +9,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from nodewise_cli.failures import CommandError, InputError
+from nodewise_cli.inputs.bounds import checked
 from nodewise_cli.inputs.configurations import SETTINGS, settings_by_csv
 from nodewise_cli.inputs.counts import parse_counts
 from nodewise_cli.inputs.documents import read_profile
-from nodewise_cli.inputs.objectives import checked
 from nodewise_cli.inputs.profile_names import profile_id_of
 from nodewise_cli.inputs.table_content import profile_content, timed_rows, train_rows
 from nodewise_cli.inputs.table_errors import in_table
