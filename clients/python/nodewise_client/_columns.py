@@ -55,11 +55,13 @@ def written(kind: Any, facts: Mapping[str, Fact], columns: Mapping[str, Any]) ->
             found[name] = given
             continue
         column = frozen(given)
-        known = tuple(value is not None for value in column)
-        if all(known):
+        if None not in column:
             found |= {name: column} if column else {}
-        elif any(known) or facts[name].required:
-            found[name] = tuple(absent(kind, facts[name]) if value is None else value for value in column)
+            continue
+        known = tuple(value is not None for value in column)
+        if any(known) or facts[name].required:
+            nothing = absent(kind, facts[name])
+            found[name] = tuple(nothing if value is None else value for value in column)
             if name in masks(kind):
                 found[masks(kind)[name]] = known
     return found
@@ -91,7 +93,10 @@ def leaves_rows_open(kind: Any, fact: Fact) -> bool:
 
 def read(kind: Any, columns: Any, name: str, rows: int) -> tuple[Any, ...]:
     """A column with one value per row, None where its row is not known; an empty column stays empty."""
-    column = broadcast(tuple(getattr(columns, name)), rows, name)
+    held = getattr(columns, name)
+    if not len(held):
+        return ()
+    column = broadcast(tuple(held), rows, name)
     mask = masks(kind).get(name)
     known = () if mask is None else broadcast(tuple(getattr(columns, mask)), rows, mask)
     return tuple(value if sure else None for value, sure in zip(column, known, strict=True)) if known else column

@@ -75,31 +75,33 @@ def configurations_of_rows(rows: Iterable[Mapping[str, Any]]) -> Configurations:
 
 def configuration_rows(given: Configurations) -> tuple[dict[str, Any], ...]:
     """Each row with the columns that are stated, by the names that `configurations` takes."""
-    columns = row_columns(given, count_rows(given))
+    columns = stated_columns(given)
+    columns = row_columns(columns, count_rows(columns))
     return tuple(dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
-def row_columns(given: Configurations, rows: int) -> Columns:
-    """The columns that are stated, each with one entry per row, by the names that `configurations` takes."""
-    found = {name: getattr(given, name) for name in PLAIN_COLUMNS}
-    found["devices"] = _devices(given)
-    found["offers"] = _offers(given)
-    found["placements"] = tuple(
-        tuple(given.placement_workers[begin:end]) for begin, end in pairwise(given.placement_offsets)
-    )
-    found["groups"] = _groups(given)
-    return {name: broadcast(tuple(values), rows, name) for name, values in found.items() if len(values)}
+def stated_columns(given: Configurations) -> Columns:
+    """The columns that are stated, for all rows or one entry per row, by the names that `configurations` takes."""
+    found = {name: tuple(column) for name in PLAIN_COLUMNS if len(column := getattr(given, name))}
+    packed = {
+        "devices": _devices(given),
+        "offers": _offers(given),
+        "placements": tuple(
+            tuple(given.placement_workers[begin:end]) for begin, end in pairwise(given.placement_offsets)
+        ),
+        "groups": _groups(given),
+    }
+    return found | {name: column for name, column in packed.items() if column}
 
 
-def count_rows(given: Configurations) -> int:
+def row_columns(columns: Columns, rows: int) -> Columns:
+    """The same columns, each with one entry per row."""
+    return {name: broadcast(column, rows, name) for name, column in columns.items()}
+
+
+def count_rows(columns: Columns) -> int:
     """How many rows there are."""
-    packed = (
-        len(given.placement_offsets) - 1,
-        len(given.group_offsets) - 1,
-        len(_devices(given)),
-        len(_offers(given)),
-    )
-    return max(*(len(getattr(given, name)) for name in PLAIN_COLUMNS), *packed)
+    return max(map(len, columns.values()), default=0)
 
 
 def _names(given: Any) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 
 from nodewise_client._columns import leaves_rows_open, read, written
-from nodewise_client._configurations import Columns, configurations, count_rows, row_columns
+from nodewise_client._configurations import Columns, configurations, count_rows, row_columns, stated_columns
 from nodewise_values import Configurations, Observations, PhaseTimings
 from nodewise_values.fact import Fact
 from nodewise_values.facts import OBSERVATIONS, PHASE_TIMINGS
@@ -37,8 +37,8 @@ class Piece:
 def pieces(given: Measured, most: int, *, numbered: bool = False) -> Iterator[Piece]:
     """Rows cut so that no piece has more than so many. `numbered` keeps the numbers that the server gave them."""
     kind = type(given)
-    ran = given.configurations or Configurations()
     names = (*FACTS[kind], "numbers") if numbered else tuple(FACTS[kind])
+    ran = stated_columns(given.configurations or Configurations())
     rows = max(count_rows(ran), *(len(getattr(given, name)) for name in names))
     configured = row_columns(ran, rows)
     measured = {name: column for name in names if (column := read(kind, given, name, rows))}
@@ -64,9 +64,10 @@ class GatheredRows:
     def add(self, piece: Piece, begin: int, end: int) -> None:
         """Add rows of a piece."""
         for held, columns in ((self.configurations, piece.configurations), (self.measured, piece.measured)):
-            for name in held.keys() | columns.keys():
-                column = held.setdefault(name, [None] * self.count)
-                column.extend(columns[name][begin:end] if name in columns else [None] * (end - begin))
+            for name, column in columns.items():
+                held.setdefault(name, [None] * self.count).extend(column[begin:end])
+            for name in held.keys() - columns.keys():
+                held[name].extend([None] * (end - begin))
         self.count += end - begin
 
     def value(self, kind: type[MeasuredT]) -> MeasuredT:
