@@ -222,8 +222,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"cluster": [{"name": "t4", "nodes": 1}, {"name": "t4", "nodes": 1}]}, "'t4' is there twice"),
     ({"jobs": {"file": "nowhere.csv"}}, "nowhere.csv: no such file"),
     ({"jobs": {}}, "jobs: must be one of a list of jobs"),
-    ({"jobs": {"file": "jobs.csv", "formt": "x"}}, "jobs.formt: is unknown; known are: file, format"),
-    ({"rounds": 60}, "rounds: is unknown; known are: jobs, throughputs"),
+    (
+        {"jobs": {"file": "jobs.csv", "formt": "x"}},
+        "jobs.formt: is unknown (did you mean format?); known are: file, format",
+    ),
+    ({"rounds": 60}, "rounds: is unknown (did you mean round_s?); known are: jobs, throughputs"),
     ({"round_s": 0}, "round_s: "),
     ({"clock": "rounds"}, "clock: "),
     ({"early_stops": {"probability": 1.5}}, "early_stops.probability: "),

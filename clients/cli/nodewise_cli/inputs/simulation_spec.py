@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.documents import read_document
@@ -32,6 +34,8 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, strict=True)]
 MOST_SEEDS: Final = 100_000
+_UNKNOWN: Final = "unknown_key"
+"""What an error is called that says so."""
 Rates = Mapping[str, Mapping[int, Positive]]
 """Samples/s by pool and worker devices."""
 
@@ -41,6 +45,18 @@ _SIZE_FORM: Final = "must be a number of nodes with one device each, such as 8, 
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, given: Any) -> Any:
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        named = given if isinstance(given, dict) and cls.model_config["extra"] == "forbid" else {}
+        for name in named:
+            if name not in known:
+                near = "".join(f" (did you mean {each}?)" for each in get_close_matches(name, known, 1))
+                told = {"name": name, "near": near, "known": ", ".join(known)}
+                raise PydanticCustomError(_UNKNOWN, "is unknown{near}; known are: {known}", told)
+        return given
 
 
 class PoolSpec(_Model):
@@ -297,32 +313,9 @@ def checked_spec(place: str, document: Mapping[str, Any], kind: type[SpecT]) -> 
         return kind.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
+        unknown = [first["ctx"]["name"]] if first["type"] == _UNKNOWN else []
+        field = ".".join(map(str, (*first["loc"], *unknown)))
         said = first["msg"].removeprefix("Value error, ")
-        words = {"extra_forbidden": f"is unknown; known are: {_known(kind, first['loc'])}", "missing": "must be given"}
-        text = words.get(first["type"], said[:1].lower() + said[1:])
-        found = "" if first["type"] in ("missing", "extra_forbidden", "value_error") else f"; found {first['input']!r}"
+        text = "must be given" if first["type"] == "missing" else said[:1].lower() + said[1:]
+        found = "" if first["type"] in ("missing", "value_error", _UNKNOWN) else f"; found {first['input']!r}"
         raise InputError(f"{place}: {field}: {text}{found}" if field else f"{place}: {text}") from None
-
-
-def _known(kind: type[BaseModel], place: tuple[int | str, ...]) -> str:
-    """Fields of the model that a place is in, as far as the place's first parts tell."""
-    model: Any = kind
-    for part in place[:-1]:
-        fields = getattr(model, "model_fields", {})
-        name = next((name for name, field in fields.items() if part in (name, field.alias)), None)
-        if name is None:
-            continue
-        inner = _model_in(fields[name].annotation)
-        if inner is None:
-            break
-        model = inner
-    return ", ".join(field.alias or name for name, field in model.model_fields.items())
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model that a field holds, alone, in a list, in a mapping or as one choice."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    found = (_model_in(each) for each in getattr(annotation, "__args__", ()))
-    return next((model for model in found if model is not None), None)
