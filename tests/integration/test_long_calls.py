@@ -200,7 +200,7 @@ def test_a_budget_brings_the_best_plan_so_far(stubs: Stubs) -> None:
 
 def test_when_the_time_is_over_the_simulation_so_far_is_the_answer(stubs: Stubs) -> None:
     assert answers(stubs)
-    messages = list(stubs.simulation.Simulate(simulation(100_000, "fifo", 100), timeout=5.0))
+    messages = list(stubs.simulation.Simulate(simulation(100_000, "fifo", 100), timeout=15.0))
     assert messages[0].HasField("progress")
     assert not messages[-1].result.complete
 
