@@ -90,20 +90,20 @@ def test_every_process_warms_up_before_it_listens(tmp_path: Path, site: Path, wa
 
 def test_a_warm_up_that_hangs_can_be_stopped(site: Path, warmed: Path) -> None:
     put(site, "hangs", f"{MARKS}; time.sleep(600)")
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*COMMAND, "serve", "--listen", "127.0.0.1:0", "--store", "memory:"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**os.environ, **environment(site, warmed)},
-    )
-    try:
-        while not list(warmed.iterdir()):
-            assert process.poll() is None
-            time.sleep(0.02)
-        process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=20)
-    finally:
-        process.kill()
+    ) as process:
+        try:
+            while not list(warmed.iterdir()):
+                assert process.poll() is None
+                time.sleep(0.02)
+            process.send_signal(signal.SIGTERM)
+            output, _ = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert (process.returncode, output) == (0, b"")
 
 
