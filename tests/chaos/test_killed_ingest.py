@@ -13,7 +13,7 @@ from serving import ServerProcess, Stubs, observed
 
 from nodewise_protos.v1 import profile_service_pb2 as profiles
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
 KILLS = 50
 SEED = 2026
