@@ -14,7 +14,7 @@ TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_j
 DEMO := $(wildcard examples/demo examples/provision.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help check demo test test-source test-wheel test-torch lint format bench stubs lock release-image clean
+.PHONY: help check demo test test-source test-wheel test-torch lint format bench stubs lock contract-image release-image clean
 
 help:
 	@echo "make check          while working: lint and tests of what a change touches, in under a minute"
@@ -26,6 +26,7 @@ help:
 	@echo "make format         ruff's formatter and its safe fixes"
 	@echo "make stubs          generate the Python stubs of protos/nodewise/v1, and the client for threads"
 	@echo "make lock           pin requirements/*.in and the pyproject.toml files; UPGRADE=1 takes the newest versions"
+	@echo "make contract-image keep the contract as it is now, for buf breaking before the first release (REASON=...)"
 	@echo "make release-image  keep the contract's image of the released version, for buf breaking"
 	@echo "make clean          remove environments, builds and caches"
 
@@ -67,6 +68,7 @@ lint:
 	$(VENV)/lint-imports
 	$(VENV)/buf lint
 	$(VENV)/buf format --diff --exit-code protos
+	$(VENV)/python tools/file_options.py --check
 	$(VENV)/python tools/check_breaking.py
 	$(TOOLS)/python tools/generate_stubs.py --check
 	$(VENV)/python tools/generate_sync_client.py --check
@@ -91,12 +93,18 @@ bench:
 stubs:
 	@$(PYTHON) tools/environment.py dev tools
 	@$(VENV)/python tools/third_party_protos.py
+	@$(VENV)/python tools/file_options.py
 	@$(TOOLS)/python tools/generate_stubs.py
 	@$(VENV)/python tools/generate_sync_client.py
 
 lock:
 	@$(PYTHON) tools/environment.py tools
 	@$(TOOLS)/python tools/lock_requirements.py $(if $(UPGRADE),--upgrade)
+
+contract-image:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python tools/third_party_protos.py
+	@$(VENV)/python tools/check_breaking.py --renew "$(REASON)"
 
 release-image:
 	@$(PYTHON) tools/environment.py dev

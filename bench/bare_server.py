@@ -24,7 +24,7 @@ PLAIN = {
 }
 NAMED = {
     name: [(column.name, list(column.values)) for column in getattr(ROWS, name)]
-    for name in ("breakdown_seconds", "utilisation")
+    for name in ("breakdown_seconds", "utilization")
 }
 
 
@@ -40,6 +40,8 @@ def fresh() -> pb.PredictResponse:
             row=chosen.row,
             nodes=chosen.nodes,
             workers=chosen.workers,
+            device_name=chosen.device_name,
+            samples_per_second=chosen.samples_per_second,
             rule=chosen.rule,
             why=chosen.why,
             numbers=[objective_pb2.NamedNumber(name=one.name, value=one.value) for one in chosen.numbers],

@@ -46,7 +46,7 @@ def ours_rows_per_s(folder: str) -> float:
         started = time.perf_counter()
         replies = list(channel.stream_stream("/nodewise.v1.ProfileService/IngestProfile")(iter(prepared)))
         elapsed_s = time.perf_counter() - started
-        last = pb.IngestProfileResponse.FromString(replies[-1])
+        last = pb.IngestProfileResponse.FromString(replies[-1]).state
         if last.observations_count != ROWS * BATCHES:
             raise RuntimeError(f"{last.observations_count} rows counted")
     return ROWS * BATCHES / elapsed_s

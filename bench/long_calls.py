@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +25,18 @@ from rpc import PREDICT, profile, requests, store_profiles
 from traces import written
 
 from nodewise.runtime.serve import new_event_loop
-from nodewise_cli.inputs.documents import read_plan_request
+from nodewise_cli.inputs.documents import read_value
 from nodewise_client import Client
-from nodewise_protos.v1 import (
-    configuration_pb2,
+from nodewise_protos.v1 import configuration_pb2, prediction_service_pb2, profile_pb2
+from nodewise_protos.v1beta1 import (
     diagnosis_service_pb2,
     evaluation_service_pb2,
     plan_service_pb2,
-    prediction_service_pb2,
-    profile_pb2,
-    schedule_service_pb2,
     simulation_pb2,
+    simulation_service_pb2,
 )
+from nodewise_values import PlanRequest
+from nodewise_values.wire import to_message
 
 SPEC = Path(__file__).parent.parent / "examples" / "plan_22b_64_devices.json"
 CAPACITY_CALLS = 6_000
@@ -49,15 +50,16 @@ ALLOWED_S = 0.1
 
 
 def plan() -> plan_service_pb2.PlanRequest:
-    request = read_plan_request(SPEC)
-    request.exhaustive = True
-    return request
+    return to_message(replace(read_value(SPEC, PlanRequest), exhaustive=True))
 
 
-def simulation() -> schedule_service_pb2.SimulateRequest:
-    request = schedule_service_pb2.SimulateRequest(policy="fifo", repetitions_count=1000)
+def simulation() -> simulation_service_pb2.SimulateRequest:
+    request = simulation_service_pb2.SimulateRequest(policy="fifo", repetitions_count=1000)
     request.cluster.pools.add(name="p", device_name="V100", available_devices=[8])
-    request.curves.add(pool_indexes=[0], devices_counts=[1, 2, 4], samples_per_second=[10, 19, 35])
+    rows = simulation_pb2.SimulationCurveRows(
+        pool_indexes=[0, 0, 0], devices_counts=[1, 2, 4], samples_per_second=[10, 19, 35]
+    )
+    request.curves.add(rows=rows)
     request.jobs.CopyFrom(
         simulation_pb2.SimulationJobs(
             count=100_000, arrival_seconds=range(100_000), work_samples=[50], curve_indexes=[0], requested_devices=[1]
@@ -89,9 +91,9 @@ def backtest() -> evaluation_service_pb2.BacktestRequest:
 
 def suggestion() -> prediction_service_pb2.SuggestMeasurementsRequest:
     return prediction_service_pb2.SuggestMeasurementsRequest(
-        profile=profile_pb2.ProfileSource(inline=profile()),
+        profile=profile_pb2.ProfileSource(content=profile()),
         configurations=configuration_pb2.Configurations(workers=range(1, 1025)),
-        suggestions_count=3,
+        max_suggestions=3,
     )
 
 
@@ -100,14 +102,14 @@ def long_calls(channel: grpc.Channel) -> dict[str, Callable[[], Any]]:
     traced = profile_pb2.ProfileSource(profile_id="traced")
     asked: dict[str, tuple[str, Any]] = {
         "plan": ("PlanService/Plan", plan()),
-        "simulate": ("ScheduleService/Simulate", simulation()),
+        "simulate": ("SimulationService/Simulate", simulation()),
         "backtest": ("EvaluationService/Backtest", backtest()),
         "replay": ("DiagnosisService/Replay", diagnosis_service_pb2.ReplayRequest(profile=traced, timeline=True)),
         "diagnose": ("DiagnosisService/Diagnose", diagnosis_service_pb2.DiagnoseRequest(profile=traced)),
     }
 
     def streamed(path: str, request: bytes) -> Callable[[], Any]:
-        return lambda: channel.unary_stream(f"/nodewise.v1.{path}")(request)
+        return lambda: channel.unary_stream(f"/nodewise.v1beta1.{path}")(request)
 
     found = {name: streamed(path, request.SerializeToString()) for name, (path, request) in asked.items()}
     request = suggestion().SerializeToString()
@@ -157,7 +159,7 @@ def planning(target: str) -> Iterator[None]:
     """One heavy plan after the other."""
     request, over = plan().SerializeToString(), threading.Event()
     with grpc.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
-        search = channel.unary_stream("/nodewise.v1.PlanService/Plan")
+        search = channel.unary_stream("/nodewise.v1beta1.PlanService/Plan")
 
         def work() -> None:
             while not over.is_set():
@@ -191,7 +193,7 @@ def warm(channel: grpc.Channel) -> None:
     """Have the process started, as the first long call does."""
     few = suggestion()
     few.configurations.CopyFrom(configuration_pb2.Configurations(workers=[1, 2, 4]))
-    few.suggestions_count = 1
+    few.max_suggestions = 1
     channel.unary_unary("/nodewise.v1.PredictionService/SuggestMeasurements")(few.SerializeToString())
 
 

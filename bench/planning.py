@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,12 @@ from nodewise.planning.plan import planned
 from nodewise.planning.planner import planner_of
 from nodewise.planning.results import PlanQuestion, PlanResult
 from nodewise.ports.limits import Limits
+from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.wire_plans import read_plan
 from nodewise.rpc.wire_profiles import read_content
-from nodewise_cli.inputs.documents import read_plan_request
+from nodewise_cli.inputs.documents import read_value
+from nodewise_values import PlanRequest
+from nodewise_values.wire import to_message
 
 SPEC = Path(__file__).parent.parent / "examples" / "plan_22b_64_devices.json"
 ONE_BY_ONE = 2_000
@@ -27,12 +31,11 @@ REPEATS = 3
 
 
 def question(*, exhaustive: bool, frontier_points: int = 100) -> PlanQuestion:
-    request = read_plan_request(SPEC)
-    plan = read_plan(request, Limits())
-    return PlanQuestion(
-        profile=read_content(request.profile.inline, "profile.inline", Limits()),
-        constraints=plan.constraints,
-        objective=plan.objective,
+    request = to_message(read_value(SPEC, PlanRequest))
+    plan, _ = read_plan(request, ReadOptions(), Limits())
+    return replace(
+        plan,
+        profile=read_content(request.profile.content, "profile.content", Limits()),
         exhaustive=exhaustive,
         frontier_points=frontier_points,
         explain=False,

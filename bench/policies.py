@@ -166,7 +166,7 @@ def by_rows(values: Floats, taken: Floats, sizes: Floats) -> float:
 
 def question() -> ScheduleQuestion:
     """As many jobs, each with a profile of its own, on the same cluster."""
-    template = Configurations.of(1, sync_mode=SyncMode.ASYNC, parameter_servers=1, batch_per_worker=32)
+    settings = Configurations.of(1, sync_mode=SyncMode.ASYNC, parameter_servers=1, batch_per_worker=32)
     return ScheduleQuestion(
         now_s=0.0,
         pools=(NodePool(name="p", device="V100", available_devices=as_ints([8] * (DEVICES // 8))),),
@@ -176,7 +176,7 @@ def question() -> ScheduleQuestion:
                 profile=profile(number),
                 remaining_samples=1e6 + number,
                 max_devices=64,
-                template=template,
+                settings=settings,
             )
             for number in range(JOBS)
         ),

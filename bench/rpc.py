@@ -121,7 +121,7 @@ def run() -> Iterator[Result]:
 
 def _compare(ours: Server, bare: Server, questions: list[bytes]) -> Iterator[Result]:
     streamed = [
-        pb.StreamPredictRequest(request_id="1", predict=pb.PredictRequest.FromString(one)).SerializeToString()
+        pb.StreamPredictRequest(question_id="1", predict=pb.PredictRequest.FromString(one)).SerializeToString()
         for one in questions
     ]
     shared = pb.PredictRequest.FromString(questions[0])

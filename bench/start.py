@@ -23,7 +23,7 @@ def question(number: int) -> bytes:
     content = profile()
     content.phase_timings.compute_seconds[0] *= 1.0 + 0.01 * number
     return pb.PredictRequest(
-        profile=profile_pb2.ProfileSource(inline=content),
+        profile=profile_pb2.ProfileSource(content=content),
         configurations=configuration_pb2.Configurations(workers=range(1, CONFIGURATIONS + 1)),
     ).SerializeToString()
 

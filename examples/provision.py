@@ -16,6 +16,7 @@ from pathlib import Path
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import (
     Client,
+    ModelOptions,
     Network,
     Prediction,
     PredictOptions,
@@ -81,7 +82,9 @@ def main() -> None:
     with connected(given.server) as client:
         answer = client.predict(
             PredictRequest(
-                profile=profile_source(job), configurations=rows, options=PredictOptions(estimator="partitioning")
+                profile=profile_source(job),
+                configurations=rows,
+                options=PredictOptions(model=ModelOptions(estimator="partitioning")),
             )
         )
     best: dict[tuple[int, int], tuple[Prediction, tuple[int, int, int, int]]] = {}

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from layer_files import layers_of
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.errors import Refusal
-from nodewise.plugin import Configurations, Layer, Network, Options, Profile, SyncMode, Transformer, Workload
-from nodewise_client import layers_from_csv
+from nodewise.plugin import Configurations, Network, Options, Profile, SyncMode, Transformer, Workload
 from nodewise_partitioning.hardware import device_of
 from nodewise_partitioning.layered.model import LayeredModel
 from nodewise_partitioning.layout import Layout
@@ -199,17 +199,7 @@ def layered() -> None:
 def _images_per_s(
     network: str, device: str, precision: str, gpus: int, per_node: int, batch: int, link: float
 ) -> float:
-    layers = tuple(
-        Layer(
-            name=each.name,
-            kind=each.kind,
-            forward_flops_per_sample=each.forward_flops_per_sample,
-            parameter_bytes=each.parameter_bytes,
-            activation_bytes_per_sample=each.activation_bytes_per_sample,
-            halo_bytes_per_sample=each.halo_bytes_per_sample,
-        )
-        for each in layers_from_csv(LAYERS / f"{network}.csv")
-    )
+    layers = layers_of(LAYERS / f"{network}.csv")
     profile = Profile(
         digest=network,
         workload=Workload(layers=layers, precision=precision),

@@ -19,9 +19,8 @@ from typing import Final
 
 import numpy as np
 
+from layer_files import layers_of
 from nodewise.catalogue.loading import load_catalogue
-from nodewise.plugin import Layer
-from nodewise_client import layers_from_csv
 from nodewise_laws.collectives import hierarchical_all_reduce_s, ring_all_gather_s
 from nodewise_partitioning.layered.costs import LayerCosts
 from nodewise_partitioning.layered.devices import Device, device_of
@@ -104,19 +103,7 @@ def epoch_s(costs: LayerCosts, device: Device, strategy: str, gpus: int) -> tupl
 
 def network(name: str) -> LayerCosts:
     """A network of the examples."""
-    return LayerCosts.of(
-        [
-            Layer(
-                name=layer.name,
-                kind=layer.kind,
-                forward_flops_per_sample=layer.forward_flops_per_sample,
-                parameter_bytes=layer.parameter_bytes,
-                activation_bytes_per_sample=layer.activation_bytes_per_sample,
-                halo_bytes_per_sample=layer.halo_bytes_per_sample,
-            )
-            for layer in layers_from_csv(LAYERS / f"{name}.csv")
-        ]
-    )
+    return LayerCosts.of(layers_of(LAYERS / f"{name}.csv"))
 
 
 def main() -> None:

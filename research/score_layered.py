@@ -17,9 +17,9 @@ from typing import Final
 
 import numpy as np
 
+from layer_files import layers_of
 from nodewise.catalogue.loading import load_catalogue
-from nodewise.plugin import Configurations, Layer, Network, Options, Profile, SyncMode, Workload, as_ints
-from nodewise_client import layers_from_csv
+from nodewise.plugin import Configurations, Network, Options, Profile, SyncMode, Workload, as_ints
 from nodewise_partitioning.layered.model import LayeredModel
 
 LAYERS: Final = Path(__file__).parent.parent / "examples" / "layers"
@@ -46,17 +46,7 @@ MODES: Final = {"sync": SyncMode.SYNC, "async": SyncMode.ASYNC, "allreduce": Syn
 
 def predicted_steps_per_s(rows: Sequence[dict[str, str]], known: Known) -> list[float]:
     """Of each row, by facts alone."""
-    layers = tuple(
-        Layer(
-            name=layer.name,
-            kind=layer.kind,
-            forward_flops_per_sample=layer.forward_flops_per_sample,
-            parameter_bytes=layer.parameter_bytes,
-            activation_bytes_per_sample=layer.activation_bytes_per_sample,
-            halo_bytes_per_sample=layer.halo_bytes_per_sample,
-        )
-        for layer in layers_from_csv(LAYERS / f"{known.layers}.csv")
-    )
+    layers = layers_of(LAYERS / f"{known.layers}.csv")
     profile = Profile(
         workload=Workload(layers=layers, precision=known.precision),
         network=Network(link_bytes_per_s=known.link_bytes_per_s),

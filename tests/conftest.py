@@ -2,8 +2,11 @@
 
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 from nodewise.runtime.blas import one_thread_each
 
@@ -16,3 +19,16 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def logs() -> Iterator[list[Any]]:
+    """What was logged, event by event: all of it, whatever level another test of this process has set."""
+    before = structlog.get_config() if structlog.is_configured() else None
+    structlog.reset_defaults()
+    try:
+        with capture_logs() as events:
+            yield events
+    finally:
+        if before is not None:
+            structlog.configure(**before)

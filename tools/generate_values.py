@@ -172,8 +172,9 @@ def _single(field: FieldDescriptorProto) -> tuple[str, str | None]:
     if field.type_name == TIMESTAMP:
         return "datetime", None
     if field.type_name:
-        foreign = not field.type_name.startswith(".nodewise.")
-        return "object" if foreign else field.type_name.rpartition(".")[2], None
+        if not field.type_name.startswith(".nodewise."):
+            raise SystemExit(f"{field.name}: messages of others have no values, and {field.type_name} is one")
+        return field.type_name.rpartition(".")[2], None
     return _SCALARS.get(FieldDescriptorProto.Type.Name(field.type), _WHOLE)
 
 
@@ -231,37 +232,52 @@ def _index(homes: dict[str, FileDescriptorProto]) -> str:
     return "\n".join(lines)
 
 
-def _facts_of(message: DescriptorProto, enums: Mapping[str, Sequence[int]]) -> dict[str, str]:
-    """Arguments of each field's fact, as source."""
+def _stated(files: Sequence[FileDescriptorProto]) -> dict[str, tuple[FieldDescriptorProto, Any]]:
+    """Fields with facts and the facts, by message and field, with those that are another field's as well filled in."""
     extension: Any = descriptor_pool.Default().FindExtensionByName(OPTIONS)
     message_factory.GetMessageClass(extension.message_type)
-    found = {}
-    for field in message.field:
-        if not field.options.HasExtension(extension):
-            continue
-        facts: Any = field.options.Extensions[extension]
-        kind = "enum" if field.type == FieldDescriptorProto.TYPE_ENUM else _single(field)[0]
-        arguments = {
-            "field": field.name,
-            "row": facts.row_name or field.name,
-            "csv": facts.csv_name or None,
-            "kind": kind,
-            "unit": facts.unit,
-        }
-        convert = int if kind in ("int", "bool") else float
-        for name in ("default_value", "minimum", "maximum"):
-            if facts.HasField(name):
-                arguments[name.removesuffix("_value")] = convert(getattr(facts, name))
-        if kind in ("bool", "enum"):
-            numbers = enums.get(field.type_name, range(2))
-            arguments |= {"default": 0, "minimum": 0, "maximum": max(numbers)}
-        for name in ("exclusive_minimum", "required"):
-            if getattr(facts, name):
-                arguments[name] = True
-        if facts.HasField("maximum_length"):
-            arguments["maximum_length"] = facts.maximum_length
-        found[field.name] = "".join(f"        {name}={_literal(value)},\n" for name, value in arguments.items())
+    found: dict[str, tuple[FieldDescriptorProto, Any]] = {
+        f"{message.name}.{field.name}": (field, field.options.Extensions[extension])
+        for file in files
+        for message in file.message_type
+        for field in message.field
+        if field.options.HasExtension(extension)
+    }
+    for name, (_, facts) in found.items():
+        if facts.same_as:
+            if facts.same_as not in found:
+                raise SystemExit(f"{name}: facts are those of {facts.same_as}, which states none")
+            own = type(facts).FromString(facts.SerializeToString())
+            facts.CopyFrom(found[facts.same_as][1])
+            facts.MergeFrom(own)
     return found
+
+
+def _arguments(field: FieldDescriptorProto, facts: Any, enums: Mapping[str, Sequence[int]]) -> str:
+    """Arguments of a field's fact, as source."""
+    kind = "enum" if field.type == FieldDescriptorProto.TYPE_ENUM else _single(field)[0]
+    arguments = {
+        "field": field.name,
+        "row": facts.row_name or field.name,
+        "csv": facts.csv_name or None,
+        "kind": kind,
+        "unit": facts.unit,
+    }
+    if facts.whole:
+        arguments["whole"] = True
+    whole = facts.whole or kind in ("int", "bool")
+    for name in ("default_value", "minimum", "maximum"):
+        if facts.HasField(name):
+            arguments[name.removesuffix("_value")] = (int if whole else float)(getattr(facts, name))
+    if kind in ("bool", "enum"):
+        numbers = enums.get(field.type_name, range(2))
+        arguments |= {"default": 0, "minimum": 0, "maximum": max(numbers)}
+    for name in ("exclusive_minimum", "required"):
+        if getattr(facts, name):
+            arguments[name] = True
+    if facts.HasField("maximum_length"):
+        arguments["maximum_length"] = facts.maximum_length
+    return "".join(f"        {name}={_literal(value)},\n" for name, value in arguments.items())
 
 
 def _literal(value: object) -> str:
@@ -293,17 +309,18 @@ def _tables(files: Sequence[FileDescriptorProto]) -> Iterator[tuple[str, str]]:
         for file in files
         for enum in file.enum_type
     }
+    stated = _stated(files)
     for file in files:
         comments = _comments(file)
         for place, message in enumerate(file.message_type):
-            facts = _facts_of(message, enums)
-            if not facts:
-                continue
             entries = []
             for number, field in enumerate(message.field):
-                if field.name in facts:
-                    meaning = comments.get((MESSAGES, place, FIELDS, number), "")
-                    entries.append(f"    Fact(\n{facts[field.name]}{_meaning(meaning)}    ),\n")
+                if f"{message.name}.{field.name}" in stated:
+                    arguments = _arguments(*stated[f"{message.name}.{field.name}"], enums)
+                    meaning = _meaning(comments.get((MESSAGES, place, FIELDS, number), ""))
+                    entries.append(f"    Fact(\n{arguments}{meaning}    ),\n")
+            if not entries:
+                continue
             name = _screaming(message.name)
             table = f"{name}: Final[Mapping[str, Fact]] = by_field(\n{''.join(entries)})\n"
             yield name, table + f'"""Of {message.name}, by field."""'

@@ -38,6 +38,7 @@ from nodewise_client import (
     SimulateRequest,
     SimulationClock,
     SimulationCurve,
+    SimulationProfileCurve,
     SimulationSettings,
     node_range,
     numbers_by_name,
@@ -241,7 +242,9 @@ def simulate(client: Client, tables: Sequence[Table]) -> None:
     kinds = [(table, job) for table in tables[1:] for job in table.jobs]
     curves = tuple(
         SimulationCurve(
-            profile=profile_source(job), allowed_pools=(table.columns["device"][table.rows_by_job[job][0]].lower(),)
+            profile=SimulationProfileCurve(
+                profile=profile_source(job), allowed_pools=(table.columns["device"][table.rows_by_job[job][0]].lower(),)
+            )
         )
         for table, job in kinds
     )
@@ -267,9 +270,9 @@ def simulate(client: Client, tables: Sequence[Table]) -> None:
                 ),
             )
         )
-        means = {figure.name: figure.mean for figure in told.figures}
+        means = {str(figure.measure): figure.mean for figure in told.figures}
         times = [means[name] for name in ("average_jct_seconds", "p99_jct_seconds", "makespan_seconds")]
-        share, restarts = means["utilisation_ratio"], means["restarts_per_job_ratio"]
+        share, restarts = means["utilization_ratio"], means["restarts_per_job_ratio"]
         shown.add_row(policy, *(f"{seconds / 3600:.1f}" for seconds in times), f"{share:.0%}", f"{restarts:.1f}")
     console.print(shown)
 

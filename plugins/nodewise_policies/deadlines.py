@@ -163,8 +163,8 @@ class _Plan:
 def _per_second(state: ClusterState, curves: Curves) -> Floats:
     """Of every row the price of its nodes, where all pools that the job may run in have one, else its devices."""
     devices = (curves.devices + per_row(curves, state.columns.server_devices)).astype(float)
-    prices = np.array([pool.price_per_node_hour for pool in state.pools])
-    unknown = frozenset(np.flatnonzero(prices <= 0).tolist())
+    prices = np.array([pool.price_per_node_hour or 0.0 for pool in state.pools])
+    unknown = frozenset(index for index, pool in enumerate(state.pools) if pool.price_per_node_hour is None)
     priced = [unknown.isdisjoint(job.allowed_pools) for job in state.jobs]
     if not any(priced):
         return devices

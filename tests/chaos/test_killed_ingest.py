@@ -36,7 +36,7 @@ def send_until_killed(server: ServerProcess, acknowledged: int, moment: random.R
     with Stubs(server.target) as stubs:
         requests: Iterator[profiles.IngestProfileRequest] = iter(outgoing.get, None)
         stream = stubs.profile.IngestProfile(requests)
-        durable = next(stream).durable_sequence_number
+        durable = next(stream).state.durable_sequence_number
         assert durable >= acknowledged, "an acknowledged batch was lost"
         # Some batches are durable whose acknowledgement never arrived: sending them again must change nothing.
         number = max(1, durable - moment.randrange(0, 4))
@@ -47,14 +47,14 @@ def send_until_killed(server: ServerProcess, acknowledged: int, moment: random.R
                 while sent < number - 1 + unacknowledged:
                     sent += 1
                     outgoing.put(batch(sent))
-                acknowledged = max(acknowledged, next(stream).durable_sequence_number)
+                acknowledged = max(acknowledged, next(stream).state.durable_sequence_number)
                 number += 1
             for _ in range(unacknowledged):
                 sent += 1
                 outgoing.put(batch(sent))
             server.kill()
             for reply in stream:
-                acknowledged = max(acknowledged, reply.durable_sequence_number)
+                acknowledged = max(acknowledged, reply.state.durable_sequence_number)
         except grpc.RpcError:
             pass
         outgoing.put(None)
@@ -71,7 +71,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_stored_twice(tmp_path: Path
     assert acknowledged > KILLS
     with ServerProcess("--store", store) as server, Stubs(server.target) as stubs:
         opening = profiles.IngestProfileRequest(open=profiles.OpenSession(profile_id="chaos", session_id="s"))
-        (status,) = stubs.profile.IngestProfile(iter([opening]))
+        (reply,) = stubs.profile.IngestProfile(iter([opening]))
+        status = reply.state
         assert status.durable_sequence_number >= acknowledged
         found = stubs.profile.GetProfile(profiles.GetProfileRequest(profile_id="chaos")).profile
         rates = [int(rate) for rate in found.content.observations.steps_per_second]

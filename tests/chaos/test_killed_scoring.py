@@ -33,7 +33,7 @@ def content(commit: int) -> ProfileContent:
     rows = configurations(
         nodes=nodes, workers=workers, batch_per_worker_samples=batch, devices="T4", sync_modes="allreduce"
     )
-    rates = [1.0 / step_s for step_s in USUAL.step_seconds(scales)]
+    rates = [1.0 / step_s for step_s in USUAL.step_s(scales)]
     return ProfileContent(observations=observations(configurations=rows, steps_per_second=rates))
 
 

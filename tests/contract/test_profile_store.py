@@ -29,9 +29,11 @@ from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Network, Workload
 from nodewise.profiles.batches import Batch, TraceChunk
 from nodewise.profiles.digest import content_digest
+from nodewise.profiles.naming import MOST_LABELS, Naming
 from nodewise.profiles.store import (
     AppendRequest,
     DeleteRequest,
+    Evidence,
     ProfileStore,
     ProfileSummary,
     RetractRequest,
@@ -65,7 +67,7 @@ def test_staged_batches_are_durable_but_do_not_count(store: ProfileStore) -> Non
     assert store.list() == ()
     assert list(store.profiles()) == []
     refused(Reason.PROFILE_NOT_FOUND, store.delete, "job")
-    refused(Reason.PROFILE_NOT_FOUND, store.retract, "job", "r", [1])
+    refused(Reason.PROFILE_NOT_FOUND, store.retract, "job", "r", Evidence.of([1]))
     assert store.generation() == before
 
 
@@ -266,12 +268,12 @@ def test_every_revision_can_be_had_as_it_was(store: ProfileStore) -> None:
     )
     store.append("job", "a", [later, batch(3, workload=WORKLOAD, commit=True)])
     happened()
-    store.retract("job", "r", [1, 3])
+    store.retract("job", "r", Evidence.of([1, 3]))
     happened()
     store.append("job", "b", [batch(1, phase_timings=phase_timings(0.5), commit=True)])
     happened()
     store.append("job", "b", [batch(2, 2.0, 3.0, commit=True)])
-    store.retract("job", "r2", [2])
+    store.retract("job", "r2", Evidence.of([2]))
     happened()
     assert [profile.revision for profile in history] == [1, 2, 3, 4, 6]
     for then in history:
@@ -283,7 +285,7 @@ def test_every_revision_can_be_had_as_it_was(store: ProfileStore) -> None:
             assert rows_of(found.observations) == rows_of(then.observations)
     assert speeds(store.load("job", None, 5)).keys() == {2, 4, 5, 6, 7, 8}
     for missing in (0, -1, 7):
-        refused(Reason.PROFILE_NOT_FOUND, store.load, "job", None, missing)
+        refused(Reason.REVISION_NOT_FOUND, store.load, "job", None, missing)
     refused(Reason.PROFILE_NOT_FOUND, store.load, "nobody", None, 1)
 
 
@@ -345,7 +347,7 @@ def test_names_are_data(store: ProfileStore) -> None:
     name = "x'; DROP TABLE profiles; --"
     store.append(name, name, [batch(1, 1.0, commit=True)])
     assert store.load(name).profile_id == name
-    store.retract(name, name, [1], name)
+    store.retract(name, name, Evidence.of([1]), name)
     assert [found.profile_id for found in store.list("x'")] == [name]
     store.delete(name)
     assert store.list() == ()
@@ -358,7 +360,7 @@ def test_a_retraction_takes_observations_out_and_moves_the_revision(store: Profi
     store.append("job", "s", [batch(1, 1.0, 2.0, 3.0, commit=True)])
     before = store.load("job")
     generation = store.generation()
-    summary = store.retract("job", "r1", [3, 1, 3], "the node was throttled")
+    summary = store.retract("job", "r1", Evidence.of([3, 1, 3]), "the node was throttled")
     after = store.load("job", before)
     assert speeds(after) == speeds(store.load("job")) == {2: 2.0}
     assert (summary.revision, summary.observations_count, summary.digest) == (2, 1, after.digest)
@@ -372,39 +374,76 @@ def test_a_retraction_of_the_newest_restores_the_digest_before_them(store: Profi
     store.append("job", "s", [batch(1, 1.0, commit=True)])
     before = store.load("job")
     store.append("job", "s", [batch(2, 2.0, 3.0, commit=True)])
-    assert store.retract("job", "r", [2, 3]).digest == before.digest
+    assert store.retract("job", "r", Evidence.of([2, 3])).digest == before.digest
 
 
 def test_a_retraction_sent_twice_changes_nothing(store: ProfileStore) -> None:
     store.append("job", "s", [batch(1, 1.0, 2.0, commit=True)])
-    first = store.retract("job", "r", [1])
+    first = store.retract("job", "r", Evidence.of([1]))
     generation = store.generation()
-    assert store.retract("job", "r", (1, 1)) == first
+    assert store.retract("job", "r", Evidence.of((1, 1))) == first
     assert store.generation() == generation
-    refused(Reason.BATCH_CONFLICT, store.retract, "job", "r", [2])
+    refused(Reason.REQUEST_ID_REUSED, store.retract, "job", "r", Evidence.of([2]))
 
 
 def test_observations_that_are_not_there_cannot_be_retracted(store: ProfileStore) -> None:
     store.append("job", "s", [batch(1, 1.0, 2.0, commit=True)])
-    store.retract("job", "r", [1])
-    error = refused(Reason.OBSERVATION_NOT_FOUND, store.retract, "job", "r2", [1, 2, 3, 0, 2**70])
-    assert error.metadata["numbers"] == f"0,1,3,{2**70}"
-    refused(Reason.INVALID_FIELD, store.retract, "job", "r3", [])
+    store.retract("job", "r", Evidence.of([1]))
+    error = refused(Reason.EVIDENCE_NOT_FOUND, store.retract, "job", "r2", Evidence.of([1, 2, 3, 0, 2**70]))
+    assert error.metadata["observation_numbers"] == f"0,1,3,{2**70}"
+    refused(Reason.INVALID_FIELD, store.retract, "job", "r3", Evidence.of([]))
     assert speeds(store.load("job")) == {2: 2.0}
 
 
 def test_all_observations_may_go(store: ProfileStore) -> None:
     store.append("job", "s", [batch(1, 1.0, commit=True)])
-    assert store.retract("job", "r", [1]).observations_count == 0
+    assert store.retract("job", "r", Evidence.of([1])).observations_count == 0
     profile = store.load("job")
     assert profile.is_empty
     assert profile.digest == content_digest(Profile())
 
 
+def test_facts_timings_and_traces_are_retracted_and_may_come_again(store: ProfileStore) -> None:
+    sent = Batch(
+        sequence_number=1,
+        workload=Workload(parameter_bytes=8, tensors=3),
+        network=NETWORK,
+        phase_timings=varied_timings(3, 1),
+        trace_chunks=(chunk(0, b"t", last=True),),
+        commit=True,
+    )
+    store.append("job", "s", [sent])
+    history = [store.load("job")]
+    gone = Evidence.of(
+        (), [2], ["workload.parameter_bytes", "network.half_duplex"], [history[0].traces[0].content_sha256]
+    )
+    store.retract("job", "r", gone)
+    assert store.retract("job", "r", gone).revision == 2
+    history.append(store.load("job", history[0]))
+    assert history[1].phase_timing_numbers.tolist() == [1, 3]
+    assert rows_of(history[1].phase_timings) == rows_of(varied_timings(3, 1).take(np.array([0, 2])))
+    assert (history[1].workload, history[1].traces) == (Workload(tensors=3), ())
+    assert history[1].network == replace(NETWORK, half_duplex=None)
+    refused(Reason.EVIDENCE_NOT_FOUND, store.retract, "job", "r2", gone)
+    refused(Reason.REQUEST_ID_REUSED, store.retract, "job", "r", Evidence.of(facts=["workload.tensors"]))
+    other = Workload(parameter_bytes=9)
+    store.append("job", "t", [replace(sent, workload=other, network=Network())])
+    history.append(store.load("job", history[1]))
+    assert history[2].phase_timing_numbers.tolist() == [1, 3, 4, 5, 6]
+    assert (history[2].workload, len(history[2].traces)) == (Workload(parameter_bytes=9, tensors=3), 1)
+    store.retract("job", "r3", Evidence.of(facts=["workload.parameter_bytes"], phase_timings=[6]))
+    history.append(store.load("job", history[0]))
+    for then in history:
+        for known in (None, *history):
+            found = store.load("job", known, then.revision)
+            assert (found.digest, found.workload, found.traces) == (then.digest, then.workload, then.traces)
+            assert found.phase_timing_numbers.tolist() == then.phase_timing_numbers.tolist()
+
+
 def test_deletes_a_profile_with_its_sessions(store: ProfileStore) -> None:
     store.append("job", "s", [batch(1, 1.0, commit=True), batch(2, 2.0)])
     store.append("job", "t", [batch(1, 3.0)])
-    store.retract("job", "r", [1])
+    store.retract("job", "r", Evidence.of([1]))
     generation = store.generation()
     store.delete("job")
     assert store.generation() != generation
@@ -424,6 +463,93 @@ def test_an_etag_guards_a_deletion(store: ProfileStore) -> None:
     error = refused(Reason.ETAG_MISMATCH, store.delete, "job", etag)
     assert error.metadata["etag"] == store.load("job").etag
     store.delete("job", store.load("job").etag)
+
+
+def test_a_deleted_profile_comes_back_as_it_was(store: ProfileStore) -> None:
+    store.append("job", "s", [batch(1, 1.0, commit=True), batch(2, 2.0)])
+    before, status = store.load("job"), store.open_session("job", "s")
+    deleted = store.delete("job", before.etag)
+    assert deleted.purge_time_s > deleted.delete_time_s >= before.update_time_s
+    assert replace(deleted, delete_time_s=0.0, purge_time_s=0.0) == ProfileSummary.of(before)
+    generation = store.generation()
+    assert store.delete("job", before.etag) == deleted
+    assert store.generation() == generation
+    assert store.undelete("job") == store.undelete("job") == ProfileSummary.of(before)
+    assert store.generation() != generation
+    assert store.open_session("job", "s") == status
+    assert speeds(store.load("job")) == {1: 1.0}
+    assert store.append("job", "s", [batch(3, commit=True)]).observations_count == 2
+
+
+def test_a_profile_begun_under_the_name_of_a_deleted_one_keeps_it(store: ProfileStore) -> None:
+    refused(Reason.PROFILE_NOT_FOUND, store.undelete, "job")
+    store.append("job", "s", [batch(1, 1.0, commit=True)])
+    store.delete("job")
+    store.append("job", "s", [batch(1, 2.0)])
+    refused(Reason.PROFILE_NOT_FOUND, store.undelete, "job")
+    assert store.list(deleted=True) == ()
+    store.append("job", "s", [batch(2, commit=True)])
+    assert speeds(store.load("job")) == {1: 2.0}
+
+
+def test_lists_deleted_profiles_where_they_are_wanted(store: ProfileStore) -> None:
+    for name in ("a", "b", "c"):
+        store.append(name, "s", [batch(1, 1.0, naming=Naming(labels={"of": name}), commit=True)])
+    deleted = store.delete("b")
+    assert [found.profile_id for found in store.list()] == ["a", "c"]
+    assert [found.profile_id for found in store.list(deleted=True)] == ["a", "b", "c"]
+    assert store.list("", "a", 1, deleted=True) == store.list(labels=[("of", "b")], deleted=True) == (deleted,)
+    assert store.list(labels=[("of", "b")]) == ()
+
+
+# --- names and labels
+
+
+def test_names_and_labels_count_from_their_commit_on(store: ProfileStore) -> None:
+    store.append("job", "s", [batch(1, 1.0, naming=Naming(display_name="one", labels={"a": "1", "b": "2"}))])
+    store.append("job", "s", [batch(2, naming=Naming(labels={"a": "", "c": "3"}), commit=True)])
+    first = store.load("job")
+    assert (first.display_name, first.labels) == ("one", {"b": "2", "c": "3"})
+    assert first.digest == content_digest(without_identity(first))
+    status = store.append("job", "t", [batch(1, naming=Naming(display_name=""), commit=True)])
+    assert (status.revision, status.observations_count) == (2, 1)
+    second = store.load("job", first)
+    assert (second.display_name, second.labels, second.digest) == ("", first.labels, first.digest)
+    for known in (None, first, second):
+        found = store.load("job", known, 1)
+        assert (found.display_name, found.labels) == (first.display_name, first.labels)
+    refused(Reason.BATCH_CONFLICT, store.append, "job", "t", [batch(1, naming=Naming(display_name="x"), commit=True)])
+
+
+def test_a_profile_has_so_many_labels_at_most(store: ProfileStore) -> None:
+    many = Naming(labels={str(number): "x" for number in range(MOST_LABELS)})
+    store.append("job", "s", [batch(1, naming=many, commit=True)])
+    error = refused(Reason.INVALID_FIELD, store.append, "job", "s", [batch(2, naming=Naming(labels={"one": "more"}))])
+    assert error.violations[0].field == "labels"
+    store.append("job", "s", [batch(2, naming=Naming(labels={"one": "more", "0": ""}), commit=True)])
+    assert len(store.load("job").labels) == MOST_LABELS
+
+
+# --- changes
+
+
+def test_tells_what_changed_after_a_generation(store: ProfileStore) -> None:
+    start, none = store.changes(0)
+    assert none == ()
+    store.apply([AppendRequest(name, "s", [batch(1, 1.0, commit=True)]) for name in ("a", "b", "other")])
+    store.append("a", "s", [batch(2, 2.0)])
+    middle, found = store.changes(start)
+    assert [summary.profile_id for summary in found] == ["a", "b", "other"]
+    assert found == store.list()
+    assert store.changes(middle) == (middle, ())
+    store.append("b", "s", [batch(2, 2.0, commit=True)])
+    deleted = store.delete("a")
+    store.append("a", "s", [batch(1, 5.0, commit=True)])
+    last, found = store.changes(middle)
+    assert found == (deleted, *store.list("b"), *store.list("a"))
+    assert [summary.profile_id for summary in store.changes(start, "b")[1]] == ["b"]
+    store.retract("b", "r", Evidence.of([1]))
+    assert store.changes(last)[1] == store.list("b")
 
 
 # --- traces
@@ -513,12 +639,12 @@ def test_requests_that_share_a_transaction_fail_alone(store: ProfileStore) -> No
             AppendRequest("a", "s", [batch(1, 1.0, commit=True)]),
             AppendRequest("b", "s", [batch(2, 1.0)]),
             AppendRequest("a", "s", [batch(2, np.nan)]),
-            RetractRequest("old", "r", (7,)),
+            RetractRequest("old", "r", Evidence.of((7,))),
             AppendRequest("a", "s", [batch(2, 2.0, commit=True)]),
             DeleteRequest("old"),
             DeleteRequest("old"),
             AppendRequest("old", "s", [batch(1, 5.0, commit=True)]),
-            RetractRequest("a", "r", (1,)),
+            RetractRequest("a", "r", Evidence.of((1,))),
         ]
     )
     reasons = [outcome.reason if isinstance(outcome, NodewiseError) else None for outcome in outcomes]
@@ -526,7 +652,7 @@ def test_requests_that_share_a_transaction_fail_alone(store: ProfileStore) -> No
         None,
         Reason.BATCH_OUT_OF_ORDER,
         Reason.INVALID_FIELD,
-        Reason.OBSERVATION_NOT_FOUND,
+        Reason.EVIDENCE_NOT_FOUND,
         None,
         None,
         Reason.PROFILE_NOT_FOUND,
@@ -607,7 +733,7 @@ def test_every_process_sees_what_another_committed(shared: Opener) -> None:
     assert other.generation() not in seen
     seen.add(other.generation())
     assert speeds(one.load("job", known)) == {1: 1.0, 2: 2.0}
-    one.retract("job", "r", [1])
+    one.retract("job", "r", Evidence.of([1]))
     assert other.generation() not in seen
     seen.add(other.generation())
     one.delete("job")

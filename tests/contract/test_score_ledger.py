@@ -14,7 +14,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.scores import RunningScore, ScoreSums
 from nodewise.profiles.ledger import MOST_ATTEMPTS, MOST_WAITING, UnscoredCommit
 from nodewise.profiles.opening import open_store
-from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.store import Evidence, ProfileStore
 
 LEASE_S = 1000.0
 OVER_S = 0.0
@@ -127,7 +127,7 @@ def test_a_commit_that_ends_every_scorer_is_given_up(store: ProfileStore) -> Non
 def test_what_was_retracted_before_it_was_scored_is_named(store: ProfileStore) -> None:
     committed(store, last=1)
     store.append("job", "s", [batch(2, 2.0, 3.0, 4.0, commit=True)])
-    store.retract("job", "r", [1, 3])
+    store.retract("job", "r", Evidence.of([1, 3]))
     assert claimed(store).retracted == {3}
 
 

@@ -13,7 +13,9 @@ from nodewise_client import (
     Client,
     HighestThroughput,
     Knee,
+    ModelOptions,
     Network,
+    ObjectiveRule,
     Observations,
     PredictOptions,
     PredictRequest,
@@ -28,7 +30,7 @@ from nodewise_client import (
 
 pytestmark = pytest.mark.wheel
 
-SCALING = PredictOptions(estimator="scaling")
+SCALING = PredictOptions(model=ModelOptions(estimator="scaling"))
 NODES = list(range(1, 17))
 
 
@@ -70,8 +72,9 @@ def test_a_job_that_was_run_on_two_nodes_is_predicted_on_sixteen(client: Client)
         )
     )
     assert found.basis.estimator == "scaling"
-    assert found.basis.prior_id.startswith("scaling-")
-    assert found.basis.profile_revision >= 1
+    (prior_id,) = found.basis.prior_ids
+    assert prior_id.startswith("scaling-")
+    assert found.basis.profile_revision == 1
     assert found.basis.evidence == ("8 all-reduce configurations measured on T4 (1 to 2 nodes)",)
     assert [row.workers for row in found] == [4 * nodes for nodes in NODES]
     truth = USUAL.step_s([(nodes, 4 * nodes, 8) for nodes in NODES])
@@ -90,7 +93,7 @@ def test_a_job_that_was_run_on_two_nodes_is_predicted_on_sixteen(client: Client)
     assert "EXTRAPOLATES" in {warning.reason for warning in found.warnings}
     # The step from the slow second node to the third pays by the law as well; none beyond does.
     assert found.recommendation is not None
-    assert found.recommendation.rule == "knee"
+    assert found.recommendation.rule == ObjectiveRule.KNEE
     assert (found.recommendation.row, found.recommendation.nodes) == (2, 3)
     best = client.predict(
         PredictRequest(
@@ -134,7 +137,9 @@ def test_rows_that_are_no_data_parallel_all_reduce_are_refused_alone(client: Cli
     )
     found = client.predict(PredictRequest(profile=profile_source(inline(EIGHT)), configurations=rows, options=SCALING))
     assert [row.status for row in found] == [RowStatus.ANSWERED, RowStatus.REFUSED, RowStatus.REFUSED]
-    assert {row.refusal.reason for row in found if row.refusal} == {"UNSUPPORTED_CONFIGURATION"}
+    assert {row.refusal.problem.reason for row in found if row.refusal and row.refusal.problem} == {
+        "UNSUPPORTED_CONFIGURATION"
+    }
 
 
 HEAVY = Law(fixed_s=0.05, sample_s=0.1)
@@ -153,7 +158,7 @@ def test_a_device_that_a_job_never_ran_on_is_answered_through_facts_and_says_so(
     assert "carried over from T4" in told.message
     assert "not known: what the job reaches of these" in told.message
     assert "8 all-reduce configurations measured on T4 (1 to 2 nodes), carried over to V100" in found.basis.evidence
-    assert found.basis.catalogue_digest
+    assert found.basis.catalog_digest
     _, here, there = found
     assert there.step_seconds is not None
     assert there.breakdown_seconds["compute"] < 0.8 * here.breakdown_seconds["compute"]

@@ -18,13 +18,13 @@ from nodewise.plugin import Allocation, Grant
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import LimitSettings, Settings
 from nodewise_protos.v1 import configuration_pb2 as configurations
-from nodewise_protos.v1 import diagnosis_service_pb2 as diagnoses
-from nodewise_protos.v1 import evaluation_service_pb2 as evaluation
 from nodewise_protos.v1 import objective_pb2 as objectives
+from nodewise_protos.v1 import options_pb2, profile_pb2, schedule_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
-from nodewise_protos.v1 import profile_pb2, schedule_pb2
 from nodewise_protos.v1 import profile_service_pb2 as profiles
 from nodewise_protos.v1 import schedule_service_pb2 as schedules
+from nodewise_protos.v1beta1 import diagnosis_service_pb2 as diagnoses
+from nodewise_protos.v1beta1 import evaluation_service_pb2 as evaluation
 
 pytestmark = pytest.mark.wheel
 
@@ -64,6 +64,12 @@ def predict(stubs: Stubs, **fields: object) -> Failure:
     return failure_of(stubs.prediction.Predict, predictions.PredictRequest(**question))  # type: ignore[arg-type]
 
 
+def asked_of(estimator: str = "", **model: object) -> options_pb2.PredictOptions:
+    """Options that name an estimator."""
+    chosen = options_pb2.ModelOptions(estimator=estimator, **model)  # type: ignore[arg-type]
+    return options_pb2.PredictOptions(model=chosen)
+
+
 def ingest(stubs: Stubs, *requests: profiles.IngestProfileRequest) -> Failure:
     return failure_of(stubs.profile.IngestProfile, iter(requests))
 
@@ -88,8 +94,8 @@ def schedule(stubs: Stubs, policy_name: str = "fifo", **fields: object) -> Failu
 
 
 def replay(stubs: Stubs, diagnoser_name: str = "tiny", trace_format: str = "tiny") -> Failure:
-    name = f"{diagnoser_name} {trace_format}"
-    chunk = profile_pb2.TraceChunk(trace_id="t", format=trace_format, rank=-1, data=tiny(), last=True)
+    name = f"{diagnoser_name}/{trace_format}"
+    chunk = profile_pb2.TraceChunk(trace_id="t", format=trace_format, data=tiny(), last=True)
     sent = profiles.ProfileBatch(sequence_number=1, trace_chunks=[chunk], commit=True)
     list(stubs.profile.IngestProfile(iter([opened(name), profiles.IngestProfileRequest(batch=sent)])))
     return failure_of(stubs.diagnosis.Replay, diagnoses.ReplayRequest(profile=stored(name), diagnoser=diagnoser_name))
@@ -114,23 +120,32 @@ def reach(stubs: Stubs, reason: Reason) -> Failure:  # noqa: C901, PLR0912  # on
             return failure_of(method, b"\xff\xff\xff")
         case Reason.PROFILE_NOT_FOUND:
             return predict(stubs, profile=stored("nobody"))
-        case Reason.OBSERVATION_NOT_FOUND:
+        case Reason.EVIDENCE_NOT_FOUND:
             append(stubs, "retracting")
             return failure_of(
-                stubs.profile.RetractObservations,
-                profiles.RetractObservationsRequest(profile_id="retracting", request_id="r", numbers=[99]),
+                stubs.profile.RetractEvidence,
+                profiles.RetractEvidenceRequest(profile_id="retracting", request_id="r", observation_numbers=[99]),
             )
+        case Reason.REQUEST_ID_REUSED:
+            append(stubs, "reused")
+            other = profiles.AppendProfileRequest(
+                profile_id="reused", request_id="first", content=one_worker_phases(compute_s=9.0)
+            )
+            return failure_of(stubs.profile.AppendProfile, other)
         case Reason.ESTIMATOR_NOT_FOUND:
-            return predict(stubs, options=predictions.PredictOptions(estimator="nobody"))
+            return predict(stubs, options=asked_of("nobody"))
         case Reason.POLICY_NOT_FOUND:
             return schedule(stubs, "nobody")
         case Reason.REVISION_NOT_REACHED:
             append(stubs, "young")
-            return predict(stubs, profile=profile_pb2.ProfileSource(profile_id="young", minimum_revision=7))
+            newer = profile_pb2.ProfileSource(profile_id="young", minimum_revision=7)
+            return predict(stubs, profile=newer, options=asked_of(freshness=options_pb2.FRESHNESS_ALLOW_STALE))
+        case Reason.REVISION_NOT_FOUND:
+            append(stubs, "exact")
+            return predict(stubs, profile=profile_pb2.ProfileSource(profile_id="exact", revision=7))
         case Reason.MODEL_NOT_CACHED:
             fresh = inline(one_worker_phases(compute_s=0.123456))
-            options = predictions.PredictOptions(freshness=predictions.FRESHNESS_CACHED_ONLY)
-            return predict(stubs, profile=fresh, options=options)
+            return predict(stubs, profile=fresh, options=asked_of(freshness=options_pb2.FRESHNESS_CACHED_ONLY))
         case Reason.ETAG_MISMATCH:
             append(stubs, "changing")
             return failure_of(
@@ -145,13 +160,13 @@ def reach(stubs: Stubs, reason: Reason) -> Failure:  # noqa: C901, PLR0912  # on
         case Reason.EVIDENCE_MISSING:
             return predict(stubs, profile=inline(profile_pb2.ProfileContent()))
         case Reason.UNSUPPORTED_CONFIGURATION:
-            options = predictions.PredictOptions(estimator="queueing")
+            options = asked_of("queueing")
             allreduce = configurations.Configurations(workers=[2], sync_modes=[configurations.SYNC_MODE_ALLREDUCE])
             return predict(stubs, configurations=allreduce, options=options)
         case Reason.ESTIMATOR_FAILED:
-            return predict(stubs, options=predictions.PredictOptions(estimator="fails"))
+            return predict(stubs, options=asked_of("fails"))
         case Reason.ESTIMATOR_INVALID_RESULT:
-            return predict(stubs, options=predictions.PredictOptions(estimator="nan"))
+            return predict(stubs, options=asked_of("nan"))
         case Reason.DIAGNOSER_NOT_FOUND:
             return replay(stubs, "nobody")
         case Reason.DIAGNOSER_FAILED:
@@ -170,12 +185,17 @@ def reach(stubs: Stubs, reason: Reason) -> Failure:  # noqa: C901, PLR0912  # on
 
 
 # Reached elsewhere: a notice and not an error; a store that is gone; a process that is killed; a queue that is full; a
-# call that ends in time; a fault of ours; a method that only a later release has.
+# call that ends in time; a fault of ours; what only a later release has: estimators in processes, callers by name.
 ELSEWHERE = {
     Reason.OBJECTIVE_UNREACHABLE,
     Reason.STORE_UNAVAILABLE,
     Reason.COMPUTE_LOST,
     Reason.OVERLOADED,
+    Reason.ESTIMATOR_TIMEOUT,
+    Reason.ESTIMATOR_UNAVAILABLE,
+    Reason.QUOTA_EXCEEDED,
+    Reason.UNAUTHENTICATED,
+    Reason.PERMISSION_DENIED,
     Reason.DEADLINE_EXCEEDED,
     Reason.INTERNAL,
     Reason.NOT_IMPLEMENTED,
@@ -212,13 +232,11 @@ def test_a_deadline_that_passes_is_deadline_exceeded(stated: bool) -> None:
     waits = record("waits", Constant(fit=lambda: ended.wait(30)))
     settings = Settings(store="memory:", default_deadline_s=60 if stated else 0.2)
     with EmbeddedServer(settings, registry_with((waits,), mode="thread")) as server, Stubs(server.target) as stubs:
-        options = predictions.PredictOptions(estimator="waits")
+        options = asked_of("waits")
         request = predictions.PredictRequest(profile=inline(), configurations=workers(1), options=options)
         failure = failure_of(stubs.prediction.Predict, request, timeout=0.2 if stated else None)
         # A slow estimator in a thread keeps nobody else waiting.
-        others = predictions.PredictRequest(
-            profile=inline(), configurations=workers(1), options=predictions.PredictOptions(estimator="queueing")
-        )
+        others = predictions.PredictRequest(profile=inline(), configurations=workers(1), options=asked_of("queueing"))
         assert stubs.prediction.Predict(others).predictions.rows_count == 1
         ended.set()
     assert failure.code is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -270,7 +288,7 @@ def test_numbers_that_are_none_are_refused_and_nothing_is_stored(stubs: Stubs, v
     ("question", "field"),
     [
         ({"configurations": workers(1_000_000)}, "configurations.workers[0]"),
-        ({"configurations": configurations.Configurations(nodes=[0])}, "configurations.nodes[0]"),
+        ({"configurations": configurations.Configurations(nodes=[0])}, "configurations.workers[0]"),
         ({"configurations": configurations.Configurations(nodes=[1_000_000])}, "configurations.nodes[0]"),
         ({"configurations": configurations.Configurations()}, "configurations"),
         ({"configurations": configurations.Configurations(workers=[1, 2], nodes=[1, 1, 1])}, "configurations.workers"),
@@ -279,10 +297,10 @@ def test_numbers_that_are_none_are_refused_and_nothing_is_stored(stubs: Stubs, v
             {"ranges": [configurations.ConfigurationRange(nodes=configurations.CountRange(first=4, last=2))]},
             "ranges[0].nodes.last",
         ),
-        ({"options": predictions.PredictOptions(interval_coverage=1.5)}, "options.interval_coverage"),
-        ({"objective": objectives.Objective()}, "objective"),
+        ({"options": asked_of(interval_coverage=1.5)}, "options.model.interval_coverage"),
+        ({"objective": objectives.Objective(confidence=0.4)}, "objective.confidence"),
         ({"objective": objectives.Objective(knee=objectives.Knee(share=2))}, "objective.knee.share"),
-        ({"objective": objectives.Objective(least_cost=objectives.LeastCost())}, "objective.prices"),
+        ({"objective": objectives.Objective(least_cost=objectives.LeastCost())}, "offers"),
         ({"profile": profile_pb2.ProfileSource()}, "profile"),
         ({"profile": stored("x" * 200)}, "profile.profile_id"),
         ({"profile": stored("../../etc/passwd")}, "profile.profile_id"),
@@ -327,9 +345,9 @@ def test_one_bad_job_never_fails_the_others(stubs: Stubs) -> None:
         predictions.BatchJob(profile=inline()),
     ]
     reply = stubs.prediction.BatchPredict(predictions.BatchPredictRequest(jobs=jobs, configurations=workers(1, 2)))
-    assert [outcome.HasField("error") for outcome in reply.outcomes] == [False, True, True, False]
+    assert [outcome.HasField("problem") for outcome in reply.outcomes] == [False, True, True, False]
     assert list(reply.row_offsets) == [0, 2, 2, 2, 4]
-    assert "jobs[2].configurations.workers[0]" in str(reply.outcomes[2].error)
+    assert "jobs[2].configurations.workers[0]" in str(reply.outcomes[2].problem)
     steps = list(reply.predictions.steps_per_second)
     assert steps[:2] == steps[2:]
     assert all(step > 0 for step in steps)

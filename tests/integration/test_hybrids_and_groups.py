@@ -19,9 +19,10 @@ from nodewise_client import (
     IntervalBasis,
     Knee,
     LeastTime,
+    ModelOptions,
+    Offer,
     PredictOptions,
     PredictRequest,
-    Price,
     ProfileContent,
     Work,
     WorkerGroup,
@@ -32,7 +33,7 @@ from nodewise_client import (
     observations,
     profile_source,
 )
-from nodewise_protos.v1 import configuration_pb2
+from nodewise_protos.v1 import configuration_pb2, options_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_values.wire import from_message
 
@@ -63,15 +64,17 @@ def client(target: str) -> Iterator[Client]:
         yield found
 
 
-def question(options: dict[str, Any] | None = None, **columns: Any) -> pb.PredictRequest:
+def question(options: dict[str, Any] | None = None, seed: int = 0, **columns: Any) -> pb.PredictRequest:
     return pb.PredictRequest(
         profile=inline(),
         configurations=configuration_pb2.Configurations(**columns),
-        options=pb.PredictOptions(estimator="telling", **(options or {})),
+        options=options_pb2.PredictOptions(
+            model=options_pb2.ModelOptions(estimator="telling", seed=seed), **(options or {})
+        ),
     )
 
 
-TELLING = PredictOptions(estimator="telling")
+TELLING = PredictOptions(model=ModelOptions(estimator="telling"))
 PHASES = from_message(one_worker_phases(), ProfileContent)
 
 
@@ -96,11 +99,11 @@ def test_an_estimator_that_takes_workers_for_alike_refuses_them(stubs: Stubs) ->
     columns = configuration_pb2.Configurations(
         group_offsets=[0, 1, 3], group_workers=[4, 2, 2], group_compute_factors=[1.0, 1.0, 2.0]
     )
-    request = pb.PredictRequest(profile=inline(), configurations=columns, options={"estimator": "plain"})
+    request = pb.PredictRequest(profile=inline(), configurations=columns, options={"model": {"estimator": "plain"}})
     found = stubs.prediction.Predict(request).predictions
     assert (found.statuses, found.workers) == ([1, 2], [4, 4])
-    assert found.refusals[0].reason == "UNSUPPORTED_CONFIGURATION"
-    assert "groups" in found.refusals[0].message
+    assert found.refusals[0].problem.reason == "UNSUPPORTED_CONFIGURATION"
+    assert "groups" in found.refusals[0].problem.message
 
 
 @pytest.mark.parametrize(
@@ -152,13 +155,6 @@ def test_what_is_wrong_with_groups_and_hybrids_is_named(stubs: Stubs, columns: d
     assert list(failure.fields) == [field], failure.fields
 
 
-def test_a_template_holds_no_groups(stubs: Stubs) -> None:
-    template = configuration_pb2.Configurations(group_offsets=[0, 1], group_workers=[4])
-    ranged = configuration_pb2.ConfigurationRange(workers={"first": 1, "last": 2}, template=template)
-    failure = failure_of(stubs.prediction.Predict, pb.PredictRequest(profile=inline(), ranges=[ranged]))
-    assert "groups" in failure.fields["ranges[0].template"]
-
-
 def test_a_mixed_row_is_charged_by_its_workers(client: Client) -> None:
     rows = configurations(
         nodes=2,
@@ -168,13 +164,16 @@ def test_a_mixed_row_is_charged_by_its_workers(client: Client) -> None:
         devices="V100",
         groups=[[WorkerGroup(workers=3, device_name="V100"), WorkerGroup(workers=1, device_name="K80")]],
     )
-    goal = objective(
-        rule=Knee(),
-        work=Work(samples=4 * 360),
-        prices=[Price(price_per_node_hour=4.0, device_name="V100"), Price(price_per_node_hour=2.0, device_name="K80")],
-    )
+    offers = [Offer(price_per_node_hour=4.0, device_name="V100"), Offer(price_per_node_hour=2.0, device_name="K80")]
     (found,) = client.predict(
-        PredictRequest(profile=profile_source(PHASES), configurations=rows, objective=goal, options=TELLING)
+        PredictRequest(
+            profile=profile_source(PHASES),
+            configurations=rows,
+            objective=objective(Knee()),
+            work=Work(samples=4 * 360),
+            offers=offers,
+            options=TELLING,
+        )
     )
     assert found.finish_seconds == pytest.approx(3600)
     # Two nodes at the mean price of their workers, and the server's node.
@@ -195,7 +194,8 @@ def test_a_hybrids_step_is_a_mini_batch_and_its_switch_is_paid_once(client: Clie
         PredictRequest(
             profile=profile_source(PHASES),
             configurations=rows,
-            objective=objective(rule=LeastTime(), work=work),
+            objective=objective(LeastTime()),
+            work=work,
             options=TELLING,
         )
     )
@@ -233,35 +233,36 @@ def test_all_epochs_are_the_work_of_a_question_that_names_none(client: Client) -
 
 def test_a_simulation_runs_in_a_thread_and_says_what_its_interval_is(client: Client, telling: Telling) -> None:
     rows = configurations(workers=[1, 2])
-    asked = PredictOptions(estimator="telling", fidelity="simulate", seed=7, simulated_steps_count=1000)
+    model = ModelOptions(estimator="telling", seed=7)
+    asked = PredictOptions(model=model, fidelity="simulate", simulated_steps_count=1000)
     for _ in range(2):
         found = client.predict(PredictRequest(profile=profile_source(PHASES), configurations=rows, options=asked))
         assert found[0].interval_basis is IntervalBasis.SIMULATION
         assert not [warning for warning in found.warnings if warning.reason == "NOT_SIMULATED"]
     (given,) = [options for options in telling.options if options.simulated_steps == 1000]
     assert (given.seed, given.budget is not None) == (7, True)
-    assert telling.threads[telling.options.index(given)].startswith("nodewise-simulations")
+    assert telling.threads[telling.options.index(given)] == "nodewise-answered"
     plain = client.predict(PredictRequest(profile=profile_source(PHASES), configurations=rows, options=TELLING))
     assert plain[0].interval_basis is IntervalBasis.MODEL_SPREAD
-    model = client.predict(
+    by_model = client.predict(
         PredictRequest(
             profile=profile_source(PHASES),
             configurations=rows,
-            options=PredictOptions(estimator="plain", fidelity="simulate"),
+            options=PredictOptions(model=ModelOptions(estimator="plain"), fidelity="simulate"),
         )
     )
-    assert [warning.reason for warning in model.warnings] == ["NOT_SIMULATED"]
+    assert [warning.reason for warning in by_model.warnings] == ["NOT_SIMULATED"]
 
 
 def test_steps_to_simulate_are_capped_over_all_rows(stubs: Stubs) -> None:
-    simulate = {"fidelity": pb.FIDELITY_SIMULATE, "simulated_steps_count": 5_000_001}
+    simulate = {"fidelity": options_pb2.FIDELITY_SIMULATE, "simulated_steps_count": 5_000_001}
     failure = failure_of(stubs.prediction.Predict, question(simulate, workers=[1, 2]))
     assert (failure.reason, failure.metadata["limit"]) == ("LIMIT_EXCEEDED", "simulated_steps_per_call")
     assert failure.metadata["found"] == "10000002"
     batch = pb.BatchPredictRequest(
         jobs=[pb.BatchJob(profile=inline())] * 2,
         configurations=configuration_pb2.Configurations(workers=[1]),
-        options=pb.PredictOptions(**simulate),
+        options=options_pb2.PredictOptions(**simulate),
     )
     assert failure_of(stubs.prediction.BatchPredict, batch).reason == "LIMIT_EXCEEDED"
     failure = failure_of(stubs.prediction.Predict, question({"simulated_steps_count": 5}, workers=[1]))
@@ -269,13 +270,13 @@ def test_steps_to_simulate_are_capped_over_all_rows(stubs: Stubs) -> None:
 
 
 def test_a_simulation_ends_with_the_call_that_asked(stubs: Stubs, telling: Telling) -> None:
-    simulate = {"fidelity": pb.FIDELITY_SIMULATE, "simulated_steps_count": SLOW_STEPS}
+    simulate = {"fidelity": options_pb2.FIDELITY_SIMULATE, "simulated_steps_count": SLOW_STEPS}
     failure = failure_of(stubs.prediction.Predict, question(simulate, workers=[1]), timeout=0.6)
     assert failure.code == grpc.StatusCode.DEADLINE_EXCEEDED
     assert telling.ended.wait(5)
     telling.ended.clear()
     started = time.monotonic()
-    call = stubs.prediction.Predict.future(question({**simulate, "seed": 1}, workers=[1]), timeout=30)
+    call = stubs.prediction.Predict.future(question(simulate, seed=1, workers=[1]), timeout=30)
     while not any(options.seed == 1 for options in telling.options):
         time.sleep(0.005)
     call.cancel()
@@ -286,7 +287,7 @@ def test_a_simulation_ends_with_the_call_that_asked(stubs: Stubs, telling: Telli
 
 
 def test_columns_may_be_left_out(stubs: Stubs) -> None:
-    found = stubs.prediction.Predict(question({"columns": ["PREDICTION_COLUMN_NONE"]}, workers=[1])).predictions
+    found = stubs.prediction.Predict(question({"columns": ["PREDICTION_COLUMN_THROUGHPUT"]}, workers=[1])).predictions
     assert not found.extra
     found = stubs.prediction.Predict(question({"columns": ["PREDICTION_COLUMN_EXTRA"]}, workers=[1])).predictions
     assert [column.name for column in found.extra] == ["async_step_s", "change_steps", "groups_count"]

@@ -13,6 +13,7 @@ from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import (
     Client,
     Configurations,
+    ModelOptions,
     Network,
     PredictOptions,
     PredictRequest,
@@ -94,7 +95,7 @@ def test_what_is_missing_is_named(client: Client) -> None:
             PredictRequest(
                 profile=profile_source(unlinked),
                 configurations=rows(4),
-                options=PredictOptions(estimator="partitioning"),
+                options=PredictOptions(model=ModelOptions(estimator="partitioning")),
             )
         )
     abacus = configurations(nodes=[4], workers=[4], devices="abacus", batch_per_worker_samples=8)

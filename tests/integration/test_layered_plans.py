@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -20,14 +21,15 @@ from nodewise_client import (
     InvalidArgumentError,
     LeastCost,
     LeastTime,
+    ModelOptions,
     Network,
+    Offer,
     PlanAnswer,
     PlanConstraints,
     PlanPool,
     PlanRequest,
     PredictOptions,
     PredictRequest,
-    Price,
     ProfileContent,
     RefusedError,
     Work,
@@ -59,7 +61,7 @@ def client(target: str) -> Iterator[Client]:
         yield found
 
 
-def plan(client: Client, *, objective: Any = None, **constraints: Any) -> PlanAnswer:
+def plan(client: Client, *, asked: Mapping[str, Any] = MappingProxyType({}), **constraints: Any) -> PlanAnswer:
     within = PlanConstraints(
         **{
             "pools": [XEONS],
@@ -69,7 +71,7 @@ def plan(client: Client, *, objective: Any = None, **constraints: Any) -> PlanAn
             **constraints,
         }
     )
-    return client.plan(PlanRequest(profile=profile_source(MLP), constraints=within, objective=objective), timeout_s=60)
+    return client.plan(PlanRequest(profile=profile_source(MLP), constraints=within, **asked), timeout_s=60)
 
 
 def test_the_best_division_is_that_of_asking_about_every_one(client: Client) -> None:
@@ -93,7 +95,7 @@ def test_the_best_division_is_that_of_asking_about_every_one(client: Client) -> 
                 sync_modes="async",
                 batch_per_worker_samples=64,
             ),
-            options=PredictOptions(estimator="partitioning"),
+            options=PredictOptions(model=ModelOptions(estimator="partitioning")),
         )
     )
     assert found.best is not None
@@ -124,11 +126,11 @@ def test_the_examples_are_searched_and_explained(target: str, name: str) -> None
 
 def test_objectives_of_time_cost_and_devices(client: Client) -> None:
     work = Work(samples=1e6)
-    fastest = plan(client, objective=objective(rule=LeastTime(), work=work)).best
+    fastest = plan(client, asked={"objective": objective(LeastTime()), "work": work}).best
     assert fastest is not None
     assert fastest.prediction.finish_seconds is not None
     deadline = 4 * fastest.prediction.finish_seconds
-    few = plan(client, objective=objective(rule=FewestDevices(deadline_seconds=deadline), work=work))
+    few = plan(client, asked={"objective": objective(FewestDevices(deadline_seconds=deadline)), "work": work})
     assert few.best is not None
     assert few.best.prediction.finish_seconds is not None
     assert few.best.prediction.finish_seconds <= deadline
@@ -136,7 +138,9 @@ def test_objectives_of_time_cost_and_devices(client: Client) -> None:
     assert "parameter server" in few.recommendation.why
     held = few.best.prediction.workers + few.best.configuration["parameter_servers"]
     assert held < fastest.prediction.workers + fastest.configuration["parameter_servers"]
-    cheap = plan(client, objective=objective(rule=LeastCost(), work=work, prices=[Price(price_per_node_hour=1.0)]))
+    cheap = plan(
+        client, asked={"objective": objective(LeastCost()), "work": work, "offers": [Offer(price_per_node_hour=1.0)]}
+    )
     assert cheap.best is not None
     assert cheap.best.prediction.cost is not None
     nodes = cheap.best.prediction.nodes + cheap.best.configuration["parameter_servers"]
@@ -152,7 +156,7 @@ def test_modes_are_compared_and_told_apart(client: Client) -> None:
     reduced = plan(
         client,
         sync_modes=["allreduce"],
-        max_nodes=0,
+        max_nodes=None,
         pools=[PlanPool(device_name="A100-80GB", nodes=counts([1, 2]), workers_per_node=1)],
     )
     assert reduced.best is not None
@@ -188,7 +192,7 @@ def test_what_binds_is_said(client: Client) -> None:
 
 def test_what_is_missing_is_named(client: Client) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        plan(client, max_nodes=0)
+        plan(client, max_nodes=None)
     assert caught.value.violations[0].field == "constraints.parameter_servers"
     with pytest.raises(InvalidArgumentError) as caught:
         plan(client, micro_batch_samples=None)

@@ -80,4 +80,5 @@ def test_a_service_names_the_prior_that_comes_with_an_estimator() -> None:
             PredictRequest(profile=profile_source(content), configurations=configurations(workers=[16], nodes=[4]))
         )
         assert answer.basis.estimator == "scaling"
-        assert answer.basis.prior_id.startswith("scaling-")
+        (prior_id,) = answer.basis.prior_ids
+        assert prior_id.startswith("scaling-")

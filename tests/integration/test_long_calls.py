@@ -16,22 +16,23 @@ import grpc
 import pytest
 from serving import ServerProcess, Stubs, failure_of, inline, stored, workers
 
-from nodewise_cli.inputs.documents import read_plan_request
+from nodewise_cli.inputs.documents import read_value
 from nodewise_client import Client
-from nodewise_protos.v1 import (
-    configuration_pb2,
+from nodewise_protos.v1 import configuration_pb2, options_pb2, prediction_service_pb2
+from nodewise_protos.v1beta1 import (
     diagnosis_service_pb2,
     evaluation_service_pb2,
     plan_service_pb2,
-    prediction_service_pb2,
-    schedule_service_pb2,
     simulation_pb2,
+    simulation_service_pb2,
 )
+from nodewise_values import PlanRequest
+from nodewise_values.wire import to_message
 
 PATIENCE_S = 60.0
 """With what takes a second on an idle machine."""
 SPEC = Path(__file__).parents[2] / "examples" / "plan_22b_64_devices.json"
-BUSY = prediction_service_pb2.PredictOptions(estimator="busy")
+BUSY = options_pb2.ModelOptions(estimator="busy")
 
 
 def constraints() -> plan_service_pb2.PlanConstraints:
@@ -40,10 +41,13 @@ def constraints() -> plan_service_pb2.PlanConstraints:
     return plan_service_pb2.PlanConstraints(pools=[pool], global_batch_samples=counts(values=[32]))
 
 
-def simulation(jobs: int, policy: str, repetitions: int = 1) -> schedule_service_pb2.SimulateRequest:
-    request = schedule_service_pb2.SimulateRequest(policy=policy, repetitions_count=repetitions)
+def simulation(jobs: int, policy: str, repetitions: int = 1) -> simulation_service_pb2.SimulateRequest:
+    request = simulation_service_pb2.SimulateRequest(policy=policy, repetitions_count=repetitions)
     request.cluster.pools.add(name="p", device_name="V100", available_devices=[8])
-    request.curves.add(pool_indexes=[0], devices_counts=[1, 2, 4], samples_per_second=[10, 19, 35])
+    rows = simulation_pb2.SimulationCurveRows(
+        pool_indexes=[0] * 3, devices_counts=[1, 2, 4], samples_per_second=[10, 19, 35]
+    )
+    request.curves.add(rows=rows)
     request.jobs.CopyFrom(
         simulation_pb2.SimulationJobs(
             count=jobs, arrival_seconds=range(jobs), work_samples=[50], requested_devices=[1], curve_indexes=[0]
@@ -69,7 +73,7 @@ CALLS: dict[str, Callable[[Stubs], Any]] = {
     "Plan": lambda stubs: stubs.plan.Plan(
         plan_service_pb2.PlanRequest(profile=inline(), options=BUSY, constraints=constraints())
     ),
-    "Simulate": lambda stubs: stubs.schedule.Simulate(simulation(2, "busy")),
+    "Simulate": lambda stubs: stubs.simulation.Simulate(simulation(2, "busy")),
     "Backtest": lambda stubs: stubs.evaluation.Backtest(
         evaluation_service_pb2.BacktestRequest(table=table(), estimators=["busy"])
     ),
@@ -82,9 +86,7 @@ CALLS: dict[str, Callable[[Stubs], Any]] = {
         prediction_service_pb2.PredictRequest(
             profile=inline(),
             configurations=workers(1, 2),
-            options=prediction_service_pb2.PredictOptions(
-                estimator="busy", fidelity=prediction_service_pb2.FIDELITY_SIMULATE
-            ),
+            options=options_pb2.PredictOptions(model=BUSY, fidelity=options_pb2.FIDELITY_SIMULATE),
         )
     ),
     "Replay": lambda stubs: stubs.diagnosis.Replay(diagnosis_service_pb2.ReplayRequest(profile=stored("traced"))),
@@ -169,7 +171,7 @@ def test_a_caller_whose_time_is_over_ends_the_work(stubs: Stubs, marks: Path) ->
 
 def test_work_that_looks_up_ends_without_its_process(stubs: Stubs) -> None:
     assert answers(stubs)
-    call = stubs.schedule.Simulate(simulation(100_000, "fifo", 100))
+    call = stubs.simulation.Simulate(simulation(100_000, "fifo", 100))
     assert next(call).HasField("progress")
     call.cancel()
     assert answers(stubs)
@@ -186,7 +188,7 @@ def test_a_process_that_dies_costs_its_call_an_error_that_can_be_retried(stubs: 
 
 
 def test_a_budget_brings_the_best_plan_so_far(stubs: Stubs) -> None:
-    request = read_plan_request(SPEC)
+    request = to_message(read_value(SPEC, PlanRequest))
     request.budget_seconds, request.options.estimator = 1e-9, "partitioning"
     *progress, last = stubs.plan.Plan(request, timeout=PATIENCE_S)
     assert not last.result.complete
@@ -198,7 +200,7 @@ def test_a_budget_brings_the_best_plan_so_far(stubs: Stubs) -> None:
 
 def test_when_the_time_is_over_the_simulation_so_far_is_the_answer(stubs: Stubs) -> None:
     assert answers(stubs)
-    messages = list(stubs.schedule.Simulate(simulation(100_000, "fifo", 100), timeout=5.0))
+    messages = list(stubs.simulation.Simulate(simulation(100_000, "fifo", 100), timeout=5.0))
     assert messages[0].HasField("progress")
     assert not messages[-1].result.complete
 
@@ -225,16 +227,16 @@ def test_the_pool_answers_what_the_serving_process_would(stubs: Stubs) -> None:
     """The same messages, but for the time of the fit and how long it took."""
     from nodewise.runtime.embedded import EmbeddedServer
 
-    request = read_plan_request(SPEC)
+    request = to_message(read_value(SPEC, PlanRequest))
     request.options.estimator = "partitioning"
     with EmbeddedServer() as embedded, Stubs(embedded.target) as others:
         found = [list(each.plan.Plan(request, timeout=PATIENCE_S))[-1].result for each in (stubs, others)]
         simulated = prediction_service_pb2.PredictRequest(profile=inline(), configurations=workers(1, 2, 4))
-        simulated.options.estimator = "queueing"
-        simulated.options.fidelity = prediction_service_pb2.FIDELITY_SIMULATE
+        simulated.options.model.estimator = "queueing"
+        simulated.options.fidelity = options_pb2.FIDELITY_SIMULATE
         replies = [each.prediction.Predict(simulated, timeout=PATIENCE_S) for each in (stubs, others)]
         assert stubs.prediction.Predict(simulated, timeout=PATIENCE_S) == replies[0]
-        runs = [list(each.schedule.Simulate(simulation(50, "fifo", 3)))[-1].result for each in (stubs, others)]
+        runs = [list(each.simulation.Simulate(simulation(50, "fifo", 3)))[-1].result for each in (stubs, others)]
     for plan in found:
         plan.ClearField("search_seconds")
         plan.basis.ClearField("fit_time")

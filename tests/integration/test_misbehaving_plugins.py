@@ -19,11 +19,13 @@ from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, reader, tiny
 from nodewise.plugin import Allocation, Configurations, Grant, Shares
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
-from nodewise_protos.v1 import diagnosis_service_pb2 as diagnoses
-from nodewise_protos.v1 import plan_service_pb2, profile_pb2, schedule_pb2, simulation_pb2
+from nodewise_protos.v1 import options_pb2, profile_pb2, schedule_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
 from nodewise_protos.v1 import profile_service_pb2 as profiles
 from nodewise_protos.v1 import schedule_service_pb2 as schedules
+from nodewise_protos.v1beta1 import diagnosis_service_pb2 as diagnoses
+from nodewise_protos.v1beta1 import plan_service_pb2, simulation_pb2
+from nodewise_protos.v1beta1 import simulation_service_pb2 as simulations
 
 pytestmark = pytest.mark.wheel
 
@@ -44,13 +46,13 @@ class Covariant(Constant):
 
 
 def predict(stubs: Stubs, name: str) -> Failure:
-    options = predictions.PredictOptions(estimator=name)
+    options = options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator=name))
     request = predictions.PredictRequest(profile=inline(), configurations=workers(1, 2), options=options)
     return failure_of(stubs.prediction.Predict, request, timeout=30)
 
 
 def suggest(stubs: Stubs, name: str) -> Failure:
-    options = predictions.PredictOptions(estimator=name)
+    options = options_pb2.ModelOptions(estimator=name)
     request = predictions.SuggestMeasurementsRequest(profile=inline(), configurations=workers(1, 2), options=options)
     return failure_of(stubs.prediction.SuggestMeasurements, request, timeout=30)
 
@@ -64,7 +66,7 @@ def plan(stubs: Stubs, name: str) -> Failure:
         constraints=plan_service_pb2.PlanConstraints(
             pools=[pool], global_batch_samples=plan_service_pb2.CountSet(values=[32, 64])
         ),
-        options=predictions.PredictOptions(estimator=name),
+        options=options_pb2.ModelOptions(estimator=name),
     )
     return failure_of(stubs.plan.Plan, request, timeout=30)
 
@@ -76,7 +78,7 @@ def schedule_request(name: str) -> schedules.ScheduleRequest:
         for job_id in ("a", "b")
     ]
     cluster = schedule_pb2.Cluster(pools=[pool])
-    options = predictions.PredictOptions(estimator="well")
+    options = options_pb2.ModelOptions(estimator="well")
     return schedules.ScheduleRequest(now=Timestamp(seconds=1), cluster=cluster, jobs=jobs, policy=name, options=options)
 
 
@@ -85,17 +87,21 @@ def schedule(stubs: Stubs, name: str) -> Failure:
 
 
 def simulate(stubs: Stubs, name: str) -> Failure:
-    request = schedules.SimulateRequest(
+    request = simulations.SimulateRequest(
         jobs=simulation_pb2.SimulationJobs(
             count=2, arrival_seconds=[0, 0], work_samples=[10, 10], curve_indexes=[0], requested_devices=[1]
         ),
         curves=[
-            simulation_pb2.SimulationCurve(pool_indexes=[0, 0], devices_counts=[1, 2], samples_per_second=[1.0, 2.0])
+            simulation_pb2.SimulationCurve(
+                rows=simulation_pb2.SimulationCurveRows(
+                    pool_indexes=[0, 0], devices_counts=[1, 2], samples_per_second=[1.0, 2.0]
+                )
+            )
         ],
         cluster=schedule_pb2.Cluster(pools=[schedule_pb2.NodePool(name="all", available_devices=[2, 2])]),
         policy=name,
     )
-    return failure_of(stubs.schedule.Simulate, request, timeout=30)
+    return failure_of(stubs.simulation.Simulate, request, timeout=30)
 
 
 def read_as(stubs: Stubs, name: str) -> Failure:
@@ -112,7 +118,7 @@ def diagnose(stubs: Stubs, name: str) -> Failure:
 
 def diagnosed(stubs: Stubs, ask: Any, request: Callable[..., Any], by: str, trace_format: str) -> Failure:
     profile_id = f"traces-{trace_format}"
-    chunk = profile_pb2.TraceChunk(trace_id="t", format=trace_format, rank=-1, data=tiny(), last=True)
+    chunk = profile_pb2.TraceChunk(trace_id="t", format=trace_format, data=tiny(), last=True)
     batch = profiles.ProfileBatch(sequence_number=1, trace_chunks=[chunk], commit=True)
     opened = profiles.OpenSession(profile_id=profile_id, session_id="s")
     messages = [profiles.IngestProfileRequest(open=opened), profiles.IngestProfileRequest(batch=batch)]

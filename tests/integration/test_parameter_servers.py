@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from nodewise_client import (
     IntervalBasis,
     InvalidArgumentError,
     LeastTime,
+    ModelOptions,
     Network,
     PredictOptions,
     PredictRequest,
@@ -33,7 +35,7 @@ from nodewise_client import (
 
 pytestmark = pytest.mark.wheel
 
-QUEUEING = PredictOptions(estimator="queueing")
+QUEUEING = PredictOptions(model=ModelOptions(estimator="queueing"))
 ONE_WORKER = configurations(nodes=1, workers=1, parameter_servers=1, sync_modes="async")
 JOB = ProfileContent(
     workload=Workload(parameter_bytes=4_000_000),
@@ -79,9 +81,14 @@ def test_a_hybrids_switch_is_in_the_time_to_finish_and_not_in_the_step(client: C
         hybrid_switch_seconds=[0.0, 90.0, 90.0],
     )
     steps = 1000
-    work = objective(rule=LeastTime(), work=Work(samples=8 * 32 * steps))
     plain, switching, synchronous = client.predict(
-        PredictRequest(profile=profile_source(JOB), configurations=rows, objective=work, options=QUEUEING)
+        PredictRequest(
+            profile=profile_source(JOB),
+            configurations=rows,
+            objective=objective(LeastTime()),
+            work=Work(samples=8 * 32 * steps),
+            options=QUEUEING,
+        )
     )
     assert plain.step_seconds == switching.step_seconds
     assert plain.step_seconds == pytest.approx(0.1 * plain.extra["sync_step_s"] + 0.9 * plain.extra["async_step_s"])
@@ -115,8 +122,9 @@ def test_workers_of_two_devices_share_the_servers(client: Client) -> None:
     assert "MIXED_WORKERS" in {warning.reason for warning in found.warnings}
     assert unknown.status is RowStatus.REFUSED
     assert unknown.refusal is not None
-    assert unknown.refusal.reason == "EVIDENCE_MISSING"
-    assert "V100" in unknown.refusal.message
+    assert unknown.refusal.problem is not None
+    assert unknown.refusal.problem.reason == "EVIDENCE_MISSING"
+    assert "V100" in unknown.refusal.problem.message
 
 
 def test_backup_workers_shorten_rounds_and_lose_samples(client: Client) -> None:
@@ -139,12 +147,15 @@ def test_backup_workers_shorten_rounds_and_lose_samples(client: Client) -> None:
 def test_a_simulation_says_so_and_is_repeated_by_its_seed(client: Client) -> None:
     rows = configurations(workers=[1, 4], sync_modes="async")
     phases = ProfileContent(phase_timings=JOB.phase_timings)
-    simulate = replace(QUEUEING, fidelity="simulate", seed=3)
+
+    def simulate(seed: int, **more: Any) -> PredictOptions:
+        return PredictOptions(model=ModelOptions(estimator="queueing", seed=seed), fidelity="simulate", **more)
+
     first, again, other, longer = (
         client.predict(
             PredictRequest(profile=profile_source(phases), configurations=rows, options=options), timeout_s=60.0
         )  # the first may have to compile
-        for options in (simulate, simulate, replace(simulate, seed=4), replace(simulate, simulated_steps_count=200_000))
+        for options in (simulate(3), simulate(3), simulate(4), simulate(3, simulated_steps_count=200_000))
     )
     expected = client.predict(PredictRequest(profile=profile_source(phases), configurations=rows, options=QUEUEING))
     assert {row.interval_basis for row in first} == {IntervalBasis.SIMULATION}

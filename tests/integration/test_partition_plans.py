@@ -17,6 +17,7 @@ from nodewise_client import (
     Client,
     FewestDevices,
     Knee,
+    ModelOptions,
     PlanAnswer,
     PlanConstraints,
     PlanPool,
@@ -55,10 +56,12 @@ def client(target: str) -> Iterator[Client]:
         yield found
 
 
-def plan(client: Client, *pools: PlanPool, objective: Any = None, **constraints: Any) -> PlanAnswer:
+def plan(
+    client: Client, *pools: PlanPool, objective: Any = None, work: Work | None = None, **constraints: Any
+) -> PlanAnswer:
     within = PlanConstraints(pools=pools or [EIGHT], **{"global_batch_samples": counts(64), **constraints})
     return client.plan(
-        PlanRequest(profile=profile_source(PROFILE), constraints=within, objective=objective), timeout_s=60
+        PlanRequest(profile=profile_source(PROFILE), constraints=within, objective=objective, work=work), timeout_s=60
     )
 
 
@@ -95,7 +98,7 @@ def test_what_is_planned_is_what_is_predicted(client: Client) -> None:
         PredictRequest(
             profile=profile_source(PROFILE),
             configurations=configurations(**found.configuration),
-            options=PredictOptions(estimator="partitioning"),
+            options=PredictOptions(model=ModelOptions(estimator="partitioning")),
         )
     )[0]
     assert (again.step_seconds, again.memory_bytes) == (found.prediction.step_seconds, found.prediction.memory_bytes)
@@ -180,9 +183,20 @@ def test_what_cannot_be_is_said(client: Client) -> None:
 
 
 def test_a_deadline_that_nothing_keeps_names_the_fastest(client: Client) -> None:
-    late = objective(rule=FewestDevices(deadline_seconds=10.0), work=Work(samples=1e6))
-    found = plan(client, objective=late)
+    found = plan(client, objective=objective(FewestDevices(deadline_seconds=10.0)), work=Work(samples=1e6))
     assert found.best is None
-    reason = next(each for each in found.rejections if each.constraint == "deadline_s")
+    reason = next(each for each in found.rejections if each.constraint == "deadline_seconds")
     assert "the fastest" in reason.message
     assert found.frontier
+
+
+def test_machines_that_nothing_can_use_are_named_with_the_reason(client: Client) -> None:
+    found = plan(client, tensor_parallel_degrees=counts(1), pipeline_parallel_degrees=counts(1))
+    assert found.explanation is not None
+    by_change = {each.change: each for each in found.explanation.sensitivities}
+    # 24 replicas do not divide 64 samples, 32 do.
+    assert by_change["one_more_node"].obstacle == (
+        "no product of allowed degrees is a number of devices with a batch that it divides"
+    )
+    assert by_change["one_more_node"].speedup_ratio == 1.0
+    assert by_change["nodes_x2"].obstacle == ""

@@ -10,6 +10,7 @@ from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import (
     Client,
     HighestThroughput,
+    ModelOptions,
     Network,
     PredictOptions,
     PredictRequest,
@@ -26,7 +27,7 @@ from nodewise_client import (
 
 pytestmark = pytest.mark.wheel
 
-PARTITIONING = PredictOptions(estimator="partitioning")
+PARTITIONING = PredictOptions(model=ModelOptions(estimator="partitioning"))
 GPT = Transformer(
     layers_count=24, hidden_size=2048, attention_heads_count=16, sequence_length_tokens=1024, vocabulary_size=51200
 )

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
-from nodewise_protos.v1 import plan_service_pb2 as pb
-from nodewise_protos.v1 import plan_service_pb2_grpc
+from nodewise_protos.v1beta1 import plan_service_pb2 as pb
+from nodewise_protos.v1beta1 import plan_service_pb2_grpc
 
 SPEC = json.loads((Path(__file__).parents[2] / "examples" / "plan_22b_64_devices.json").read_text())
 POOL = {"device_name": "A100-80GB", "nodes": {"values": [1, 2]}, "workers_per_node": 8}
@@ -47,13 +47,25 @@ def run(target: str, folder: Path, document: Any) -> tuple[int, dict[str, Any], 
 @pytest.mark.parametrize(
     ("constraints", "said"),
     [
-        ({"tensor_parallel": {"values": [1]}}, 'no field named "tensor_parallel"'),
+        (
+            {"tensor_parallel": {"values": [1]}},
+            "constraints.tensor_parallel: is no field of PlanConstraints; the nearest is tensor_parallel_degrees",
+        ),
         ({"pools": []}, "constraints.pools: must hold at least one pool"),
         ({"pools": [{**POOL, "workers_per_node": 0}]}, "constraints.pools[0].workers_per_node: must be"),
         ({"pools": [{**POOL, "nodes": {"values": [0]}}]}, "constraints.pools[0].nodes.values[0]: must be"),
-        ({"pools": [{**POOL, "nodes": [1, 2]}]}, "constraints.pools[0].nodes: must be like"),
-        ({"global_batch_samples": [64]}, 'constraints.global_batch_samples: must be like {"values": [1, 2]}'),
-        ({"globalBatchSamples": 64}, "constraints.globalBatchSamples: must be like"),
+        (
+            {"pools": [{**POOL, "nodes": [1, 2]}]},
+            "constraints.pools[0].nodes: must be an object that holds values, ranges; found [1, 2]",
+        ),
+        (
+            {"global_batch_samples": [64]},
+            "constraints.global_batch_samples: must be an object that holds values, ranges",
+        ),
+        (
+            {"microBatchSamples": 64},
+            "constraints.micro_batch_samples: must be an object that holds values, ranges; found 64",
+        ),
         ({"global_batch_samples": {}}, "constraints.global_batch_samples: must hold at least one value"),
         # Billions of values are refused, not spelled out.
         ({"global_batch_samples": {"ranges": [{"first": 1, "last": 2 * 10**9}]}}, "at most 4096 values"),

@@ -30,14 +30,14 @@ from nodewise_client import (
     InvalidArgumentError,
     Knee,
     LeastCost,
+    ModelOptions,
+    Offer,
     PlanAnswer,
     PlanConstraints,
     PlanPool,
     PlanProgress,
     PlanRequest,
     PlanResult,
-    PredictOptions,
-    Price,
     ProfileContent,
     RefusedError,
     RowStatus,
@@ -50,7 +50,7 @@ from nodewise_client import (
     profile_source,
 )
 from nodewise_protos.v1 import configuration_pb2
-from nodewise_protos.v1 import plan_service_pb2 as pb
+from nodewise_protos.v1beta1 import plan_service_pb2 as pb
 from nodewise_values.wire import to_message
 
 TABLE = random_table(7, 300, 12, 30)
@@ -139,7 +139,7 @@ def plan(client: Client, estimator: str = "table", on_progress: Any = None, **mo
         PlanRequest(
             profile=profile_source(PROFILE),
             constraints=CONSTRAINTS,
-            options=PredictOptions(estimator=estimator),
+            options=ModelOptions(estimator=estimator),
             **more,
         ),
         on_progress=on_progress,
@@ -197,9 +197,9 @@ def test_the_frontier_is_sorted_and_holds_the_fastest(client: Client) -> None:
         min(time for _, time in points)
         == found.best.prediction.step_seconds / found.best.configuration["global_batch_samples"]
     )
-    few = plan(client, skip_explanation=True, frontier_points_count=2)
+    few = plan(client, skip_explanation=True, max_frontier_points=2)
     assert (len(few.frontier), few.frontier_count) == (2, found.frontier_count)
-    none = plan(client, skip_explanation=True, frontier_points_count=-1)
+    none = plan(client, skip_explanation=True, max_frontier_points=0)
     assert (none.frontier, none.frontier_count) == ((), 0)
     assert none.best == found.best
 
@@ -213,16 +213,20 @@ def test_exhaustive_is_the_same_answer(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "objective",
+    "asked",
     [
-        objective(HighestThroughput()),
-        objective(Knee()),
-        objective(rule=LeastCost(), work=Work(samples=1e4), prices=[Price(price_per_node_hour=2.0)]),
-        objective(rule=FewestDevices(deadline_seconds=1e4), work=Work(samples=1e4)),
+        {"objective": objective(HighestThroughput())},
+        {"objective": objective(Knee())},
+        {
+            "objective": objective(LeastCost()),
+            "work": Work(samples=1e4),
+            "offers": [Offer(price_per_node_hour=2.0)],
+        },
+        {"objective": objective(FewestDevices(deadline_seconds=1e4)), "work": Work(samples=1e4)},
     ],
 )
-def test_objectives_are_those_of_predict(client: Client, objective: Any) -> None:
-    found = plan(client, objective=objective)
+def test_objectives_are_those_of_predict(client: Client, asked: dict[str, Any]) -> None:
+    found = plan(client, **asked)
     assert found.best is not None
     assert found.recommendation is not None
     assert found.recommendation.row == 0
@@ -230,21 +234,20 @@ def test_objectives_are_those_of_predict(client: Client, objective: Any) -> None
 
 
 def test_nothing_feasible_is_an_answer_with_reasons(client: Client) -> None:
-    late = objective(rule=FewestDevices(deadline_seconds=1.0), work=Work(samples=1e6))
-    found = plan(client, objective=late)
+    found = plan(client, objective=objective(FewestDevices(deadline_seconds=1.0)), work=Work(samples=1e6))
     assert found.best is None
     assert found.explanation is None
     assert found.frontier
-    reason = next(each for each in found.rejections if each.constraint == "deadline_s")
+    reason = next(each for each in found.rejections if each.constraint == "deadline_seconds")
     assert "the fastest" in reason.message
-    assert numbers_by_name(reason.numbers)["finish_s"] > 1.0
+    assert numbers_by_name(reason.numbers)["finish_seconds"] > 1.0
     small = client.plan(
         PlanRequest(
             profile=profile_source(PROFILE),
             constraints=PlanConstraints(
                 pools=CONSTRAINTS.pools, global_batch_samples=counts([32, 64]), memory_headroom_bytes=1e9
             ),
-            options=PredictOptions(estimator="table"),
+            options=ModelOptions(estimator="table"),
         )
     )
     assert small.best is None
@@ -291,7 +294,7 @@ def test_what_is_missing_is_said(client: Client) -> None:
 
 def request(**changes: Any) -> pb.PlanRequest:
     message = pb.PlanRequest()
-    message.profile.inline.CopyFrom(to_message(PROFILE))
+    message.profile.content.CopyFrom(to_message(PROFILE))
     message.options.estimator = "table"
     pool = message.constraints.pools.add(device_name="A", workers_per_node=2)
     pool.nodes.values.append(1)
@@ -323,14 +326,15 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("constraints.recomputations[0]", {"constraints__recomputations": [0]}),
     ("constraints.memory_headroom_bytes", {"constraints__memory_headroom_bytes": -1.0}),
     ("budget_seconds", {"budget_seconds": float("nan")}),
-    ("frontier_points_count", {"frontier_points_count": 1001}),
+    ("max_frontier_points", {"max_frontier_points": 1001}),
+    ("budget_seconds", {"budget_seconds": 0.0}),
+    ("constraints.max_nodes", {"constraints__max_nodes": 0}),
     (
         "constraints.micro_batch_samples",
         {"constraints__micro_batch_samples__ranges": [configuration_pb2.CountRange(first=1, last=5000)]},
     ),
     ("objective.confidence", {"objective__confidence": 0.9}),
     ("options.allow_fallback", {"options__allow_fallback": True}),
-    ("options.fidelity", {"options__fidelity": 2}),
 ]
 
 
@@ -382,7 +386,7 @@ def test_a_caller_that_goes_ends_the_search(target: str) -> None:
 def test_a_deadline_brings_the_best_so_far(target: str, client: Client) -> None:
     SLOW.go.set()
     found = client.plan(
-        PlanRequest(profile=profile_source(PROFILE), constraints=CONSTRAINTS, options=PredictOptions(estimator="slow")),
+        PlanRequest(profile=profile_source(PROFILE), constraints=CONSTRAINTS, options=ModelOptions(estimator="slow")),
         timeout_s=30,
     )
     assert found.complete
@@ -401,7 +405,7 @@ def test_awaited_it_is_the_same(target: str, client: Client) -> None:
         async with AsyncClient(target, timeout_s=30) as awaited:
             return await awaited.plan(
                 PlanRequest(
-                    profile=profile_source(PROFILE), constraints=CONSTRAINTS, options=PredictOptions(estimator="table")
+                    profile=profile_source(PROFILE), constraints=CONSTRAINTS, options=ModelOptions(estimator="table")
                 )
             )
 
@@ -410,12 +414,12 @@ def test_awaited_it_is_the_same(target: str, client: Client) -> None:
 
 
 def test_health_knows_the_service(client: Client) -> None:
-    assert client.health("nodewise.v1.PlanService") == "serving"
+    assert client.health("nodewise.v1beta1.PlanService") == "serving"
 
 
 SPEC: dict[str, Any] = {
     "profile": {
-        "inline": {
+        "content": {
             "workload": {
                 "transformer": {
                     "layers_count": 4,

@@ -17,8 +17,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from serving import Failure, ServerProcess, Stubs, failure_of, inline, observed, workers
 
 from nodewise_protos.v1 import configuration_pb2 as configurations
+from nodewise_protos.v1 import options_pb2, plugin_pb2, prediction_pb2, profile_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
-from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import schedule_service_pb2 as schedules
 
 pytestmark = pytest.mark.wheel
@@ -152,12 +152,17 @@ def amdahl_profile() -> profile_pb2.ProfileSource:
 
 def listed(stubs: Stubs) -> dict[str, pb.Estimator]:
     reply = stubs.prediction.ListEstimators(pb.ListEstimatorsRequest())
-    return {found.name: found for found in reply.estimators}
+    return {found.plugin.name: found for found in reply.estimators}
 
 
 def asked(name: str, **fields: object) -> pb.PredictRequest:
     question = {"profile": inline(), "configurations": workers(1, 2), **fields}
-    return pb.PredictRequest(options=pb.PredictOptions(estimator=name), **question)  # type: ignore[arg-type]
+    return pb.PredictRequest(options=by(name), **question)  # type: ignore[arg-type]
+
+
+def by(estimator: str) -> options_pb2.PredictOptions:
+    """Options that name an estimator."""
+    return options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator=estimator))
 
 
 # --- the example
@@ -165,9 +170,10 @@ def asked(name: str, **fields: object) -> pb.PredictRequest:
 
 def test_the_example_is_listed_with_its_distribution_and_where_it_runs(example: Stubs) -> None:
     found = listed(example)["amdahl"]
-    assert (found.version, found.distribution, found.mode) == ("1.0.0", "nodewise-example-amdahl 1.0.0", "thread")
+    assert (found.plugin.version, found.plugin.distribution) == ("1.0.0", "nodewise-example-amdahl 1.0.0")
+    assert (found.plugin.kind, found.plugin.mode) == (plugin_pb2.PLUGIN_KIND_ESTIMATOR, plugin_pb2.PLUGIN_MODE_THREAD)
     assert list(found.capabilities) == ["observations"]
-    assert listed(example)["queueing"].mode == "inline"
+    assert listed(example)["queueing"].plugin.mode == plugin_pb2.PLUGIN_MODE_INLINE
     health = health_pb2_grpc.HealthStub(example.channel)
     reply = health.Check(health_pb2.HealthCheckRequest(service="estimator/amdahl"))
     assert reply.status == health_pb2.HealthCheckResponse.SERVING
@@ -190,7 +196,7 @@ def test_the_example_answers_by_name(example: Stubs) -> None:
 
 def test_the_examples_spread_comes_from_its_residuals(example: Stubs) -> None:
     profile = amdahl_profile()
-    rates = profile.inline.observations.steps_per_second
+    rates = profile.content.observations.steps_per_second
     exact = example.prediction.Predict(asked("amdahl", profile=profile, configurations=workers(4, 64)))
     assert list(exact.predictions.lower_steps_per_second) == pytest.approx(list(exact.predictions.steps_per_second))
     rates[:] = [rate * factor for rate, factor in zip(rates, (1.05, 0.95, 1.05, 0.95), strict=True)]
@@ -199,8 +205,8 @@ def test_the_examples_spread_comes_from_its_residuals(example: Stubs) -> None:
         upper / lower for lower, upper in zip(noisy.lower_steps_per_second, noisy.upper_steps_per_second, strict=True)
     ]
     assert 1.05 < widths[0] < widths[1]
-    del profile.inline.observations.configurations.nodes[2:]
-    del profile.inline.observations.configurations.workers[2:]
+    del profile.content.observations.configurations.nodes[2:]
+    del profile.content.observations.configurations.workers[2:]
     del rates[2:]
     two = example.prediction.Predict(asked("amdahl", profile=profile, configurations=workers(4)))
     assert not two.predictions.lower_steps_per_second
@@ -210,7 +216,7 @@ def test_the_example_refuses_a_profile_that_tells_too_little(example: Stubs) -> 
     failure = failure_of(example.prediction.Predict, asked("amdahl"))
     assert failure.code is grpc.StatusCode.FAILED_PRECONDITION
     assert failure.reason == "EVIDENCE_MISSING"
-    assert "observations" in failure.metadata["missing_fields"].split(",")
+    assert "observations" in failure.metadata["missingFields"].split(",")
     without_batch = inline(profile_pb2.ProfileContent(observations=observed([1, 2], [1.0, 1.9])))
     assert failure_of(example.prediction.Predict, asked("amdahl", profile=without_batch)).reason == "EVIDENCE_MISSING"
 
@@ -220,12 +226,12 @@ def test_the_example_refuses_rows_that_its_law_does_not_hold_for(example: Stubs)
     reply = example.prediction.Predict(asked("amdahl", profile=amdahl_profile(), configurations=rows)).predictions
     assert [pb_name(status) for status in reply.statuses] == ["ANSWERED", "REFUSED", "ANSWERED"]
     assert reply.step_seconds[1] == 0
-    assert [(list(refusal.rows), refusal.reason) for refusal in reply.refusals] == [([1], "UNSUPPORTED_CONFIGURATION")]
+    assert [(list(refusal.rows), refusal.problem.reason) for refusal in reply.refusals] == [
+        ([1], "UNSUPPORTED_CONFIGURATION")
+    ]
 
 
 def pb_name(status: int) -> str:
-    from nodewise_protos.v1 import prediction_pb2
-
     return prediction_pb2.RowStatus.Name(status).removeprefix("ROW_STATUS_")  # type: ignore[arg-type]
 
 
@@ -260,31 +266,53 @@ def test_an_allow_list_lets_in_whom_it_names_and_an_empty_one_nobody(
 
 
 def test_broken_plugins_are_left_out_and_the_others_work(crowd: Stubs) -> None:
-    reply = crowd.prediction.ListEstimators(pb.ListEstimatorsRequest())
-    shipped = {"partitioning", "queueing", "replay", "scaling"}
-    assert {*shipped, "well", *LIARS} == {found.name for found in reply.estimators}
+    shipped = {"auto", "partitioning", "queueing", "replay", "scaling"}
+    assert {*shipped, "well", *LIARS} == set(listed(crowd))
+    reply = crowd.prediction.ListPlugins(pb.ListPluginsRequest())
     problems = {problem.distribution.split()[0]: problem for problem in reply.problems}
-    assert {name: (problem.kind, problem.reason) for name, problem in problems.items()} == {
-        "import-error": ("plugin", "PLUGIN_BROKEN"),
-        "exit-at-import": ("plugin", "PLUGIN_BROKEN"),
-        "misspelled": ("plugin", "PLUGIN_INVALID"),
-        "too-new": ("estimator", "PLUGIN_API_MISMATCH"),
-        "no-record": ("estimator", "PLUGIN_INVALID"),
+    assert {name: (problem.kind, problem.problem.reason) for name, problem in problems.items()} == {
+        "import-error": (plugin_pb2.PLUGIN_KIND_UNSPECIFIED, "PLUGIN_BROKEN"),
+        "exit-at-import": (plugin_pb2.PLUGIN_KIND_UNSPECIFIED, "PLUGIN_BROKEN"),
+        "misspelled": (plugin_pb2.PLUGIN_KIND_UNSPECIFIED, "PLUGIN_INVALID"),
+        "too-new": (plugin_pb2.PLUGIN_KIND_ESTIMATOR, "PLUGIN_API_MISMATCH"),
+        "no-record": (plugin_pb2.PLUGIN_KIND_ESTIMATOR, "PLUGIN_INVALID"),
     }
-    assert "nodewise_estimatrs" in problems["misspelled"].message
-    assert ">=2" in problems["too-new"].message
-    assert "expected EstimatorRecord, found Plain" in problems["no-record"].message
+    assert "nodewise_estimatrs" in problems["misspelled"].problem.message
+    assert ">=2" in problems["too-new"].problem.message
+    assert "expected EstimatorRecord, found Plain" in problems["no-record"].problem.message
     assert all(problem.distribution.endswith(" 0.1") for problem in reply.problems)
     answer = crowd.prediction.Predict(asked("well"))
     assert list(answer.predictions.step_seconds) == [1.0, 1.0]
 
 
-def test_policies_list_the_plugins_that_may_have_held_some(crowd: Stubs) -> None:
-    reply = crowd.schedule.ListPolicies(schedules.ListPoliciesRequest())
-    assert "fifo" in {policy.name for policy in reply.policies}
+def test_plugins_of_one_kind_come_with_the_problems_that_may_have_been_of_it(crowd: Stubs) -> None:
+    reply = crowd.prediction.ListPlugins(pb.ListPluginsRequest(kind=plugin_pb2.PLUGIN_KIND_POLICY))
+    policies = crowd.schedule.ListPolicies(schedules.ListPoliciesRequest()).policies
+    assert list(reply.plugins) == list(policies)
+    assert "fifo" in {policy.name for policy in policies}
     assert {"import-error", "exit-at-import", "misspelled"} == {
         problem.distribution.split()[0] for problem in reply.problems
     }
+
+
+def test_all_plugins_come_in_pages_by_kind_name_and_version(crowd: Stubs) -> None:
+    whole = crowd.prediction.ListPlugins(pb.ListPluginsRequest())
+    order = [(found.kind, found.name, found.version) for found in whole.plugins]
+    assert order == sorted(order)
+    assert {found.kind for found in whole.plugins} == {
+        plugin_pb2.PLUGIN_KIND_ESTIMATOR,
+        plugin_pb2.PLUGIN_KIND_POLICY,
+        plugin_pb2.PLUGIN_KIND_TRACE_READER,
+        plugin_pb2.PLUGIN_KIND_DIAGNOSER,
+    }
+    assert {"well", *LIARS} <= {found.name for found in whole.plugins}
+    pages, token = [], ""
+    while token or not pages:
+        pages.append(crowd.prediction.ListPlugins(pb.ListPluginsRequest(page_size=5, page_token=token)))
+        token = pages[-1].next_page_token
+    assert [found for page in pages for found in page.plugins] == list(whole.plugins)
+    assert [len(page.problems) for page in pages] == [len(BROKEN)] + [0] * (len(pages) - 1)
+    assert len(pages) > 2
 
 
 @pytest.mark.parametrize("name", ["raises", "exits"])
@@ -318,12 +346,12 @@ def test_one_bad_plugin_fails_its_own_jobs_of_a_batch_alone(crowd: Stubs) -> Non
     request = pb.BatchPredictRequest(
         jobs=[pb.BatchJob(profile=inline()), pb.BatchJob(profile=inline())],
         configurations=workers(1, 2),
-        options=pb.PredictOptions(estimator="raises"),
+        options=by("raises"),
     )
     outcomes = crowd.prediction.BatchPredict(request).outcomes
-    assert [outcome.error.code for outcome in outcomes] == [grpc.StatusCode.INTERNAL.value[0]] * 2
-    request.options.estimator = "auto"
-    assert not any(outcome.HasField("error") for outcome in crowd.prediction.BatchPredict(request).outcomes)
+    assert [outcome.problem.reason for outcome in outcomes] == ["ESTIMATOR_FAILED"] * 2
+    request.options.model.estimator = "auto"
+    assert not any(outcome.HasField("problem") for outcome in crowd.prediction.BatchPredict(request).outcomes)
 
 
 def test_a_duplicate_name_stops_the_start_and_names_both_distributions(tmp_path: Path) -> None:
@@ -332,4 +360,4 @@ def test_a_duplicate_name_stops_the_start_and_names_both_distributions(tmp_path:
     with pytest.raises(RuntimeError, match=r"'same' is provided by both first 0\.1 and second 0\.1"):
         server(tmp_path)
     with server(tmp_path, "--plugin", "second") as running, Stubs(running.target) as stubs:
-        assert listed(stubs)["same"].distribution == "second 0.1"
+        assert listed(stubs)["same"].plugin.distribution == "second 0.1"

@@ -61,7 +61,7 @@ def test_a_wrong_observation_is_found_and_retracted(server: str) -> None:
     (shown,) = profiles("show", "resnet", "--server", server)
     assert shown["content"]["observations"]["stepsPerSecond"] == [10, 9.5]
     again = ran("profiles", "retract", "resnet", "--observations", "77", "--server", server, "--json")
-    assert (again.exit_code, json.loads(again.stderr)["error"]["reason"]) == (2, "OBSERVATION_NOT_FOUND")
+    assert (again.exit_code, json.loads(again.stderr)["error"]["reason"]) == (2, "EVIDENCE_NOT_FOUND")
 
 
 def test_what_is_exported_can_be_asked_about(server: str, tmp_path: Path) -> None:
@@ -84,6 +84,44 @@ def test_a_deleted_profile_is_gone_and_a_changed_one_is_not_deleted(server: str)
     assert [each["profile"] for each in profiles("list", "--server", server)] == ["resnet"]
     missing = ran("profiles", "show", "bert", "--server", server)
     assert (missing.exit_code, missing.stderr) == (2, "nodewise: PROFILE_NOT_FOUND: no profile is named 'bert'\n")
+
+
+def test_a_deleted_profile_comes_back(server: str) -> None:
+    (gone,) = profiles("delete", "bert", "--server", server)
+    assert gone["deleted"] < gone["purged"]
+    listed = profiles("list", "--deleted", "--server", server)
+    assert [(each["profile"], each["deleted"] is None) for each in listed] == [("bert", False), ("resnet", True)]
+    (back,) = profiles("undelete", "bert", "--server", server)
+    assert (back["profile"], back["deleted"], back["uid"]) == ("bert", None, gone["uid"])
+    assert len(profiles("list", "--server", server)) == 2
+
+
+def test_facts_and_timed_phases_are_taken_out(server: str, tmp_path: Path) -> None:
+    (tmp_path / "timed.csv").write_text(
+        "job,device,nodes,workers,steps_per_s,split,compute_s,parameter_bytes\ntimed,V100,1,1,2,train,0.4,1000\n"
+    )
+    assert ran("ingest", tmp_path / "timed.csv", "--server", server).exit_code == 0
+    table = ran("profiles", "show", "timed", "--server", server).stdout
+    assert "Phase timings of 1 runs, numbers 1." in table
+    profiles("retract", "timed", "--phases", "1", "--fact", "workload.parameter_bytes", "--server", server)
+    (shown,) = profiles("show", "timed", "--server", server)
+    assert set(shown["content"]) == {"observations"}
+    nothing = ran("profiles", "retract", "timed", "--server", server)
+    assert (nothing.exit_code, "--observations: must say what to take out" in nothing.stderr) == (2, True)
+
+
+def test_a_job_that_no_profile_can_be_called_is_known_by_its_name(server: str, tmp_path: Path) -> None:
+    table = tmp_path / "named.csv"
+    table.write_text("job,device,nodes,workers,steps_per_s,split\nResNet (large),V100,1,1,2,train\n")
+    first = ran("ingest", table, "--server", server, "--json")
+    assert first.stdout == ran("ingest", table, "--server", server, "--json").stdout
+    ((name, held),) = json.loads(first.stdout)["profiles"].items()
+    assert (name.rpartition("-")[0], held["observations"]) == ("ResNet-large", 1)
+    (stored,) = profiles("show", "ResNet (large)", "--server", server)
+    assert (stored["profile"], stored["display_name"]) == (name, "ResNet (large)")
+    assert "ResNet (large)" in ran("profiles", "list", "--server", server).stdout
+    asked = ran("predict", "--profile", "ResNet (large)", "--nodes", "1-2", "--server", server, "--json")
+    assert asked.exit_code == 0
 
 
 def test_a_server_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:

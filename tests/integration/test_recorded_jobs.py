@@ -79,13 +79,13 @@ def test_a_step_is_predicted_from_the_others(target: str) -> None:
 
 
 def test_what_is_ingested_is_read_once(target: str, tmp_path: Path) -> None:
-    copy = tmp_path / "job 9"
+    copy = tmp_path / "job-9"
     shutil.copytree(EXAMPLE, copy)
     result = CliRunner().invoke(app, ["ingest", str(copy), "--server", target, "--json"])
-    assert json.loads(result.stdout)["profiles"]["job 9"]["traces"] == 2
+    assert json.loads(result.stdout)["profiles"]["job-9"]["traces"] == 2
     with Client(target, timeout_s=60) as client:
-        first = client.replay(ReplayRequest(profile=profile_source("job 9"), diagnoser="recorded", in_sample=True))
-        again = client.replay(ReplayRequest(profile=profile_source("job 9"), diagnoser="recorded", in_sample=True))
+        first = client.replay(ReplayRequest(profile=profile_source("job-9"), diagnoser="recorded", in_sample=True))
+        again = client.replay(ReplayRequest(profile=profile_source("job-9"), diagnoser="recorded", in_sample=True))
     assert again.basis.load_seconds < max(0.1 * first.basis.load_seconds, 0.05)
     assert again.steps == first.steps
 

@@ -19,6 +19,7 @@ from nodewise.runtime import application
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import LimitSettings, Settings
 from nodewise_protos.v1 import configuration_pb2 as configurations
+from nodewise_protos.v1 import options_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
 from nodewise_protos.v1 import profile_service_pb2 as profiles
 
@@ -27,9 +28,14 @@ pytestmark = pytest.mark.wheel
 SECRET = "a secret of the server"
 
 
+def by(estimator: str) -> options_pb2.PredictOptions:
+    """Options that name an estimator."""
+    return options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator=estimator))
+
+
 def asked(estimator: str, *counts: int) -> predictions.PredictRequest:
-    options = predictions.PredictOptions(estimator=estimator)
-    return predictions.PredictRequest(profile=inline(), configurations=workers(*(counts or (1,))), options=options)
+    chosen = workers(*(counts or (1,)))
+    return predictions.PredictRequest(profile=inline(), configurations=chosen, options=by(estimator))
 
 
 def test_plugins_that_never_return_keep_nothing_else_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +50,7 @@ def test_plugins_that_never_return_keep_nothing_else_waiting(monkeypatch: pytest
                 assert failure.code is grpc.StatusCode.DEADLINE_EXCEEDED
             assert not stubs.profile.ListProfiles(profiles.ListProfilesRequest(), timeout=10).profiles
             listed = stubs.prediction.ListEstimators(predictions.ListEstimatorsRequest(), timeout=10)
-            assert "hangs" in {estimator.name for estimator in listed.estimators}
+            assert "hangs" in {estimator.plugin.name for estimator in listed.estimators}
         # Leaving the context stopped the server although the plugin still holds its threads.
     finally:
         released.set()
@@ -87,22 +93,24 @@ def test_what_a_plugin_says_is_checked_before_it_is_passed_on(stubs: Stubs, esti
     assert failure.reason == reason
     assert SECRET not in str(failure.status)
     jobs = [predictions.BatchJob(profile=inline())]
-    request = predictions.BatchPredictRequest(
-        jobs=jobs, configurations=workers(1), options=predictions.PredictOptions(estimator=estimator)
-    )
+    request = predictions.BatchPredictRequest(jobs=jobs, configurations=workers(1), options=by(estimator))
     (outcome,) = stubs.prediction.BatchPredict(request).outcomes
-    assert str(reason) in str(outcome.error)
+    assert outcome.problem.reason == reason
+    assert not outcome.HasField("basis_index")
+    assert SECRET not in str(outcome.problem)
 
 
 def test_an_error_on_a_stream_ends_its_request_only(stubs: Stubs) -> None:
     questions = [
-        predictions.StreamPredictRequest(request_id="odd", predict=asked("far-notice")),
-        predictions.StreamPredictRequest(request_id="large", predict=asked("queueing", *range(1, 1001))),
-        predictions.StreamPredictRequest(request_id="good", predict=asked("queueing", 1, 2)),
+        predictions.StreamPredictRequest(question_id="odd", predict=asked("far-notice")),
+        predictions.StreamPredictRequest(question_id="large", predict=asked("queueing", *range(1, 1001))),
+        predictions.StreamPredictRequest(question_id="good", predict=asked("queueing", 1, 2)),
     ]
     replies = list(stubs.prediction.StreamPredict(iter(questions)))
-    assert [reply.WhichOneof("answer") for reply in replies] == ["error", "error", "predict"]
-    assert "reply_bytes" in replies[1].error.message
+    assert [reply.question_id for reply in replies] == ["odd", "large", "good"]
+    assert [reply.WhichOneof("answer") for reply in replies] == ["problem", "problem", "predict"]
+    assert [reply.problem.reason for reply in replies[:2]] == ["ESTIMATOR_INVALID_RESULT", "LIMIT_EXCEEDED"]
+    assert "reply_bytes" in replies[1].problem.message
 
 
 def test_a_batch_is_counted_while_it_is_read(stubs: Stubs) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import structlog
 from misbehaving import Constant, answered, record
-from structlog.testing import capture_logs
 
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import Observations
@@ -24,7 +23,7 @@ from nodewise.hosting.registry import Loaded, Registry
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.ledger import MOST_ATTEMPTS, UnscoredCommit
 from nodewise.profiles.opening import open_store
-from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.store import Evidence, ProfileStore
 from nodewise.runtime.scoring import Scoring
 
 SOON_S = 20.0
@@ -106,11 +105,12 @@ def every_level() -> Iterator[None]:
 
 @pytest.mark.usefixtures("every_level")
 @pytest.mark.parametrize("error", [RuntimeError("a fault"), SystemExit(3), MemoryError()])
-def test_an_estimator_that_fails_costs_its_own_score_alone(store: ProfileStore, error: BaseException) -> None:
+def test_an_estimator_that_fails_costs_its_own_score_alone(
+    store: ProfileStore, error: BaseException, logs: list[Any]
+) -> None:
     observed(store)
-    with capture_logs() as logged:
-        assert scoring(store, {"plain": Constant(), "broken": Constant(predict=raising(error))}).score_one()
-    assert {"scoring_left_out", "ESTIMATOR_FAILED"} <= {line.get(key) for line in logged for key in ("event", "reason")}
+    assert scoring(store, {"plain": Constant(), "broken": Constant(predict=raising(error))}).score_one()
+    assert {"scoring_left_out", "ESTIMATOR_FAILED"} <= {line.get(key) for line in logs for key in ("event", "reason")}
     found = sums(store)
     assert found["broken"] == NONE
     assert found["plain"].observations == ROWS
@@ -213,7 +213,7 @@ def test_a_job_that_vanishes_while_it_is_scored_scores_nothing(
 
 def test_what_was_retracted_is_not_scored(store: ProfileStore) -> None:
     observed(store)
-    store.retract("job", "r", [3])
+    store.retract("job", "r", Evidence.of([3]))
     assert scoring(store, {"plain": Constant()}).score_one()
     found = sums(store)["plain"]
     assert (found.observations, found.log_error) == (1, pytest.approx(-math.log(2.0)))

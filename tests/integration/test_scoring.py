@@ -28,6 +28,7 @@ from nodewise_client import (
     Client,
     Configurations,
     ListEstimatorsResponse,
+    ModelOptions,
     PredictOptions,
     PredictRequest,
     PredictResult,
@@ -65,7 +66,9 @@ def rows(scales: Sequence[Scale]) -> Configurations:
 def foretold(client: Client, estimator: str, scales: Sequence[Scale], job: str = "job") -> PredictResult:
     return client.predict(
         PredictRequest(
-            profile=profile_source(job), configurations=rows(scales), options=PredictOptions(estimator=estimator)
+            profile=profile_source(job),
+            configurations=rows(scales),
+            options=PredictOptions(model=ModelOptions(estimator=estimator)),
         )
     )
 
@@ -101,7 +104,7 @@ class ByHand:
 
 
 def score_of(found: ListEstimatorsResponse, name: str) -> RunningScore | None:
-    (score,) = [each.score for each in found.estimators if each.name == name]
+    (score,) = [each.score for each in found.estimators if each.plugin is not None and each.plugin.name == name]
     return score
 
 
@@ -125,7 +128,7 @@ def test_what_arrives_scores_what_was_predicted_before_it(tmp_path: Path) -> Non
             writer.commit()
         assert server.wait_until_scored(SOON_S)
         before = client.list_estimators()
-        assert (before.auto_score, score_of(before, "scaling")) == (None, None), "nothing had been predicted"
+        assert (score_of(before, "auto"), score_of(before, "scaling")) == (None, None), "nothing had been predicted"
         by_scaling, by_auto = foretold(client, "scaling", LATER), foretold(client, "auto", LATER)
         client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER, FACTORS)))
         assert server.wait_until_scored(SOON_S)
@@ -133,7 +136,7 @@ def test_what_arrives_scores_what_was_predicted_before_it(tmp_path: Path) -> Non
         expected = ByHand.of(by_scaling, LATER, FACTORS)
         assert 0 < sum(expected.covered) < len(LATER), "some within and some outside, or this shows little"
         expected.agrees(score_of(found, "scaling"))
-        ByHand.of(by_auto, LATER, FACTORS).agrees(found.auto_score)
+        ByHand.of(by_auto, LATER, FACTORS).agrees(score_of(found, "auto"))
         assert score_of(found, "queueing") is None, "it has no answer for all-reduce jobs"
 
 
@@ -142,7 +145,10 @@ def test_the_command_line_shows_the_scores(tmp_path: Path) -> None:
         command = ["estimators", "--server", server.target, "--json"]
         unscored = {"scored": 0} | dict.fromkeys(("unanswered", "mean_abs_ln", "bias", "coverage90", "updated"))
         entries = json.loads(CliRunner().invoke(app, command).stdout)["estimators"]
-        assert entries[0] == {"name": "auto", "version": None} | unscored
+        plugins = [each.plugin for each in client.list_estimators().estimators if each.plugin]
+        versions = {plugin.name: plugin.version for plugin in plugins}
+        assert entries[0] == {"name": "auto", "version": versions["auto"]} | unscored
+        assert {entry["name"]: entry["version"] for entry in entries} == versions
         client.append_profile(AppendProfileRequest(profile_id="job", content=content(EIGHT)))
         client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER, FACTORS)))
         assert server.wait_until_scored(SOON_S)

@@ -17,8 +17,8 @@ from serving import ServerProcess, Stubs, failure_of, inline, observed, one_work
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_protos.v1 import configuration_pb2 as configurations
 from nodewise_protos.v1 import objective_pb2 as objectives
+from nodewise_protos.v1 import options_pb2, profile_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
-from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as profiles
 from nodewise_protos.v1 import schedule_service_pb2 as schedules
 
@@ -64,14 +64,14 @@ def test_an_answer_carries_its_basis_and_repeats_itself(stubs: Stubs) -> None:
     assert first.basis.estimator == "queueing"
     assert first.basis.profile_digest
     assert first.basis.evidence
-    assert first.recommendation.rule == "knee"
+    assert first.recommendation.rule == objectives.OBJECTIVE_RULE_KNEE
     assert first.recommendation.why
     # Without a batch there are no samples per second, and no NaN in their place.
     assert not rows.samples_per_second
 
 
 def test_columns_can_be_left_out(stubs: Stubs) -> None:
-    options = predictions.PredictOptions(columns=["PREDICTION_COLUMN_NONE"])  # type: ignore[list-item]
+    options = options_pb2.PredictOptions(columns=[options_pb2.PREDICTION_COLUMN_THROUGHPUT])
     reply = stubs.prediction.Predict(
         predictions.PredictRequest(profile=inline(), configurations=workers(1, 2), options=options)
     )
@@ -83,18 +83,18 @@ def test_columns_can_be_left_out(stubs: Stubs) -> None:
 def test_a_stream_answers_in_order_and_survives_an_error(stubs: Stubs) -> None:
     def questions() -> Iterator[predictions.StreamPredictRequest]:
         single = predictions.PredictRequest(profile=inline(), configurations=workers(1))
-        yield predictions.StreamPredictRequest(request_id="a", predict=single)
+        yield predictions.StreamPredictRequest(question_id="a", predict=single)
         unknown = predictions.PredictRequest(profile=stored("nobody"), configurations=workers(1))
-        yield predictions.StreamPredictRequest(request_id="b", predict=unknown)
+        yield predictions.StreamPredictRequest(question_id="b", predict=unknown)
         batch = predictions.BatchPredictRequest(
             jobs=[predictions.BatchJob(profile=inline())], configurations=workers(1)
         )
-        yield predictions.StreamPredictRequest(request_id="c", batch=batch)
-        yield predictions.StreamPredictRequest(request_id="d")
+        yield predictions.StreamPredictRequest(question_id="c", batch=batch)
+        yield predictions.StreamPredictRequest(question_id="d")
 
     replies = list(stubs.prediction.StreamPredict(questions()))
-    assert [reply.request_id for reply in replies] == ["a", "b", "c", "d"]
-    assert [reply.WhichOneof("answer") for reply in replies] == ["predict", "error", "batch", "error"]
+    assert [reply.question_id for reply in replies] == ["a", "b", "c", "d"]
+    assert [reply.WhichOneof("answer") for reply in replies] == ["predict", "problem", "batch", "problem"]
 
 
 def test_a_thousand_jobs_in_one_call_equal_one_by_one(stubs: Stubs) -> None:
@@ -126,8 +126,10 @@ def test_profiles_have_a_life(stubs: Stubs) -> None:
     ).profile
     assert again == first
     assert (first.revision, first.observations_count) == (1, 2)
-    stubs.profile.RetractObservations(
-        profiles.RetractObservationsRequest(profile_id="life/a1", request_id="2", numbers=[1], reason="disturbed")
+    stubs.profile.RetractEvidence(
+        profiles.RetractEvidenceRequest(
+            profile_id="life/a1", request_id="2", observation_numbers=[1], reason="disturbed"
+        )
     )
     profile = stubs.profile.GetProfile(profiles.GetProfileRequest(profile_id="life/a1")).profile
     assert profile.revision == 2
@@ -164,12 +166,62 @@ def test_a_named_profile_answers_from_its_newest_revision(stubs: Stubs) -> None:
 
 def test_listings(stubs: Stubs) -> None:
     estimators = stubs.prediction.ListEstimators(predictions.ListEstimatorsRequest())
-    assert "queueing" in {estimator.name for estimator in estimators.estimators}
-    assert not estimators.problems
+    assert {"auto", "queueing"} <= {estimator.plugin.name for estimator in estimators.estimators}
+    assert not stubs.prediction.ListPlugins(predictions.ListPluginsRequest()).problems
+    assert stubs.prediction.ListDevices(predictions.ListDevicesRequest()).devices
     policies = stubs.schedule.ListPolicies(schedules.ListPoliciesRequest())
     assert {"fifo", "equal-share", "efficiency-srpt", "efficiency-srpt-fill"} <= {
         policy.name for policy in policies.policies
     }
+
+
+def test_devices_come_in_pages_under_the_digest_that_answers_rest_on(stubs: Stubs) -> None:
+    whole = stubs.prediction.ListDevices(predictions.ListDevicesRequest())
+    names = [device.name for device in whole.devices]
+    assert names == sorted(names)
+    assert not whole.next_page_token
+    found, token, pages = [], "", 0
+    while token or not pages:
+        page = stubs.prediction.ListDevices(predictions.ListDevicesRequest(page_size=4, page_token=token))
+        assert 0 < len(page.devices) <= 4
+        assert page.catalog_digest == whole.catalog_digest
+        found += page.devices
+        token, pages = page.next_page_token, pages + 1
+    assert found == list(whole.devices)
+    assert pages == -(-len(names) // 4) > 2
+    (v100,) = [device for device in whole.devices if device.name == "V100"]
+    facts = {fact.name: fact.value for fact in v100.facts}
+    assert (facts["fp16_flops_per_s"], facts["memory_bytes"]) == (125e12, 16e9)
+    assert "Tesla V100" in v100.aliases
+    assert v100.intra_node_link
+    assert v100.source
+    for wrong in ({"page_size": 0}, {"page_size": 1001}, {"page_token": "of nobody"}):
+        failure = failure_of(stubs.prediction.ListDevices, predictions.ListDevicesRequest(**wrong))
+        assert list(failure.fields) == list(wrong)
+    # A job that is carried over from one device to another by the catalogue's facts names that catalogue.
+    counts = [1, 2, 4]
+    runs = profile_pb2.Observations(
+        configurations=configurations.Configurations(
+            nodes=counts,
+            workers=counts,
+            batch_per_worker_samples=[8],
+            device_names=["T4"],
+            device_indexes=[0],
+            sync_modes=[configurations.SYNC_MODE_ALLREDUCE],
+        ),
+        steps_per_second=[1.5, 1.4, 1.3],
+    )
+    asked = configurations.Configurations(
+        nodes=[4], batch_per_worker_samples=[8], device_names=["Tesla V100"], device_indexes=[0]
+    )
+    reply = stubs.prediction.Predict(
+        predictions.PredictRequest(
+            profile=inline(profile_pb2.ProfileContent(observations=runs)),
+            configurations=asked,
+            options=options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator="scaling")),
+        )
+    )
+    assert reply.basis.catalog_digest == whole.catalog_digest
 
 
 def test_sigterm_drains_and_exits_0(tmp_path: Path) -> None:
@@ -272,9 +324,11 @@ def test_profile_content_of_every_kind_comes_back(stubs: Stubs) -> None:
                 zero_stages=[1],
             ),
             steps_per_second=[1.5, 1.25],
-            exposed_sync_seconds=[0.1, -1],
+            exposed_sync_seconds=[0.1, 0],
+            exposed_sync_known=[True, False],
             steps_counts=[10, 20],
-            step_variation=[0.5, -1],
+            step_variation=[0.5, 0],
+            step_variation_known=[True, False],
         )
     )
     stubs.profile.AppendProfile(profiles.AppendProfileRequest(profile_id="everything", request_id="1", content=content))
@@ -283,9 +337,11 @@ def test_profile_content_of_every_kind_comes_back(stubs: Stubs) -> None:
     assert found.network == content.network
     assert list(found.observations.configurations.placement_workers) == [2, 1]
     assert list(found.observations.configurations.device_names) == ["V100", "P100"]
-    assert list(found.observations.exposed_sync_seconds) == [0.1, -1]
+    assert list(found.observations.exposed_sync_seconds) == [0.1, 0]
+    assert list(found.observations.exposed_sync_known) == [True, False]
     assert list(found.observations.steps_counts) == [10, 20]
-    assert list(found.observations.step_variation) == [0.5, -1]
+    assert list(found.observations.step_variation) == [0.5, 0]
+    assert list(found.observations.step_variation_known) == [True, False]
     assert list(found.phase_timings.compute_seconds) == [0.29659]
     assert list(found.phase_timings.hidden_seconds) == [0.05]
     assert list(found.phase_timings.transfer_variation) == [0.25]

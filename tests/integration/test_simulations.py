@@ -31,25 +31,42 @@ from nodewise_client import (
     SimulationAnswer,
     SimulationCheckpoints,
     SimulationCurve,
+    SimulationCurveRows,
     SimulationEarlyStops,
     SimulationFigure,
     SimulationNodeFailures,
     SimulationPredictionError,
+    SimulationProfileCurve,
     SimulationProgress,
     SimulationSettings,
     profile_source,
     simulation_jobs,
 )
-from nodewise_protos.v1 import schedule_service_pb2 as pb
-from nodewise_protos.v1 import simulation_pb2
+from nodewise_protos.v1beta1 import simulation_pb2
+from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
 from nodewise_values.wire import from_message, to_message
 
 CLUSTER = [NodePool(name="p", device_name="V100", available_devices=[4, 4])]
-CURVE = SimulationCurve(devices_counts=range(1, 9), samples_per_second=[10, 20, 30, 38, 46, 49, 50, 50])
+CURVE = SimulationCurve(
+    rows=SimulationCurveRows(
+        pool_indexes=[0] * 8, devices_counts=range(1, 9), samples_per_second=[10, 20, 30, 38, 46, 49, 50, 50]
+    )
+)
+NEVER = SimulationCurve(rows=SimulationCurveRows())
 JOBS = simulation_jobs(arrival_seconds=[0, 1, 2.5], work_samples=[100, 200, 50], requested_devices=2)
 MANY = simulation_jobs(arrival_seconds=[float(second) for second in range(9_000)], work_samples=5, requested_devices=1)
 PHASES = from_message(one_worker_phases(), ProfileContent)
 ADVANCED = threading.Event()
+
+
+def given(**columns: Any) -> SimulationCurve:
+    """A curve of rows."""
+    return SimulationCurve(rows=SimulationCurveRows(**columns))
+
+
+def predicted(profile: str | ProfileContent, **more: Any) -> SimulationCurve:
+    """A curve that the service predicts."""
+    return SimulationCurve(profile=SimulationProfileCurve(profile=profile_source(profile), **more))
 
 
 def first_alone(state: Any) -> Allocation:
@@ -128,7 +145,7 @@ def simulate(client: Client, **more: Any) -> SimulationAnswer:
 
 def figure(result: SimulationAnswer) -> SimulationFigure:
     """Mean response times over repetitions."""
-    return next(each for each in result.figures if each.name == "average_jct_seconds")
+    return next(each for each in result.figures if each.measure == "average_jct_seconds")
 
 
 def figures(result: SimulationAnswer) -> list[object]:
@@ -191,7 +208,7 @@ def test_columns_come_in_messages_that_every_client_takes(target: str) -> None:
         )
     )
     with Stubs(target) as stubs:
-        messages = list(stubs.schedule.Simulate(request, timeout=60))
+        messages = list(stubs.simulation.Simulate(request, timeout=60))
     events = [message.WhichOneof("event") for message in messages]
     assert events[-1] == "result"
     assert events.count("jobs") == events.count("timeline") == 2
@@ -212,11 +229,11 @@ def test_a_policy_that_draws_gets_the_seed_of_each_repetition_unless_it_is_told_
 
 
 def test_rates_that_the_policy_sees_may_be_others_than_those_that_are_true(client: Client) -> None:
-    flat = SimulationCurve(devices_counts=[1, 2, 4, 8], samples_per_second=[40, 41, 42, 43])
+    flat = given(devices_counts=[1, 2, 4, 8], samples_per_second=[40, 41, 42, 43])
     alone = simulation_jobs(arrival_seconds=[0.0], work_samples=100, curve_indexes=0, predicted_curve_indexes=1)
     seen = simulate(client, jobs=alone, curves=[CURVE, flat], policy="efficiency-srpt", include_jobs=True)
     true = simulate(
-        client, jobs=replace(alone, predicted_curve_indexes=(-1,)), curves=[CURVE, flat], policy="efficiency-srpt"
+        client, jobs=replace(alone, predicted_curve_indexes=()), curves=[CURVE, flat], policy="efficiency-srpt"
     )
     assert seen.runs[0].average_jct_seconds == 10.0  # a flat curve is not worth a second device, a true 10 samples/s
     assert true.runs[0].average_jct_seconds == pytest.approx(100 / 46)
@@ -231,10 +248,15 @@ def test_bounds_queues_rigid_jobs_and_jobs_without_a_curve(client: Client) -> No
         queues=["", "q", "", ""],
         requested_devices=[1, 1, 3, 1],
         rigid=[False, False, True, False],
-        curve_indexes=[0, 0, 0, -1],
+        curve_indexes=[0, 0, 0, 1],
     )
     found = simulate(
-        client, jobs=jobs, quotas=[QueueQuota(queue="q", max_devices=1)], include_timeline=True, policy="equal-share"
+        client,
+        jobs=jobs,
+        curves=[CURVE, NEVER],
+        quotas=[QueueQuota(queue="q", max_devices=1)],
+        include_timeline=True,
+        policy="equal-share",
     )
     most = {
         name: max(held.devices_count for held in found.timelines[0] if held.job_id == name)
@@ -245,7 +267,7 @@ def test_bounds_queues_rigid_jobs_and_jobs_without_a_curve(client: Client) -> No
 
 
 def test_curves_are_predicted_as_schedule_predicts_them(client: Client) -> None:
-    curve = SimulationCurve(profile=profile_source(PHASES), allowed_devices=[1, 2, 4])
+    curve = predicted(PHASES, allowed_devices=[1, 2, 4])
     alone = simulation_jobs(arrival_seconds=[0.0], work_samples=1000, requested_devices=2)
     found = simulate(client, jobs=alone, curves=[curve], policy="fifo")
     decided = client.schedule(
@@ -270,14 +292,14 @@ def test_curves_are_predicted_as_schedule_predicts_them(client: Client) -> None:
 def test_curves_that_cannot_be_predicted_refuse_the_call(client: Client) -> None:
     facts = replace(PHASES, phase_timings=None)
     with pytest.raises(InvalidArgumentError, match=r"curves\[1\]") as wrong:
-        simulate(client, curves=[CURVE, SimulationCurve(profile=profile_source("no/such/../..\n"))])
-    assert wrong.value.violations[0].field.startswith("curves[1].profile")
+        simulate(client, curves=[CURVE, predicted("no/such/../..\n")])
+    assert wrong.value.violations[0].field.startswith("curves[1].profile.profile")
     with pytest.raises((RefusedError, InvalidArgumentError), match="empty"):
-        simulate(client, curves=[CURVE, SimulationCurve(profile=profile_source(facts))])
-    with pytest.raises(InvalidArgumentError, match=r"curves\[1\]\.allowed_devices\[0\]"):
-        simulate(client, curves=[CURVE, SimulationCurve(profile=profile_source(PHASES), allowed_devices=[0])])
-    with pytest.raises(InvalidArgumentError, match=r"curves\[1\]\.allowed_pools\[0\]"):
-        simulate(client, curves=[CURVE, SimulationCurve(profile=profile_source(PHASES), allowed_pools=["q"])])
+        simulate(client, curves=[CURVE, predicted(facts)])
+    with pytest.raises(InvalidArgumentError, match=r"curves\[1\]\.profile\.allowed_devices\[0\]"):
+        simulate(client, curves=[CURVE, predicted(PHASES, allowed_devices=[0])])
+    with pytest.raises(InvalidArgumentError, match=r"curves\[1\]\.profile\.allowed_pools\[0\]"):
+        simulate(client, curves=[CURVE, predicted(PHASES, allowed_pools=["q"])])
 
 
 BAD: list[tuple[str, dict[str, Any]]] = [
@@ -288,7 +310,8 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("jobs.work_samples", {"jobs": replace(JOBS, work_samples=())}),
     ("jobs.work_samples", {"jobs": replace(JOBS, work_samples=(1, 2))}),
     ("jobs.curve_indexes[2]", {"jobs": replace(JOBS, curve_indexes=[0, 0, 1])}),
-    ("jobs.predicted_curve_indexes[0]", {"jobs": replace(JOBS, predicted_curve_indexes=[-2, 0, 0])}),
+    ("jobs.curve_indexes[2]", {"jobs": replace(JOBS, curve_indexes=[0, 0, -1])}),
+    ("jobs.predicted_curve_indexes[0]", {"jobs": replace(JOBS, predicted_curve_indexes=[-1, 0, 0])}),
     ("jobs.job_ids[1]", {"jobs": replace(JOBS, job_ids=["a", "a", "b"])}),
     ("jobs.job_ids[0]", {"jobs": replace(JOBS, job_ids=["", "a", "b"])}),
     ("jobs.job_ids", {"jobs": replace(JOBS, job_ids=["a"])}),
@@ -296,15 +319,16 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("jobs.min_devices[0]", {"jobs": replace(JOBS, min_devices=[3], max_devices=[2])}),
     ("jobs.weights[0]", {"jobs": replace(JOBS, weights=[-1.0])}),
     ("jobs.deadline_seconds[0]", {"jobs": replace(JOBS, deadline_seconds=[-1.0])}),
-    ("jobs.restart_cost_seconds[0]", {"jobs": replace(JOBS, restart_cost_seconds=[-2.0])}),
+    ("jobs.restart_cost_seconds[0]", {"jobs": replace(JOBS, restart_cost_seconds=[-1.0])}),
     ("curves", {"curves": []}),
-    ("curves[0].devices_counts", {"curves": [SimulationCurve(devices_counts=[], samples_per_second=[])]}),
-    ("curves[0].devices_counts[1]", {"curves": [SimulationCurve(devices_counts=[2, 2], samples_per_second=[1, 1])]}),
+    ("curves[0]", {"curves": [SimulationCurve()]}),
+    ("curves[0].rows.devices_counts", {"curves": [given(devices_counts=[], samples_per_second=[1])]}),
+    ("curves[0].rows.devices_counts[1]", {"curves": [given(devices_counts=[2, 2], samples_per_second=[1, 1])]}),
     (
-        "curves[0].pool_indexes[0]",
-        {"curves": [SimulationCurve(devices_counts=[2], samples_per_second=[1], pool_indexes=[3])]},
+        "curves[0].rows.pool_indexes[0]",
+        {"curves": [given(devices_counts=[2], samples_per_second=[1], pool_indexes=[3])]},
     ),
-    ("curves[0].samples_per_second[0]", {"curves": [SimulationCurve(devices_counts=[2], samples_per_second=[0])]}),
+    ("curves[0].rows.samples_per_second[0]", {"curves": [given(devices_counts=[2], samples_per_second=[0])]}),
     ("cluster.pools", {"cluster": Cluster()}),
     (
         "cluster.pools[0].available_devices[0]",
@@ -313,6 +337,8 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("quotas[0].max_devices", {"quotas": [QueueQuota(queue="q", max_devices=-1)]}),
     ("policy_parameters['nothing']", {"policy_parameters": {"nothing": 1.0}}),
     ("settings.load_factor", {"settings": SimulationSettings(load_factor=-1.0)}),
+    ("settings.load_factor", {"settings": SimulationSettings(load_factor=0.0)}),
+    ("settings.round_seconds", {"settings": SimulationSettings(round_seconds=0.0)}),
     ("settings.round_seconds", {"settings": SimulationSettings(round_seconds=float("inf"))}),
     ("settings.restart_cost_seconds", {"settings": SimulationSettings(restart_cost_seconds=-1.0)}),
     ("settings.seed", {"settings": SimulationSettings(seed=-1)}),
@@ -340,6 +366,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
         "settings.prediction_error.row_sigma",
         {"settings": SimulationSettings(prediction_error=SimulationPredictionError(row_sigma=9))},
     ),
+    ("repetitions_count", {"repetitions_count": 0}),
     ("repetitions_count", {"repetitions_count": 1_000_000}),
     ("repetitions_count", {"jobs": MANY, "repetitions_count": 999, "include_jobs": True}),
 ]
@@ -352,7 +379,7 @@ def test_what_is_wrong_is_named(client: Client, field: str, changes: dict[str, A
     assert wrong.value.violations[0].field == field
 
 
-def test_an_unknown_clock_and_rows_beside_a_profile_are_refused(target: str) -> None:
+def test_an_unknown_clock_and_too_many_jobs_are_refused(target: str) -> None:
     request = to_message(
         SimulateRequest(
             cluster=Cluster(pools=CLUSTER),
@@ -367,16 +394,9 @@ def test_an_unknown_clock_and_rows_beside_a_profile_are_refused(target: str) -> 
         clock = pb.SimulateRequest()
         clock.CopyFrom(request)
         clock.settings.clock = 9  # type: ignore[assignment]
-        assert "settings.clock" in failure_of(stubs.schedule.Simulate, clock).message
-        both = pb.SimulateRequest()
-        both.CopyFrom(request)
-        del both.curves[0].devices_counts[:]
-        del both.curves[0].samples_per_second[:]
-        both.curves[0].pool_indexes.append(0)
-        both.curves[0].profile.inline.CopyFrom(one_worker_phases())
-        assert "curves[0].pool_indexes" in failure_of(stubs.schedule.Simulate, both).message
+        assert "settings.clock" in failure_of(stubs.simulation.Simulate, clock).message
         many = pb.SimulateRequest(jobs=simulation_pb2.SimulationJobs(count=10_000_000))
-        assert failure_of(stubs.schedule.Simulate, many).reason == "LIMIT_EXCEEDED"
+        assert failure_of(stubs.simulation.Simulate, many).reason == "LIMIT_EXCEEDED"
 
 
 def test_a_policy_that_fails_or_cheats_costs_its_call_a_clear_error(client: Client) -> None:
@@ -421,5 +441,5 @@ async def test_a_caller_that_goes_ends_the_simulation(target: str) -> None:
 
 def test_an_unknown_policy_is_refused(target: str) -> None:
     with Stubs(target) as stubs:
-        failure = failure_of(stubs.schedule.Simulate, pb.SimulateRequest(policy="nobody"))
+        failure = failure_of(stubs.simulation.Simulate, pb.SimulateRequest(policy="nobody"))
     assert (failure.code, failure.reason) == (grpc.StatusCode.NOT_FOUND, "POLICY_NOT_FOUND")

@@ -16,6 +16,7 @@ from google.protobuf import json_format
 from serving import COMMAND, Stubs
 
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise_protos.v1 import objective_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,7 +123,7 @@ def test_the_readmes_grpcurl_call_is_one_of_the_contract(target: str) -> None:
         stubs.profile.AppendProfile(_append(request.profile.profile_id))
         reply = stubs.prediction.Predict(request)
     assert list(reply.predictions.workers) == list(range(1, 17))
-    assert reply.recommendation.rule == "knee"
+    assert reply.recommendation.rule == objective_pb2.OBJECTIVE_RULE_KNEE
 
 
 def _append(profile_id: str) -> object:

@@ -25,14 +25,15 @@ from nodewise_client import (
     AppendProfileRequest,
     AsyncClient,
     Client,
-    FailedPreconditionError,
+    Freshness,
     HighestThroughput,
     Knee,
-    PredictOptions,
+    ModelOptions,
     PredictRequest,
     ProfileContent,
     SuggestMeasurementsRequest,
     SuggestMeasurementsResponse,
+    UnavailableError,
     configurations,
     node_range,
     objective,
@@ -40,7 +41,7 @@ from nodewise_client import (
     profile_source,
     worker_range,
 )
-from nodewise_protos.v1 import configuration_pb2, profile_pb2
+from nodewise_protos.v1 import configuration_pb2, options_pb2, profile_pb2
 from nodewise_protos.v1 import objective_pb2 as objectives
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_values.wire import from_message
@@ -75,7 +76,7 @@ def test_suggestions_improve_the_decision_that_is_asked_for(client: Client) -> N
             profile=profile_source(A1),
             ranges=UP_TO_16,
             objective=objective(Knee()),
-            suggestions_count=3,
+            max_suggestions=3,
             start_up_seconds=30,
             run_steps_count=50,
         )
@@ -100,7 +101,7 @@ def test_suggestions_improve_the_decision_that_is_asked_for(client: Client) -> N
 def test_the_same_question_has_the_same_answer(client: Client) -> None:
     first, again = (
         client.suggest_measurements(
-            SuggestMeasurementsRequest(profile=profile_source(A1), ranges=UP_TO_16, suggestions_count=2)
+            SuggestMeasurementsRequest(profile=profile_source(A1), ranges=UP_TO_16, max_suggestions=2)
         ).suggestions
         for _ in range(2)
     )
@@ -115,9 +116,12 @@ def test_a_stored_profile_is_asked_at_its_revision(client: Client) -> None:
         SuggestMeasurementsRequest(profile=profile_source("to-learn", minimum_revision=1), ranges=UP_TO_16)
     )
     assert found.basis.profile_revision == 1
-    with pytest.raises(FailedPreconditionError) as caught:
+    not_waiting = ModelOptions(freshness=Freshness.ALLOW_STALE)
+    with pytest.raises(UnavailableError) as caught:
         client.suggest_measurements(
-            SuggestMeasurementsRequest(profile=profile_source("to-learn", minimum_revision=9), ranges=UP_TO_16)
+            SuggestMeasurementsRequest(
+                profile=profile_source("to-learn", minimum_revision=9), ranges=UP_TO_16, options=not_waiting
+            )
         )
     assert caught.value.reason == Reason.REVISION_NOT_REACHED
 
@@ -188,15 +192,11 @@ def test_what_ran_is_not_suggested_and_once_everything_did_nothing_is(client: Cl
     )
     ran = ProfileContent(observations=observations(configurations=where, steps_per_second=[1.4, 0.4]))
     found = client.suggest_measurements(
-        SuggestMeasurementsRequest(
-            profile=profile_source(ran), ranges=[node_range(first=1, last=4)], suggestions_count=3
-        )
+        SuggestMeasurementsRequest(profile=profile_source(ran), ranges=[node_range(first=1, last=4)], max_suggestions=3)
     )
     assert sorted(each.nodes for each in found.suggestions) == [3, 4]
     found = client.suggest_measurements(
-        SuggestMeasurementsRequest(
-            profile=profile_source(ran), ranges=[node_range(first=1, last=2)], suggestions_count=3
-        )
+        SuggestMeasurementsRequest(profile=profile_source(ran), ranges=[node_range(first=1, last=2)], max_suggestions=3)
     )
     assert found.suggestions == ()
     assert "NOTHING_TO_MEASURE" in {warning.reason for warning in found.warnings}
@@ -211,19 +211,19 @@ def refused(stubs: Stubs, **changes: Any) -> Failure:
 
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
-    ("suggestions_count", {"suggestions_count": 4}),
-    ("suggestions_count", {"suggestions_count": -1}),
+    ("max_suggestions", {"max_suggestions": 4}),
+    ("max_suggestions", {"max_suggestions": 0}),
     ("start_up_seconds", {"start_up_seconds": -1.0}),
     ("start_up_seconds", {"start_up_seconds": float("nan")}),
     ("start_up_seconds", {"start_up_seconds": 1e300}),
-    ("run_steps_count", {"run_steps_count": -1}),
+    ("run_steps_count", {"run_steps_count": 0}),
     ("profile", {"profile": profile_pb2.ProfileSource()}),
     ("configurations", {"configurations": configuration_pb2.Configurations()}),
     ("configurations.workers[1]", {"configurations": workers(1, 0)}),
-    ("objective", {"objective": objectives.Objective(confidence=0.9)}),
-    ("objective.prices", {"objective": objectives.Objective(least_cost=objectives.LeastCost())}),
-    ("options.interval_coverage", {"options": pb.PredictOptions(interval_coverage=2.0)}),
-    ("options.fidelity", {"options": pb.PredictOptions(fidelity=pb.FIDELITY_SIMULATE)}),
+    ("objective.confidence", {"objective": objectives.Objective(confidence=0.4)}),
+    ("offers", {"objective": objectives.Objective(least_cost=objectives.LeastCost())}),
+    ("options.interval_coverage", {"options": options_pb2.ModelOptions(interval_coverage=2.0)}),
+    ("options.parameters['x']", {"options": options_pb2.ModelOptions(parameters={"x": 1.0})}),
 ]
 
 
@@ -237,15 +237,16 @@ def test_what_is_wrong_is_named(stubs: Stubs, field: str, changes: dict[str, Any
 
 def test_what_cannot_be_predicted_is_refused_as_by_predict(stubs: Stubs) -> None:
     allreduce = configuration_pb2.Configurations(workers=[2], sync_modes=[configuration_pb2.SYNC_MODE_ALLREDUCE])
-    options = pb.PredictOptions(estimator="queueing")
+    options = options_pb2.ModelOptions(estimator="queueing")
     for changes in (
         {"profile": stored("nobody")},
         {"profile": inline(profile_pb2.ProfileContent())},
-        {"options": pb.PredictOptions(estimator="nobody")},
+        {"options": options_pb2.ModelOptions(estimator="nobody")},
         {"configurations": allreduce, "options": options},
     ):
         failure = refused(stubs, **changes)
-        asked = {name: getattr(request(**changes), name) for name in ("profile", "configurations", "options")}
+        asked = {name: getattr(request(**changes), name) for name in ("profile", "configurations")}
+        asked["options"] = options_pb2.PredictOptions(model=request(**changes).options)
         predicted = failure_of(stubs.prediction.Predict, pb.PredictRequest(**asked))
         assert (failure.code, failure.reason, failure.message) == (
             predicted.code,
@@ -269,7 +270,7 @@ def test_a_model_without_a_spread_suggests_nothing_and_says_why() -> None:
             SuggestMeasurementsRequest(
                 profile=profile_source(A1),
                 configurations=configurations(workers=[1, 2]),
-                options=PredictOptions(estimator="constant"),
+                options=ModelOptions(estimator="constant"),
             )
         )
     assert found.suggestions == ()
@@ -283,9 +284,9 @@ def test_a_deadline_that_passes_keeps_nobody_else_waiting() -> None:
         EmbeddedServer(Settings(store="memory:"), registry_with((waits,))) as server,
         Stubs(server.target) as stubs,
     ):
-        slow = request(options=pb.PredictOptions(estimator="waits"))
+        slow = request(options=options_pb2.ModelOptions(estimator="waits"))
         failure = failure_of(stubs.prediction.SuggestMeasurements, slow, timeout=0.2)
-        others = request(options=pb.PredictOptions(estimator="queueing"))
+        others = request(options=options_pb2.ModelOptions(estimator="queueing"))
         # Inline as the estimator may be, suggestions leave the event loop to the others.
         assert stubs.prediction.SuggestMeasurements(others, timeout=20).suggestions
         ended.set()
@@ -341,7 +342,11 @@ def test_the_command_asks_a_server_about_a_profile_it_holds(target: str, client:
         ((TESTBED, "--job", "a1"), 2, "--nodes: must be given, or --workers"),
         ((TESTBED, "--job", "nobody", "--nodes", "1-4"), 2, "--job: must be a job of"),
         ((TESTBED, "--job", "a1", "--nodes", "1-4", "--share", "0.5"), 2, "--share: belongs to --objective knee"),
-        ((TESTBED, "--job", "a1", "--nodes", "1-4", "--coverage", "2"), 2, "--coverage: must be above 0 and below 1"),
+        (
+            (TESTBED, "--job", "a1", "--nodes", "1-4", "--coverage", "2"),
+            2,
+            "--coverage: must be a finite number above 0 and at most 0.9999",
+        ),
         ((TESTBED, "--job", "a1", "--nodes", "1-4", "--start-up-s", "inf"), 2, "start_up_seconds"),
         ((TESTBED, "--job", "a1", "--nodes", "1-2000"), 2, "rows_per_suggestion"),
         ((TESTBED, "--job", "a1", "--nodes", "1-4", "--estimator", "nobody"), 2, "ESTIMATOR_NOT_FOUND"),

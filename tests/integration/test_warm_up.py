@@ -78,7 +78,9 @@ def test_every_process_warms_up_before_it_listens(tmp_path: Path, site: Path, wa
         assert len(pids) == 2
         assert server.pid not in pids
         for name in ("warm", "leaves"):
-            question = pb.PredictRequest(profile=inline(), configurations=workers(1), options={"estimator": name})
+            question = pb.PredictRequest(
+                profile=inline(), configurations=workers(1), options={"model": {"estimator": name}}
+            )
             assert stubs.prediction.Predict(question).predictions.steps_per_second == [1.0]
         status, log = server.terminate()
     assert status == 0

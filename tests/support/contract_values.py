@@ -40,17 +40,6 @@ def is_map(field: FieldDescriptor) -> bool:
     return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
-def is_foreign(field: FieldDescriptor) -> bool:
-    """A message of another project but for time stamps."""
-    message = field.message_type
-    return (
-        message is not None
-        and not is_map(field)
-        and not message.full_name.startswith("nodewise.")
-        and not is_time(field)
-    )
-
-
 def is_time(field: FieldDescriptor) -> bool:
     return field.message_type is not None and field.message_type.full_name == "google.protobuf.Timestamp"
 
@@ -82,9 +71,6 @@ def _put(message: Any, field: FieldDescriptor, numbers: Iterator[int]) -> Any:
         entries = {f"key {next(numbers)}": _entry(value, numbers)[0] for _ in range(2)}
         target.update(entries)
         return entries
-    if is_foreign(field):
-        target.code = next(numbers)
-        return target
     if is_time(field):
         instant = _START + timedelta(seconds=next(numbers), microseconds=next(numbers))
         target.FromDatetime(instant)

@@ -1,7 +1,5 @@
 """A server with canned behaviour on a real loopback socket, and one face over both clients."""
 
-# ruff: noqa: N802  # servicers are called as the contract calls its methods
-
 from __future__ import annotations
 
 import asyncio
@@ -10,26 +8,38 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 
 from nodewise_client import AsyncClient, Client
-from nodewise_protos.v1 import (
-    evaluation_service_pb2_grpc,
-    prediction_service_pb2,
-    prediction_service_pb2_grpc,
-    profile_service_pb2,
-    profile_service_pb2_grpc,
-    schedule_service_pb2,
-    schedule_service_pb2_grpc,
+from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
+from nodewise_protos.v1beta1 import (
+    diagnosis_service_pb2,
+    evaluation_service_pb2,
+    plan_service_pb2,
+    simulation_service_pb2,
 )
 
-CODES = {code.value[0]: code for code in grpc.StatusCode}
+SERVICES = tuple(
+    service
+    for module in (
+        prediction_service_pb2,
+        profile_service_pb2,
+        schedule_service_pb2,
+        diagnosis_service_pb2,
+        evaluation_service_pb2,
+        plan_service_pb2,
+        simulation_service_pb2,
+    )
+    for service in module.DESCRIPTOR.services_by_name.values()
+)
 
 
 def status_of(
@@ -106,10 +116,12 @@ class Session:
     def reply(self) -> profile_service_pb2.IngestProfileResponse:
         counted = sum(len(batch.observations.steps_per_second) for batch in self.batches[: self.committed])
         return profile_service_pb2.IngestProfileResponse(
-            durable_sequence_number=len(self.batches),
-            revision=self.revision,
-            observations_count=counted,
-            committed_sequence_number=self.committed,
+            state={
+                "durable_sequence_number": len(self.batches),
+                "committed_sequence_number": self.committed,
+                "revision": self.revision,
+                "observations_count": counted,
+            }
         )
 
 
@@ -119,6 +131,7 @@ class FakeServer:
     def __init__(self) -> None:
         self.requests: dict[str, list[Any]] = defaultdict(list)
         self.metadata: dict[str, str] = {}
+        self.remaining_s: float | None = None
         self.answers: dict[str, deque[Any]] = defaultdict(deque)
         self.sessions: dict[str, Session] = defaultdict(Session)
         self.cuts: deque[Cut] = deque()
@@ -135,10 +148,7 @@ class FakeServer:
 
     def start(self) -> None:
         self._server = grpc.server(ThreadPoolExecutor(16))
-        prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(_Prediction(self), self._server)
-        profile_service_pb2_grpc.add_ProfileServiceServicer_to_server(_Profiles(self), self._server)
-        schedule_service_pb2_grpc.add_ScheduleServiceServicer_to_server(_Schedules(self), self._server)
-        evaluation_service_pb2_grpc.add_EvaluationServiceServicer_to_server(_Evaluations(self), self._server)
+        self._server.add_generic_rpc_handlers(tuple(_handlers(self, service) for service in SERVICES))
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self._server)
         self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
         self._server.start()
@@ -159,6 +169,7 @@ class FakeServer:
     def handle(self, method: str, request: Any, context: grpc.ServicerContext, default: Any) -> Any:
         self.requests[method].append(request)
         self.metadata = dict(context.invocation_metadata())
+        self.remaining_s = context.time_remaining()
         queued = self.answers[method]
         answer = queued.popleft() if queued else default
         if isinstance(answer, grpc.StatusCode):
@@ -168,109 +179,76 @@ class FakeServer:
         return answer(request) if callable(answer) else answer
 
 
-class _Prediction(prediction_service_pb2_grpc.PredictionServiceServicer):
-    def __init__(self, fake: FakeServer) -> None:
-        self.fake = fake
-
-    def Predict(self, request: Any, context: Any) -> Any:
-        return self.fake.handle("Predict", request, context, prediction_service_pb2.PredictResponse())
-
-    def BatchPredict(self, request: Any, context: Any) -> Any:
-        return self.fake.handle("BatchPredict", request, context, prediction_service_pb2.BatchPredictResponse())
-
-    def StreamPredict(self, request_iterator: Any, context: Any) -> Iterator[Any]:
-        for request in request_iterator:
-            default = prediction_service_pb2.StreamPredictResponse(
-                request_id=request.request_id, predict=prediction_service_pb2.PredictResponse()
-            )
-            yield self.fake.handle("StreamPredict", request, context, default)
-
-    def ListEstimators(self, request: Any, context: Any) -> Any:
-        return self.fake.handle("ListEstimators", request, context, prediction_service_pb2.ListEstimatorsResponse())
-
-    def SuggestMeasurements(self, request: Any, context: Any) -> Any:
-        raise NotImplementedError
+def _handlers(fake: FakeServer, service: Any) -> grpc.GenericRpcHandler:
+    """All methods of a service: replies without content, unless a test has put in others."""
+    return grpc.method_handlers_generic_handler(
+        service.full_name, {method.name: _handler(fake, method) for method in service.methods}
+    )
 
 
-class _Profiles(profile_service_pb2_grpc.ProfileServiceServicer):
-    def __init__(self, fake: FakeServer) -> None:
-        self.fake = fake
+def _handler(fake: FakeServer, method: Any) -> grpc.RpcMethodHandler:
+    kinds = [GetMessageClass(each) for each in (method.input_type, method.output_type)]
+    codecs = (kinds[0].FromString, kinds[1].SerializeToString)
 
-    def IngestProfile(self, request_iterator: Any, context: Any) -> Iterator[Any]:
-        fake = self.fake
-        opening = next(request_iterator)
-        fake.handle("IngestProfile", opening, context, None)
-        session = fake.sessions[opening.open.session_id]
-        numbers: list[int] = []
-        session.received.append(numbers)
-        cut = fake.cuts.popleft() if fake.cuts else None
-        if cut is not None and cut.batches < 0:
-            context.abort(cut.code, "cut before the session was open")
-        yield session.reply()
-        if cut is not None and cut.batches == 0:
-            self._end(cut, context)
-            return
-        for request in request_iterator:
-            batch = request.batch
-            numbers.append(batch.sequence_number)
-            last = cut is not None and len(numbers) == cut.batches
-            reason = None
-            if not last or cut.stored:
-                reason = session.store(batch)
-            if not reason and not last:
-                fake.handle("Batch", batch, context, None)
-            if reason:
-                context.abort_with_status(
-                    rpc_status.to_status(status_of(grpc.StatusCode.FAILED_PRECONDITION, reason, reason=reason))
-                )
-            if not last or (cut.told and cut.stored):
-                yield session.reply()
-            if last:
-                self._end(cut, context)
-                return
+    def unary(request: Any, context: Any) -> Any:
+        return fake.handle(method.name, request, context, kinds[1]())
 
-    @staticmethod
-    def _end(cut: Cut, context: Any) -> None:
-        if cut.code is not grpc.StatusCode.OK:
-            context.abort(cut.code, "cut")
-
-    def AppendProfile(self, request: Any, context: Any) -> Any:
-        return self.fake.handle("AppendProfile", request, context, profile_service_pb2.AppendProfileResponse())
-
-    def RetractObservations(self, request: Any, context: Any) -> Any:
-        default = profile_service_pb2.RetractObservationsResponse()
-        return self.fake.handle("RetractObservations", request, context, default)
-
-    def GetProfile(self, request: Any, context: Any) -> Any:
-        return self.fake.handle("GetProfile", request, context, profile_service_pb2.GetProfileResponse())
-
-    def ListProfiles(self, request: Any, context: Any) -> Any:
-        return self.fake.handle("ListProfiles", request, context, profile_service_pb2.ListProfilesResponse())
-
-    def DeleteProfile(self, request: Any, context: Any) -> Any:
-        return self.fake.handle("DeleteProfile", request, context, profile_service_pb2.DeleteProfileResponse())
-
-
-class _Schedules(schedule_service_pb2_grpc.ScheduleServiceServicer):
-    def __init__(self, fake: FakeServer) -> None:
-        self.fake = fake
-
-    def Schedule(self, request: Any, context: Any) -> Any:
-        return self.fake.handle("Schedule", request, context, schedule_service_pb2.ScheduleResponse())
-
-    def ListPolicies(self, request: Any, context: Any) -> Any:
-        return self.fake.handle("ListPolicies", request, context, schedule_service_pb2.ListPoliciesResponse())
-
-
-class _Evaluations(evaluation_service_pb2_grpc.EvaluationServiceServicer):
-    def __init__(self, fake: FakeServer) -> None:
-        self.fake = fake
-
-    def Backtest(self, request: Any, context: Any) -> Iterator[Any]:
-        for message in self.fake.handle("Backtest", request, context, []):
+    def stream(request: Any, context: Any) -> Iterator[Any]:
+        for message in fake.handle(method.name, request, context, []):
             if isinstance(message, grpc.StatusCode):
                 context.abort(message, "cut")
             yield message
+
+    if method.client_streaming:
+        both = _ingest if method.name == "IngestProfile" else _stream_predict
+        return grpc.stream_stream_rpc_method_handler(partial(both, fake), *codecs)
+    if method.server_streaming:
+        return grpc.unary_stream_rpc_method_handler(stream, *codecs)
+    return grpc.unary_unary_rpc_method_handler(unary, *codecs)
+
+
+def _stream_predict(fake: FakeServer, requests: Iterator[Any], context: Any) -> Iterator[Any]:
+    for request in requests:
+        default = prediction_service_pb2.StreamPredictResponse(question_id=request.question_id, predict={})
+        yield fake.handle("StreamPredict", request, context, default)
+
+
+def _ingest(fake: FakeServer, requests: Iterator[Any], context: Any) -> Iterator[Any]:
+    opening = next(requests)
+    fake.handle("IngestProfile", opening, context, None)
+    session = fake.sessions[opening.open.session_id]
+    numbers: list[int] = []
+    session.received.append(numbers)
+    cut = fake.cuts.popleft() if fake.cuts else None
+    if cut is not None and cut.batches < 0:
+        context.abort(cut.code, "cut before the session was open")
+    yield session.reply()
+    if cut is not None and cut.batches == 0:
+        _end(cut, context)
+        return
+    for request in requests:
+        batch = request.batch
+        numbers.append(batch.sequence_number)
+        last = cut is not None and len(numbers) == cut.batches
+        reason = None
+        if not last or cut.stored:
+            reason = session.store(batch)
+        if not reason and not last:
+            fake.handle("Batch", batch, context, None)
+        if reason:
+            context.abort_with_status(
+                rpc_status.to_status(status_of(grpc.StatusCode.FAILED_PRECONDITION, reason, reason=reason))
+            )
+        if not last or (cut.told and cut.stored):
+            yield session.reply()
+        if last:
+            _end(cut, context)
+            return
+
+
+def _end(cut: Cut, context: Any) -> None:
+    if cut.code is not grpc.StatusCode.OK:
+        context.abort(cut.code, "cut")
 
 
 class Face:

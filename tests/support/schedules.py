@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -47,8 +48,8 @@ def job(job_id: str, left: float = 1000.0, submitted: float = 0.0, **changes: ob
     return JobState(job_id=job_id, remaining_samples=left, submit_time_s=submitted, **values)  # type: ignore[arg-type]
 
 
-def pool(name: str = "p", *available: int, device: str = "V100") -> NodePool:
-    return NodePool(name=name, device=device, available_devices=as_ints(available))
+def pool(name: str = "p", *available: int, device: str = "V100", **stated: Any) -> NodePool:
+    return NodePool(name=name, device=device, available_devices=as_ints(available), **stated)
 
 
 Rates = Mapping[int, Sequence[float]] | Sequence[float]

@@ -18,13 +18,16 @@ from nodewise.hosting.registry import Loaded, PluginProblem, Registry, load_regi
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, TraceReaderRecord
 from nodewise_protos.v1 import (
     configuration_pb2,
-    diagnosis_service_pb2_grpc,
-    evaluation_service_pb2_grpc,
-    plan_service_pb2_grpc,
     prediction_service_pb2_grpc,
     profile_pb2,
     profile_service_pb2_grpc,
     schedule_service_pb2_grpc,
+)
+from nodewise_protos.v1beta1 import (
+    diagnosis_service_pb2_grpc,
+    evaluation_service_pb2_grpc,
+    plan_service_pb2_grpc,
+    simulation_service_pb2_grpc,
 )
 
 COMMAND = (str(Path(sys.executable).parent / "nodewise"),)
@@ -62,6 +65,7 @@ class Stubs:
         self.prediction = prediction_service_pb2_grpc.PredictionServiceStub(self.channel)
         self.profile = profile_service_pb2_grpc.ProfileServiceStub(self.channel)
         self.schedule = schedule_service_pb2_grpc.ScheduleServiceStub(self.channel)
+        self.simulation = simulation_service_pb2_grpc.SimulationServiceStub(self.channel)
         self.plan = plan_service_pb2_grpc.PlanServiceStub(self.channel)
         self.diagnosis = diagnosis_service_pb2_grpc.DiagnosisServiceStub(self.channel)
         self.evaluation = evaluation_service_pb2_grpc.EvaluationServiceStub(self.channel)
@@ -172,7 +176,7 @@ def one_worker_phases(
 
 def inline(content: profile_pb2.ProfileContent | None = None) -> profile_pb2.ProfileSource:
     """A profile in the request itself."""
-    return profile_pb2.ProfileSource(inline=content or one_worker_phases())
+    return profile_pb2.ProfileSource(content=content or one_worker_phases())
 
 
 def stored(profile_id: str) -> profile_pb2.ProfileSource:

@@ -23,8 +23,8 @@ class Waiting:
         self._progress = progress
         self._task = progress.add_task(text, total=None)
 
-    def tell(self, done: int, total: int) -> None:
-        """So many of so many are done."""
+    def tell(self, done: int, total: int | None) -> None:
+        """So many of so many are done; None = nobody knows of how many."""
         self._progress.update(self._task, completed=done, total=total)
 
 

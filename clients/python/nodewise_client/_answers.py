@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import chain
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 from nodewise_client._configurations import configuration_rows
-from nodewise_client._errors import NodewiseError, from_status
+from nodewise_client._errors import NodewiseError, from_problem
+from nodewise_client._pages import joined
 from nodewise_client._rows import (
+    COLUMNS_OF,
     HeldDevices,
     Prediction,
     Rows,
@@ -19,11 +20,11 @@ from nodewise_client._rows import (
     table,
 )
 from nodewise_client._timelines import ReplayedCollective, Timeline, gathered
-from nodewise_protos.v1 import (
+from nodewise_protos.v1beta1 import (
     diagnosis_service_pb2,
     evaluation_service_pb2,
     plan_service_pb2,
-    schedule_service_pb2,
+    simulation_service_pb2,
 )
 from nodewise_values import (
     BacktestResult,
@@ -48,28 +49,10 @@ from nodewise_values import (
 from nodewise_values.value import Value
 from nodewise_values.wire import from_message
 
-ValueT = TypeVar("ValueT", bound=Value)
-
 
 def _parts(value: Value) -> dict[str, Any]:
     """A value's fields, for a value that says more."""
     return {each.name: getattr(value, each.name) for each in fields(value)}  # type: ignore[arg-type]  # every value is a dataclass
-
-
-def joined(parts: Sequence[ValueT], *, pages: bool = False) -> ValueT:
-    """Values of one kind as one: columns one after the other, of everything else the last that is stated.
-
-    `pages` may repeat themselves: what stands on several is listed once.
-    """
-    held: dict[str, Any] = {}
-    for each in fields(parts[0]):  # type: ignore[arg-type]  # every value is a dataclass
-        entries = [getattr(part, each.name) for part in parts]
-        if isinstance(entries[0], tuple):
-            column = chain.from_iterable(entries)
-            held[each.name] = tuple(dict.fromkeys(column) if pages else column)
-        else:
-            held[each.name] = next((entry for entry in reversed(entries) if entry), entries[-1])
-    return type(parts[0])(**held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -103,23 +86,22 @@ class PredictResult(PredictResponse, Sequence[Prediction]):
         return None if self.recommendation is None else self.rows[self.recommendation.row]
 
     def __repr__(self) -> str:
-        told = [table(self.rows)]
-        if self.recommendation is not None:
-            told.append(f"recommended ({self.recommendation.rule}): {self.recommendation.why}")
-        told += [f"{each.reason}: {each.message}" for each in self.warnings]
-        return "\n".join([*told, f"by {self.basis.estimator} {self.basis.estimator_version}".rstrip()])
+        return _told(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JobOutcome:
     """What became of one job of a batch: its rows, or its error."""
 
     rows: Rows[Prediction]
+    """None where it has an error, or is `unchanged`."""
     recommendation: Recommendation | None
     """Its row is counted from the job's first."""
     basis: Basis | None
     warnings: tuple[Notice, ...]
     error: NodewiseError | None
+    unchanged: bool
+    """The digest that was asked about still holds."""
 
     def unwrap(self) -> Rows[Prediction]:
         """The rows; raises the job's error if it has one."""
@@ -132,13 +114,27 @@ class JobOutcome:
         """The recommended row."""
         return None if self.recommendation is None else self.rows[self.recommendation.row]
 
+    def __repr__(self) -> str:
+        return _told(self) if self.error is None else str(self.error)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+def _told(answer: PredictResult | JobOutcome) -> str:
+    """An answer for people."""
+    told = ["unchanged"] if answer.unchanged else [table(answer.rows)]
+    if answer.recommendation is not None:
+        told.append(f"recommended ({answer.recommendation.rule}): {answer.recommendation.why}")
+    told += [f"{each.reason}: {each.message}" for each in answer.warnings]
+    if answer.basis is not None:
+        told.append(f"by {answer.basis.estimator} {answer.basis.estimator_version}".rstrip())
+    return "\n".join(told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BatchPredictResult(Sequence[JobOutcome]):
     """The answers about many jobs: a sequence with one outcome per job, in the order asked."""
 
     outcomes: tuple[JobOutcome, ...]
-    response: BatchPredictResponse = field(repr=False, compare=False)
+    response: BatchPredictResponse = field(compare=False)
 
     def __len__(self) -> int:
         return len(self.outcomes)
@@ -150,19 +146,22 @@ class BatchPredictResult(Sequence[JobOutcome]):
     def __getitem__(self, index: int | slice) -> JobOutcome | tuple[JobOutcome, ...]:
         return self.outcomes[index]
 
+    def __repr__(self) -> str:
+        return "\n".join(f"job {number}:\n{outcome!r}" for number, outcome in enumerate(self.outcomes)) or "no jobs"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAnswer:
-    """The answer to one request of a stream."""
+    """The answer to one question of a stream."""
 
-    request_id: str
-    """The id of the request that this answers."""
+    question_id: str
+    """The id of the question that this answers."""
     result: PredictResult | BatchPredictResult | None
     error: NodewiseError | None
-    """An error of one request ends that request, not the stream."""
+    """An error of one question ends that question, not the stream."""
 
     def unwrap(self) -> PredictResult | BatchPredictResult:
-        """The result; raises the request's error if it has one."""
+        """The result; raises the question's error if it has one."""
         if self.error is not None:
             raise self.error
         assert self.result is not None
@@ -196,14 +195,19 @@ def batch_result(response: BatchPredictResponse) -> BatchPredictResult:
 def _outcome(
     outcome: BatchJobOutcome, columns: Predictions, begin: int, end: int, bases: Sequence[Basis]
 ) -> JobOutcome:
-    failed = outcome.error is not None
-    answered = not failed and 0 <= outcome.basis_index < len(bases)
+    # Of all jobs together on the wire: a column that another job has, and where another job's interval comes from.
+    others: dict[str, Any] = {
+        name: () for column, names in COLUMNS_OF.items() if column not in outcome.columns for name in names
+    }
+    own = replace(columns, interval_basis=outcome.interval_basis, **others)
+    problem = outcome.problem
     return JobOutcome(
-        rows=Rows(Prediction, columns, begin, end),
+        rows=Rows(Prediction, own, begin, end),
         recommendation=outcome.recommendation,
-        basis=bases[outcome.basis_index] if answered else None,
-        warnings=() if failed else _warnings_between(columns.warnings, begin, end),
-        error=from_status(outcome.error) if failed else None,
+        basis=None if outcome.basis_index is None else bases[outcome.basis_index],
+        warnings=_warnings_between(columns.warnings, begin, end) if problem is None else (),
+        error=None if problem is None else from_problem(problem),
+        unchanged=outcome.unchanged,
     )
 
 
@@ -225,11 +229,11 @@ def stream_answer(response: StreamPredictResponse) -> StreamAnswer:
         result = predict_result(response.predict)
     elif response.batch is not None:
         result = batch_result(response.batch)
-    elif response.error is not None:
-        error = from_status(response.error)
+    elif response.problem is not None:
+        error = from_problem(response.problem)
     else:
         error = NodewiseError("the server answered with something that this version of the client does not know")
-    return StreamAnswer(request_id=response.request_id, result=result, error=error)
+    return StreamAnswer(question_id=response.question_id, result=result, error=error)
 
 
 def scored_rows(predictions: TestPredictions | None) -> Rows[ScoredRow]:
@@ -312,7 +316,7 @@ def plan_answer(events: Sequence[plan_service_pb2.PlanResponse]) -> PlanAnswer:
     )
 
 
-def simulation_answer(events: Sequence[schedule_service_pb2.SimulateResponse]) -> SimulationAnswer:
+def simulation_answer(events: Sequence[simulation_service_pb2.SimulateResponse]) -> SimulationAnswer:
     """The answer that a last reply and the columns before it hold."""
     jobs: dict[int, list[SimulationJobRows]] = {}
     timelines: dict[int, list[SimulationTimelineRows]] = {}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from nodewise_client._columns import NOT_KNOWN, broadcast, frozen
+from nodewise_client._columns import broadcast, frozen, written
 from nodewise_values import (
     ConfigurationRange,
     CountRange,
@@ -25,51 +25,48 @@ from nodewise_values import (
     SimulationJobs,
     Workload,
 )
+from nodewise_values.facts import MEASUREMENT_TABLE
 
 Rule: TypeAlias = HighestThroughput | Knee | LeastTime | LeastCost | FewestDevices
 
 _CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
-def profile_source(profile: str | ProfileContent, *, minimum_revision: int = 0) -> ProfileSource:
-    """A stored profile by its name, or the profile itself."""
+def profile_source(
+    profile: str | ProfileContent, *, minimum_revision: int | None = None, revision: int | None = None
+) -> ProfileSource:
+    """A stored profile by its name, at least at or exactly at a revision; or the profile itself."""
+    revisions: dict[str, Any] = {"minimum_revision": minimum_revision, "revision": revision}
     if isinstance(profile, str):
-        return ProfileSource(profile_id=profile, minimum_revision=minimum_revision)
-    return ProfileSource(inline=profile, minimum_revision=minimum_revision)
+        return ProfileSource(profile_id=profile, **revisions)
+    return ProfileSource(content=profile, **revisions)
 
 
 def node_range(
-    first: int, last: int, *, step: int = 1, powers_of_two: bool = False, **common: Any
+    first: int, last: int, *, step: int | None = None, powers_of_two: bool = False, **common: Any
 ) -> ConfigurationRange:
     """One configuration per number of nodes: `node_range(1, 16)` is sixteen rows.
 
-    `common` is what `ConfigurationRange` says besides: workers_per_node, placement_rule, template.
+    `common` is what `ConfigurationRange` says besides: workers_per_node, placement_rule, settings.
     """
     return ConfigurationRange(nodes=_count_range(first, last, step, powers_of_two=powers_of_two), **common)
 
 
 def worker_range(
-    first: int, last: int, *, step: int = 1, powers_of_two: bool = False, **common: Any
+    first: int, last: int, *, step: int | None = None, powers_of_two: bool = False, **common: Any
 ) -> ConfigurationRange:
     """One configuration per number of workers; nodes follow from the placement rule."""
     return ConfigurationRange(workers=_count_range(first, last, step, powers_of_two=powers_of_two), **common)
 
 
-def _count_range(first: int, last: int, step: int, *, powers_of_two: bool) -> CountRange:
-    # Steps of 1 need no saying, and powers of two take none.
-    return CountRange(first=first, last=last, step=0 if step == 1 else step, powers_of_two=powers_of_two)
+def _count_range(first: int, last: int, step: int | None, *, powers_of_two: bool) -> CountRange:
+    return CountRange(first=first, last=last, step=step, powers_of_two=powers_of_two)
 
 
-def objective(rule: Rule | None = None, **needs: Any) -> Objective:
-    """A rule and what it needs: `objective(LeastTime(max_nodes=8), work=Work(samples=1e6))`.
-
-    `needs` is what `Objective` says besides the rule: confidence, work, prices. Without a rule there is no
-    recommendation; time and cost to finish are still answered.
-    """
-    if rule is None:
-        return Objective(**needs)
-    needs[_CAPITAL.sub("_", type(rule).__name__).lower()] = rule
-    return Objective(**needs)
+def objective(rule: Rule | None = None, *, confidence: float | None = None) -> Objective:
+    """A rule: `objective(LeastTime(max_nodes=8))`; none = highest throughput. `confidence` judges by a bound."""
+    rules: dict[str, Any] = {} if rule is None else {_CAPITAL.sub("_", type(rule).__name__).lower(): rule}
+    return Objective(confidence=confidence, **rules)
 
 
 def node_pool(name: str, device_name: str, *, nodes: int, devices_per_node: int, **rest: Any) -> NodePool:
@@ -102,51 +99,41 @@ def measurement_table(
     ------
         ValueError: where facts are given of a job that has no row.
     """
-    given: dict[str, Any] = {name: frozen(column) if name in _COLUMNS else column for name, column in columns.items()}
     names_of_rows = frozen(jobs)
-    rows = max(len(names_of_rows), *(len(given[name]) for name in _COLUMNS if name in given), 1)
+    by_row = {name: frozen(columns.get(name)) for name in _COLUMNS}
+    rows = max(len(names_of_rows), *map(len, by_row.values()), 1)
     names = {name: index for index, name in enumerate(dict.fromkeys(names_of_rows))}
     for named in (*(workloads or {}), *(networks or {})):
         if named not in names:
             raise ValueError(f"facts are given for {named!r}, which is no job of the table")
-    for name, missing in _COLUMNS.items():
-        column = broadcast(given.get(name, ()), rows, name)
-        stated = name == "steps_per_second" or any(value is not None for value in column)
-        given[name] = tuple(missing if value is None else value for value in column) if stated else ()
+    given = {**columns, **{name: broadcast(column, rows, name) for name, column in by_row.items()}}
     return MeasurementTable(
         job_names=tuple(names),
         job_indexes=tuple(names[name] for name in broadcast(names_of_rows, rows, "jobs")),
         workloads=tuple(workloads.get(name, Workload()) for name in names) if workloads else (),
         networks=tuple(networks.get(name, Network()) for name in names) if networks else (),
-        **given,
+        **written(MeasurementTable, MEASUREMENT_TABLE, given),
     )
 
 
-_COLUMNS: Final[Mapping[str, Any]] = {
-    "steps_per_second": 0.0,
-    "train": False,
-    "measured_at_unix_seconds": 0.0,
-    "exposed_sync_seconds": NOT_KNOWN,
-    "steps_counts": 0,
-    "step_variation": NOT_KNOWN,
-}
-"""Columns of a table with an entry per row, and what stands for "not known" in each."""
+_COLUMNS: Final = (*MEASUREMENT_TABLE, "train")
+"""Columns of a table with an entry per row."""
 
 
 def simulation_jobs(
-    *, arrival_seconds: Iterable[float], queues: str | Iterable[str] = (), **columns: Any
+    *, arrival_seconds: Iterable[float], queues: str | Iterable[str | None] = (), **columns: Any
 ) -> SimulationJobs:
     """Jobs of a simulation by arrival, as columns of `SimulationJobs`: a value for all jobs or one per job.
 
-    `queues` names each job's queue; empty = none.
+    `queues` names each job's queue; empty or None = none.
     """
-    arrivals, of_jobs = frozen(arrival_seconds), frozen(queues)
-    names = {name: index for index, name in enumerate(dict.fromkeys(name for name in of_jobs if name))}
+    arrivals, of_jobs = frozen(arrival_seconds), tuple(name or "" for name in frozen(queues))
+    names = {name: index for index, name in enumerate(dict.fromkeys(of_jobs))} if any(of_jobs) else {}
     curves: dict[str, Any] = {"curve_indexes": (0,)}
     return SimulationJobs(
         count=len(arrivals),
         arrival_seconds=arrivals,
         queue_names=tuple(names),
-        queue_indexes=tuple(names.get(name, -1) for name in of_jobs),
+        queue_indexes=tuple(names[name] for name in of_jobs) if names else (),
         **(curves | {name: frozen(column) for name, column in columns.items()}),
     )

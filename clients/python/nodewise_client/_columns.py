@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, Final, TypeVar
 
 from nodewise_values import Observations, PhaseTimings
 from nodewise_values.fact import Fact
 from nodewise_values.facts import OBSERVATIONS, PHASE_TIMINGS
 
 Item = TypeVar("Item")
-NOT_KNOWN = -1.0
+_MASK: Final = "_known"
 
 
 def frozen(given: Any) -> tuple[Any, ...]:
@@ -31,27 +32,69 @@ def broadcast(values: Sequence[Item], rows: int, name: str) -> tuple[Item, ...]:
     raise ValueError(f"{name} has {len(values)} values for {rows} rows; give none, one or {rows}")
 
 
-def stated(facts: Mapping[str, Fact], name: str, given: Any) -> tuple[Any, ...]:
-    """A column as the contract writes it: None is what stands for "not known"; nothing known = no column."""
-    column = frozen(given)
-    if None not in column:
-        return column
-    return tuple(absent(facts, name) if value is None else value for value in column) if any_stated(column) else ()
+@cache
+def masks(kind: Any) -> Mapping[str, str]:
+    """The columns of a value's class beside which another says which rows are known, each with the name of that one."""
+    names = tuple(kind.__dataclass_fields__)
+    found = {}
+    for mask in names:
+        stem = mask.removesuffix(_MASK)
+        if stem != mask:
+            found[next(name for name in names if name == stem or name.startswith(f"{stem}_"))] = mask
+    return found
 
 
-def absent(facts: Mapping[str, Fact], name: str) -> Any:
-    """What a row holds that states nothing in a column."""
-    fact = facts[name]
+def written(kind: Any, facts: Mapping[str, Fact], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns as the contract writes them. None is "not stated" in a row; a column that states nothing is left out.
+
+    Columns without facts stay as they are given.
+    """
+    found: dict[str, Any] = {}
+    for name, given in columns.items():
+        if name not in facts:
+            found[name] = given
+            continue
+        column = frozen(given)
+        known = tuple(value is not None for value in column)
+        if all(known):
+            found |= {name: column} if column else {}
+        elif any(known) or facts[name].required:
+            found[name] = tuple(absent(kind, facts[name]) if value is None else value for value in column)
+            if name in masks(kind):
+                found[masks(kind)[name]] = known
+    return found
+
+
+def absent(kind: Any, fact: Fact) -> Any:
+    """What a row holds that states nothing in a column.
+
+    Raises
+    ------
+        ValueError: where every row must state something, or none may.
+    """
     if fact.kind == "enum":
         return None
     if fact.kind == "str":
         return ""
-    return NOT_KNOWN if fact.default is None else fact.default
+    if fact.default is not None:
+        return fact.default if fact.kind != "bool" else bool(fact.default)
+    if fact.field in masks(kind):
+        return 0.0
+    rest = "every row needs a value" if fact.required else "give every row a value, or leave the column out"
+    raise ValueError(f"{fact.field} is None in a row: {rest}")
 
 
-def any_stated(column: Sequence[Any]) -> bool:
-    """Whether any row states something."""
-    return any(value is not None for value in column)
+def leaves_rows_open(kind: Any, fact: Fact) -> bool:
+    """Whether single rows of a column may state nothing."""
+    return fact.kind in {"enum", "str"} or fact.default is not None or fact.field in masks(kind)
+
+
+def read(kind: Any, columns: Any, name: str, rows: int) -> tuple[Any, ...]:
+    """A column with one value per row, None where its row is not known; an empty column stays empty."""
+    column = broadcast(tuple(getattr(columns, name)), rows, name)
+    mask = masks(kind).get(name)
+    known = () if mask is None else broadcast(tuple(getattr(columns, mask)), rows, mask)
+    return tuple(value if sure else None for value, sure in zip(column, known, strict=True)) if known else column
 
 
 def observations(**columns: Any) -> Observations:
@@ -59,7 +102,7 @@ def observations(**columns: Any) -> Observations:
 
     `observations(configurations=configurations(nodes=[1, 2]), steps_per_second=[9.1, 17.4])`
     """
-    return Observations(**{name: _stated(OBSERVATIONS, name, given) for name, given in columns.items()})
+    return Observations(**written(Observations, OBSERVATIONS, columns))
 
 
 def phase_timings(**columns: Any) -> PhaseTimings:
@@ -67,8 +110,4 @@ def phase_timings(**columns: Any) -> PhaseTimings:
 
     `phase_timings(compute_seconds=0.21, download_seconds=0.03, upload_seconds=0.03, update_seconds=0.002)`
     """
-    return PhaseTimings(**{name: _stated(PHASE_TIMINGS, name, given) for name, given in columns.items()})
-
-
-def _stated(facts: Mapping[str, Fact], name: str, given: Any) -> Any:
-    return stated(facts, name, given) if name in facts else given
+    return PhaseTimings(**written(PhaseTimings, PHASE_TIMINGS, columns))

@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Final
 
-from nodewise_client._columns import broadcast, stated
+from nodewise_client._columns import broadcast, frozen, written
 from nodewise_values import Configurations
 from nodewise_values.facts import CONFIGURATIONS
 
-_PACKED: Final = ("device_", "placement_", "group_")
+_PACKED: Final = ("device_", "offer_", "placement_", "group_")
 PLAIN_COLUMNS: Final = tuple(each.name for each in fields(Configurations) if not each.name.startswith(_PACKED))
-"""Columns with an entry per row. Devices, placements and groups are packed; row by row they are `ROW_COLUMNS`."""
-ROW_COLUMNS: Final = ("devices", "placements", "groups")
+"""Columns with an entry per row. The others are packed; row by row they are `ROW_COLUMNS`."""
+ROW_COLUMNS: Final = ("devices", "offers", "placements", "groups")
 
 Columns = dict[str, tuple[Any, ...]]
 
@@ -32,9 +32,10 @@ class WorkerGroup:
 
 def configurations(
     *,
-    devices: str | Iterable[str] = (),
-    placements: Iterable[Sequence[int]] = (),
-    groups: Iterable[Sequence[WorkerGroup]] = (),
+    devices: str | Iterable[str | None] | None = (),
+    offers: str | Iterable[str | None] | None = (),
+    placements: Iterable[Sequence[int] | None] = (),
+    groups: Iterable[Sequence[WorkerGroup] | None] = (),
     **columns: Any,
 ) -> Configurations:
     """Configurations by columns: `configurations(nodes=[1, 2, 4], devices="V100", sync_modes="async")`.
@@ -44,8 +45,9 @@ def configurations(
 
     Args:
         devices: accelerators, e.g. "V100".
-        placements: workers on each node of a row, e.g. (4, 4); an empty one = packed.
-        groups: workers that are not alike, one sequence of groups per row; an empty one = all are alike.
+        offers: names of the question's offers.
+        placements: workers on each node of a row, e.g. (4, 4); an empty one or None = packed.
+        groups: workers that are not alike, one sequence of groups per row; an empty one or None = all are alike.
         columns: every other column of `Configurations`, by its name; None in a row = as where the column is absent.
 
     Raises
@@ -53,11 +55,11 @@ def configurations(
         TypeError: for a column that there is not.
         ValueError: where some groups name their device and others do not.
     """
-    plain = {name: stated(CONFIGURATIONS, name, given) for name, given in columns.items() if name in CONFIGURATIONS}
-    rest = {name: given for name, given in columns.items() if name not in CONFIGURATIONS}
     return Configurations(
-        **{**rest, **plain, **_devices_and_groups((devices,) if isinstance(devices, str) else tuple(devices), groups)},
-        **_packed("placement", [tuple(row) for row in placements], "workers"),
+        **written(Configurations, CONFIGURATIONS, columns),
+        **_devices_and_groups(_names(devices), groups),
+        **_named("offer", _names(offers)),
+        **_packed("placement", [tuple(row or ()) for row in placements], "workers"),
     )
 
 
@@ -81,6 +83,7 @@ def row_columns(given: Configurations, rows: int) -> Columns:
     """The columns that are stated, each with one entry per row, by the names that `configurations` takes."""
     found = {name: getattr(given, name) for name in PLAIN_COLUMNS}
     found["devices"] = _devices(given)
+    found["offers"] = _offers(given)
     found["placements"] = tuple(
         tuple(given.placement_workers[begin:end]) for begin, end in pairwise(given.placement_offsets)
     )
@@ -90,19 +93,38 @@ def row_columns(given: Configurations, rows: int) -> Columns:
 
 def count_rows(given: Configurations) -> int:
     """How many rows there are."""
-    packed = (len(given.placement_offsets) - 1, len(given.group_offsets) - 1, len(_devices(given)))
+    packed = (
+        len(given.placement_offsets) - 1,
+        len(given.group_offsets) - 1,
+        len(_devices(given)),
+        len(_offers(given)),
+    )
     return max(*(len(getattr(given, name)) for name in PLAIN_COLUMNS), *packed)
 
 
-def _devices_and_groups(devices: tuple[str, ...], rows: Iterable[Sequence[WorkerGroup]]) -> dict[str, Any]:
-    by_row = [tuple(row) for row in rows]
+def _names(given: Any) -> tuple[str, ...]:
+    """Names row by row; None is the empty one, which names nothing."""
+    return tuple(name or "" for name in frozen(given))
+
+
+def _named(name: str, rows: Sequence[str]) -> dict[str, Any]:
+    """Names of rows, as a dictionary and indexes into it; one name for all rows needs no index."""
+    names = tuple(dict.fromkeys(rows))
+    if not any(names):
+        return {}
+    indexes = {f"{name}_indexes": tuple(map(names.index, rows))} if len(rows) > 1 else {}
+    return {f"{name}_names": names, **indexes}
+
+
+def _devices_and_groups(devices: tuple[str, ...], rows: Iterable[Sequence[WorkerGroup] | None]) -> dict[str, Any]:
+    by_row = [tuple(row or ()) for row in rows]
     groups = [group for row in by_row for group in row]
     of_groups = [group.device_name for group in groups if group.device_name is not None]
     if of_groups and len(of_groups) < len(groups):
         raise ValueError("either every group names its device, or none does")
     names = {name: index for index, name in enumerate(dict.fromkeys((*devices, *of_groups)))}
-    found: dict[str, Any] = {"device_names": tuple(names)} if names else {}
-    if len(devices) > 1 or (devices and of_groups):
+    found: dict[str, Any] = {"device_names": tuple(names)} if any(names) else {}
+    if any(names) and (len(devices) > 1 or (devices and of_groups)):
         found["device_indexes"] = tuple(names[name] for name in devices)
     if not groups:
         return found
@@ -129,6 +151,11 @@ def _devices(given: Configurations) -> tuple[str, ...]:
     if given.device_indexes:
         return tuple(names[index] for index in given.device_indexes)
     return () if given.group_device_indexes else names[:1]
+
+
+def _offers(given: Configurations) -> tuple[str, ...]:
+    names = tuple(given.offer_names)
+    return tuple(names[index] for index in given.offer_indexes) or names[:1]
 
 
 def _groups(given: Configurations) -> tuple[tuple[WorkerGroup, ...], ...]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from importlib import resources
 from typing import Any, Final
 
@@ -11,10 +14,28 @@ import grpc
 from google.protobuf import wrappers_pb2
 
 from nodewise_client._version import version
+from nodewise_protos.v1 import prediction_service_pb2_grpc, profile_service_pb2_grpc, schedule_service_pb2_grpc
+from nodewise_protos.v1beta1 import (
+    diagnosis_service_pb2_grpc,
+    evaluation_service_pb2_grpc,
+    plan_service_pb2_grpc,
+    simulation_service_pb2_grpc,
+)
 
 SERVICE_CONFIG: Final = "nodewise_grpc_service_config.json"
 DEFAULT_MAX_RECEIVE_BYTES: Final = 4 * 1024 * 1024
 STREAM_TIMEOUT_S: Final = 600.0
+# Of calls that the shared file does not name.
+_TIMEOUT_S: Final = 10.0
+_STUBS: Final[tuple[Any, ...]] = (
+    prediction_service_pb2_grpc.PredictionServiceStub,
+    profile_service_pb2_grpc.ProfileServiceStub,
+    schedule_service_pb2_grpc.ScheduleServiceStub,
+    simulation_service_pb2_grpc.SimulationServiceStub,
+    plan_service_pb2_grpc.PlanServiceStub,
+    diagnosis_service_pb2_grpc.DiagnosisServiceStub,
+    evaluation_service_pb2_grpc.EvaluationServiceStub,
+)
 HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
@@ -40,7 +61,7 @@ class Connection:
     """Where the server is and how it is spoken to."""
 
     target: str
-    timeout_s: float
+    timeout_s: float | None
     token: str | None = field(repr=False)
     tls: bool | bytes = field(repr=False)
     retry: bool
@@ -49,8 +70,12 @@ class Connection:
     def __post_init__(self) -> None:
         if not self.target:
             raise ValueError('target is empty; give the server as "host:port"')
-        if not self.timeout_s > 0:
+        if self.timeout_s is not None and not self.timeout_s > 0:
             raise ValueError(f"timeout_s is {self.timeout_s}; every call has a deadline, so give a number above 0")
+
+    def timeout_of(self, method: str) -> float:
+        """Seconds of a call that is given no deadline of its own."""
+        return _timeouts().get(method, _TIMEOUT_S) if self.timeout_s is None else self.timeout_s
 
     @property
     def user_agent(self) -> str:
@@ -69,7 +94,7 @@ class Connection:
             ("grpc.enable_retries", int(self.retry)),
         ]
         if self.retry:
-            options.append(("grpc.service_config", service_config()))
+            options.append(("grpc.service_config", _retries()))
         return options
 
     @property
@@ -85,9 +110,33 @@ class Connection:
         return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
 
 
+def methods_of(channel: Any) -> dict[str, Any]:
+    """The methods of all services by their names, which are unique."""
+    return {name: method for stub in _STUBS for name, method in vars(stub(channel)).items()}
+
+
 def service_config() -> str:
     """Which calls are retried, how often and on what: the one file that the SDKs of all languages share."""
     return resources.files(__package__).joinpath(SERVICE_CONFIG).read_text(encoding="utf-8")
+
+
+def _retries() -> str:
+    """What the file says of retries. Every call here states a deadline; gRPC would take the shorter of the two."""
+    kept: dict[str, Any] = json.loads(service_config())
+    for entry in kept["methodConfig"]:
+        entry.pop("timeout", None)
+    return json.dumps(kept)
+
+
+@cache
+def _timeouts() -> Mapping[str, float]:
+    """Seconds of each method, as the file says."""
+    return {
+        name["method"]: float(entry["timeout"].removesuffix("s"))
+        for entry in json.loads(service_config())["methodConfig"]
+        if "timeout" in entry
+        for name in entry["name"]
+    }
 
 
 # grpc.health.v1 asks with one string in field 1 and answers with one number in field 1. The well-known wrappers are the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -11,9 +10,12 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
+from nodewise_values import FieldViolation, Problem
+
 DOMAIN: Final = "nodewise"
 DETAILS_KEY: Final = "grpc-status-details-bin"
 PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
+MISSING_FIELDS: Final = "missingFields"
 # What grpc.aio says when a stream ends under a write: it overwrites the status that the server gave (grpc/grpc#36066,
 # open). No server writes this text, so it means no more than that the stream is over.
 LOST_IN_AIO: Final = "Internal error from Core"
@@ -39,15 +41,6 @@ class Code(StrEnum):
     UNAVAILABLE = "UNAVAILABLE"
     DATA_LOSS = "DATA_LOSS"
     UNAUTHENTICATED = "UNAUTHENTICATED"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldViolation:
-    """A field of the request and what would be right in it."""
-
-    field: str
-    """Path, e.g. `configurations.nodes[3]`."""
-    description: str
 
 
 class NodewiseError(Exception):
@@ -83,6 +76,8 @@ class NodewiseError(Exception):
             for violation in self.violations
             if violation.description not in self.message
         ]
+        if self.retry_delay_s is not None:
+            lines.append(f"try again in {self.retry_delay_s:g} s")
         return "; ".join(lines)
 
 
@@ -95,7 +90,7 @@ class LimitExceededError(InvalidArgumentError):
 
 
 class NotFoundError(NodewiseError):
-    """There is no profile, observation, estimator or policy of that name."""
+    """There is no profile, revision, evidence, estimator, policy or diagnoser of that name."""
 
 
 class ConflictError(NodewiseError):
@@ -112,7 +107,7 @@ class RefusedError(FailedPreconditionError):
     @property
     def missing_fields(self) -> tuple[str, ...]:
         """Fields of the profile that would make an answer possible."""
-        named = self.metadata.get("missing_fields", "")
+        named = self.metadata.get(MISSING_FIELDS, "")
         return tuple(field.strip() for field in named.split(",") if field.strip())
 
 
@@ -149,40 +144,48 @@ class InternalError(NodewiseError):
 
 
 # Reasons decide first: they are more exact than codes, and stay when a code is improved.
-BY_REASON: Final[Mapping[str, type[NodewiseError]]] = {
-    "INVALID_FIELD": InvalidArgumentError,
-    "CONTRADICTORY_FACTS": InvalidArgumentError,
-    "MALFORMED_MESSAGE": InvalidArgumentError,
-    "LIMIT_EXCEEDED": LimitExceededError,
-    "PROFILE_NOT_FOUND": NotFoundError,
-    "OBSERVATION_NOT_FOUND": NotFoundError,
-    "ESTIMATOR_NOT_FOUND": NotFoundError,
-    "POLICY_NOT_FOUND": NotFoundError,
-    "DIAGNOSER_NOT_FOUND": NotFoundError,
-    "ETAG_MISMATCH": ConflictError,
-    "BATCH_CONFLICT": ConflictError,
-    "REVISION_NOT_REACHED": FailedPreconditionError,
-    "SESSION_NOT_OPEN": FailedPreconditionError,
-    "BATCH_OUT_OF_ORDER": FailedPreconditionError,
-    "EVIDENCE_MISSING": RefusedError,
-    "OBJECTIVE_UNREACHABLE": RefusedError,
-    "UNSUPPORTED_CONFIGURATION": RefusedError,
-    "MODEL_NOT_CACHED": RefusedError,
-    "ESTIMATOR_FAILED": InternalError,
-    "ESTIMATOR_INVALID_RESULT": InternalError,
-    "POLICY_FAILED": InternalError,
-    "POLICY_INVALID_RESULT": InternalError,
-    "READER_FAILED": InternalError,
-    "READER_INVALID_RESULT": InternalError,
-    "DIAGNOSER_FAILED": InternalError,
-    "DIAGNOSER_INVALID_RESULT": InternalError,
-    "INTERNAL": InternalError,
-    "STORE_UNAVAILABLE": UnavailableError,
-    "COMPUTE_LOST": UnavailableError,
-    "OVERLOADED": ResourceExhaustedError,
-    "NOT_IMPLEMENTED": UnimplementedError,
-    "DEADLINE_EXCEEDED": DeadlineExceededError,
+BY_REASON: Final[Mapping[str, tuple[type[NodewiseError], Code]]] = {
+    "INVALID_FIELD": (InvalidArgumentError, Code.INVALID_ARGUMENT),
+    "CONTRADICTORY_FACTS": (InvalidArgumentError, Code.INVALID_ARGUMENT),
+    "MALFORMED_MESSAGE": (InvalidArgumentError, Code.INVALID_ARGUMENT),
+    "LIMIT_EXCEEDED": (LimitExceededError, Code.INVALID_ARGUMENT),
+    "PROFILE_NOT_FOUND": (NotFoundError, Code.NOT_FOUND),
+    "REVISION_NOT_FOUND": (NotFoundError, Code.NOT_FOUND),
+    "EVIDENCE_NOT_FOUND": (NotFoundError, Code.NOT_FOUND),
+    "ESTIMATOR_NOT_FOUND": (NotFoundError, Code.NOT_FOUND),
+    "POLICY_NOT_FOUND": (NotFoundError, Code.NOT_FOUND),
+    "DIAGNOSER_NOT_FOUND": (NotFoundError, Code.NOT_FOUND),
+    "ETAG_MISMATCH": (ConflictError, Code.ABORTED),
+    "BATCH_CONFLICT": (ConflictError, Code.ALREADY_EXISTS),
+    "REQUEST_ID_REUSED": (ConflictError, Code.ALREADY_EXISTS),
+    "SESSION_NOT_OPEN": (FailedPreconditionError, Code.FAILED_PRECONDITION),
+    "BATCH_OUT_OF_ORDER": (FailedPreconditionError, Code.FAILED_PRECONDITION),
+    "EVIDENCE_MISSING": (RefusedError, Code.FAILED_PRECONDITION),
+    "OBJECTIVE_UNREACHABLE": (RefusedError, Code.FAILED_PRECONDITION),
+    "UNSUPPORTED_CONFIGURATION": (RefusedError, Code.FAILED_PRECONDITION),
+    "MODEL_NOT_CACHED": (RefusedError, Code.FAILED_PRECONDITION),
+    "ESTIMATOR_FAILED": (InternalError, Code.INTERNAL),
+    "ESTIMATOR_INVALID_RESULT": (InternalError, Code.INTERNAL),
+    "POLICY_FAILED": (InternalError, Code.INTERNAL),
+    "POLICY_INVALID_RESULT": (InternalError, Code.INTERNAL),
+    "READER_FAILED": (InternalError, Code.INTERNAL),
+    "READER_INVALID_RESULT": (InternalError, Code.INTERNAL),
+    "DIAGNOSER_FAILED": (InternalError, Code.INTERNAL),
+    "DIAGNOSER_INVALID_RESULT": (InternalError, Code.INTERNAL),
+    "INTERNAL": (InternalError, Code.INTERNAL),
+    "REVISION_NOT_REACHED": (UnavailableError, Code.UNAVAILABLE),
+    "ESTIMATOR_UNAVAILABLE": (UnavailableError, Code.UNAVAILABLE),
+    "STORE_UNAVAILABLE": (UnavailableError, Code.UNAVAILABLE),
+    "COMPUTE_LOST": (UnavailableError, Code.UNAVAILABLE),
+    "OVERLOADED": (ResourceExhaustedError, Code.RESOURCE_EXHAUSTED),
+    "QUOTA_EXCEEDED": (ResourceExhaustedError, Code.RESOURCE_EXHAUSTED),
+    "UNAUTHENTICATED": (UnauthenticatedError, Code.UNAUTHENTICATED),
+    "PERMISSION_DENIED": (PermissionDeniedError, Code.PERMISSION_DENIED),
+    "NOT_IMPLEMENTED": (UnimplementedError, Code.UNIMPLEMENTED),
+    "DEADLINE_EXCEEDED": (DeadlineExceededError, Code.DEADLINE_EXCEEDED),
+    "ESTIMATOR_TIMEOUT": (DeadlineExceededError, Code.DEADLINE_EXCEEDED),
 }
+"""Classes and status codes by the reasons of the catalogue."""
 BY_CODE: Final[Mapping[Code, type[NodewiseError]]] = {
     Code.CANCELLED: CallCancelledError,
     Code.UNKNOWN: InternalError,
@@ -239,7 +242,7 @@ def from_call(call: FailedCall, *, target: str, method: str) -> NodewiseError:
 
 
 def from_status(status: status_pb2.Status, *, retry_delay_s: float | None = None) -> NodewiseError:
-    """The error that a google.rpc.Status describes, of a call or of one job of it."""
+    """The error that the details of a call's status describe."""
     code = CODES_BY_NUMBER.get(status.code, Code.UNKNOWN)
     reason = ""
     metadata: dict[str, str] = {}
@@ -259,7 +262,7 @@ def from_status(status: status_pb2.Status, *, retry_delay_s: float | None = None
                 retry_delay_s = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
         except DecodeError:
             continue
-    kind = BY_REASON.get(reason) or BY_CODE.get(code, NodewiseError)
+    kind, _ = BY_REASON.get(reason) or (BY_CODE.get(code, NodewiseError), code)
     return kind(
         status.message,
         code=code,
@@ -267,6 +270,20 @@ def from_status(status: status_pb2.Status, *, retry_delay_s: float | None = None
         metadata=metadata,
         violations=violations,
         retry_delay_s=retry_delay_s,
+    )
+
+
+def from_problem(problem: Problem) -> NodewiseError:
+    """The error of one job of a call, or of one question of a stream."""
+    kind, code = BY_REASON.get(problem.reason, (NodewiseError, Code.UNKNOWN))
+    missing = {MISSING_FIELDS: ",".join(problem.missing_fields)} if problem.missing_fields else {}
+    return kind(
+        problem.message,
+        code=code,
+        reason=problem.reason,
+        metadata={**missing, **problem.metadata},
+        violations=problem.violations,
+        retry_delay_s=problem.retry_delay_seconds,
     )
 
 

@@ -185,7 +185,7 @@ class _Import:
         )
         return value
 
-    def _experts(self, kind: str, family: Family, layers: int) -> dict[str, int]:
+    def _experts(self, kind: str, family: Family, layers: int) -> dict[str, int | None]:
         experts = self._count((family.experts,))
         per_token = self._count(("num_experts_per_tok", "experts_per_token"))
         if kind in {"mixtral", "gpt_oss"}:
@@ -209,7 +209,7 @@ class _Import:
             "experts_count": experts,
             "experts_per_token_count": per_token,
             "expert_feed_forward_size": width,
-            "shared_expert_feed_forward_size": shared,
+            "shared_expert_feed_forward_size": shared or None,
             "expert_layers_count": sparse,
         }
 

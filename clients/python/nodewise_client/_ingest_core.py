@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, TypeAlias, TypeVar
+from typing import BinaryIO, Final, TypeAlias
 
-from nodewise_client._columns import absent, broadcast
-from nodewise_client._configurations import Columns, configurations, count_rows, row_columns
 from nodewise_client._errors import Code, ConflictError, InternalError, NodewiseError, UnavailableError
+from nodewise_client._measured import GatheredRows, Piece, pieces
 from nodewise_client._requests import message_of
 from nodewise_client._resume import ResumePolicy, resumable
 from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as wire
-from nodewise_values import Configurations, Network, Observations, PhaseTimings, Workload
-from nodewise_values.fact import Fact
-from nodewise_values.facts import OBSERVATIONS, PHASE_TIMINGS
-
-Rows = TypeVar("Rows", Observations, PhaseTimings)
+from nodewise_values import Network, Observations, PhaseTimings, Workload
 
 BATCH_ROWS: Final = 1000
 LINGER_S: Final = 0.1
@@ -28,13 +23,6 @@ CHUNK_BYTES: Final = 512 << 10
 
 Given: TypeAlias = Observations | Iterable[Observations]
 GivenPhases: TypeAlias = PhaseTimings | Iterable[PhaseTimings]
-
-# Columns whose absence can be written row by row. Rows that differ in any other column cannot share a batch: there,
-# absence means "as in the job's evidence", which no value says.
-OPTIONAL: Final = frozenset({
-    "measured_at_unix_seconds", "steps_counts", "step_variation", "exposed_sync_seconds", "compute_variation",
-    "transfer_variation", "hidden_seconds",
-})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,57 +37,8 @@ class CommitResult:
     """Number of the last batch that is part of it."""
 
 
-@dataclass(slots=True)
-class _Rows:
-    """Rows that wait for their batch, by columns. All rows have the same required columns."""
-
-    count: int
-    configurations: dict[str, list[Any]]
-    measured: dict[str, list[Any]]
-
-    @classmethod
-    def empty(cls) -> _Rows:
-        return cls(0, {}, {})
-
-    def fits(self, configurations: Columns, measured: Columns) -> bool:
-        return not self.count or (
-            self.configurations.keys() == configurations.keys()
-            and self.measured.keys() - OPTIONAL == measured.keys() - OPTIONAL
-        )
-
-    def add(self, piece: Piece, begin: int, end: int) -> None:
-        for name, values in piece.configurations.items():
-            self.configurations.setdefault(name, []).extend(values[begin:end])
-        for name in self.measured.keys() | piece.measured.keys():
-            nothing = absent(piece.facts, name)
-            column = self.measured.setdefault(name, [nothing] * self.count)
-            column.extend(piece.measured[name][begin:end] if name in piece.measured else [nothing] * (end - begin))
-        self.count += end - begin
-
-    def value(self, kind: type[Rows]) -> Rows:
-        """The rows as a value."""
-        columns: dict[str, Any] = {"configurations": configurations(**self.configurations), **self.measured}
-        return kind(**columns)
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Rows that go into one batch together."""
-
-    facts: Mapping[str, Fact]
-    configurations: Columns
-    measured: Columns
-    begin: int
-    end: int
-
-    @property
-    def phases(self) -> bool:
-        """Whether they are timed phases."""
-        return self.facts is PHASE_TIMINGS
-
-
 def trace_chunks(
-    source: BinaryIO, trace_id: str, *, trace_format: str, rank: int, world_size: int
+    source: BinaryIO, trace_id: str, *, trace_format: str, rank: int | None, world_size: int | None
 ) -> Iterator[profile_pb2.TraceChunk]:
     """Yield a trace in pieces, read as they are asked for. Raises ValueError where it has no bytes."""
     offset = 0
@@ -111,8 +50,8 @@ def trace_chunks(
         yield profile_pb2.TraceChunk(
             trace_id=trace_id,
             format="" if offset else trace_format,
-            rank=0 if offset else rank,
-            world_size=0 if offset else world_size,
+            rank=None if offset else rank,
+            world_size=None if offset else world_size,
             offset_bytes=offset,
             data=piece,
             last=not following,
@@ -157,8 +96,8 @@ class IngestCore:
         self._heard_at = 0.0
         self._stream_open = False
         self._attempts = 0
-        self._observations = _Rows.empty()
-        self._phases = _Rows.empty()
+        self._observations = GatheredRows()
+        self._phases = GatheredRows()
         self._workload: Workload | None = None
         self._network: Network | None = None
         self._pending_since: float | None = None
@@ -173,12 +112,9 @@ class IngestCore:
 
     def pieces(self, given: Given | GivenPhases) -> Iterator[Piece]:
         """What was given, cut so that no piece is larger than a batch. Reads iterables lazily."""
-        if isinstance(given, Observations):
-            if given.numbers:
-                raise ValueError("observations are numbered by the server: leave numbers empty in what is sent")
-            yield from self._cut(given, OBSERVATIONS)
-        elif isinstance(given, PhaseTimings):
-            yield from self._cut(given, PHASE_TIMINGS)
+        if isinstance(given, Observations | PhaseTimings):
+            message_of(given)  # what cannot be sent fails here, at the caller, and not later in whatever sends it
+            yield from pieces(given, self._batch_rows)
         else:
             for one in given:
                 yield from self.pieces(one)
@@ -186,12 +122,11 @@ class IngestCore:
     def add(self, piece: Piece, now: float) -> bool:
         """Put rows into the batch that is being filled; True where that is news to whoever sends."""
         started, number = self._pending_since is None, self._last_number
-        rows = self._phases if piece.phases else self._observations
-        if not rows.fits(piece.configurations, piece.measured):
+        if not self._rows_like(piece).fits(piece):
             self.seal()
         begin = piece.begin
         while begin < piece.end:
-            rows = self._phases if piece.phases else self._observations
+            rows = self._rows_like(piece)
             end = min(piece.end, begin + self._batch_rows - self._pending_rows)
             rows.add(piece, begin, end)
             self._touch(now)
@@ -287,30 +222,30 @@ class IngestCore:
 
     # --- what comes back -------------------------------------------------------------------------------------------
 
-    def stream_opened(self, reply: wire.IngestProfileResponse, now: float) -> None:
+    def stream_opened(self, state: wire.IngestState, now: float) -> None:
         """The first reply of a stream says what is durable; sending goes on after it."""
         if not self.opened:
             self.opened = True
-            self._last_number = self._highest_sent = self.durable = reply.durable_sequence_number
-            self._commit_number = reply.committed_sequence_number
+            self._last_number = self._highest_sent = self.durable = state.durable_sequence_number
+            self._commit_number = state.committed_sequence_number
             self._progress(now)
-        if reply.durable_sequence_number < self.durable:
+        if state.durable_sequence_number < self.durable:
             raise InternalError(
                 f"the server acknowledged batch {self.durable} of session {self.session_id} and now knows only "
-                f"{reply.durable_sequence_number}",
+                f"{state.durable_sequence_number}",
                 code=Code.DATA_LOSS,
                 metadata={
-                    "session_id": self.session_id,
-                    "sequence_number": str(reply.durable_sequence_number),
+                    "sessionId": self.session_id,
+                    "sequenceNumber": str(state.durable_sequence_number),
                 },
             )
         self._stream_open = True
         self._sent = 0
-        self.acknowledge(reply, now)
+        self.acknowledge(state, now)
 
-    def acknowledge(self, reply: wire.IngestProfileResponse, now: float) -> None:
+    def acknowledge(self, state: wire.IngestState, now: float) -> None:
         """Forget what is durable."""
-        durable = reply.durable_sequence_number
+        durable = state.durable_sequence_number
         # Compared with what was sent, not with what is queued: a batch that was never sent cannot be durable, and
         # dropping it would lose it.
         if durable > self._highest_sent:
@@ -318,16 +253,16 @@ class IngestCore:
                 f"session {self.session_id} holds batch {durable}, which this writer has not written: another writer "
                 "uses the same session; give every writer a session of its own",
                 code=Code.ABORTED,
-                metadata={"session_id": self.session_id, "sequence_number": str(durable)},
+                metadata={"sessionId": self.session_id, "sequenceNumber": str(durable)},
             )
-        progress = durable > self.durable or reply.committed_sequence_number > self.committed
+        progress = durable > self.durable or state.committed_sequence_number > self.committed
         while self._unacknowledged and self._unacknowledged[0].sequence_number <= durable:
             self._unacknowledged.popleft()
             self._sent = max(0, self._sent - 1)
         self.durable = max(self.durable, durable)
-        self.committed = max(self.committed, reply.committed_sequence_number)
-        self.revision = reply.revision
-        self.observations_count = reply.observations_count
+        self.committed = max(self.committed, state.committed_sequence_number)
+        self.revision = state.revision
+        self.observations_count = state.observations_count
         if progress:
             self._progress(now)
         self._heard_at = now
@@ -369,7 +304,7 @@ class IngestCore:
             f"are durable, {len(self._unacknowledged)} after them are not acknowledged. Last: {last}",
             code=Code.UNAVAILABLE if error is None else error.code,
             reason="" if error is None else error.reason,
-            metadata={"session_id": self.session_id, "durable_sequence_number": str(self.durable)},
+            metadata={"sessionId": self.session_id, "durableSequenceNumber": str(self.durable)},
         ) from error
 
     # --- within ----------------------------------------------------------------------------------------------------
@@ -382,16 +317,8 @@ class IngestCore:
     def _pending_rows(self) -> int:
         return self._observations.count + self._phases.count
 
-    def _cut(self, given: Observations | PhaseTimings, facts: Mapping[str, Fact]) -> Iterator[Piece]:
-        # What cannot be sent fails here, at the caller, and not later in whatever sends it.
-        message_of(given)
-        ran = given.configurations or Configurations()
-        rows = max(count_rows(ran), *(len(getattr(given, name)) for name in facts))
-        configurations = row_columns(ran, rows)
-        columns = {name: broadcast(tuple(getattr(given, name)), rows, name) for name in facts}
-        measured = {name: column for name, column in columns.items() if column}
-        for begin in range(0, rows, self._batch_rows):
-            yield Piece(facts, configurations, measured, begin, min(rows, begin + self._batch_rows))
+    def _rows_like(self, piece: Piece) -> GatheredRows:
+        return self._phases if piece.kind is PhaseTimings else self._observations
 
     def _touch(self, now: float) -> None:
         if self._pending_since is None:
@@ -411,8 +338,8 @@ class IngestCore:
             batch.phase_timings.CopyFrom(message_of(self._phases.value(PhaseTimings)))
         if self._observations.count:
             batch.observations.CopyFrom(message_of(self._observations.value(Observations)))
-        self._phases = _Rows.empty()
-        self._observations = _Rows.empty()
+        self._phases = GatheredRows()
+        self._observations = GatheredRows()
         self._workload = self._network = self._pending_since = None
         return batch
 

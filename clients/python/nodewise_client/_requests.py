@@ -6,18 +6,19 @@ import uuid
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from nodewise_client._errors import Code, FieldViolation, InvalidArgumentError
+from nodewise_client._errors import Code, InvalidArgumentError
 from nodewise_values import (
     AppendProfileRequest,
     BatchPredictRequest,
+    FieldViolation,
     PredictRequest,
-    RetractObservationsRequest,
+    RetractEvidenceRequest,
     StreamPredictRequest,
 )
 from nodewise_values.value import Value
 from nodewise_values.wire import InvalidValueError, to_message
 
-Changing = TypeVar("Changing", AppendProfileRequest, RetractObservationsRequest)
+Changing = TypeVar("Changing", AppendProfileRequest, RetractEvidenceRequest)
 
 
 def new_id() -> str:
@@ -30,15 +31,20 @@ def with_id(request: Changing) -> Changing:
     return request if request.request_id else replace(request, request_id=new_id())
 
 
+def method_of(request: Value) -> str:
+    """The method that a request asks: the contract names every request after its method."""
+    return type(request).__name__.removesuffix("Request")
+
+
 def stream_request(
     request: PredictRequest | BatchPredictRequest | StreamPredictRequest, number: int
 ) -> StreamPredictRequest:
-    """A request of a stream; `number` becomes its id if it has none."""
+    """A question of a stream; `number` becomes its id if it has none."""
     if isinstance(request, PredictRequest):
-        return StreamPredictRequest(request_id=str(number), predict=request)
+        return StreamPredictRequest(question_id=str(number), predict=request)
     if isinstance(request, BatchPredictRequest):
-        return StreamPredictRequest(request_id=str(number), batch=request)
-    return request if request.request_id else replace(request, request_id=str(number))
+        return StreamPredictRequest(question_id=str(number), batch=request)
+    return request if request.question_id else replace(request, question_id=str(number))
 
 
 def message_of(value: Value) -> Any:

@@ -1,13 +1,14 @@
-"""How a stream that was cut is resumed or begun again: how often, after which pauses, and on what."""
+"""How a stream that was cut is resumed or begun anew: how often, after which pauses, and on what."""
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from nodewise_client._errors import Code, NodewiseError
+from nodewise_client._errors import Code, NodewiseError, UnavailableError
 
 # Batches are numbered, so sending them again is harmless whatever became of the stream. These are the ends that a new
 # stream can be better than: a server that goes away, that cancels what it had not begun with, or whose own limit on the
@@ -66,3 +67,35 @@ def restart_pause_s(error: NodewiseError, attempt: int, left_s: float) -> float 
         return None
     pause_s = _RESTARTS.pause_s(attempt, error)
     return pause_s if pause_s < left_s else None
+
+
+class Restarts:
+    """Begins a watch anew for as long as its policy is patient; whatever is heard starts count and clock afresh."""
+
+    def __init__(self, policy: ResumePolicy, clock: Callable[[], float] = time.monotonic) -> None:
+        self._policy: Final = policy
+        self._clock: Final = clock
+        self._opened = False
+        self._attempts = 0
+        self._gone_at = 0.0
+
+    def heard(self) -> None:
+        """The server said something."""
+        self._opened = True
+        self._attempts = 0
+
+    def pause_s(self, error: NodewiseError | None) -> float:
+        """Seconds before the next attempt after a stream that ended so; raises the error where that would not help."""
+        if not self._attempts:
+            self._gone_at = self._clock()
+        self._attempts += 1
+        pause_s = self._policy.pause_s(self._attempts, error)
+        away_s = self._clock() - self._gone_at + pause_s
+        in_time = away_s <= self._policy.patience_s(opened=self._opened)
+        # An overloaded server says when to come back, to the caller.
+        again = error is None or error.code in _RESUMABLE
+        if again and in_time and self._attempts < self._policy.max_attempts:
+            return pause_s
+        raise error or UnavailableError(
+            f"the server ended the watch {self._attempts} times without a word", code=Code.UNAVAILABLE
+        )

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
-from nodewise_values import NamedColumn, Predictions, RowRefusal, RowStatus
+from nodewise_values import NamedColumn, PredictionColumn, Predictions, QuantileColumn, RowRefusal, RowStatus
 
 if TYPE_CHECKING:
     from nodewise_values import IntervalBasis
@@ -144,14 +144,39 @@ def _cell(value: Any) -> str:
 
 # --- predictions ---------------------------------------------------------------------------------------------------
 
-# 0 is no value of these, so it says that a row has none. In the others 0 may be meant.
+# Rows that are not answered hold nothing; in a row that is, 0 is no value of these. In the others 0 may be meant.
 _ZERO_IS_ABSENT: Final = frozenset({
     "step_seconds", "steps_per_second", "samples_per_second", "upper_steps_per_second", "extrapolation_ratios",
-    "memory_bytes", "excess_memory_bytes", "finish_seconds", "once_seconds",
+    "memory_bytes", "excess_memory_bytes", "finish_seconds", "once_seconds", "global_batch_samples",
+    "batch_per_worker_samples", "accumulation_steps", "goodput_samples_per_second",
 })  # fmt: skip
 # Columns that hold something only where another does.
-_ONLY_WITH: Final = {"lower_steps_per_second": "upper_steps_per_second", "costs": "finish_seconds"}
+_ONLY_WITH: Final = {
+    "lower_steps_per_second": "upper_steps_per_second",
+    "costs": "finish_seconds",
+    "finish_seconds_quantiles": "finish_seconds",
+    "cost_quantiles": "finish_seconds",
+}
 _OF_EVERY_ROW: Final = frozenset({"nodes", "workers", "memory_bytes", "excess_memory_bytes"})
+# Columns of several values in each row, by name or by probability: {} where there are none.
+_NAMED: Final = frozenset({
+    "breakdown_seconds", "utilization", "extra", "finish_seconds_quantiles", "cost_quantiles"
+})  # fmt: skip
+_OF_ALL_ROWS: Final = frozenset({"statuses", "refusals", "bottleneck_names", "bottleneck_indexes", "warnings"})
+COLUMNS_OF: Final[Mapping[PredictionColumn, tuple[str, ...]]] = {
+    PredictionColumn.INTERVAL: ("lower_steps_per_second", "upper_steps_per_second"),
+    PredictionColumn.BREAKDOWN: ("breakdown_seconds", "bottleneck_names", "bottleneck_indexes"),
+    PredictionColumn.UTILIZATION: ("utilization",),
+    PredictionColumn.STALENESS: ("staleness_mean_steps", "staleness_p95_steps"),
+    PredictionColumn.MEMORY: ("memory_bytes", "excess_memory_bytes"),
+    PredictionColumn.WORK: ("finish_seconds", "costs"),
+    PredictionColumn.EXTRA: ("extra",),
+    PredictionColumn.GOODPUT: (
+        "global_batch_samples", "batch_per_worker_samples", "accumulation_steps", "goodput_samples_per_second",
+    ),
+    PredictionColumn.RISK: ("finish_seconds_quantiles", "cost_quantiles", "revocations_means"),
+}  # fmt: skip
+"""Columns that are asked for, and that the jobs of a batch have, together."""
 
 
 class Prediction(Row):
@@ -172,7 +197,7 @@ class Prediction(Row):
         upper_steps_per_second: float | None
         breakdown_seconds: Mapping[str, float]
         """Parts of `step_seconds` as exposed time; they add up to it."""
-        utilisation: Mapping[str, float]
+        utilization: Mapping[str, float]
         """Share of time that each station is busy, 0 to 1."""
         extra: Mapping[str, float]
         """What else the estimator has to say, by names that carry units."""
@@ -189,6 +214,19 @@ class Prediction(Row):
         once_seconds: float | None
         """Seconds spent once besides the steps; part of `finish_seconds`."""
         cost: float | None
+        """Cost of that work, in the currency of the offers."""
+        finish_seconds_quantiles: Mapping[float, float]
+        """Quantiles of `finish_seconds`, by probability."""
+        cost_quantiles: Mapping[float, float]
+        """Quantiles of `cost`, by probability."""
+        revocations_mean: float | None
+        """Mean revocations of nodes until the work is done; None = none are expected."""
+        global_batch_samples: float | None
+        """As resolved or chosen, as the two that follow."""
+        batch_per_worker_samples: float | None
+        accumulation_steps: int | None
+        goodput_samples_per_second: float | None
+        """Samples per second times statistical efficiency."""
 
     @property
     def status(self) -> RowStatus:
@@ -212,8 +250,9 @@ class Prediction(Row):
     def bottleneck(self) -> str | None:
         """What the step waits for most."""
         columns: Predictions = self._columns
-        index = columns.bottleneck_indexes[self._index] if columns.bottleneck_indexes else -1
-        return columns.bottleneck_names[index] if 0 <= index < len(columns.bottleneck_names) else None
+        if not self.answered or not columns.bottleneck_indexes:
+            return None
+        return columns.bottleneck_names[columns.bottleneck_indexes[self._index]] or None
 
     @property
     def interval_coverage(self) -> float | None:
@@ -248,8 +287,8 @@ class Prediction(Row):
 
     def _entry(self, column: str) -> Any:
         held = getattr(self._columns, column)
-        if (held and isinstance(held[0], NamedColumn)) or (not held and column in _NAMED):
-            return {each.name: each.values[self._index] for each in held} if self.answered else {}
+        if column in _NAMED:
+            return self._named(column, held)
         if not held:
             return 0 if column in {"nodes", "workers"} else None
         if column not in _OF_EVERY_ROW and not self.answered:
@@ -259,14 +298,17 @@ class Prediction(Row):
         value = held[self._index]
         return (value or None) if column in _ZERO_IS_ABSENT else value
 
+    def _named(self, column: str, held: Sequence[NamedColumn | QuantileColumn]) -> dict[Any, float]:
+        if not self.answered or (column in _ONLY_WITH and self._entry(_ONLY_WITH[column]) is None):
+            return {}
+        return {
+            each.name if isinstance(each, NamedColumn) else each.probability: each.values[self._index] for each in held
+        }
+
     def _shown(self) -> Sequence[str]:
         names = ("nodes", "workers", "samples_per_second", "steps_per_second", "step_seconds")
         bounds = ("lower_steps_per_second", "upper_steps_per_second", "bottleneck", "finish_seconds", "cost")
         return (*names, *bounds, "status")
-
-
-_NAMED: Final = frozenset({"breakdown_seconds", "utilisation", "extra"})
-_OF_ALL_ROWS: Final = frozenset({"statuses", "refusals", "bottleneck_names", "bottleneck_indexes", "warnings"})
 
 
 def prediction_rows(columns: Predictions | None) -> Rows[Prediction]:
@@ -341,5 +383,7 @@ class ScoredRow(Row):
     @property
     def refusal_reason(self) -> str | None:
         """Why it was refused."""
-        index = self._columns.refusal_indexes[self._index] if self._columns.refusal_indexes else -1
-        return self._columns.refusal_reasons[index] if index >= 0 else None
+        columns = self._columns
+        return (
+            columns.refusal_reasons[columns.refusal_indexes[self._index]] or None if columns.refusal_indexes else None
+        )

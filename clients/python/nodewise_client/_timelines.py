@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from nodewise_client._rows import Row, Rows
-from nodewise_protos.v1 import diagnosis_service_pb2 as wire
+from nodewise_protos.v1beta1 import diagnosis_service_pb2 as wire
 from nodewise_values import ReplayedCollectives, TimelinePiece
 from nodewise_values.wire import from_message
 
@@ -40,7 +40,7 @@ class ReplayedCollective(Row):
         step_ordinal: int
         name: str
         kind: str
-        bytes: int | None
+        bytes: float | None
         """That a rank puts in; None = not known."""
         group: str
         transfer_seconds: float
@@ -61,8 +61,7 @@ class ReplayedCollective(Row):
         if column in _RAGGED:
             offsets = getattr(columns, _RAGGED[column])
             return tuple(held[offsets[self._index] : offsets[self._index + 1]])
-        value = held[self._index]
-        return None if column == "bytes" and value < 0 else value
+        return super()._entry(column) or None if column == "bytes" else super()._entry(column)
 
 
 _RAGGED: Final = {

@@ -24,6 +24,8 @@ class Fact:
         Column of a table of measurements; None = none.
     kind : str
         Type of an entry.
+    whole : bool
+        Whole numbers only, though the type holds others.
     unit : str
         Empty = dimensionless, or no number.
     default : int, float or None
@@ -46,6 +48,7 @@ class Fact:
     csv: str | None
     kind: Literal["int", "float", "bool", "str", "enum"]
     unit: str
+    whole: bool = False
     default: int | float | None = None
     minimum: int | float | None = None
     maximum: int | float | None = None

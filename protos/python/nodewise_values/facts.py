@@ -8,12 +8,39 @@ from typing import Final
 from nodewise_values.fact import Fact, by_field
 
 __all__ = [
+    "BATCH_BOUNDS",
     "CONFIGURATIONS",
+    "CONFIGURATION_RANGE",
+    "CONFIGURATION_SETTINGS",
+    "COUNT_RANGE",
+    "CURRENT_CONFIGURATION",
+    "DELETE_PROFILE_REQUEST",
+    "FEWEST_DEVICES",
+    "GET_PROFILE_REQUEST",
+    "KNEE",
     "LAYER",
+    "LEAST_COST",
+    "LEAST_TIME",
+    "MEASUREMENT_TABLE",
+    "MODEL_OPTIONS",
     "NETWORK",
+    "NODE_POOL",
+    "OBJECTIVE",
     "OBSERVATIONS",
+    "OFFER",
     "PHASE_TIMINGS",
+    "PREDICT_OPTIONS",
+    "PROFILE",
+    "PROFILE_BATCH",
+    "PROFILE_SOURCE",
+    "RETRACT_EVIDENCE_REQUEST",
+    "SCHEDULE_JOB",
+    "STATISTICAL_EFFICIENCY",
+    "SUGGEST_MEASUREMENTS_REQUEST",
+    "TRACE_CHUNK",
+    "TRACE_REFERENCE",
     "TRANSFORMER",
+    "WORK",
     "WORKLOAD",
     "Fact",
 ]
@@ -92,12 +119,16 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         field="batch_per_worker_samples",
         row="batch_per_worker",
         csv="batch_per_worker",
-        kind="int",
+        kind="float",
         unit="samples",
+        whole=True,
         default=0,
         minimum=1,
         maximum=2147483647,
-        meaning="Samples per worker and micro-step. 0 = not known.",
+        meaning=(
+            "Samples per worker and micro-step. Empty or 0 in a row: as in the job's evidence, where that tells. Whole "
+            "numbers; the type leaves room for samples that several workers share."
+        ),
     ),
     Fact(
         field="accumulation_steps",
@@ -114,15 +145,16 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         field="global_batch_samples",
         row="global_batch",
         csv="global_batch",
-        kind="int",
+        kind="float",
         unit="samples",
+        whole=True,
         default=0,
         minimum=1,
         maximum=2147483647,
         meaning=(
-            "Samples per step over all workers (asynchronous and hybrid: of one mini-batch from each worker). 0 = "
-            "replicas times batch per worker times accumulation steps. Given without a batch per worker (strong "
-            "scaling), the batch per worker is rounded up."
+            "Samples per step over all workers (asynchronous and hybrid: of one mini-batch from each worker). Empty or "
+            "0 in a row: replicas times batch per worker times accumulation steps. Given without a batch per worker "
+            "(strong scaling), the batch per worker is rounded up."
         ),
     ),
     Fact(
@@ -133,7 +165,9 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         unit="bytes/s",
         default=0.0,
         minimum=1.0,
-        meaning="Link of a parameter server or node, bytes per second and direction. 0 = the job's own.",
+        meaning=(
+            "Link of a parameter server or node, bytes per second and direction. Empty or 0 in a row: the job's own."
+        ),
     ),
     Fact(
         field="tensor_parallel_degrees",
@@ -166,7 +200,7 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1048576,
-        meaning="Data-parallel replicas. 0 = workers divided by the product of the other degrees.",
+        meaning="Data-parallel replicas. Empty or 0 in a row: workers divided by the product of the other degrees.",
     ),
     Fact(
         field="expert_parallel_degrees",
@@ -241,7 +275,7 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=16,
-        meaning='Number format of weights and activations, e.g. "fp16". Empty = the job\'s own.',
+        meaning='Number format of weights and activations, e.g. "fp16". An empty text is the job\'s own.',
     ),
     Fact(
         field="backup_workers",
@@ -290,8 +324,607 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         meaning="Workers of each group; the sum is the row's workers.",
     ),
+    Fact(
+        field="offer_names",
+        row="offer",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning="Dictionary of names of the question's offers. One name and no indexes: it holds for all rows.",
+    ),
 )
 """Of Configurations, by field."""
+
+CONFIGURATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="parameter_servers",
+        row="parameter_servers",
+        csv="parameter_servers",
+        kind="int",
+        unit="servers",
+        minimum=0,
+        maximum=1048576,
+        meaning=(
+            "Parameter servers. Absent = 0 for all-reduce, otherwise as in the job's evidence (1 where that does not "
+            "tell)."
+        ),
+    ),
+    Fact(
+        field="device_name",
+        row="device",
+        csv="device",
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning='Accelerator, e.g. "V100". Empty = that of the job\'s evidence.',
+    ),
+    Fact(
+        field="sync_mode",
+        row="sync_mode",
+        csv="sync",
+        kind="enum",
+        unit="",
+        default=0,
+        minimum=0,
+        maximum=4,
+        meaning="How gradients are exchanged. Absent = as in the job's evidence.",
+    ),
+    Fact(
+        field="batch_per_worker_samples",
+        row="batch_per_worker",
+        csv="batch_per_worker",
+        kind="float",
+        unit="samples",
+        whole=True,
+        default=0,
+        minimum=1,
+        maximum=2147483647,
+        meaning=(
+            "Samples per worker and micro-step. Absent = as in the job's evidence, where that tells. Whole numbers."
+        ),
+    ),
+    Fact(
+        field="accumulation_steps",
+        row="accumulation",
+        csv="accumulation",
+        kind="int",
+        unit="micro-steps",
+        default=1,
+        minimum=1,
+        maximum=1048576,
+        meaning="Micro-steps whose gradients are added before an exchange. Absent = 1.",
+    ),
+    Fact(
+        field="global_batch_samples",
+        row="global_batch",
+        csv="global_batch",
+        kind="float",
+        unit="samples",
+        whole=True,
+        default=0,
+        minimum=1,
+        maximum=2147483647,
+        meaning=(
+            "Samples per step over all workers (asynchronous and hybrid: of one mini-batch from each worker). Absent = "
+            "replicas times batch per worker times accumulation steps. Given without a batch per worker (strong "
+            "scaling), the batch per worker is rounded up."
+        ),
+    ),
+    Fact(
+        field="link_bytes_per_second",
+        row="link_bytes_per_s",
+        csv="link_bytes_per_s",
+        kind="float",
+        unit="bytes/s",
+        default=0.0,
+        minimum=1.0,
+        meaning="Link of a parameter server or node, bytes per second and direction. Absent = the job's own.",
+    ),
+    Fact(
+        field="tensor_parallel_degree",
+        row="tensor_parallel",
+        csv="tensor_parallel",
+        kind="int",
+        unit="devices",
+        default=1,
+        minimum=1,
+        maximum=1048576,
+        meaning="Tensor-parallel degree. Absent = 1.",
+    ),
+    Fact(
+        field="pipeline_parallel_degree",
+        row="pipeline_parallel",
+        csv="pipeline_parallel",
+        kind="int",
+        unit="stages",
+        default=1,
+        minimum=1,
+        maximum=1048576,
+        meaning="Pipeline stages. Absent = 1.",
+    ),
+    Fact(
+        field="data_parallel_degree",
+        row="data_parallel",
+        csv="data_parallel",
+        kind="int",
+        unit="replicas",
+        default=0,
+        minimum=1,
+        maximum=1048576,
+        meaning="Data-parallel replicas. Absent = workers divided by the product of the other degrees.",
+    ),
+    Fact(
+        field="expert_parallel_degree",
+        row="expert_parallel",
+        csv="expert_parallel",
+        kind="int",
+        unit="devices",
+        default=1,
+        minimum=1,
+        maximum=1048576,
+        meaning="Expert-parallel degree. Absent = 1.",
+    ),
+    Fact(
+        field="context_parallel_degree",
+        row="context_parallel",
+        csv="context_parallel",
+        kind="int",
+        unit="devices",
+        default=1,
+        minimum=1,
+        maximum=1048576,
+        meaning="Context-parallel (sequence-dimension) degree. Absent = 1.",
+    ),
+    Fact(
+        field="sequence_parallel",
+        row="sequence_parallel",
+        csv="sequence_parallel",
+        kind="bool",
+        unit="",
+        default=0,
+        minimum=0,
+        maximum=1,
+        meaning="Whether layer norms and dropouts are split along the sequence. Absent = false.",
+    ),
+    Fact(
+        field="interleave_degree",
+        row="interleave",
+        csv="interleave",
+        kind="int",
+        unit="chunks",
+        default=1,
+        minimum=1,
+        maximum=1048576,
+        meaning="Model chunks per pipeline stage. Absent = 1.",
+    ),
+    Fact(
+        field="zero_stage",
+        row="zero_stage",
+        csv="zero_stage",
+        kind="int",
+        unit="",
+        default=0,
+        minimum=0,
+        maximum=3,
+        meaning="ZeRO stage, 0 to 3. Absent = 0.",
+    ),
+    Fact(
+        field="recomputation",
+        row="recomputation",
+        csv="recompute",
+        kind="enum",
+        unit="",
+        default=0,
+        minimum=0,
+        maximum=3,
+        meaning="What is recomputed in the backward pass.",
+    ),
+    Fact(
+        field="precision",
+        row="precision",
+        csv="precision",
+        kind="str",
+        unit="",
+        maximum_length=16,
+        meaning='Number format of weights and activations, e.g. "fp16". Empty = the job\'s own.',
+    ),
+    Fact(
+        field="backup_workers",
+        row="backup_workers",
+        csv="backup_workers",
+        kind="int",
+        unit="workers",
+        default=0,
+        minimum=0,
+        maximum=1048576,
+        meaning="Synchronous training: workers of each step whose result is not waited for. Absent = 0.",
+    ),
+    Fact(
+        field="hybrid_sync_fraction",
+        row="hybrid_sync_fraction",
+        csv="hybrid_sync_fraction",
+        kind="float",
+        unit="",
+        default=0.0,
+        minimum=0.0,
+        maximum=1.0,
+        meaning=(
+            "Hybrid training: share of each worker's mini-batches that is run synchronously, 0 to 1. Absent = 0. Other "
+            "modes: 0."
+        ),
+    ),
+    Fact(
+        field="hybrid_switch_seconds",
+        row="hybrid_switch_s",
+        csv="hybrid_switch_s",
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        maximum=10000000.0,
+        meaning=(
+            "Hybrid training: seconds lost once at the switch from synchronous to asynchronous. Absent = 0. Other "
+            "modes: 0."
+        ),
+    ),
+    Fact(
+        field="offer_name",
+        row="offer",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning="Name of one of the question's offers. Empty = as said of Offer.",
+    ),
+)
+"""Of ConfigurationSettings, by field."""
+
+COUNT_RANGE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="first",
+        row="first",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        required=True,
+        meaning="First value.",
+    ),
+    Fact(
+        field="last",
+        row="last",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        required=True,
+        meaning="Last value, at least first.",
+    ),
+    Fact(
+        field="step",
+        row="step",
+        csv=None,
+        kind="int",
+        unit="",
+        default=1,
+        minimum=1,
+        meaning="Increment. Absent = 1. Not with powers_of_two.",
+    ),
+)
+"""Of CountRange, by field."""
+
+CONFIGURATION_RANGE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="workers_per_node",
+        row="workers_per_node",
+        csv=None,
+        kind="int",
+        unit="workers",
+        minimum=1,
+        maximum=1024,
+        meaning="Devices used on each node. Absent = as in the job's evidence (1 where that does not tell).",
+    ),
+)
+"""Of ConfigurationRange, by field."""
+
+OBJECTIVE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="confidence",
+        row="confidence",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.5,
+        maximum=0.9999,
+        exclusive_minimum=True,
+        meaning="Judge by the bound of the interval that holds with this probability. Absent = by the point.",
+    ),
+)
+"""Of Objective, by field."""
+
+KNEE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="share",
+        row="share",
+        csv=None,
+        kind="float",
+        unit="",
+        default=0.5,
+        minimum=0.0,
+        maximum=1.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Share of the smallest configuration's throughput per node that each further node must bring. Absent = 0.5."
+        ),
+    ),
+)
+"""Of Knee, by field."""
+
+LEAST_TIME: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="max_nodes",
+        row="max_nodes",
+        csv=None,
+        kind="int",
+        unit="nodes",
+        minimum=1,
+        meaning="At most this many nodes, those of parameter servers included. Absent = no limit.",
+    ),
+    Fact(
+        field="max_cost",
+        row="max_cost",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="At most this cost in the offers' currency. Absent = no limit.",
+    ),
+)
+"""Of LeastTime, by field."""
+
+LEAST_COST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="deadline_seconds",
+        row="deadline_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="Finish within this many seconds from now. Absent = no deadline.",
+    ),
+)
+"""Of LeastCost, by field."""
+
+FEWEST_DEVICES: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="deadline_seconds",
+        row="deadline_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        exclusive_minimum=True,
+        required=True,
+        meaning="Finish within this many seconds from now. Must be given.",
+    ),
+)
+"""Of FewestDevices, by field."""
+
+WORK: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="samples",
+        row="samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="Samples left to train on; needs a known batch, in the question or in the job's evidence.",
+    ),
+    Fact(
+        field="epochs",
+        row="epochs",
+        csv=None,
+        kind="float",
+        unit="epochs",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="Epochs left; needs the workload's samples per epoch.",
+    ),
+)
+"""Of Work, by field."""
+
+OFFER: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="name",
+        row="name",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning="Name, unique in the request. Needed only where rows name offers.",
+    ),
+    Fact(
+        field="device_name",
+        row="device_name",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning="Accelerator of the node. Empty = any device without an offer of its own.",
+    ),
+    Fact(
+        field="region",
+        row="region",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning='Where, e.g. "us-east-1a". Empty = not known.',
+    ),
+    Fact(
+        field="price_per_node_hour",
+        row="price_per_node_hour",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        meaning="Price of one node for one hour; parameter servers' nodes are charged alike.",
+    ),
+    Fact(
+        field="currency",
+        row="currency",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=16,
+        meaning="Currency, for people. All offers of a request share one.",
+    ),
+    Fact(
+        field="start_up_seconds",
+        row="start_up_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        meaning="Seconds until its nodes work, in which they are paid for: part of the time and the cost to finish.",
+    ),
+)
+"""Of Offer, by field."""
+
+STATISTICAL_EFFICIENCY: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="gradient_noise_scale_samples",
+        row="gradient_noise_scale_samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        minimum=0.0,
+        required=True,
+        meaning="Gradient noise scale of the training now.",
+    ),
+    Fact(
+        field="initial_batch_samples",
+        row="initial_batch_samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        minimum=0.0,
+        exclusive_minimum=True,
+        required=True,
+        meaning="Global batch that samples are worth one each at.",
+    ),
+)
+"""Of StatisticalEfficiency, by field."""
+
+BATCH_BOUNDS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="min_global_batch_samples",
+        row="min_global_batch_samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        minimum=1.0,
+        required=True,
+        meaning="Least global batch.",
+    ),
+    Fact(
+        field="max_global_batch_samples",
+        row="max_global_batch_samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        minimum=1.0,
+        required=True,
+        meaning="Greatest global batch.",
+    ),
+    Fact(
+        field="max_batch_per_worker_samples",
+        row="max_batch_per_worker_samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        minimum=1.0,
+        meaning=(
+            "Most samples that a worker can take in a micro-step; more are accumulated. Absent = a worker takes its "
+            "share at once."
+        ),
+    ),
+)
+"""Of BatchBounds, by field."""
+
+CURRENT_CONFIGURATION: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="row",
+        row="row",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=0,
+        meaning="Its row in the question.",
+    ),
+    Fact(
+        field="restart_cost_seconds",
+        row="restart_cost_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        meaning="Seconds lost when the job moves.",
+    ),
+    Fact(
+        field="payback_seconds",
+        row="payback_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Seconds in which the move must have paid for itself. Absent = those of the work left, or 3600 where it is "
+            "not known."
+        ),
+    ),
+)
+"""Of CurrentConfiguration, by field."""
+
+MODEL_OPTIONS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="interval_coverage",
+        row="interval_coverage",
+        csv=None,
+        kind="float",
+        unit="",
+        default=0.9,
+        minimum=0.0,
+        maximum=0.9999,
+        exclusive_minimum=True,
+        meaning="Coverage of the interval. Absent = 0.9.",
+    ),
+)
+"""Of ModelOptions, by field."""
+
+PREDICT_OPTIONS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="simulated_steps_count",
+        row="simulated_steps_count",
+        csv=None,
+        kind="int",
+        unit="steps",
+        minimum=1,
+        meaning=(
+            "Steps that a simulation counts in each row after warming up: workers' cycles (asynchronous), else rounds. "
+            "Absent = as many as the estimator thinks right. Rows times steps are capped (LIMIT_EXCEEDED, "
+            "simulated_steps_per_call). Only with FIDELITY_SIMULATE."
+        ),
+    ),
+)
+"""Of PredictOptions, by field."""
 
 WORKLOAD: Final[Mapping[str, Fact]] = by_field(
     Fact(
@@ -307,8 +940,9 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         field="parameter_bytes",
         row="parameter_bytes",
         csv="parameter_bytes",
-        kind="int",
+        kind="float",
         unit="bytes",
+        whole=True,
         minimum=1,
         maximum=9007199254740992,
         meaning=(
@@ -339,8 +973,9 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         field="samples_per_epoch",
         row="samples_per_epoch",
         csv=None,
-        kind="int",
+        kind="float",
         unit="samples",
+        whole=True,
         minimum=1,
         maximum=9007199254740992,
         meaning="Samples in one epoch.",
@@ -386,8 +1021,9 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         field="shard_bytes",
         row="shard_bytes",
         csv=None,
-        kind="int",
+        kind="float",
         unit="bytes",
+        whole=True,
         minimum=0,
         maximum=9007199254740992,
         meaning=(
@@ -476,7 +1112,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Key-value heads of grouped-query attention. 0 = attention_heads_count.",
+        meaning="Key-value heads of grouped-query attention. Absent = attention_heads_count.",
     ),
     Fact(
         field="feed_forward_size",
@@ -487,7 +1123,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Width of the feed-forward layer. 0 = four times hidden_size.",
+        meaning="Width of the feed-forward layer. Absent = four times hidden_size.",
     ),
     Fact(
         field="experts_count",
@@ -498,7 +1134,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Experts per mixture layer. 0 = dense.",
+        meaning="Experts per mixture layer. Absent = dense.",
     ),
     Fact(
         field="experts_per_token_count",
@@ -509,7 +1145,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Experts that each token is sent to.",
+        meaning="Experts that each token is sent to. Absent = dense.",
     ),
     Fact(
         field="head_size",
@@ -520,7 +1156,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Width of an attention head. 0 = hidden_size / attention_heads_count.",
+        meaning="Width of an attention head. Absent = hidden_size / attention_heads_count.",
     ),
     Fact(
         field="expert_feed_forward_size",
@@ -531,7 +1167,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Width of one expert. 0 = feed_forward_size.",
+        meaning="Width of one expert. Absent = feed_forward_size.",
     ),
     Fact(
         field="shared_expert_feed_forward_size",
@@ -542,7 +1178,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Width of the experts that every token visits, together. 0 = there are none.",
+        meaning="Width of the experts that every token visits, together. Absent = there are none.",
     ),
     Fact(
         field="expert_layers_count",
@@ -553,7 +1189,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Layers with experts; the others are dense. 0 = all, where there are experts.",
+        meaning="Layers with experts; the others are dense. Absent = all, where there are experts.",
     ),
 )
 """Of Transformer, by field."""
@@ -590,8 +1226,9 @@ LAYER: Final[Mapping[str, Fact]] = by_field(
         field="parameter_bytes",
         row="parameter_bytes",
         csv=None,
-        kind="int",
+        kind="float",
         unit="bytes",
+        whole=True,
         minimum=0,
         maximum=9007199254740992,
         meaning="Bytes of its parameters.",
@@ -728,7 +1365,7 @@ PHASE_TIMINGS: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=100.0,
-        meaning="Coefficient of variation of the compute time, dimensionless. Negative = not known. Empty = not known.",
+        meaning="Coefficient of variation of the compute time, dimensionless. Empty = not known.",
     ),
     Fact(
         field="transfer_variation",
@@ -738,9 +1375,7 @@ PHASE_TIMINGS: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=100.0,
-        meaning=(
-            "Coefficient of variation of the transfer times, dimensionless. Negative = not known. Empty = not known."
-        ),
+        meaning="Coefficient of variation of the transfer times, dimensionless. Empty = not known.",
     ),
     Fact(
         field="hidden_seconds",
@@ -761,7 +1396,7 @@ PHASE_TIMINGS: Final[Mapping[str, Fact]] = by_field(
         unit="steps",
         default=0,
         minimum=1,
-        meaning="Steps the means were taken over. 0 = not known.",
+        meaning="Steps the means were taken over. Empty or 0 in a row: not known.",
     ),
 )
 """Of PhaseTimings, by field."""
@@ -790,7 +1425,7 @@ OBSERVATIONS: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         maximum=1000000000000.0,
-        meaning="When, seconds since 1970 (UTC). 0 = not known.",
+        meaning="When, seconds since 1970 (UTC). Empty or 0 in a row: not known.",
     ),
     Fact(
         field="steps_counts",
@@ -800,7 +1435,7 @@ OBSERVATIONS: Final[Mapping[str, Fact]] = by_field(
         unit="steps",
         default=0,
         minimum=1,
-        meaning="Steps that were counted. 0 = not known.",
+        meaning="Steps that were counted. Empty or 0 in a row: not known.",
     ),
     Fact(
         field="step_variation",
@@ -810,7 +1445,7 @@ OBSERVATIONS: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=100.0,
-        meaning="Coefficient of variation of the step time, dimensionless. Negative = not known. Empty = not known.",
+        meaning="Coefficient of variation of the step time, dimensionless. Empty = not known.",
     ),
     Fact(
         field="exposed_sync_seconds",
@@ -820,7 +1455,346 @@ OBSERVATIONS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
-        meaning="Synchronisation not hidden by compute, seconds per step. Negative = not known. Empty = not known.",
+        meaning="Synchronization not hidden by compute, seconds per step. Empty = not known.",
     ),
 )
 """Of Observations, by field."""
+
+TRACE_REFERENCE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="rank",
+        row="rank",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=0,
+        meaning="Rank of the process that recorded it. Absent = as the trace says.",
+    ),
+    Fact(
+        field="world_size",
+        row="world_size",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        meaning="Processes of the job when it was recorded. Absent = as the trace says.",
+    ),
+)
+"""Of TraceReference, by field."""
+
+TRACE_CHUNK: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="rank",
+        row="rank",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=0,
+        meaning="Rank of the process that recorded it. Absent = as the trace says. In the first chunk.",
+    ),
+    Fact(
+        field="world_size",
+        row="world_size",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        meaning="Processes of the job. Absent = as the trace says. In the first chunk.",
+    ),
+)
+"""Of TraceChunk, by field."""
+
+PROFILE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="profile_id",
+        row="profile_id",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=128,
+        meaning=(
+            "Name chosen by the client: 1 to 128 letters, digits and - . _ ~ / of which the first and the last are a "
+            "letter or digit, without two / in a row. It stands in paths as it is."
+        ),
+    ),
+    Fact(
+        field="display_name",
+        row="display_name",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=256,
+        meaning="Name for people, any text. Empty = none.",
+    ),
+)
+"""Of Profile, by field."""
+
+PROFILE_SOURCE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="minimum_revision",
+        row="minimum_revision",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        meaning=(
+            "Do not answer from an older revision: wait for it under WAIT, then REVISION_NOT_REACHED. Absent = any."
+        ),
+    ),
+    Fact(
+        field="revision",
+        row="revision",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        meaning=(
+            "Answer from exactly this revision, though there are newer ones: the same question has the same answer "
+            "later. Absent = the newest. Not with minimum_revision."
+        ),
+    ),
+)
+"""Of ProfileSource, by field."""
+
+SUGGEST_MEASUREMENTS_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="max_suggestions",
+        row="max_suggestions",
+        csv=None,
+        kind="int",
+        unit="",
+        default=1,
+        minimum=1,
+        maximum=3,
+        meaning="At most this many suggestions. Absent = 1. Each rests on those before it.",
+    ),
+    Fact(
+        field="start_up_seconds",
+        row="start_up_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        meaning="Seconds to start a run, in which its nodes are held.",
+    ),
+    Fact(
+        field="run_steps_count",
+        row="run_steps_count",
+        csv=None,
+        kind="int",
+        unit="steps",
+        default=100,
+        minimum=1,
+        meaning="Steps of a run: workers' cycles (asynchronous and hybrid), else global batches. Absent = 100.",
+    ),
+)
+"""Of SuggestMeasurementsRequest, by field."""
+
+PROFILE_BATCH: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="sequence_number",
+        row="sequence_number",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        required=True,
+        meaning="1 for the first batch of a session, then one more each.",
+    ),
+)
+"""Of ProfileBatch, by field."""
+
+RETRACT_EVIDENCE_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="reason",
+        row="reason",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=512,
+        meaning="Why, kept in the history.",
+    ),
+)
+"""Of RetractEvidenceRequest, by field."""
+
+GET_PROFILE_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="page_size",
+        row="page_size",
+        csv=None,
+        kind="int",
+        unit="",
+        default=20000,
+        minimum=1,
+        maximum=20000,
+        meaning="At most this many observations, up to 20,000. Absent = 20,000.",
+    ),
+    Fact(
+        field="revision",
+        row="revision",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        meaning="As it was at this revision. Absent = as it is.",
+    ),
+)
+"""Of GetProfileRequest, by field."""
+
+DELETE_PROFILE_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="etag",
+        row="etag",
+        csv=None,
+        kind="str",
+        unit="",
+        required=True,
+        meaning='Its etag: delete only if this is it still; "*" = whatever it is. Must be given.',
+    ),
+)
+"""Of DeleteProfileRequest, by field."""
+
+NODE_POOL: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="link_bytes_per_second",
+        row="link_bytes_per_second",
+        csv=None,
+        kind="float",
+        unit="bytes/s",
+        minimum=1.0,
+        meaning="Link of a node, bytes per second and direction. Absent = as in the jobs' evidence.",
+    ),
+    Fact(
+        field="price_per_node_hour",
+        row="price_per_node_hour",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        meaning="Price of one node for one hour. Absent = not known.",
+    ),
+    Fact(
+        field="devices_per_node",
+        row="devices_per_node",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        meaning=(
+            "Nodes are given out whole, each with so many devices: numbers of devices that a job holds, those of "
+            "servers included, are then multiples of it. Absent = devices are given out one by one."
+        ),
+    ),
+    Fact(
+        field="max_nodes",
+        row="max_nodes",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=0,
+        meaning="Nodes that the pool may grow to, for PoolDemand.desired_nodes. Absent = it does not grow.",
+    ),
+)
+"""Of NodePool, by field."""
+
+SCHEDULE_JOB: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="min_devices",
+        row="min_devices",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        meaning="Fewest worker devices. Absent = 1.",
+    ),
+    Fact(
+        field="max_devices",
+        row="max_devices",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        meaning="Most worker devices. Absent = as many as the cluster has.",
+    ),
+    Fact(
+        field="requested_devices",
+        row="requested_devices",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        meaning="Worker devices that it asked for; used by policies that do not choose. Absent = min_devices.",
+    ),
+    Fact(
+        field="weight",
+        row="weight",
+        csv=None,
+        kind="float",
+        unit="",
+        default=1.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="Its claim relative to others. Absent = 1.",
+    ),
+)
+"""Of ScheduleJob, by field."""
+
+MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="steps_per_second",
+        row="steps_per_s",
+        csv="steps_per_s",
+        kind="float",
+        unit="steps/s",
+        default=0.0,
+        minimum=1e-07,
+        maximum=1000000000.0,
+        required=True,
+        meaning=(
+            "Measured throughput, steps per second. 0 in a row: not measured, so the row is predicted and not scored."
+        ),
+    ),
+    Fact(
+        field="measured_at_unix_seconds",
+        row="measured_at_s",
+        csv="measured_at",
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        maximum=1000000000000.0,
+        meaning="When, seconds since 1970 (UTC). Empty or 0 in a row: not known.",
+    ),
+    Fact(
+        field="exposed_sync_seconds",
+        row="exposed_sync_s",
+        csv="exposed_sync_s",
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        meaning="Synchronization not hidden by compute, seconds per step. Empty = not known.",
+    ),
+    Fact(
+        field="steps_counts",
+        row="steps",
+        csv="steps",
+        kind="int",
+        unit="steps",
+        default=0,
+        minimum=1,
+        meaning="Steps that were counted. Empty or 0 in a row: not known.",
+    ),
+    Fact(
+        field="step_variation",
+        row="step_variation",
+        csv="step_cv",
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=100.0,
+        meaning="Coefficient of variation of the step time, dimensionless. Empty = not known.",
+    ),
+)
+"""Of MeasurementTable, by field."""

@@ -20,7 +20,6 @@ from typing import Any, Final, TypeVar, cast
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
 
 from nodewise_values.codecs import INSTANT, SCALARS, Codec, EntryError, Words, enum_codec, shown
 from nodewise_values.errors import InvalidValueError, Violation
@@ -144,7 +143,9 @@ class _Mapper:
     def parse(self, data: Any, path: str, found: list[Violation]) -> Value:
         """The value of an object in JSON."""
         if not isinstance(data, Mapping):
-            found.append(Violation(path.removesuffix("."), f"must be an object, found {shown(data)}"))
+            known = ", ".join(dict.fromkeys(each.name for each in self._parsed.values())) or "nothing"
+            what = f"must be an object that holds {known}; found {shown(data)}"
+            found.append(Violation(path.removesuffix("."), what))
             return self.kind()
         held: dict[str, Any] = {}
         for name, entry in data.items():
@@ -179,7 +180,7 @@ def _mapper(kind: type[Value]) -> _Mapper:
     known = _compiled.get(kind)
     if known is None:
         module = kind.__module__
-        if not module.startswith("nodewise_values.v"):
+        if not module.startswith("nodewise_values.v1"):
             raise TypeError(f"{kind.__name__} is no value of the contract")
         messages = import_module(f"{module.replace('nodewise_values', 'nodewise_protos')}_pb2")
         message = getattr(messages, kind.__name__)
@@ -230,8 +231,6 @@ def _field(descriptor: FieldDescriptor) -> _Field:
         return _map_field(descriptor, message)
     if message is not None and message.full_name == _TIMESTAMP:
         return _instant_field(descriptor)
-    if message is not None and not message.full_name.startswith("nodewise."):
-        return _foreign_field(descriptor, message)
     if message is not None:
         mapper = _mapper(_class_of(message))
         return _messages_field(descriptor, mapper) if descriptor.is_repeated else _message_field(descriptor, mapper)
@@ -403,25 +402,3 @@ def _instant_field(descriptor: FieldDescriptor) -> _Field:
         return _entry_from_json(INSTANT, lambda instant: instant.astimezone(UTC), entry, path, found)
 
     return _Field(descriptor, put, lambda message: message.ToDatetime(tzinfo=UTC), parse)
-
-
-def _foreign_field(descriptor: FieldDescriptor, message: Any) -> _Field:
-    """A message of another project, which has no value: it stands in the value as it is."""
-    name = descriptor.name
-    kind = GetMessageClass(message)
-    what = f"must be a {message.full_name}"
-
-    def put(held: Any, message: Any, path: str, found: list[Violation]) -> None:
-        if isinstance(held, kind):
-            getattr(message, name).CopyFrom(held)
-        else:
-            found.append(Violation(f"{path}{name}", what))
-
-    def parse(entry: Any, path: str, found: list[Violation]) -> Any:
-        try:
-            return json_format.ParseDict(entry, kind())
-        except (json_format.ParseError, TypeError, ValueError, AttributeError):
-            found.append(Violation(path, f"{what}, found {shown(entry)}"))
-            return None
-
-    return _Field(descriptor, put, None, parse)

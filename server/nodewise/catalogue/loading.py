@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from nodewise.catalogue.measured import FIELDS as MEASURED
 from nodewise.catalogue.measured import all_reduces_of, check_measured, matrix_products_of
-from nodewise.plugin import Catalogue, catalogue_key
+from nodewise.plugin import Catalogue, CatalogueDevice, catalogue_key
 
 __all__ = ["CatalogueError", "load_catalogue"]
 
@@ -83,6 +83,16 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
         digest=hashlib.sha256(content).hexdigest(),
         devices=devices,
         links=links,
+        listed=tuple(
+            CatalogueDevice(
+                name=device,
+                aliases=tuple(fields.get("aliases", ())),
+                facts=devices[catalogue_key(device)],
+                intra_node_link=fields.get(LINK, ""),
+                source=fields["source"],
+            )
+            for device, fields in sections["devices"].items()
+        ),
         all_reduces=all_reduces_of(sections["all_reduces"], devices, links, link_of, fail),
         matrix_products=matrix_products_of(sections["matrix_products"], devices, fail),
     )

@@ -20,11 +20,14 @@ class Kind(Enum):
 
     INVALID = "invalid"
     NOT_FOUND = "not found"
+    EXISTS = "exists"
     CONFLICT = "conflict"
     PRECONDITION = "precondition"
     UNIMPLEMENTED = "unimplemented"
     UNAVAILABLE = "unavailable"
     EXHAUSTED = "exhausted"
+    UNAUTHENTICATED = "unauthenticated"
+    FORBIDDEN = "forbidden"
     DEADLINE = "deadline"
     INTERNAL = "internal"
 
@@ -37,21 +40,25 @@ class Reason(StrEnum):
     LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
     MALFORMED_MESSAGE = "MALFORMED_MESSAGE"
     PROFILE_NOT_FOUND = "PROFILE_NOT_FOUND"
-    OBSERVATION_NOT_FOUND = "OBSERVATION_NOT_FOUND"
+    EVIDENCE_NOT_FOUND = "EVIDENCE_NOT_FOUND"
     ESTIMATOR_NOT_FOUND = "ESTIMATOR_NOT_FOUND"
     POLICY_NOT_FOUND = "POLICY_NOT_FOUND"
     DIAGNOSER_NOT_FOUND = "DIAGNOSER_NOT_FOUND"
     REVISION_NOT_REACHED = "REVISION_NOT_REACHED"
+    REVISION_NOT_FOUND = "REVISION_NOT_FOUND"
     MODEL_NOT_CACHED = "MODEL_NOT_CACHED"
     ETAG_MISMATCH = "ETAG_MISMATCH"
     SESSION_NOT_OPEN = "SESSION_NOT_OPEN"
     BATCH_OUT_OF_ORDER = "BATCH_OUT_OF_ORDER"
     BATCH_CONFLICT = "BATCH_CONFLICT"
+    REQUEST_ID_REUSED = "REQUEST_ID_REUSED"
     EVIDENCE_MISSING = "EVIDENCE_MISSING"
     UNSUPPORTED_CONFIGURATION = "UNSUPPORTED_CONFIGURATION"
     OBJECTIVE_UNREACHABLE = "OBJECTIVE_UNREACHABLE"
     ESTIMATOR_FAILED = "ESTIMATOR_FAILED"
     ESTIMATOR_INVALID_RESULT = "ESTIMATOR_INVALID_RESULT"
+    ESTIMATOR_TIMEOUT = "ESTIMATOR_TIMEOUT"
+    ESTIMATOR_UNAVAILABLE = "ESTIMATOR_UNAVAILABLE"
     POLICY_FAILED = "POLICY_FAILED"
     POLICY_INVALID_RESULT = "POLICY_INVALID_RESULT"
     READER_FAILED = "READER_FAILED"
@@ -61,6 +68,9 @@ class Reason(StrEnum):
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
     COMPUTE_LOST = "COMPUTE_LOST"
     OVERLOADED = "OVERLOADED"
+    QUOTA_EXCEEDED = "QUOTA_EXCEEDED"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    PERMISSION_DENIED = "PERMISSION_DENIED"
     NOT_IMPLEMENTED = "NOT_IMPLEMENTED"
     DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
     INTERNAL = "INTERNAL"
@@ -87,15 +97,20 @@ CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
         ),
         Reason.MALFORMED_MESSAGE: ReasonEntry(Kind.INVALID, "The bytes are no message of this method."),
         Reason.PROFILE_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No profile of that name is stored."),
-        Reason.OBSERVATION_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "The profile has no observation of that number."),
-        Reason.ESTIMATOR_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No estimator of that name is loaded."),
+        Reason.EVIDENCE_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "The profile does not hold the evidence that is named."),
+        Reason.ESTIMATOR_NOT_FOUND: ReasonEntry(
+            Kind.NOT_FOUND, "No estimator of that name is loaded, or not in that version."
+        ),
         Reason.POLICY_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No policy of that name is loaded."),
         Reason.DIAGNOSER_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No diagnoser of that name is loaded."),
         Reason.REVISION_NOT_REACHED: ReasonEntry(
-            Kind.PRECONDITION, "The profile has not reached the revision that was asked for; retry later."
+            Kind.UNAVAILABLE, "The profile has not reached the minimum revision that was asked for; retry."
+        ),
+        Reason.REVISION_NOT_FOUND: ReasonEntry(
+            Kind.NOT_FOUND, "The profile never had the exact revision that was asked for, or no longer has it."
         ),
         Reason.MODEL_NOT_CACHED: ReasonEntry(
-            Kind.PRECONDITION, "Only a fitted model was wanted and there is none yet."
+            Kind.PRECONDITION, "Only a fitted model was wanted and there is none yet; its fit was started."
         ),
         Reason.ETAG_MISMATCH: ReasonEntry(Kind.CONFLICT, "The profile changed since the etag was read."),
         Reason.SESSION_NOT_OPEN: ReasonEntry(
@@ -104,7 +119,8 @@ CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
         Reason.BATCH_OUT_OF_ORDER: ReasonEntry(
             Kind.PRECONDITION, "A batch is missing before this one; resend from the number that is named."
         ),
-        Reason.BATCH_CONFLICT: ReasonEntry(Kind.CONFLICT, "This number is stored with other content."),
+        Reason.BATCH_CONFLICT: ReasonEntry(Kind.EXISTS, "This number is stored with other content."),
+        Reason.REQUEST_ID_REUSED: ReasonEntry(Kind.EXISTS, "This request id was used for another content."),
         Reason.EVIDENCE_MISSING: ReasonEntry(
             Kind.PRECONDITION, "The profile does not hold what an answer needs; the missing fields are named."
         ),
@@ -117,6 +133,12 @@ CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
         Reason.ESTIMATOR_FAILED: ReasonEntry(Kind.INTERNAL, "The estimator raised; the server's log has the details."),
         Reason.ESTIMATOR_INVALID_RESULT: ReasonEntry(
             Kind.INTERNAL, "The estimator answered with something that cannot be true; the answer was discarded."
+        ),
+        Reason.ESTIMATOR_TIMEOUT: ReasonEntry(
+            Kind.DEADLINE, "The estimator did not answer within the time that it is given."
+        ),
+        Reason.ESTIMATOR_UNAVAILABLE: ReasonEntry(
+            Kind.UNAVAILABLE, "The process in which the estimator runs is being replaced; retry."
         ),
         Reason.POLICY_FAILED: ReasonEntry(Kind.INTERNAL, "The policy raised; the server's log has the details."),
         Reason.POLICY_INVALID_RESULT: ReasonEntry(Kind.INTERNAL, "The policy allocated what it must not; discarded."),
@@ -137,6 +159,13 @@ CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
         Reason.OVERLOADED: ReasonEntry(
             Kind.EXHAUSTED, "Too many calls of this kind wait already; retry after the delay that is named."
         ),
+        Reason.QUOTA_EXCEEDED: ReasonEntry(
+            Kind.EXHAUSTED, "The caller's share of calls is used up; retry after the delay that is named."
+        ),
+        Reason.UNAUTHENTICATED: ReasonEntry(
+            Kind.UNAUTHENTICATED, "The call brings no credentials that this server knows."
+        ),
+        Reason.PERMISSION_DENIED: ReasonEntry(Kind.FORBIDDEN, "The caller may not do this, or not to this profile."),
         Reason.NOT_IMPLEMENTED: ReasonEntry(Kind.UNIMPLEMENTED, "This release does not offer the method yet."),
         Reason.DEADLINE_EXCEEDED: ReasonEntry(Kind.DEADLINE, "The call's time was over before the answer was ready."),
         Reason.INTERNAL: ReasonEntry(
@@ -177,14 +206,21 @@ class Refusal:
 class NodewiseError(Exception):
     """A failure with a reason from the catalogue.
 
-    ``message`` is written for the caller and holds nothing of the server's insides; every dynamic part of it is also in
-    ``metadata``.
+    Attributes
+    ----------
+    message : str
+        Written for the caller; holds nothing of the server's insides.
+    metadata : mapping of str to str
+        Every dynamic part of the message. Names as in Python; the wire spells them in lowerCamelCase.
+    retry_after_s : float or None
+        Delay after which asking again may succeed; None = as is usual for the kind of its reason.
     """
 
     reason: Reason
     message: str
     metadata: Mapping[str, str] = field(default_factory=dict)
     violations: tuple[Violation, ...] = ()
+    retry_after_s: float | None = None
 
     def __post_init__(self) -> None:
         super().__init__(self.message)
@@ -194,7 +230,7 @@ class NodewiseError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by its values: an exception would be by its text alone."""
-        return type(self), (self.reason, self.message, dict(self.metadata), self.violations)
+        return type(self), (self.reason, self.message, dict(self.metadata), self.violations, self.retry_after_s)
 
     @property
     def kind(self) -> Kind:
@@ -214,6 +250,12 @@ class NodewiseError(Exception):
         """An error that says why nothing could be answered."""
         metadata = {"missing_fields": ",".join(refusal.missing_fields)} if refusal.missing_fields else {}
         return cls(refusal.reason, refusal.message, metadata)
+
+    @property
+    def missing_fields(self) -> tuple[str, ...]:
+        """Fields that would make an answer possible."""
+        named = self.metadata.get("missing_fields", "")
+        return tuple(named.split(",")) if named else ()
 
 
 def invalid_field(path: str, description: str) -> NodewiseError:

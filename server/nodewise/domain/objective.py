@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 __all__ = [
+    "HIGHEST_THROUGHPUT",
+    "BatchBounds",
+    "CurrentConfiguration",
     "FewestDevices",
     "HighestThroughput",
     "Knee",
     "LeastCost",
     "LeastTime",
     "Objective",
-    "Prices",
+    "Offer",
     "Recommendation",
     "Rule",
+    "StatisticalEfficiency",
 ]
+
+
+MOST_BATCHES: Final = 32
+"""Batches that are tried in each row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +69,62 @@ Rule = HighestThroughput | Knee | LeastTime | LeastCost | FewestDevices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """Price of one node for one hour, by accelerator; ``""`` is the price of any other."""
+class Offer:
+    """Nodes that can be had, and what they cost.
 
-    per_node_hour: Mapping[str, float]
+    Attributes
+    ----------
+    device : str
+        Accelerator of the node; ``""`` = any that has no offer of its own.
+    price_per_node_hour : float
+        Of a node that runs workers or a parameter server.
+    start_up_s : float
+        Seconds until its nodes work, in which they are paid for.
+    """
+
+    name: str = ""
+    device: str = ""
+    price_per_node_hour: float = 0.0
     currency: str = ""
+    start_up_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentConfiguration:
+    """What a job runs on now: its row, what a move loses, and those in which a move must pay; None = the work's."""
+
+    row: int
+    restart_cost_s: float = 0.0
+    payback_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticalEfficiency:
+    """What another batch is worth: a sample at batch m counts (noise scale + initial batch) / (noise scale + m)."""
+
+    noise_scale: float
+    initial_batch: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchBounds:
+    """Global batches that may be chosen, and the most samples of a worker's micro-step; None = its share at once."""
+
+    least: int
+    most: int
+    most_per_worker: int | None = None
+
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """Whole batches between the bounds, both of them included, in a geometric series: at most ``MOST_BATCHES``."""
+        steps = MOST_BATCHES - 1
+        ratio = self.most / self.least
+        return tuple(dict.fromkeys(round(self.least * ratio ** (step / steps)) for step in range(MOST_BATCHES)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Objective:
-    """What is asked for.
+    """What is asked for, and all that it is judged by.
 
     Attributes
     ----------
@@ -80,20 +135,58 @@ class Objective:
         not recommended then; if no row has one, all are judged by the point.
     remaining_samples, remaining_epochs : float or None
         Work left; epochs need the workload's samples per epoch. Neither = all of the workload's epochs, where known.
-    prices : Prices or None
-        What nodes cost.
+    offers : tuple of Offer
+        What nodes cost; empty = costs are not known.
+    offers_of_rows : tuple of int or None
+        The offer that each row names, -1 = none; None = no row does.
+    current : CurrentConfiguration or None
+        What a move is compared with.
+    efficiency : StatisticalEfficiency or None
+        Given, goodput is compared instead of throughput.
+    batch_bounds : BatchBounds or None
+        Given, rows without a global batch get the one of best goodput.
     """
 
-    rule: Rule
+    rule: Rule = HighestThroughput()
     confidence: float | None = None
     remaining_samples: float | None = None
     remaining_epochs: float | None = None
-    prices: Prices | None = None
+    offers: tuple[Offer, ...] = ()
+    offers_of_rows: tuple[int, ...] | None = None
+    current: CurrentConfiguration | None = None
+    efficiency: StatisticalEfficiency | None = None
+    batch_bounds: BatchBounds | None = None
+
+    def of_rows(self, rows: Sequence[int]) -> Objective:
+        """The same for some rows of the question, in their order; a move is not judged among them."""
+        named = self.offers_of_rows
+        if named is None and self.current is None:
+            return self
+        return replace(self, offers_of_rows=None if named is None else tuple(named[row] for row in rows), current=None)
+
+    @property
+    def currency(self) -> str:
+        """That of the offers, which share one; empty without any."""
+        return self.offers[0].currency if self.offers else ""
+
+
+HIGHEST_THROUGHPUT: Final = Objective()
+"""What is asked for where nothing is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """The recommended row, the rule that chose it, and the numbers behind it (names carry units)."""
+    """The recommended row, the rule that chose it, and the numbers behind it (names carry units).
+
+    Attributes
+    ----------
+    offer : str
+        Name of the row's offer; empty = none.
+    samples_per_s, finish_s, cost : float or None
+        Of that row, restart included where the job moves; None = not known.
+    keeps_current : bool
+        It is the row that the job runs on now.
+    """
 
     row: int
     nodes: int
@@ -101,3 +194,9 @@ class Recommendation:
     rule: str
     why: str
     numbers: Mapping[str, float] = field(default_factory=dict)
+    device: str = ""
+    offer: str = ""
+    samples_per_s: float | None = None
+    finish_s: float | None = None
+    cost: float | None = None
+    keeps_current: bool = False

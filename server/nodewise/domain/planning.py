@@ -124,7 +124,8 @@ class Exclusion:
     Attributes
     ----------
     constraint : str
-        What they violate: a column (``tensor_parallel``), ``memory``, or a limit of the objective (``deadline_s``).
+        What they violate: a column (``tensor_parallel``), ``memory``, or a limit of the objective
+        (``deadline_seconds``).
     message : str
         How, with the numbers, in one sentence.
     count : int

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.budget import Budget
-from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats, constant_ints, freeze, taken
 from nodewise.domain.errors import Refusal
 
 __all__ = ["Fidelity", "Notice", "Options", "Predictions", "RowRefusal", "RowStatus"]
@@ -283,6 +283,29 @@ class Predictions:
             bottleneck_index=constant_ints(rows, -1),
             extrapolation=zeros,
             refusals=(RowRefusal(tuple(range(rows)), refusal),) if rows else (),
+        )
+
+    def take(self, rows: Ints) -> Predictions:
+        """Some rows, in the given order and each at most once; refusals and notices of others are left out."""
+        place = {row: at for at, row in enumerate(rows.tolist())}
+
+        def kept(old: Iterable[int]) -> tuple[int, ...]:
+            return tuple(sorted(place[row] for row in old if row in place))
+
+        columns: dict[str, Any] = {
+            name: taken(column, rows)
+            for name in (*_PLAIN, *_OPTIONAL, "status", "bottleneck_index")
+            if (column := getattr(self, name)) is not None
+        }
+        for group in _GROUPS:
+            columns[group] = {name: taken(column, rows) for name, column in getattr(self, group).items()}
+        moved = [RowRefusal(kept(each.rows), each.refusal) for each in self.refusals]
+        noticed = [(each, kept(each.rows)) for each in self.notices]
+        return replace(
+            self,
+            **columns,
+            refusals=tuple(each for each in moved if each.rows),
+            notices=tuple(replace(each, rows=at) for each, at in noticed if at or not each.rows),
         )
 
     @staticmethod

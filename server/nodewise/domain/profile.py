@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Final, TypeVar
 
@@ -184,6 +184,10 @@ class Profile:
         Grows with every commit; 0 for an inline profile, whose revision is its digest.
     digest : str
         SHA-256 of the content: same digest, same content.
+    phase_timing_numbers : int
+        Number of each phase timing within the profile, from 1; empty for an inline profile.
+    display_name, labels : str, mapping of str to str
+        What people call it and list it by; no part of the content.
     """
 
     profile_id: str = ""
@@ -193,10 +197,13 @@ class Profile:
     workload: Workload = field(default_factory=Workload)
     network: Network = field(default_factory=Network)
     phase_timings: PhaseTimings = field(default_factory=PhaseTimings.none)
+    phase_timing_numbers: Ints = field(default_factory=lambda: constant_ints(0, 0))
     observations: Observations = field(default_factory=Observations.none)
     traces: tuple[TraceReference, ...] = ()
     create_time_s: float = 0.0
     update_time_s: float = 0.0
+    display_name: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def etag(self) -> str:

@@ -35,20 +35,41 @@ class NodePool:
     ----------
     available_devices : (nodes,) int
         Devices on each node that may be given out; those that the request's jobs hold are included.
-    link_bytes_per_s, price_per_node_hour : float
+    link_bytes_per_s : float
         0 = not known.
+    price_per_node_hour : float or None
+        None = not known.
+    node_names : tuple of str
+        One per node, unique; empty = nodes have indexes alone.
+    devices_per_node : int
+        Nodes are given out whole, each with so many devices; 0 = devices are given out one by one.
+    max_nodes : int or None
+        Nodes that the pool may grow to; None = it does not grow.
     """
 
     name: str
     device: str
     available_devices: Ints
     link_bytes_per_s: float = 0.0
-    price_per_node_hour: float = 0.0
+    price_per_node_hour: float | None = None
+    node_names: tuple[str, ...] = ()
+    devices_per_node: int = 0
+    max_nodes: int | None = None
 
     @property
     def total_devices(self) -> int:
         """Devices that may be given out."""
         return int(self.available_devices.sum())
+
+    @property
+    def step(self) -> int:
+        """What numbers of devices that a job holds here, servers included, are multiples of."""
+        return max(self.devices_per_node, 1)
+
+    @property
+    def most_nodes(self) -> int:
+        """Nodes that the pool may have."""
+        return len(self.available_devices) if self.max_nodes is None else self.max_nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +96,8 @@ class JobState:
     ----------
     restarts : int
         How often it was restarted so far.
+    preemptible : bool
+        False = it keeps what it holds. A policy is shown such a job without rows, as any that is not its to change.
     gradient_noise_scale_samples, initial_batch_samples : float or None
         What its statistical efficiency follows from: the gradient noise scale, and the global batch that remaining
         samples are counted at. None = not known.
@@ -95,6 +118,7 @@ class JobState:
     deadline_s: float | None = None
     minimum_run_s: float = 0.0
     restarts: int = 0
+    preemptible: bool = True
     gradient_noise_scale_samples: float | None = None
     initial_batch_samples: float | None = None
 

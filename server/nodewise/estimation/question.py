@@ -113,7 +113,8 @@ class MixtureShare:
 class Basis:
     """What an answer rests on; same basis and same question, same answer.
 
-    A mixture's ``estimator`` is ``AUTO``, and ``mixture`` says what it consists of, the heaviest part first.
+    A mixture's ``estimator`` is ``AUTO``, and ``mixture`` says what it consists of, the heaviest part first. ``digest``
+    covers all that the answer depends on but the question; empty = not known.
     """
 
     estimator: str
@@ -128,6 +129,13 @@ class Basis:
     fallback: bool = False
     evidence: tuple[str, ...] = ()
     mixture: tuple[MixtureShare, ...] = ()
+    digest: str = ""
+
+    @property
+    def prior_ids(self) -> tuple[str, ...]:
+        """Priors that were used, each once."""
+        used = (share.prior_id for share in self.mixture) if self.mixture else (self.prior_id,)
+        return tuple(dict.fromkeys(each for each in used if each))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -154,6 +162,8 @@ class Answer:
         None without an objective, or when no row meets it (a notice says why).
     notices : tuple of Notice
         The model's and the service's own.
+    goodput_per_s : float or None
+        Samples/s times statistical efficiency; None = the question tells no noise scale.
     """
 
     configurations: Configurations
@@ -168,3 +178,4 @@ class Answer:
     notices: tuple[Notice, ...]
     basis: Basis
     samples_per_step: Floats
+    goodput_per_s: Floats | None = None

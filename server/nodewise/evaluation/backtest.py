@@ -232,8 +232,8 @@ def _gathered(truth: _Truth, run: Sequence[_CaseResult]) -> RowPredictions:
     rows = len(truth.table)
     steps, lower, upper = np.zeros(rows), np.zeros(rows), np.zeros(rows)
     status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
-    reasons: dict[str, int] = {}
-    reason = np.full(rows, -1, dtype=np.int64)
+    reasons = {"": 0}
+    reason = np.zeros(rows, dtype=np.int64)
 
     def refuse(where: Ints, text: str) -> None:
         status[where] = RowStatus.REFUSED

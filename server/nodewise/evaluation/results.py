@@ -23,7 +23,7 @@ class RowPredictions:
     status : int
         Values of RowStatus.
     reasons, reason_index : tuple of str, int
-        Why there is no answer, ``REASON: text``, and the entry of each row; -1 = answered.
+        Why there is no answer, ``REASON: text``, and the entry of each row; the first, empty, is that of answered ones.
     """
 
     rows: Ints

@@ -14,8 +14,8 @@ from nodewise.domain.planning import DIMENSIONS
 from nodewise.estimation.question import Answer
 from nodewise.planning.checked_model import BoundedSpace, Values
 from nodewise.planning.planner import Planner
-from nodewise.planning.results import Alternative
 from nodewise.planning.words import NAMES, gib, percent, shown, values_of
+from nodewise_values import PlanAlternative
 
 __all__ = ["LISTED", "alternatives_of"]
 
@@ -53,7 +53,7 @@ _REPLICAS: Final = frozenset({"data_parallel"})
 
 def alternatives_of(
     planner: Planner, space: BoundedSpace, winner: Configurations, values: Values
-) -> tuple[Alternative, ...]:
+) -> tuple[PlanAlternative, ...]:
     """For every dimension the best row that differs from the winner in it, if the space has one.
 
     Data parallelism follows from the other degrees and is not changed alone.
@@ -112,7 +112,7 @@ def _alternative(
     rows: Configurations,
     its: Values,
     answered: tuple[Answer, int] | None,
-) -> Alternative:
+) -> PlanAlternative:
     ours, theirs = float(values.step_s[0]), float(its.step_s[0])
     # Seconds of the winner's step in both, so that other batches compare.
     factor = int(winner.global_batch[0]) / int(rows.global_batch[0])
@@ -131,16 +131,16 @@ def _alternative(
         text += f": {term.replace('_', ' ')} {term_s:+.3g} s a step"
     if excess > 0.0:
         text += f", and {gib(excess)} too much on each device"
-    return Alternative(
+    return PlanAlternative(
         dimension=name,
-        chosen=shown(winner, name, 0),
-        alternative=shown(rows, name, 0),
+        chosen_value=shown(winner, name, 0),
+        alternative_value=shown(rows, name, 0),
         fits=excess <= 0.0,
-        step_s=theirs,
-        change=change,
+        step_seconds=theirs,
+        time_change_ratio=change,
         term=term,
-        term_s=term_s,
-        excess_bytes=excess,
+        term_seconds=term_s,
+        excess_memory_bytes=excess,
         why=text,
     )
 

@@ -16,9 +16,10 @@ from nodewise.planning.alternatives import LISTED, alternatives_of
 from nodewise.planning.checked_model import BoundedSpace, Values
 from nodewise.planning.planner import Planner
 from nodewise.planning.reasons import missing_memory
-from nodewise.planning.results import Explanation, Sensitivity
+from nodewise.planning.results import named, rejection
 from nodewise.planning.search import Found
 from nodewise.planning.words import NAMES, described, percent
+from nodewise_values import PlanExplanation, PlanRejection, PlanSensitivity
 
 __all__ = ["explained"]
 
@@ -26,11 +27,11 @@ UNLIMITED: Final = 1e9
 """Times the memory of any device: no limit."""
 
 
-def explained(planner: Planner, space: BoundedSpace, winner: Configurations, values: Values) -> Explanation:
+def explained(planner: Planner, space: BoundedSpace, winner: Configurations, values: Values) -> PlanExplanation:
     """What there is to say of the winner, one row; cut short, and said so, when time is over."""
     budget = planner.question.terms.options.budget
-    binding: list[Exclusion] = []
-    sensitivities: list[Sensitivity] = []
+    binding: list[PlanRejection] = []
+    sensitivities: list[PlanSensitivity] = []
     alternatives = alternatives_of(planner, space, winner, values)
     complete = True
     for look in _Looks(planner, winner, values).all():
@@ -42,15 +43,15 @@ def explained(planner: Planner, space: BoundedSpace, winner: Configurations, val
             complete = False
             break
         if isinstance(seen, Exclusion):
-            binding.append(seen)
-        elif isinstance(seen, Sensitivity):
+            binding.append(rejection(seen))
+        elif isinstance(seen, PlanSensitivity):
             sensitivities.append(seen)
-    return Explanation(
+    return PlanExplanation(
         alternatives=alternatives, binding=tuple(binding), sensitivities=tuple(sensitivities), complete=complete
     )
 
 
-_Look = Callable[[], "Exclusion | Sensitivity | None"]
+_Look = Callable[[], "Exclusion | PlanSensitivity | None"]
 
 
 class _Looks:
@@ -78,8 +79,8 @@ class _Looks:
         yield self._one_micro_batch
         yield lambda: self._with("link_x2", replace(self._constraints, link_factor=2.0))
         yield lambda: self._with("memory_x2", replace(self._constraints, memory_factor=2.0))
-        yield lambda: self._with("one_more_node", self._grown(lambda most: most + 1))
-        yield lambda: self._with("nodes_x2", self._grown(lambda most: 2 * most))
+        yield lambda: self._with_more("one_more_node", lambda nodes: nodes + 1)
+        yield lambda: self._with_more("nodes_x2", lambda nodes: 2 * nodes)
 
     def _needed(self, name: str) -> bool:
         """Whether nothing could be searched without a list."""
@@ -130,7 +131,7 @@ class _Looks:
         if isinstance(rule, FewestDevices):
             return self._fewer_devices(rule.deadline_s)
         if isinstance(rule, LeastCost) and rule.deadline_s is not None:
-            name, free = "deadline_s", replace(self._objective, rule=LeastCost())
+            name, free = "deadline_seconds", replace(self._objective, rule=LeastCost())
         elif isinstance(rule, LeastTime) and rule.max_cost is not None:
             name, free = "max_cost", replace(self._objective, rule=LeastTime(max_nodes=rule.max_nodes))
         elif isinstance(rule, LeastTime) and rule.max_nodes is not None:
@@ -170,11 +171,11 @@ class _Looks:
         if needed_s <= deadline_s:
             return None
         message = (
-            f"deadline_s binds: on fewer devices the fastest, {described(found.winners, 0)}, needs {needed_s:.4g} of "
-            f"{deadline_s:.4g}"
+            f"deadline_seconds binds: on fewer devices the fastest, {described(found.winners, 0)}, needs "
+            f"{needed_s:.4g} of {deadline_s:.4g}"
         )
         return Exclusion(
-            constraint="deadline_s", message=message, numbers={"deadline_s": deadline_s, "needed": needed_s}
+            constraint="deadline_seconds", message=message, numbers={"deadline_seconds": deadline_s, "needed": needed_s}
         )
 
     def _without_list(self, name: str) -> Exclusion | None:
@@ -213,23 +214,30 @@ class _Looks:
         message = f"the batch binds: {replicas} replicas take all of its {batch} samples in one micro-batch each"
         return Exclusion(constraint="global_batches", message=message, numbers={"global_batch": float(batch)})
 
-    def _grown(self, more: Callable[[int], int]) -> PlanConstraints:
-        most = self._constraints.max_nodes
-        pools = []
-        for pool in self._constraints.pools:
-            # Beside servers the largest number need not be the best: more of every number.
-            grown = [more(nodes) for nodes in (pool.nodes if most is not None else pool.nodes[-1:])]
-            pools.append(replace(pool, nodes=tuple(sorted({*pool.nodes, *grown}))))
-        return replace(self._constraints, pools=tuple(pools), max_nodes=None if most is None else more(most))
+    def _with_more(self, change: str, more: Callable[[int], int]) -> PlanSensitivity:
+        """More nodes of every pool; where no configuration uses them, why."""
+        most, pools = self._constraints.max_nodes, self._constraints.pools
+        # Beside servers the largest number need not be the best: more of every number.
+        from_each = [pool.nodes if most is not None else pool.nodes[-1:] for pool in pools]
+        added = [tuple(more(nodes) for nodes in counts) for counts in from_each]
+        limit = None if most is None else more(most)
+        grown = tuple(replace(pool, nodes=tuple(sorted({*pool.nodes, *nodes}))) for pool, nodes in zip(pools, added))
+        found = self._with(change, replace(self._constraints, pools=grown, max_nodes=limit))
+        alone = tuple(replace(pool, nodes=nodes) for pool, nodes in zip(pools, added))
+        space = self._planner.space(replace(self._constraints, pools=alone, max_nodes=limit))
+        if space.total:
+            return found
+        why = space.exclusions[-1].message if space.exclusions else "no configuration has them"
+        return replace(found, obstacle=why)
 
-    def _with(self, change: str, constraints: PlanConstraints) -> Sensitivity:
+    def _with(self, change: str, constraints: PlanConstraints) -> PlanSensitivity:
         found = self._searched(constraints)
         if not len(found.winners):
-            return Sensitivity(change=change, best="nothing is feasible", speedup=0.0)
+            return PlanSensitivity(change=change, best="nothing is feasible")
         step_s = float(found.values.step_s[0])
         numbers = {"step_s": step_s, "samples_per_s": int(found.winners.global_batch[0]) / step_s}
         best = described(found.winners, 0)
-        return Sensitivity(change=change, best=best, speedup=self._gain(found), numbers=numbers)
+        return PlanSensitivity(change=change, best=best, speedup_ratio=self._gain(found), numbers=named(numbers))
 
     def _faster(self, found: Found) -> str:
         gain = self._gain(found) - 1.0

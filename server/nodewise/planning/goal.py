@@ -8,7 +8,8 @@ within it there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from nodewise.domain.objective import FewestDevices, Knee, LeastCost, LeastTime,
 from nodewise.domain.planning import PlanConstraints
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.objectives import work_of
+from nodewise.estimation.answer.offers import offer_of_device
 
 __all__ = ["KEYS", "Goal", "Limit", "goal_of"]
 
@@ -49,15 +51,16 @@ class Goal:
         As asked.
     work_samples : float or None
         Work left, where it is known.
-    price_per_node_s : mapping of device to float, or None
-        Prices.
+    price_per_node_s, start_up_s : mapping of device to float
+        What its node costs in a second, and the seconds until it works; empty = no offers.
     by_excess : bool
         Least missing memory instead of the objective: what comes closest to fitting.
     """
 
     objective: Objective
     work_samples: float | None
-    price_per_node_s: dict[str, float] | None
+    price_per_node_s: Mapping[str, float] = field(default_factory=dict)
+    start_up_s: Mapping[str, float] = field(default_factory=dict)
     by_excess: bool = False
 
     @property
@@ -72,6 +75,8 @@ class Goal:
         if self.by_excess:
             return np.stack((excess_bytes, devices, slowness))
         rule = self.objective.rule
+        if isinstance(rule, LeastTime | FewestDevices) and self.work_samples and any(self.start_up_s.values()):
+            slowness = self._finish_s(rows, step_s)  # else the rate orders times, without a division's rounding
         if isinstance(rule, FewestDevices):
             return np.stack((devices, slowness, memory_bytes))
         if isinstance(rule, LeastCost):
@@ -89,20 +94,25 @@ class Goal:
         if isinstance(rule, LeastTime) and rule.max_cost is not None:
             found.append(Limit("max_cost", self._cost(rows, step_s), rule.max_cost))
         if isinstance(rule, LeastCost | FewestDevices) and rule.deadline_s is not None:
-            found.append(Limit("deadline_s", self._finish_s(rows, step_s), rule.deadline_s))
+            found.append(Limit("deadline_seconds", self._finish_s(rows, step_s), rule.deadline_s))
         return found
 
     def _finish_s(self, rows: Configurations, step_s: Floats) -> Floats:
         assert self.work_samples is not None  # goal_of refuses limits without work
         finish_s: Floats = self.work_samples / _rate(rows, step_s)
         # Asynchronous rates are multiplied in another order there: what is within a limit here must be within it there.
-        return np.where(rows.steps_by_worker(), finish_s * (1.0 + ROUNDING), finish_s)
+        finish_s = np.where(rows.steps_by_worker(), finish_s * (1.0 + ROUNDING), finish_s)
+        return finish_s + self._of_devices(rows, self.start_up_s)
 
     def _cost(self, rows: Configurations, step_s: Floats) -> Floats:
-        assert self.price_per_node_s is not None  # goal_of refuses costs without prices
-        per_device = np.array([self.price_per_node_s.get(name, 0.0) for name in rows.devices])
-        cost: Floats = self._finish_s(rows, step_s) * per_device[rows.device_index] * rows.nodes_held()
+        per_node_s = self._of_devices(rows, self.price_per_node_s)
+        per_s = per_node_s * rows.nodes + per_node_s * np.maximum(rows.parameter_servers, 0)
+        cost: Floats = self._finish_s(rows, step_s) * per_s
         return cost
+
+    def _of_devices(self, rows: Configurations, known: Mapping[str, float]) -> Floats:
+        found: Floats = np.array([known.get(name, 0.0) for name in rows.devices])[rows.device_index]
+        return found
 
     def scales(self, prefixes: Configurations) -> Ints:
         """The column whose values are compared by the knee: nodes, or workers where all have the same nodes."""
@@ -124,21 +134,20 @@ def goal_of(objective: Objective, workload: Workload, constraints: PlanConstrain
         INVALID_FIELD when the rule needs work, a data set's size or prices that were not given, or a confidence.
     """
     if objective.confidence is not None:
-        text = "must be 0: a search compares points; the predictions of what it finds have their intervals"
+        text = "must be absent: a search compares points; the predictions of what it finds have their intervals"
         raise invalid_field("objective.confidence", text)
     work = work_of(objective, workload, known=True)
     rule = objective.rule
     priced = isinstance(rule, LeastCost) or (isinstance(rule, LeastTime) and rule.max_cost is not None)
-    prices = None
-    if objective.prices is not None:
-        given = objective.prices.per_node_hour
-        for device in {pool.device for pool in constraints.pools}:
-            if device not in given and "" not in given:
-                text = f"no price for device {device!r}; add it, or one with an empty device_name"
-                raise invalid_field("objective.prices", text)
-        prices = {pool.device: given.get(pool.device, given.get("", 0.0)) / 3600.0 for pool in constraints.pools}
-    if priced and prices is None:
-        raise invalid_field("objective.prices", "must be given: the rule compares costs")
+    offers = objective.offers
+    found = {pool.device: offers[offer_of_device(offers, pool.device)] for pool in constraints.pools if offers}
+    if priced and not offers:
+        raise invalid_field("offers", "must be given: the rule compares costs")
     if priced and work is None:
-        raise invalid_field("objective.work", "must be given: the rule compares costs")
-    return Goal(objective=objective, work_samples=work, price_per_node_s=prices)
+        raise invalid_field("work", "must be given: the rule compares costs")
+    return Goal(
+        objective=objective,
+        work_samples=work,
+        price_per_node_s={device: offer.price_per_node_hour / 3600.0 for device, offer in found.items()},
+        start_up_s={device: offer.start_up_s for device, offer in found.items()},
+    )

@@ -19,7 +19,7 @@ from nodewise.planning.explain import explained
 from nodewise.planning.frontier import Frontier
 from nodewise.planning.planner import Planner, planner_of
 from nodewise.planning.reasons import rejections_of
-from nodewise.planning.results import PlanQuestion, PlanResult
+from nodewise.planning.results import PlanQuestion, PlanResult, rejection
 from nodewise.planning.search import How, Progress, searched
 
 __all__ = ["planned"]
@@ -82,7 +82,7 @@ def planned(answers: Answers, question: PlanQuestion, progress: Callable[[Progre
         complete=found.complete,
         estimator=planner.basis.estimator,
         estimator_version=planner.basis.estimator_version,
-        rejections=rejections_of(planner, space, found),
+        rejections=tuple(map(rejection, rejections_of(planner, space, found))),
         explanation=explanation,
     )
 

@@ -19,7 +19,7 @@ from nodewise.planning.words import described, gib
 
 __all__ = ["largest_term", "missing_memory", "rejections_of"]
 
-_LIMITS: Final = ("max_nodes", "max_cost", "deadline_s")
+_LIMITS: Final = ("max_nodes", "max_cost", "deadline_seconds")
 
 
 def rejections_of(planner: Planner, space: BoundedSpace, found: Found) -> tuple[Exclusion, ...]:
@@ -96,7 +96,7 @@ def _over_limits(planner: Planner, found: Found) -> list[Exclusion]:
     rule = objective.rule
     if getattr(rule, "deadline_s", None) is not None:
         free = replace(objective, rule=HighestThroughput())
-        name, what = "deadline_s", "the fastest"
+        name, what = "deadline_seconds", "the fastest"
     elif getattr(rule, "max_cost", None) is not None:
         free = replace(objective, rule=LeastCost())
         name, what = "max_cost", "the cheapest"
@@ -119,7 +119,7 @@ def _over_limits(planner: Planner, found: Found) -> list[Exclusion]:
             constraint=name,
             message=text,
             count=found.over.get(name, 0),
-            numbers={name: most, name.removeprefix("max_").replace("deadline_s", "finish_s"): value},
+            numbers={name: most, name.removeprefix("max_").replace("deadline", "finish"): value},
         )
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -9,8 +10,9 @@ from nodewise.domain.objective import Objective, Recommendation
 from nodewise.domain.planning import Exclusion, PlanConstraints
 from nodewise.domain.profile import Profile
 from nodewise.estimation.question import Answer, Terms
+from nodewise_values import NamedNumber, PlanExplanation, PlanRejection
 
-__all__ = ["Alternative", "Explanation", "PlanQuestion", "PlanResult", "Sensitivity"]
+__all__ = ["PlanQuestion", "PlanResult", "named", "rejection"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -44,55 +46,19 @@ class PlanQuestion:
         return replace(self, objective=objective)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
-    """The best that another value of one dimension allows, the others staying but for what follows from it.
-
-    Attributes
-    ----------
-    dimension, chosen, alternative : str
-        A column of Configurations, the winner's value, and the other.
-    fits : bool
-        Whether it fits into memory; else ``excess_bytes`` are missing on each device.
-    step_s, change : float
-        Seconds of a step; time per sample relative to the winner's, - 1.
-    term, term_s : str, float
-        What makes most of the difference and by how many seconds of the winner's step; "" = not known.
-    """
-
-    dimension: str
-    chosen: str
-    alternative: str
-    fits: bool
-    step_s: float
-    change: float
-    term: str
-    term_s: float
-    excess_bytes: float
-    why: str
+def rejection(found: Exclusion) -> PlanRejection:
+    """What is violated, as an answer says it: with the numbers that are some."""
+    return PlanRejection(
+        constraint=found.constraint,
+        message=found.message,
+        configurations_count=found.count or None,
+        numbers=named(found.numbers),
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sensitivity:
-    """The best under one changed circumstance, such as ``link_x2``.
-
-    ``speedup``: time per sample of the winner over that of the new best; 0 = nothing is feasible.
-    """
-
-    change: str
-    best: str
-    speedup: float
-    numbers: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """Why the winner wins, what holds it back, and what would change it. Cut short when time is over."""
-
-    alternatives: tuple[Alternative, ...] = ()
-    binding: tuple[Exclusion, ...] = ()
-    sensitivities: tuple[Sensitivity, ...] = ()
-    complete: bool = True
+def named(numbers: Mapping[str, float]) -> tuple[NamedNumber, ...]:
+    """Numbers by their names."""
+    return tuple(NamedNumber(name=name, value=value) for name, value in numbers.items() if math.isfinite(value))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -115,7 +81,7 @@ class PlanResult:
         Seconds to lay out the space, bound its prefixes and search it.
     complete : bool
         False = time was over.
-    rejections : tuple of Exclusion
+    rejections : tuple of PlanRejection
         What the constraints allow and cannot be, and what does not fit or exceeds a limit.
     """
 
@@ -131,5 +97,5 @@ class PlanResult:
     complete: bool
     estimator: str
     estimator_version: str
-    rejections: tuple[Exclusion, ...] = ()
-    explanation: Explanation | None = None
+    rejections: tuple[PlanRejection, ...] = ()
+    explanation: PlanExplanation | None = None

@@ -144,7 +144,7 @@ def searched(space: BoundedSpace, goal: Goal, how: How, progress: Callable[[Prog
     Parameters
     ----------
     progress : callable or None
-        Told after every chunk; what it raises ends the search.
+        Told before the first chunk and after each; what it raises ends the search.
 
     Raises
     ------
@@ -152,15 +152,20 @@ def searched(space: BoundedSpace, goal: Goal, how: How, progress: Callable[[Prog
         What the model raises; ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
     """
     search = _Search(space, goal, how)
+    tell = progress or _silent
+    tell(search.progress())
     complete = True
     for prefixes in search.chunks():
         if how.budget is not None and search.evaluated and how.budget.remaining_s() <= 0.0:
             complete = False
             break
         search.look_at(prefixes)
-        if progress is not None:
-            progress(search.progress())
+        tell(search.progress())
     return search.found(complete=complete)
+
+
+def _silent(found: Progress) -> None:
+    """Nobody wants to know."""
 
 
 class _Search:

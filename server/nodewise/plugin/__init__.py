@@ -80,6 +80,7 @@ from nodewise.domain.trace import (
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
 from nodewise.plugin.catalogue import (
     Catalogue,
+    CatalogueDevice,
     MeasuredTable,
     catalogue_key,
 )
@@ -136,6 +137,7 @@ __all__ = [
     "Bottleneck",
     "Budget",
     "Catalogue",
+    "CatalogueDevice",
     "Change",
     "ChangeKind",
     "ClusterState",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Catalogue", "MeasuredTable", "catalogue_key"]
+__all__ = ["Catalogue", "CatalogueDevice", "MeasuredTable", "catalogue_key"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,17 @@ class MeasuredTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogueDevice:
+    """A device as the catalogue lists it: its names, its facts, its link and the document that all of this is from."""
+
+    name: str
+    aliases: tuple[str, ...]
+    facts: Mapping[str, float]
+    intra_node_link: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
     """Facts about devices and links, with the digest of all of them. Empty = nothing is known.
 
@@ -26,6 +37,8 @@ class Catalogue:
 
     Attributes
     ----------
+    listed : tuple of CatalogueDevice
+        The devices, each once.
     all_reduces : mapping
         By device and ranks: all-reduces inside a node, sizes in bytes of the whole tensor.
     matrix_products : mapping
@@ -35,6 +48,7 @@ class Catalogue:
     digest: str = ""
     devices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     links: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    listed: tuple[CatalogueDevice, ...] = ()
     all_reduces: Mapping[str, Mapping[int, MeasuredTable]] = field(default_factory=dict)
     matrix_products: Mapping[str, Mapping[str, MeasuredTable]] = field(default_factory=dict)
 

@@ -12,6 +12,7 @@ from nodewise.domain.errors import invalid_field
 from nodewise.domain.profile import Observations, PhaseTimings
 from nodewise.domain.workload import Network, Workload
 from nodewise.profiles.codec import FORMAT_VERSION, facts_to_json, runs_to_json
+from nodewise.profiles.naming import UNNAMED, Naming
 
 __all__ = ["Batch", "EncodedBatch", "TraceChunk", "content_hash", "encode_batch"]
 
@@ -62,6 +63,8 @@ class Batch:
         Rows; the observations' own ``number`` is ignored, the store assigns it at the commit.
     trace_chunks : tuple of TraceChunk
         Pieces of traces.
+    naming : Naming
+        What the profile is called from this unit on.
     commit : bool
         Ends the unit: this and all batches since the session's last commit count from then on.
 
@@ -77,6 +80,7 @@ class Batch:
     phase_timings: PhaseTimings = field(default_factory=PhaseTimings.none)
     observations: Observations = field(default_factory=Observations.none)
     trace_chunks: tuple[TraceChunk, ...] = ()
+    naming: Naming = UNNAMED
     commit: bool = False
 
     def __post_init__(self) -> None:
@@ -91,7 +95,8 @@ class Batch:
     @property
     def has_content(self) -> bool:
         """Whether there is anything to store besides the wish to commit."""
-        return bool(len(self.observations) or len(self.phase_timings) or self.trace_chunks or self.has_facts)
+        rows = len(self.observations) + len(self.phase_timings)
+        return bool(rows or self.trace_chunks or self.has_facts or self.naming)
 
     @property
     def estimated_bytes(self) -> int:
@@ -145,6 +150,10 @@ def encode_batch(batch: Batch) -> EncodedBatch:
         content["observations"] = runs_to_json(batch.observations, "observations")
     if batch.trace_chunks:
         content["trace_chunks"] = [_chunk_to_json(chunk) for chunk in batch.trace_chunks]
+    if batch.naming.display_name is not None:
+        content["display_name"] = batch.naming.display_name
+    if batch.naming.labels:
+        content["labels"] = dict(batch.naming.labels)
     if batch.commit:
         content["commit"] = True
     try:

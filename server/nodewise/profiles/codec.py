@@ -23,6 +23,7 @@ from nodewise.domain.errors import invalid_field
 from nodewise.domain.facts import CONFIGURATION_DEFAULTS, OBSERVATION_DEFAULTS, PHASE_DEFAULTS
 from nodewise.domain.profile import Observations, PhaseTimings
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
+from nodewise.profiles.naming import UNNAMED, Naming
 
 __all__ = [
     "FORMAT_VERSION",
@@ -43,6 +44,7 @@ _SHARED_ROWS: Final = 256
 
 
 _TOGETHER_BYTES: Final = 8 << 20
+_BESIDES_ROWS: Final = (b'"workload"', b'"network"', b'"display_name"', b'"labels"')
 
 
 class PayloadError(Exception):
@@ -268,20 +270,22 @@ def _table(contents: Iterable[Mapping[str, Any]], name: str) -> list[tuple[int, 
     return [(table["rows"], table) for content in contents if (table := content.get(name)) is not None]
 
 
-def facts_from_payload(payload: bytes) -> tuple[Workload, Network]:
-    """The facts that a batch states.
+def facts_from_payload(payload: bytes) -> tuple[Workload, Network, Naming]:
+    """The facts that a batch states, and what it calls its profile.
 
     Raises
     ------
     PayloadError
         For bytes that are no batch of this format.
     """
-    if b'"workload"' not in payload and b'"network"' not in payload:  # most batches: rows alone
-        return Workload(), Network()
+    if not any(name in payload for name in _BESIDES_ROWS):  # most batches: rows alone
+        return Workload(), Network(), UNNAMED
     try:
         content = _content(payload)
-        return facts_from_json(Workload, content.get("workload", {})), facts_from_json(
-            Network, content.get("network", {})
+        return (
+            facts_from_json(Workload, content.get("workload", {})),
+            facts_from_json(Network, content.get("network", {})),
+            Naming(display_name=content.get("display_name"), labels=content.get("labels", {})),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PayloadError("bytes that are no batch") from error

@@ -8,18 +8,25 @@ from dataclasses import dataclass, field, replace
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.workload import Network, Workload, merged_facts
 from nodewise.profiles.batches import Batch, EncodedBatch, TraceChunk
+from nodewise.profiles.naming import UNNAMED, Naming
 
 __all__ = ["AppendPlan", "ChunkStep", "Commit", "ProfileState", "SessionState", "TraceState", "plan_append"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileState:
-    """A profile as an append meets it. ``last_number`` is that of the newest observation, retracted or not."""
+    """A profile as an append meets it.
+
+    ``last_number`` is that of the newest observation, ``last_timing_number`` of the newest phase timing, retracted or
+    not.
+    """
 
     revision: int = 0
     workload: Workload = field(default_factory=Workload)
     network: Network = field(default_factory=Network)
+    naming: Naming = UNNAMED
     last_number: int = 0
+    last_timing_number: int = 0
     observations_count: int = 0
 
 
@@ -42,7 +49,9 @@ class SessionState:
     committed: int = 0
     workload: Workload = field(default_factory=Workload)
     network: Network = field(default_factory=Network)
+    naming: Naming = UNNAMED
     rows: int = 0
+    timing_rows: int = 0
     has_content: bool = False
     traces: Mapping[str, TraceState] = field(default_factory=dict)
 
@@ -65,6 +74,7 @@ class Commit:
     last_sequence_number: int
     first_observation_number: int
     rows: int
+    timing_rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +137,10 @@ def _staged(profile: ProfileState, session: SessionState, batch: Batch) -> tuple
         merged_facts(profile.workload, workload, "workload")
         merged_facts(profile.network, network, "network")
         session = replace(session, workload=workload, network=network)
+    if batch.naming:
+        naming = session.naming.then(batch.naming)
+        profile.naming.then(naming).settled()
+        session = replace(session, naming=naming)
     steps: list[ChunkStep] = []
     if batch.trace_chunks:
         traces = dict(session.traces)
@@ -139,6 +153,7 @@ def _staged(profile: ProfileState, session: SessionState, batch: Batch) -> tuple
         session,
         durable=batch.sequence_number,
         rows=session.rows + len(batch.observations),
+        timing_rows=session.timing_rows + len(batch.phase_timings),
         has_content=session.has_content or batch.has_content,
     )
     return session, steps
@@ -182,12 +197,15 @@ def _committed(profile: ProfileState, session: SessionState) -> tuple[ProfileSta
         last_sequence_number=session.durable,
         first_observation_number=profile.last_number + 1,
         rows=session.rows,
+        timing_rows=session.timing_rows,
     )
     profile = ProfileState(
         revision=commit.revision,
         workload=merged_facts(profile.workload, session.workload, "workload"),
         network=merged_facts(profile.network, session.network, "network"),
+        naming=profile.naming.then(session.naming).settled() if session.naming else profile.naming,
         last_number=profile.last_number + session.rows,
+        last_timing_number=profile.last_timing_number + session.timing_rows,
         observations_count=profile.observations_count + session.rows,
     )
     return profile, after, commit

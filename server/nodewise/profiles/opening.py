@@ -10,7 +10,7 @@ from nodewise.domain.errors import invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.sqlite_schema import Durability
 from nodewise.profiles.sqlite_store import SqliteProfileStore
-from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, ProfileStore
 from nodewise.profiles.traces import TraceStore
 
 __all__ = ["open_store"]
@@ -26,6 +26,7 @@ def open_store(
     *,
     scored: bool = True,
     artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
+    deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
 ) -> ProfileStore:
     """The store that a URL names: ``memory:``, ``sqlite:PATH`` (also ``sqlite:///absolute/path``) or a plain path.
 
@@ -39,6 +40,8 @@ def open_store(
         Whether commits are put down to be scored.
     artefact_bytes : int
         Most that is kept of what was read of traces, where ``traces`` is None.
+    deleted_kept_s : float
+        How long deleted profiles can be brought back.
 
     Raises
     ------
@@ -55,7 +58,9 @@ def open_store(
     else:
         scheme, path = match[1].lower(), match[2]
     if scheme == "memory" and not path:
-        return SqliteProfileStore(None, durability, traces, scored=scored, artefact_bytes=artefact_bytes)
+        return SqliteProfileStore(
+            None, durability, traces, scored=scored, artefact_bytes=artefact_bytes, deleted_kept_s=deleted_kept_s
+        )
     if scheme in {"postgresql", "postgres"}:
         raise invalid_field("store", f"must be {_KNOWN}; PostgreSQL comes with a later release")
     if scheme != "sqlite":
@@ -66,4 +71,6 @@ def open_store(
             raise invalid_field("store", "must not name a host: write sqlite:PATH or sqlite:///absolute/path")
     if not path or path == ":memory:":
         raise invalid_field("store", f"must be {_KNOWN}; for a store in memory write memory:")
-    return SqliteProfileStore(Path(path), durability, traces, scored=scored, artefact_bytes=artefact_bytes)
+    return SqliteProfileStore(
+        Path(path), durability, traces, scored=scored, artefact_bytes=artefact_bytes, deleted_kept_s=deleted_kept_s
+    )

@@ -53,6 +53,19 @@ class ProfileReader:
         self._put(profile_id, (generation, profile))
         return profile
 
+    def at(self, profile_id: str, revision: int | None) -> Profile:
+        """The profile at an exact revision; kept only if that is the newest (None = whatever it is).
+
+        Raises
+        ------
+        NodewiseError
+            PROFILE_NOT_FOUND, REVISION_NOT_FOUND, STORE_UNAVAILABLE.
+        """
+        newest = self.get(profile_id)
+        if revision is None or revision == newest.revision:
+            return newest
+        return self._store.load(profile_id, revision=revision)
+
     def cached(self, profile_id: str) -> Profile | None:
         """The profile if it can be had without reading it from the store, else None: never blocks on the disk."""
         kept = self._kept.get(profile_id)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import orjson
@@ -14,41 +15,55 @@ from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceRe
 from nodewise.domain.workload import Network, Workload, merged_facts
 from nodewise.profiles.codec import PayloadError, facts_from_json, facts_from_payload, facts_to_json, runs_from_payloads
 from nodewise.profiles.digest import DIGEST_VERSION, content_digest
-from nodewise.profiles.store import profile_not_found
+from nodewise.profiles.naming import UNNAMED, Naming
+from nodewise.profiles.store import Label, profile_not_found, revision_not_found
 
 __all__ = [
     "ProfileRow",
+    "changed_rows",
+    "deleted_rows",
+    "digest_of",
     "facts_in",
     "facts_out",
+    "labels_out",
     "memo",
     "memorised",
     "profile_row",
     "profile_rows",
     "replayed",
     "row_at",
+    "without_fact",
 ]
 
-_ROW: Final = """
-SELECT key, profile_id, uid, revision, last_number, observations_count, create_time_s, update_time_s, digest, facts
-FROM profiles WHERE profile_id = ?"""
-_ROWS: Final = """
-SELECT key, profile_id, uid, revision, last_number, observations_count, create_time_s, update_time_s, digest, facts
-FROM profiles WHERE profile_id > ? AND profile_id >= ? AND profile_id < ? AND revision > 0
-ORDER BY profile_id LIMIT ?"""
+_SELECT: Final = """
+SELECT key, profile_id, uid, revision, last_number, last_timing_number, observations_count, create_time_s,
+    update_time_s, digest, facts, display_name, labels, delete_time_s, purge_time_s FROM profiles p"""
+_LIVE: Final = "delete_time_s = 0"
+_NEWEST: Final = "NOT EXISTS (SELECT 1 FROM profiles o WHERE o.profile_id = p.profile_id AND o.key > p.key)"
+_ROW: Final = f"{_SELECT} WHERE profile_id = ? AND {_LIVE}"
+_DELETED: Final = f"{_SELECT} WHERE profile_id = ? AND revision > 0 AND purge_time_s > ? ORDER BY key DESC"
+_ROWS: Final = f"{_SELECT} WHERE profile_id > ? AND profile_id >= ? AND profile_id < ? AND revision > 0"
+_CHANGED: Final = f"{_SELECT} WHERE changed > ? AND profile_id >= ? AND profile_id < ? AND revision > 0"
+_LABEL: Final = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ?)"
+_LABEL_VALUE: Final = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ? AND value = ?)"
 _PAYLOADS: Final = """
-SELECT b.payload FROM commits c JOIN batches b
+SELECT b.payload, c.revision FROM commits c JOIN batches b
     ON b.session_key = c.session_key AND b.sequence_number BETWEEN c.first_sequence_number AND c.last_sequence_number
 WHERE c.profile_key = ? AND c.revision > ? AND c.revision <= ? ORDER BY c.revision, b.sequence_number"""
 _REFERENCES: Final = """
-SELECT t.content_sha256, t.format, t.rank, t.world_size, t.size_bytes FROM commits c JOIN traces t
+SELECT t.content_sha256, t.format, t.rank, t.world_size, t.size_bytes, c.revision FROM commits c JOIN traces t
     ON t.session_key = c.session_key
     AND t.finished_sequence_number BETWEEN c.first_sequence_number AND c.last_sequence_number
 WHERE c.profile_key = ? AND c.revision > ? AND c.revision <= ?
 ORDER BY c.revision, t.finished_sequence_number, t.key"""
 _RETRACTED: Final = "SELECT number FROM retracted WHERE profile_key = ? AND revision > ? AND revision <= ?"
+_EVIDENCE: Final = """
+SELECT name, max(revision) FROM retracted_evidence WHERE profile_key = ? AND kind = ? AND revision > ? AND revision <= ?
+GROUP BY name"""
 _LAST_COMMIT: Final = """
 SELECT first_observation_number + rows - 1, time_s FROM commits
 WHERE profile_key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1"""
+_TIMING_ROWS: Final = "SELECT coalesce(sum(timing_rows), 0) FROM commits WHERE profile_key = ? AND revision <= ?"
 _RETRACTIONS: Final = "SELECT max(time_s) FROM retractions WHERE profile_key = ? AND revision <= ?"
 
 
@@ -61,26 +76,43 @@ class ProfileRow:
     uid: str
     revision: int
     last_number: int
+    last_timing_number: int
     observations_count: int
     create_time_s: float
     update_time_s: float
     digest: str | None
     facts: bytes
+    display_name: str
+    labels: str
+    delete_time_s: float
+    purge_time_s: float
+
+    @property
+    def naming(self) -> Naming:
+        """What it is called."""
+        return Naming(display_name=self.display_name, labels=orjson.loads(self.labels))
 
 
-def facts_out(workload: Workload, network: Network) -> bytes:
-    """Facts as stored beside a profile or a session."""
-    if workload == Workload() and network == Network():
+def facts_out(workload: Workload, network: Network, naming: Naming = UNNAMED) -> bytes:
+    """Facts as stored beside a profile, and with a change of its names beside a session."""
+    if workload == Workload() and network == Network() and not naming:
         return b""
-    return orjson.dumps([facts_to_json(workload, "workload"), facts_to_json(network, "network")])
+    facts: list[Any] = [facts_to_json(workload, "workload"), facts_to_json(network, "network")]
+    return orjson.dumps([*facts, [naming.display_name, dict(naming.labels)]] if naming else facts)
 
 
-def facts_in(stored: bytes) -> tuple[Workload, Network]:
+def facts_in(stored: bytes) -> tuple[Workload, Network, Naming]:
     """What :func:`facts_out` stored."""
     if not stored:
-        return Workload(), Network()
-    workload, network = orjson.loads(stored)
-    return facts_from_json(Workload, workload), facts_from_json(Network, network)
+        return Workload(), Network(), UNNAMED
+    workload, network, *named = orjson.loads(stored)
+    naming = Naming(display_name=named[0][0], labels=named[0][1]) if named else UNNAMED
+    return facts_from_json(Workload, workload), facts_from_json(Network, network), naming
+
+
+def labels_out(labels: Mapping[str, str]) -> str:
+    """Labels as stored beside a profile."""
+    return orjson.dumps(dict(labels), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def memo(digest: str) -> str:
@@ -95,15 +127,46 @@ def memorised(stored: str | None) -> str | None:
 
 
 def profile_row(connection: sqlite3.Connection, profile_id: str) -> ProfileRow | None:
-    """The row of a name, also if nothing was committed yet (revision 0)."""
+    """The row of a name, also if nothing was committed yet (revision 0); a deleted profile has none."""
     row = connection.execute(_ROW, (profile_id,)).fetchone()
     return None if row is None else ProfileRow(*row)
 
 
-def profile_rows(connection: sqlite3.Connection, prefix: str, after: str, limit: int) -> list[ProfileRow]:
-    """Committed profiles by name, in code point order."""
-    rows = connection.execute(_ROWS, (after, prefix, prefix + chr(0x10FFFF), limit))
+def profile_rows(
+    connection: sqlite3.Connection,
+    prefix: str,
+    after: str,
+    limit: int,
+    labels: Sequence[Label] = (),
+    deleted_at_s: float | None = None,
+) -> list[ProfileRow]:
+    """Committed profiles by name, in code point order; with a time also those deleted that can be brought back then."""
+    values: list[Any] = [after, prefix, prefix + chr(0x10FFFF)]
+    wanted = [_LIVE] if deleted_at_s is None else [f"({_LIVE} OR purge_time_s > ? AND {_NEWEST})"]
+    values += [] if deleted_at_s is None else [deleted_at_s]
+    for key, value in labels:
+        wanted.append(_LABEL if value is None else _LABEL_VALUE)
+        values += [key] if value is None else [key, value]
+    conditions = "".join(f" AND {condition}" for condition in wanted)
+    rows = connection.execute(f"{_ROWS}{conditions} ORDER BY profile_id LIMIT ?", (*values, limit))
     return [ProfileRow(*row) for row in rows]
+
+
+def deleted_rows(connection: sqlite3.Connection, profile_id: str, now_s: float) -> list[ProfileRow]:
+    """Deleted profiles of a name that are not purged yet, the newest first."""
+    return [ProfileRow(*row) for row in connection.execute(_DELETED, (profile_id, now_s))]
+
+
+def changed_rows(connection: sqlite3.Connection, since: int, prefix: str) -> list[ProfileRow]:
+    """Committed profiles that changed after a generation, deleted ones too, in the order of their making."""
+    rows = connection.execute(f"{_CHANGED} ORDER BY key", (since, prefix, prefix + chr(0x10FFFF)))
+    return [ProfileRow(*row) for row in rows]
+
+
+def digest_of(connection: sqlite3.Connection, row: ProfileRow) -> str:
+    """The digest of a row's content, remembered or computed."""
+    known = memorised(row.digest)
+    return replayed(connection, row, row.profile_id, None).digest if known is None else known
 
 
 def row_at(connection: sqlite3.Connection, row: ProfileRow, revision: int, known: Profile | None) -> ProfileRow:
@@ -112,32 +175,55 @@ def row_at(connection: sqlite3.Connection, row: ProfileRow, revision: int, known
     Raises
     ------
     NodewiseError
-        PROFILE_NOT_FOUND for a revision that there is not.
+        REVISION_NOT_FOUND for a revision that there is not.
     PayloadError
         For stored bytes that this release cannot read.
     """
     if not 1 <= revision <= row.revision:
-        raise profile_not_found(row.profile_id)
+        raise revision_not_found(row.profile_id, revision)
     last_number, time_s = connection.execute(_LAST_COMMIT, (row.key, revision)).fetchone()
     retracted = len(connection.execute(_RETRACTED, (row.key, 0, revision)).fetchall())
     (retracted_s,) = connection.execute(_RETRACTIONS, (row.key, revision)).fetchone()
-    workload, network, since = Workload(), Network(), 0
+    (timings,) = connection.execute(_TIMING_ROWS, (row.key, revision)).fetchone()
+    workload, network, naming, since = Workload(), Network(), UNNAMED, 0
     if known is not None and known.uid == row.uid and known.revision <= revision:
         workload, network, since = known.workload, known.network, known.revision
-    # Commits add facts and never change them, so all that were committed until then agree.
-    for (payload,) in connection.execute(_PAYLOADS, (row.key, since, revision)):
-        more_workload, more_network = facts_from_payload(payload)
+        naming = Naming(display_name=known.display_name, labels=known.labels)
+    # Between two retractions commits add facts and never change them, so those of one stretch agree.
+    retractions = connection.execute(
+        "SELECT revision, name FROM retracted_evidence WHERE profile_key = ? AND kind = 'fact' AND revision > ?"
+        " AND revision <= ? ORDER BY revision DESC",
+        (row.key, since, revision),
+    ).fetchall()
+    for payload, at in connection.execute(_PAYLOADS, (row.key, since, revision)):
+        while retractions and retractions[-1][0] < at:
+            workload, network = without_fact(workload, network, retractions.pop()[1])
+        more_workload, more_network, more_naming = facts_from_payload(payload)
         workload = merged_facts(workload, more_workload, "workload")
         network = merged_facts(network, more_network, "network")
+        naming = naming.then(more_naming)
+    for _, path in reversed(retractions):
+        workload, network = without_fact(workload, network, path)
+    naming = naming.settled()
     return replace(
         row,
         revision=revision,
         last_number=last_number,
+        last_timing_number=timings,
         observations_count=last_number - retracted,
         update_time_s=max(time_s, retracted_s or 0.0),
         digest=None,
         facts=facts_out(workload, network),
+        display_name=naming.display_name or "",
+        labels=labels_out(naming.labels),
     )
+
+
+def without_fact(workload: Workload, network: Network, path: str) -> tuple[Workload, Network]:
+    """Facts without one of them; ``path`` is e.g. ``workload.parameter_bytes``."""
+    part, _, name = path.partition(".")
+    without: dict[str, Any] = {name: None}
+    return (replace(workload, **without), network) if part == "workload" else (workload, replace(network, **without))
 
 
 def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id: str, known: Profile | None) -> Profile:
@@ -157,7 +243,7 @@ def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id:
     elif known.revision == row.revision:
         return known
     since = (row.key, known.revision, row.revision)
-    timings, observations = runs_from_payloads(payload for (payload,) in connection.execute(_PAYLOADS, since))
+    timings, observations = runs_from_payloads(payload for payload, _ in connection.execute(_PAYLOADS, since))
     if len(observations):
         first = row.last_number - len(observations) + 1
         numbers: Ints = freeze(np.arange(first, row.last_number + 1, dtype=np.int64))
@@ -168,21 +254,39 @@ def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id:
         observations = observations.take(freeze(kept.astype(np.int64, copy=False)))
     if len(observations) != row.observations_count:
         raise PayloadError("the observations stored are not those counted")
+    timing_numbers = np.arange(row.last_timing_number - len(timings) + 1, row.last_timing_number + 1, dtype=np.int64)
+    timing_numbers = np.concatenate((known.phase_timing_numbers, timing_numbers))
+    timings = PhaseTimings.concatenated((known.phase_timings, timings))
+    if gone := list(_retracted(connection, "phase_timing", since)):
+        kept = np.flatnonzero(np.isin(timing_numbers, gone, invert=True)).astype(np.int64, copy=False)
+        timings, timing_numbers = timings.take(freeze(kept)), timing_numbers[kept]
+    gone_traces = _retracted(connection, "trace", since)
     references = [
         TraceReference(content_sha256=sha256, format=form, rank=rank, world_size=world_size, size_bytes=size)
-        for sha256, form, rank, world_size, size in connection.execute(_REFERENCES, since)
+        for sha256, form, rank, world_size, size, at in connection.execute(_REFERENCES, since)
+        if at > gone_traces.get(sha256, 0)
     ]
-    workload, network = facts_in(row.facts)
+    kept_traces = (trace for trace in known.traces if trace.content_sha256 not in gone_traces)
+    workload, network, _ = facts_in(row.facts)
     profile = Profile(
         profile_id=row.profile_id,
         uid=row.uid,
         revision=row.revision,
         workload=workload,
         network=network,
-        phase_timings=PhaseTimings.concatenated((known.phase_timings, timings)),
+        phase_timings=timings,
+        phase_timing_numbers=freeze(timing_numbers),
         observations=observations,
-        traces=tuple(dict.fromkeys((*known.traces, *references))),
+        traces=tuple(dict.fromkeys((*kept_traces, *references))),
         create_time_s=row.create_time_s,
         update_time_s=row.update_time_s,
+        display_name=row.display_name,
+        labels=row.naming.labels,
     )
     return replace(profile, digest=content_digest(profile))
+
+
+def _retracted(connection: sqlite3.Connection, kind: str, since: tuple[int, int, int]) -> dict[Any, int]:
+    """Names of evidence of a kind that was taken out in a stretch of revisions, with the last that took it out."""
+    key, above, last = since
+    return dict(connection.execute(_EVIDENCE, (key, kind, above, last)).fetchall())

@@ -21,7 +21,7 @@ Durability = Literal["process", "power"]
 APPLICATION_ID: Final = 0x4E444F57
 """``NDOW`` in the header of the file: tells our files from other applications' databases."""
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 _BUSY_TIMEOUT_S: Final = 10.0
 _PAUSE_S: Final = 0.005
@@ -32,21 +32,36 @@ _SYNCHRONOUS: Final = {"process": "NORMAL", "power": "FULL"}
 # Rows of `batches` are written once and never changed: what counts is said by `commits` and `retracted`, and a profile
 # is the replay of both by revision. `profiles` and `sessions` hold what follows from them, so that an append reads no
 # history. Keys are never used twice (AUTOINCREMENT). A profile of revision 0 was never committed and does not exist for
-# callers.
-_TABLES: Final = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE profiles (
+# callers. A deleted one has a time of deletion and stays until it is purged; of rows with one name the newest counts.
+# `changed` is the store's generation at the profile's last change: a transaction writes what it will count at its end.
+_PROFILES: Final = """
+CREATE TABLE {name} (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
-    profile_id TEXT NOT NULL UNIQUE,
+    profile_id TEXT NOT NULL,
     uid TEXT NOT NULL,
     revision INTEGER NOT NULL,
     last_number INTEGER NOT NULL,
+    last_timing_number INTEGER NOT NULL,
     observations_count INTEGER NOT NULL,
     create_time_s REAL NOT NULL,
     update_time_s REAL NOT NULL,
     digest TEXT,
-    facts BLOB NOT NULL
+    facts BLOB NOT NULL,
+    display_name TEXT NOT NULL DEFAULT '',
+    labels TEXT NOT NULL DEFAULT '{{}}',
+    delete_time_s REAL NOT NULL DEFAULT 0,
+    purge_time_s REAL NOT NULL DEFAULT 0,
+    changed INTEGER NOT NULL DEFAULT 0
 );
+"""
+_PROFILE_INDEXES: Final = """
+CREATE UNIQUE INDEX profiles_that_are ON profiles (profile_id) WHERE delete_time_s = 0;
+CREATE INDEX profiles_by_name ON profiles (profile_id);
+CREATE INDEX profiles_by_change ON profiles (changed);
+CREATE INDEX profiles_to_purge ON profiles (purge_time_s) WHERE purge_time_s > 0;
+"""
+_TABLES: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE sessions (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
     profile_key INTEGER NOT NULL REFERENCES profiles (key) ON DELETE CASCADE,
@@ -56,6 +71,7 @@ CREATE TABLE sessions (
     staged_rows INTEGER NOT NULL,
     staged_content INTEGER NOT NULL,
     staged_facts BLOB NOT NULL,
+    staged_timing_rows INTEGER NOT NULL DEFAULT 0,
     UNIQUE (profile_key, session_id)
 );
 CREATE TABLE batches (
@@ -75,6 +91,7 @@ CREATE TABLE commits (
     first_observation_number INTEGER NOT NULL,
     rows INTEGER NOT NULL,
     time_s REAL NOT NULL,
+    timing_rows INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (profile_key, revision)
 ) WITHOUT ROWID;
 CREATE INDEX commits_by_session ON commits (session_key);
@@ -134,6 +151,46 @@ CREATE TABLE scores (
 ) WITHOUT ROWID;
 """
 
+# Since version 3: phase timings (by number), facts (by path) and traces (by hash). What is stated or sent anew counts
+# from its commit on, so an entry takes out what came up to its own revision.
+_RETRACTED_EVIDENCE: Final = """
+CREATE TABLE retracted_evidence (
+    profile_key INTEGER NOT NULL REFERENCES profiles (key) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    name NOT NULL,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (profile_key, kind, name, revision)
+) WITHOUT ROWID;
+"""
+
+# From version 2 to 3. Files of then did not count phase timings: what the batches hold is counted once. The table of
+# profiles is written anew, because a name was unique in it; its keys stay what they were.
+_COUNTED: Final = """
+ALTER TABLE commits ADD COLUMN timing_rows INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN staged_timing_rows INTEGER NOT NULL DEFAULT 0;
+CREATE TEMPORARY TABLE timed AS
+    SELECT session_key, sequence_number, json_extract(CAST(payload AS TEXT), '$.phase_timings.rows') AS rows
+    FROM batches WHERE instr(payload, CAST('"phase_timings"' AS BLOB)) AND json_valid(CAST(payload AS TEXT));
+CREATE INDEX timed_by_batch ON timed (session_key, sequence_number);
+UPDATE commits SET timing_rows = coalesce((SELECT sum(rows) FROM timed WHERE timed.session_key = commits.session_key
+    AND sequence_number BETWEEN first_sequence_number AND last_sequence_number), 0);
+UPDATE sessions SET staged_timing_rows = coalesce((SELECT sum(rows) FROM timed WHERE session_key = sessions.key
+    AND sequence_number > committed), 0);
+DROP TABLE timed;
+"""
+_MOVED: Final = """
+INSERT INTO profiles_3 (key, profile_id, uid, revision, last_number, last_timing_number, observations_count,
+    create_time_s, update_time_s, digest, facts)
+SELECT key, profile_id, uid, revision, last_number,
+    (SELECT coalesce(sum(timing_rows), 0) FROM commits WHERE profile_key = key), observations_count,
+    create_time_s, update_time_s, digest, facts
+FROM profiles;
+DELETE FROM sqlite_sequence WHERE name = 'profiles_3';
+INSERT INTO sqlite_sequence SELECT 'profiles_3', seq FROM sqlite_sequence WHERE name = 'profiles';
+DROP TABLE profiles;
+ALTER TABLE profiles_3 RENAME TO profiles;
+"""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -191,8 +248,8 @@ def _check_or_create(connection: sqlite3.Connection) -> None:
     if not ours:
         with _transaction(connection, "BEGIN IMMEDIATE"):
             if not _is_ours(connection):  # nobody else created it meanwhile
-                for statement in (_TABLES + _SCORES).split(";"):
-                    connection.execute(statement)
+                _execute(connection, _PROFILES.format(name="profiles"), _PROFILE_INDEXES)
+                _execute(connection, _TABLES, _SCORES, _RETRACTED_EVIDENCE)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.executemany(
                     "INSERT INTO meta VALUES (?, ?)", [("schema_version", SCHEMA_VERSION), ("generation", 0)]
@@ -204,8 +261,10 @@ def _check_or_create(connection: sqlite3.Connection) -> None:
             " open it with the release that wrote it"
         )
     if row[0] < SCHEMA_VERSION:
+        connection.execute("PRAGMA foreign_keys = OFF")  # a table that is written anew takes no other with it
         with _transaction(connection, "BEGIN IMMEDIATE"):
             _upgrade(connection)
+        connection.execute("PRAGMA foreign_keys = ON")
     _log_ahead(connection)
 
 
@@ -213,9 +272,18 @@ def _upgrade(connection: sqlite3.Connection) -> None:
     """Add what later versions brought, unless another process did meanwhile."""
     (version,) = connection.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchone()
     if version < 2:
-        for statement in _SCORES.split(";"):
-            connection.execute(statement)
+        _execute(connection, _SCORES)
+    if version < 3:
+        _execute(connection, _COUNTED, _PROFILES.format(name="profiles_3"), _MOVED)
+        _execute(connection, _PROFILE_INDEXES, _RETRACTED_EVIDENCE)
     connection.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", (SCHEMA_VERSION,))
+
+
+def _execute(connection: sqlite3.Connection, *scripts: str) -> None:
+    """Scripts without semicolons in their texts, inside the transaction that is open."""
+    for script in scripts:
+        for statement in script.split(";"):
+            connection.execute(statement)
 
 
 def _log_ahead(connection: sqlite3.Connection) -> None:

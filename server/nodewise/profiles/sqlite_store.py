@@ -15,17 +15,30 @@ from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, MOST_MEMORY_BYTES
 from nodewise.profiles.batches import Batch
-from nodewise.profiles.sqlite_reads import memorised, profile_row, profile_rows, replayed, row_at
+from nodewise.profiles.sqlite_reads import (
+    ProfileRow,
+    changed_rows,
+    memorised,
+    profile_row,
+    profile_rows,
+    replayed,
+    row_at,
+)
+from nodewise.profiles.sqlite_removals import summary
 from nodewise.profiles.sqlite_schema import Durability, connect, create, translated
 from nodewise.profiles.sqlite_scores import SqliteScoreLedger
-from nodewise.profiles.sqlite_writes import Writing, session_status, summary
+from nodewise.profiles.sqlite_writes import Writing, session_status
 from nodewise.profiles.store import (
+    DEFAULT_DELETED_KEPT_S,
     AppendRequest,
     DeleteRequest,
+    Evidence,
+    Label,
     Outcome,
     ProfileSummary,
     RetractRequest,
     SessionStatus,
+    UndeleteRequest,
     WriteRequest,
     store_unavailable,
 )
@@ -56,6 +69,8 @@ class SqliteProfileStore:
         Where traces go; None = a directory beside the file (its name and ``-traces``), or memory.
     artefact_bytes : int
         Most that is kept of what was read of traces, where ``traces`` is None; in memory at most 1 GiB.
+    deleted_kept_s : float
+        How long deleted profiles can be brought back.
     now : callable
         Seconds since 1970.
 
@@ -76,6 +91,7 @@ class SqliteProfileStore:
         *,
         scored: bool = True,
         artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
+        deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
     ) -> None:
         if traces is not None:
             self._traces = traces
@@ -88,6 +104,7 @@ class SqliteProfileStore:
             )
         self._now = now
         self._scored = scored
+        self._deleted_kept_s = deleted_kept_s
         self._durability = durability
         self._file = None if path is None else str(path)
         self._writing = threading.RLock()
@@ -133,17 +150,26 @@ class SqliteProfileStore:
                 self._remember(row.key, row.revision, profile.digest)
             return profile
 
-    def list(self, prefix: str = "", after: str = "", limit: int = 100) -> tuple[ProfileSummary, ...]:
+    def list(
+        self,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 100,
+        labels: Sequence[Label] = (),
+        *,
+        deleted: bool = False,
+    ) -> tuple[ProfileSummary, ...]:
         """As the protocol says."""
-        found = []
         with self._reading("list profiles") as connection:
-            for row in profile_rows(connection, prefix, after, limit):
-                digest = memorised(row.digest) or self._digests.get((row.key, row.revision))
-                if digest is None:
-                    digest = replayed(connection, row, row.profile_id, None).digest
-                    self._remember(row.key, row.revision, digest)
-                found.append(summary(row, digest))
-        return tuple(found)
+            rows = profile_rows(connection, prefix, after, limit, labels, self._now() if deleted else None)
+            return tuple(self._summary(connection, row) for row in rows)
+
+    def changes(self, since: int, prefix: str = "") -> tuple[int, tuple[ProfileSummary, ...]]:
+        """As the protocol says."""
+        with self._reading("list changes") as connection:
+            (generation,) = connection.execute("SELECT value FROM meta WHERE name = 'generation'").fetchone()
+            rows = changed_rows(connection, since, prefix)
+            return generation, tuple(self._summary(connection, row) for row in rows)
 
     def profiles(self) -> Iterator[Profile]:
         """As the protocol says."""
@@ -188,21 +214,25 @@ class SqliteProfileStore:
         assert isinstance(outcome, SessionStatus)
         return outcome
 
-    def retract(self, profile_id: str, request_id: str, numbers: Sequence[int], reason: str = "") -> ProfileSummary:
+    def retract(self, profile_id: str, request_id: str, evidence: Evidence, reason: str = "") -> ProfileSummary:
         """As the protocol says."""
-        outcome = self._only(RetractRequest(profile_id, request_id, tuple(numbers), reason))
-        assert isinstance(outcome, ProfileSummary)
-        return outcome
+        return self._summarised(RetractRequest(profile_id, request_id, evidence, reason))
 
-    def delete(self, profile_id: str, etag: str | None = None) -> None:
+    def delete(self, profile_id: str, etag: str | None = None) -> ProfileSummary:
         """As the protocol says."""
-        self._only(DeleteRequest(profile_id, etag))
+        return self._summarised(DeleteRequest(profile_id, etag))
+
+    def undelete(self, profile_id: str) -> ProfileSummary:
+        """As the protocol says."""
+        return self._summarised(UndeleteRequest(profile_id))
 
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         """As the protocol says: one transaction, a savepoint for each request."""
         with self._writing:
             digests, self._digests = self._digests, {}
-            writing = Writing(self._writer, self._traces, self._now, scored=self._scored)
+            writing = Writing(
+                self._writer, self._traces, self._now, scored=self._scored, deleted_kept_s=self._deleted_kept_s
+            )
             try:
                 with translated("write"):
                     outcomes = writing.run(list(requests), digests)
@@ -236,6 +266,20 @@ class SqliteProfileStore:
         if isinstance(outcome, NodewiseError):
             raise outcome
         return outcome
+
+    def _summarised(self, request: WriteRequest) -> ProfileSummary:
+        outcome = self._only(request)
+        assert isinstance(outcome, ProfileSummary)
+        return outcome
+
+    def _summary(self, connection: sqlite3.Connection, row: ProfileRow) -> ProfileSummary:
+        digest = memorised(row.digest)
+        if digest is None:
+            digest = self._digests.get((row.key, row.revision))
+        if digest is None:
+            digest = replayed(connection, row, row.profile_id, None).digest
+            self._remember(row.key, row.revision, digest)
+        return summary(row, digest)
 
     def _take_back(self, writing: Writing) -> None:
         try:

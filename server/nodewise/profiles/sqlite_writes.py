@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.batches import EncodedBatch, encode_batch
 from nodewise.profiles.ingest import AppendPlan, ChunkStep, ProfileState, SessionState, TraceState, plan_append
-from nodewise.profiles.sqlite_reads import ProfileRow, facts_in, facts_out, memo, profile_row, replayed
+from nodewise.profiles.sqlite_reads import ProfileRow, facts_in, facts_out, labels_out, memo, profile_row
+from nodewise.profiles.sqlite_removals import delete, purge, retract, undelete
 from nodewise.profiles.sqlite_schema import translated
 from nodewise.profiles.sqlite_scores import put_unscored
 from nodewise.profiles.store import (
+    DEFAULT_DELETED_KEPT_S,
     AppendRequest,
     DeleteRequest,
     Outcome,
-    ProfileSummary,
     RetractRequest,
     SessionStatus,
     WriteRequest,
-    profile_not_found,
 )
 from nodewise.profiles.traces import TraceStore, stage_name
 
-__all__ = ["Writing", "session_status", "summary"]
+__all__ = ["Writing", "session_status"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,32 +37,20 @@ class _Session:
     state: SessionState
 
 
-def summary(row: ProfileRow, digest: str) -> ProfileSummary:
-    """What listings say of a profile."""
-    return ProfileSummary(
-        profile_id=row.profile_id,
-        uid=row.uid,
-        revision=row.revision,
-        digest=digest,
-        create_time_s=row.create_time_s,
-        update_time_s=row.update_time_s,
-        observations_count=row.observations_count,
-    )
-
-
 def _session(connection: sqlite3.Connection, profile_id: str, session_id: str) -> _Session:
     profile = profile_row(connection, profile_id)
     if profile is None:
         return _Session(None, None, SessionState())
     row = connection.execute(
-        "SELECT key, durable, committed, staged_rows, staged_content, staged_facts FROM sessions"
+        "SELECT key, durable, committed, staged_rows, staged_content, staged_facts,"
+        " staged_timing_rows FROM sessions"
         " WHERE profile_key = ? AND session_id = ?",
         (profile.key, session_id),
     ).fetchone()
     if row is None:
         return _Session(profile, None, SessionState())
-    key, durable, committed, rows, content, facts = row
-    workload, network = facts_in(facts)
+    key, durable, committed, rows, content, facts, timing_rows = row
+    workload, network, naming = facts_in(facts)
     traces = {
         trace_id: TraceState(
             format=form, rank=rank, world_size=world_size, size_bytes=size, finished_sequence_number=finished
@@ -79,7 +66,9 @@ def _session(connection: sqlite3.Connection, profile_id: str, session_id: str) -
         committed=committed,
         workload=workload,
         network=network,
+        naming=naming,
         rows=rows,
+        timing_rows=timing_rows,
         has_content=bool(content),
         traces=traces,
     )
@@ -104,12 +93,14 @@ def _status(profile: ProfileState, session: SessionState) -> SessionStatus:
 def _profile_state(row: ProfileRow | None) -> ProfileState:
     if row is None:
         return ProfileState()
-    workload, network = facts_in(row.facts)
+    workload, network, _ = facts_in(row.facts)
     return ProfileState(
         revision=row.revision,
         workload=workload,
         network=network,
+        naming=row.naming,
         last_number=row.last_number,
+        last_timing_number=row.last_timing_number,
         observations_count=row.observations_count,
     )
 
@@ -139,6 +130,8 @@ class Writing:
         Stages that were written to, for doubt if the transaction fails.
     scored : bool
         Whether commits are put down to be scored.
+    deleted_kept_s : float
+        How long deleted profiles can be brought back.
     """
 
     connection: sqlite3.Connection
@@ -149,6 +142,7 @@ class Writing:
     discards: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     scored: bool = True
+    deleted_kept_s: float = DEFAULT_DELETED_KEPT_S
 
     def run(self, requests: list[WriteRequest], digests: dict[tuple[int, int], str]) -> list[Outcome]:
         """Do all requests in one transaction; ``digests`` of (profile key, revision) are put down on the way."""
@@ -158,6 +152,8 @@ class Writing:
             "UPDATE profiles SET digest = ? WHERE key = ? AND revision = ?",
             [(memo(digest), key, revision) for (key, revision), digest in digests.items()],
         )
+        discards, self.orphaned = purge(self.connection, self.now())
+        self.discards += discards
         outcomes = [self._one(request, batches) for request, batches in zip(requests, encoded)]
         if self.changed:
             self.connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'generation'")
@@ -212,10 +208,13 @@ class Writing:
             case AppendRequest():
                 return self._append(request, batches)
             case RetractRequest():
-                return self._retract(request)
+                found, changed = retract(self.connection, request, self.now())
             case DeleteRequest():
-                self._delete(request)
-                return None
+                found, changed = delete(self.connection, request, self.now(), self.deleted_kept_s)
+            case _:
+                found, changed = undelete(self.connection, request, self.now())
+        self.changed |= changed
+        return found
 
     # --- append
 
@@ -242,8 +241,8 @@ class Writing:
     def _new_profile(self, profile_id: str) -> ProfileRow:
         uid = uuid.uuid4().hex
         self.connection.execute(
-            "INSERT INTO profiles (profile_id, uid, revision, last_number, observations_count, create_time_s,"
-            " update_time_s, facts) VALUES (?, ?, 0, 0, 0, 0, 0, ?)",
+            "INSERT INTO profiles (profile_id, uid, revision, last_number, last_timing_number, observations_count,"
+            " create_time_s, update_time_s, facts) VALUES (?, ?, 0, 0, 0, 0, 0, 0, ?)",
             (profile_id, uid, b""),
         )
         row = profile_row(self.connection, profile_id)
@@ -257,19 +256,20 @@ class Writing:
             state.committed,
             state.rows,
             int(state.has_content),
-            facts_out(state.workload, state.network),
+            facts_out(state.workload, state.network, state.naming),
+            state.timing_rows,
         )
         if key is None:
             key = self.connection.execute(
-                "INSERT INTO sessions (durable, committed, staged_rows, staged_content, staged_facts, profile_key,"
-                " session_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO sessions (durable, committed, staged_rows, staged_content, staged_facts,"
+                " staged_timing_rows, profile_key, session_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (*staged, profile_key, session_id),
             ).lastrowid
             assert key is not None
         else:
             self.connection.execute(
-                "UPDATE sessions SET durable = ?, committed = ?, staged_rows = ?, staged_content = ?, staged_facts = ?"
-                " WHERE key = ?",
+                "UPDATE sessions SET durable = ?, committed = ?, staged_rows = ?, staged_content = ?, staged_facts = ?,"
+                " staged_timing_rows = ? WHERE key = ?",
                 (*staged, key),
             )
         self.connection.executemany(
@@ -306,7 +306,7 @@ class Writing:
     def _put_commits(self, profile: ProfileRow, session_key: int, plan: AppendPlan) -> None:
         now = self.now()
         self.connection.executemany(
-            "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     profile.key,
@@ -317,104 +317,29 @@ class Writing:
                     commit.first_observation_number,
                     commit.rows,
                     now,
+                    commit.timing_rows,
                 )
                 for commit in plan.commits
             ],
         )
+        self.changed = True
         if self.scored:
             put_unscored(self.connection, profile.key, plan.commits)
         state = plan.profile
         self.connection.execute(
-            "UPDATE profiles SET revision = ?, last_number = ?, observations_count = ?, create_time_s = ?,"
-            " update_time_s = ?, digest = NULL, facts = ? WHERE key = ?",
+            "UPDATE profiles SET revision = ?, last_number = ?, last_timing_number = ?, observations_count = ?,"
+            " create_time_s = ?, update_time_s = ?, digest = NULL, facts = ?, display_name = ?, labels = ?,"
+            " changed = (SELECT value + 1 FROM meta WHERE name = 'generation') WHERE key = ?",
             (
                 state.revision,
                 state.last_number,
+                state.last_timing_number,
                 state.observations_count,
                 profile.create_time_s if profile.revision else now,
                 now,
                 facts_out(state.workload, state.network),
+                state.naming.display_name or "",
+                labels_out(state.naming.labels),
                 profile.key,
             ),
         )
-        self.changed = True
-
-    # --- retract and delete
-
-    def _retract(self, request: RetractRequest) -> ProfileSummary:
-        row = self._committed_row(request.profile_id)
-        numbers = sorted({int(number) for number in request.numbers})
-        if not numbers:
-            raise invalid_field("numbers", "must name at least one observation")
-        content_hash = hashlib.sha256(repr(numbers).encode()).digest()
-        known = self.connection.execute(
-            "SELECT content_hash FROM retractions WHERE profile_key = ? AND request_id = ?",
-            (row.key, request.request_id),
-        ).fetchone()
-        if known is None:
-            self._put_retraction(row, request, numbers, content_hash)
-            row = self._committed_row(request.profile_id)
-        elif known[0] != content_hash:
-            raise NodewiseError(
-                Reason.BATCH_CONFLICT,
-                "this request_id retracted other observations; a new request needs a new request_id",
-                {"request_id": request.request_id},
-            )
-        return summary(row, replayed(self.connection, row, row.profile_id, None).digest)
-
-    def _put_retraction(
-        self, row: ProfileRow, request: RetractRequest, numbers: list[int], content_hash: bytes
-    ) -> None:
-        gone = {
-            number
-            for (number,) in self.connection.execute("SELECT number FROM retracted WHERE profile_key = ?", (row.key,))
-        }
-        missing = [number for number in numbers if not 1 <= number <= row.last_number or number in gone]
-        if missing:
-            named = ",".join(str(number) for number in missing[:20])
-            raise NodewiseError(
-                Reason.OBSERVATION_NOT_FOUND,
-                f"the profile holds no observation of number {named}{' and others' if len(missing) > 20 else ''}",
-                {"profile_id": request.profile_id, "numbers": named},
-            )
-        now, revision = self.now(), row.revision + 1
-        self.connection.execute(
-            "INSERT INTO retractions VALUES (?, ?, ?, ?, ?, ?)",
-            (row.key, request.request_id, revision, content_hash, request.reason, now),
-        )
-        self.connection.executemany(
-            "INSERT INTO retracted VALUES (?, ?, ?)", [(row.key, number, revision) for number in numbers]
-        )
-        self.connection.execute(
-            "UPDATE profiles SET revision = ?, observations_count = observations_count - ?, update_time_s = ?,"
-            " digest = NULL WHERE key = ?",
-            (revision, len(numbers), now, row.key),
-        )
-        self.changed = True
-
-    def _delete(self, request: DeleteRequest) -> None:
-        row = self._committed_row(request.profile_id)
-        etag = f"{row.uid}-{row.revision}"
-        if request.etag is not None and request.etag != etag:
-            raise NodewiseError(
-                Reason.ETAG_MISMATCH,
-                f"the profile's etag is {etag!r} by now",
-                {"profile_id": request.profile_id, "etag": etag},
-            )
-        for session_id, trace_id, sha256 in self.connection.execute(
-            "SELECT s.session_id, t.trace_id, t.content_sha256 FROM sessions s JOIN traces t ON t.session_key = s.key"
-            " WHERE s.profile_key = ?",
-            (row.key,),
-        ).fetchall():
-            self.discards.append(stage_name(row.uid, session_id, trace_id))
-            if sha256 is not None:
-                self.connection.execute("INSERT OR IGNORE INTO unreferenced VALUES (?)", (sha256,))
-                self.orphaned = True
-        self.connection.execute("DELETE FROM profiles WHERE key = ?", (row.key,))
-        self.changed = True
-
-    def _committed_row(self, profile_id: str) -> ProfileRow:
-        row = profile_row(self.connection, profile_id)
-        if row is None or not row.revision:
-            raise profile_not_found(profile_id)
-        return row

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
@@ -13,16 +13,21 @@ from nodewise.profiles.ledger import ScoreLedger
 from nodewise.profiles.traces import TraceStore
 
 __all__ = [
+    "DEFAULT_DELETED_KEPT_S",
     "AppendRequest",
     "DeleteRequest",
+    "Evidence",
+    "Label",
     "Outcome",
     "ProfileStore",
     "ProfileSummary",
     "RetractRequest",
     "SessionStatus",
     "StoreFormatError",
+    "UndeleteRequest",
     "WriteRequest",
     "profile_not_found",
+    "revision_not_found",
     "store_unavailable",
 ]
 
@@ -49,7 +54,7 @@ class SessionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileSummary:
-    """A stored profile without its content; times in seconds since 1970."""
+    """A stored profile without its content; times in seconds since 1970, those of its deletion 0 if it was not."""
 
     profile_id: str
     uid: str
@@ -58,6 +63,25 @@ class ProfileSummary:
     create_time_s: float
     update_time_s: float
     observations_count: int
+    display_name: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    delete_time_s: float = 0.0
+    purge_time_s: float = 0.0
+
+    @staticmethod
+    def of(profile: Profile) -> ProfileSummary:
+        """Of a profile that is at hand."""
+        return ProfileSummary(
+            profile_id=profile.profile_id,
+            uid=profile.uid,
+            revision=profile.revision,
+            digest=profile.digest,
+            create_time_s=profile.create_time_s,
+            update_time_s=profile.update_time_s,
+            observations_count=len(profile.observations),
+            display_name=profile.display_name,
+            labels=profile.labels,
+        )
 
     @property
     def etag(self) -> str:
@@ -74,26 +98,76 @@ class AppendRequest:
     batches: Sequence[Batch]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Pieces of a profile's evidence, in ascending order and each once.
+
+    Attributes
+    ----------
+    observations, phase_timings : tuple of int
+        By number.
+    facts : tuple of str
+        By path, e.g. ``workload.parameter_bytes``, with the names of :class:`Workload` and :class:`Network`.
+    traces : tuple of str
+        By the SHA-256 of their bytes.
+    """
+
+    observations: tuple[int, ...] = ()
+    phase_timings: tuple[int, ...] = ()
+    facts: tuple[str, ...] = ()
+    traces: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        observations: Iterable[int] = (),
+        phase_timings: Iterable[int] = (),
+        facts: Iterable[str] = (),
+        traces: Iterable[str] = (),
+    ) -> Evidence:
+        """Named in any order, and as often as you like."""
+        return Evidence(
+            observations=tuple(sorted({int(number) for number in observations})),
+            phase_timings=tuple(sorted({int(number) for number in phase_timings})),
+            facts=tuple(sorted(set(facts))),
+            traces=tuple(sorted(set(traces))),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.observations or self.phase_timings or self.facts or self.traces)
+
+
 @dataclass(frozen=True, slots=True)
 class RetractRequest:
-    """Retract observations; answered with a ProfileSummary."""
+    """Retract evidence; answered with a ProfileSummary."""
 
     profile_id: str
     request_id: str
-    numbers: tuple[int, ...]
+    evidence: Evidence
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteRequest:
-    """Delete a profile, whatever its etag if that is None; answered with None."""
+    """Delete a profile, whatever its etag if that is None; answered with a ProfileSummary."""
 
     profile_id: str
     etag: str | None = None
 
 
-WriteRequest = AppendRequest | RetractRequest | DeleteRequest
-Outcome = SessionStatus | ProfileSummary | NodewiseError | None
+@dataclass(frozen=True, slots=True)
+class UndeleteRequest:
+    """Bring a deleted profile back; answered with a ProfileSummary."""
+
+    profile_id: str
+
+
+WriteRequest = AppendRequest | RetractRequest | DeleteRequest | UndeleteRequest
+Outcome = SessionStatus | ProfileSummary | NodewiseError
+Label = tuple[str, str | None]
+"""A key, and the value that is wanted of it; None = any."""
+
+DEFAULT_DELETED_KEPT_S: Final = 7 * 86_400.0
+"""How long a deleted profile can be brought back."""
 
 
 class ProfileStore(Protocol):
@@ -145,16 +219,41 @@ class ProfileStore(Protocol):
         Raises
         ------
         NodewiseError
-            PROFILE_NOT_FOUND, also for a revision that the profile has not reached.
+            PROFILE_NOT_FOUND; REVISION_NOT_FOUND for a revision that the profile has not reached.
         """
         ...
 
-    def list(self, prefix: str = "", after: str = "", limit: int = 100) -> tuple[ProfileSummary, ...]:
-        """Profiles by name in code point order: those that start with ``prefix`` and come after ``after``."""
+    def list(
+        self,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 100,
+        labels: Sequence[Label] = (),
+        *,
+        deleted: bool = False,
+    ) -> tuple[ProfileSummary, ...]:
+        """Profiles by name in code point order: those that start with ``prefix`` and come after ``after``.
+
+        Parameters
+        ----------
+        labels : sequence of Label
+            All of them must hold.
+        deleted : bool
+            Also the deleted profiles that can be brought back.
+        """
         ...
 
-    def delete(self, profile_id: str, etag: str | None = None) -> None:
-        """Delete a profile and all its sessions, staged batches included.
+    def changes(self, since: int, prefix: str = "") -> tuple[int, tuple[ProfileSummary, ...]]:
+        """The generation now, and profiles that changed after an earlier one: each as it is, deleted ones too.
+
+        Where one was deleted and another has its name, the newer comes later.
+        """
+        ...
+
+    def delete(self, profile_id: str, etag: str | None = None) -> ProfileSummary:
+        """Delete a profile with all its sessions: nothing but :meth:`undelete` knows it until it is purged.
+
+        Deleting again what the same etag deleted changes nothing.
 
         Raises
         ------
@@ -163,16 +262,27 @@ class ProfileStore(Protocol):
         """
         ...
 
-    def retract(self, profile_id: str, request_id: str, numbers: Sequence[int], reason: str = "") -> ProfileSummary:
-        """Take observations out of the profile; the revision moves by one. They stay in its history.
-
-        The same request again changes nothing and answers the profile as it is now.
+    def undelete(self, profile_id: str) -> ProfileSummary:
+        """Bring the profile back that was deleted last, as it was; one that is not deleted stays as it is.
 
         Raises
         ------
         NodewiseError
-            PROFILE_NOT_FOUND; INVALID_FIELD for no numbers; OBSERVATION_NOT_FOUND, naming the ``numbers`` that the
-            profile does not hold or no longer holds; BATCH_CONFLICT for a request id that retracted others.
+            PROFILE_NOT_FOUND, also if a new profile of that name was begun.
+        """
+        ...
+
+    def retract(self, profile_id: str, request_id: str, evidence: Evidence, reason: str = "") -> ProfileSummary:
+        """Take evidence out of the profile; the revision moves by one. It stays in its history.
+
+        The same request again changes nothing and answers the profile as it is now. A fact may be stated anew
+        afterwards, with another value too, and a trace may be sent again.
+
+        Raises
+        ------
+        NodewiseError
+            PROFILE_NOT_FOUND; INVALID_FIELD for no evidence; EVIDENCE_NOT_FOUND, naming what the profile does not hold
+            or no longer holds; REQUEST_ID_REUSED for a request id that retracted other evidence.
         """
         ...
 
@@ -188,7 +298,7 @@ class ProfileStore(Protocol):
         ...
 
     def generation(self) -> Hashable:
-        """A cheap token; differs from all earlier ones after any process committed, retracted or deleted."""
+        """A cheap token; differs from all earlier ones after any process changed a profile."""
         ...
 
     def close(self) -> None:
@@ -203,6 +313,15 @@ class StoreFormatError(Exception):
 def profile_not_found(profile_id: str) -> NodewiseError:
     """No profile of that name."""
     return NodewiseError(Reason.PROFILE_NOT_FOUND, f"no profile is named {profile_id!r}", {"profile_id": profile_id})
+
+
+def revision_not_found(profile_id: str, revision: int) -> NodewiseError:
+    """A revision that the profile never had, or no longer has."""
+    return NodewiseError(
+        Reason.REVISION_NOT_FOUND,
+        f"profile {profile_id!r} has no revision {revision}",
+        {"profile_id": profile_id, "revision": str(revision)},
+    )
 
 
 def store_unavailable() -> NodewiseError:

@@ -16,11 +16,13 @@ from nodewise.profiles.batches import Batch
 from nodewise.profiles.store import (
     AppendRequest,
     DeleteRequest,
+    Evidence,
     Outcome,
     ProfileStore,
     ProfileSummary,
     RetractRequest,
     SessionStatus,
+    UndeleteRequest,
     WriteRequest,
 )
 
@@ -85,15 +87,17 @@ class StoreWriter:
         """Like :meth:`ProfileStore.append`; the future fails as that raises."""
         return self._submit(AppendRequest(profile_id, session_id, tuple(batches)))
 
-    def retract(
-        self, profile_id: str, request_id: str, numbers: Sequence[int], reason: str = ""
-    ) -> Future[ProfileSummary]:
+    def retract(self, profile_id: str, request_id: str, evidence: Evidence, reason: str = "") -> Future[ProfileSummary]:
         """Like :meth:`ProfileStore.retract`; the future fails as that raises."""
-        return self._submit(RetractRequest(profile_id, request_id, tuple(numbers), reason))
+        return self._submit(RetractRequest(profile_id, request_id, evidence, reason))
 
-    def delete(self, profile_id: str, etag: str | None = None) -> Future[None]:
+    def delete(self, profile_id: str, etag: str | None = None) -> Future[ProfileSummary]:
         """Like :meth:`ProfileStore.delete`; the future fails as that raises."""
         return self._submit(DeleteRequest(profile_id, etag))
+
+    def undelete(self, profile_id: str) -> Future[ProfileSummary]:
+        """Like :meth:`ProfileStore.undelete`; the future fails as that raises."""
+        return self._submit(UndeleteRequest(profile_id))
 
     @property
     def waiting(self) -> int:

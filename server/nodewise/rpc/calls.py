@@ -21,8 +21,8 @@ from google.protobuf.message import DecodeError, Message
 from google.rpc import status_pb2
 
 from nodewise.domain.errors import Kind, NodewiseError, Reason
+from nodewise.rpc.caps import too_large
 from nodewise.rpc.errors import grpc_code, internal_error, status_of
-from nodewise.rpc.wire_predictions import too_large
 
 __all__ = ["Call", "Method", "generic_handler"]
 

@@ -1,17 +1,31 @@
-"""The one place where failures become gRPC statuses: google.rpc.Status with ErrorInfo and BadRequest."""
+"""The one place where failures become statuses and problems of the wire, and what is noticed its notices."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 import grpc
-from google.protobuf import any_pb2
+from google.protobuf import any_pb2, duration_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
-from nodewise.domain.errors import Kind, NodewiseError, Reason
+from nodewise.domain.errors import Kind, NodewiseError, Reason, Refusal
+from nodewise.domain.predictions import Notice
+from nodewise_protos.v1 import problem_pb2
 
-__all__ = ["DOMAIN", "grpc_code", "internal_error", "status_of"]
+__all__ = [
+    "DOMAIN",
+    "grpc_code",
+    "internal_error",
+    "prefixed",
+    "status_of",
+    "write_notice",
+    "write_problem",
+    "write_refusal",
+]
 
 DOMAIN: Final = "nodewise"
 """``domain`` of every ErrorInfo."""
@@ -20,43 +34,74 @@ _CODES: Final = MappingProxyType(
     {
         Kind.INVALID: code_pb2.INVALID_ARGUMENT,
         Kind.NOT_FOUND: code_pb2.NOT_FOUND,
+        Kind.EXISTS: code_pb2.ALREADY_EXISTS,
         Kind.CONFLICT: code_pb2.ABORTED,
         Kind.PRECONDITION: code_pb2.FAILED_PRECONDITION,
         Kind.UNIMPLEMENTED: code_pb2.UNIMPLEMENTED,
         Kind.UNAVAILABLE: code_pb2.UNAVAILABLE,
         Kind.EXHAUSTED: code_pb2.RESOURCE_EXHAUSTED,
+        Kind.UNAUTHENTICATED: code_pb2.UNAUTHENTICATED,
+        Kind.FORBIDDEN: code_pb2.PERMISSION_DENIED,
         Kind.DEADLINE: code_pb2.DEADLINE_EXCEEDED,
         Kind.INTERNAL: code_pb2.INTERNAL,
     }
 )
-_RETRY_AFTER_S: Final = 1
+_RETRY_AFTER_S: Final = 1.0
 """Delay suggested where a retry helps: a store that is locked or a process that is replaced needs about that long."""
+_RETRIED: Final = frozenset({Kind.UNAVAILABLE, Kind.EXHAUSTED})
 
 _BY_NUMBER: Final = MappingProxyType({code.value[0]: code for code in grpc.StatusCode})
+_UNDERSCORED: Final = re.compile("_([a-z0-9])")
 
 
 def status_of(error: NodewiseError) -> status_pb2.Status:
     """The status of an error: message, ErrorInfo (reason, domain, metadata), field violations, retry delay."""
-    info = error_details_pb2.ErrorInfo(reason=str(error.reason), domain=DOMAIN, metadata=dict(error.metadata))
-    packed = [_packed(info)]
+    reason = str(error.reason)
+    packed = [_packed(error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN, metadata=_metadata(error)))]
     if error.violations:
-        packed.append(
-            _packed(
-                error_details_pb2.BadRequest(
-                    field_violations=[
-                        error_details_pb2.BadRequest.FieldViolation(
-                            field=violation.field, description=violation.description, reason=str(error.reason)
-                        )
-                        for violation in error.violations
-                    ]
-                )
-            )
-        )
-    if error.kind in (Kind.UNAVAILABLE, Kind.EXHAUSTED):
-        retry = error_details_pb2.RetryInfo()
-        retry.retry_delay.seconds = _RETRY_AFTER_S
-        packed.append(_packed(retry))
+        violation = error_details_pb2.BadRequest.FieldViolation
+        found = [violation(field=v.field, description=v.description, reason=reason) for v in error.violations]
+        packed.append(_packed(error_details_pb2.BadRequest(field_violations=found)))
+    delay_s = _retry_after_s(error)
+    if delay_s is not None:
+        whole = int(delay_s)
+        delay = duration_pb2.Duration(seconds=whole, nanos=int((delay_s - whole) * 1e9))
+        packed.append(_packed(error_details_pb2.RetryInfo(retry_delay=delay)))
     return status_pb2.Status(code=_CODES[error.kind], message=error.message, details=packed)
+
+
+def write_problem(error: NodewiseError) -> problem_pb2.Problem:
+    """Why a job, or a message of a stream, could not be answered: what a status would say of the whole call."""
+    return problem_pb2.Problem(
+        reason=str(error.reason),
+        message=error.message,
+        missing_fields=error.missing_fields,
+        violations=[problem_pb2.FieldViolation(field=v.field, description=v.description) for v in error.violations],
+        metadata=_metadata(error),
+        retry_delay_seconds=_retry_after_s(error),
+    )
+
+
+def write_refusal(refusal: Refusal) -> problem_pb2.Problem:
+    """Why rows, or a whole job, were refused."""
+    return problem_pb2.Problem(
+        reason=str(refusal.reason), message=refusal.message, missing_fields=refusal.missing_fields
+    )
+
+
+def write_notice(notice: Notice, rows: Sequence[int] | None = None) -> problem_pb2.Notice:
+    """Something that the reader should know; ``rows`` stand in place of its own."""
+    return problem_pb2.Notice(
+        reason=str(notice.reason), message=notice.message, rows=notice.rows if rows is None else rows
+    )
+
+
+def prefixed(error: NodewiseError, prefix: str) -> NodewiseError:
+    """The same error with its field paths below ``prefix``."""
+    if not error.violations:
+        return error
+    violations = tuple(replace(violation, field=prefix + violation.field) for violation in error.violations)
+    return replace(NodewiseError.invalid(violations, error.reason), metadata=error.metadata)
 
 
 def internal_error() -> NodewiseError:
@@ -67,6 +112,17 @@ def internal_error() -> NodewiseError:
 def grpc_code(status: status_pb2.Status) -> grpc.StatusCode:
     """The code of a status as grpcio's enumeration."""
     return _BY_NUMBER[status.code]
+
+
+def _metadata(error: NodewiseError) -> dict[str, str]:
+    return {_UNDERSCORED.sub(lambda found: found[1].upper(), key): value for key, value in error.metadata.items()}
+
+
+def _retry_after_s(error: NodewiseError) -> float | None:
+    """Delay of a retry; None = none helps."""
+    if error.retry_after_s is not None:
+        return error.retry_after_s
+    return _RETRY_AFTER_S if error.kind in _RETRIED else None
 
 
 def _packed(

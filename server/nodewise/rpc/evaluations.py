@@ -10,7 +10,7 @@ from nodewise.ports.compute import Compute, LongRun
 from nodewise.rpc.calls import Call
 from nodewise.rpc.long_call import LongCall, Workshop, streamed
 from nodewise.rpc.wire_evaluations import read_estimators, read_table, write_result
-from nodewise_protos.v1 import evaluation_service_pb2 as pb
+from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 
 __all__ = ["Evaluations"]
 

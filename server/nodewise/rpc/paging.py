@@ -5,28 +5,41 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, Protocol
 
 from nodewise.domain.errors import invalid_field
 
-__all__ = ["next_token", "page", "page_after", "page_size"]
+__all__ = ["Paged", "next_token", "page", "page_after", "page_size"]
 
 DEFAULT_PAGE: Final = 100
 LARGEST_PAGE: Final = 1000
 _MARK: Final = b"after:"
 
 
-def page_size(asked: int) -> int:
+class Paged(Protocol):
+    """A request for a page: ``optional`` size, and the token of an earlier reply."""
+
+    page_size: int
+    page_token: str
+
+    def HasField(self, field_name: Any, /) -> bool:  # noqa: N802  # as messages have it
+        """Whether a field is present."""
+        ...
+
+
+def page_size(request: Paged, *, default: int = DEFAULT_PAGE, largest: int = LARGEST_PAGE) -> int:
     """Entries of a page.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD for a negative or too large size.
+        INVALID_FIELD for a size below 1, or too large.
     """
-    if not 0 <= asked <= LARGEST_PAGE:
-        raise invalid_field("page_size", f"must be from 0 to {LARGEST_PAGE}, found {asked}")
-    return asked or DEFAULT_PAGE
+    if not request.HasField("page_size"):
+        return default
+    if not 1 <= request.page_size <= largest:
+        raise invalid_field("page_size", f"must be from 1 to {largest}, found {request.page_size}")
+    return request.page_size
 
 
 def page_after(token: str) -> str:
@@ -53,8 +66,8 @@ def next_token(last: str) -> str:
     return base64.urlsafe_b64encode(_MARK + last.encode("utf-8")).decode("ascii")
 
 
-def page(names: Sequence[str], asked: int, token: str) -> tuple[list[str], str]:
+def page(names: Sequence[str], request: Paged) -> tuple[list[str], str]:
     """Names after the token, at most a page of them, and the next token (empty = this was the last page)."""
-    size, after = page_size(asked), page_after(token)
+    size, after = page_size(request), page_after(request.page_token)
     rest = [name for name in names if name > after] if after else list(names)
     return rest[:size], next_token(rest[size - 1]) if len(rest) > size else ""

@@ -1,52 +1,42 @@
-"""PredictionService: thin behaviours over the one way to an answer."""
+"""PredictionService: what is predicted, alone, in batches and on streams, and what is worth measuring."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import structlog
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError, Reason, Violation
-from nodewise.domain.objective import Objective
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.domain.objective import HIGHEST_THROUGHPUT, Objective
 from nodewise.domain.predictions import Fidelity
-from nodewise.domain.scores import RunningScore
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import AUTO, Answer, Question
-from nodewise.estimation.suggestion.search import HIGHEST_THROUGHPUT, Wish
+from nodewise.estimation.question import Answer, Basis, Freshness, Question
+from nodewise.estimation.suggestion.search import Wish
 from nodewise.estimation.suggestion.suggest import suggest
-from nodewise.evaluation.running_scores import auto_version
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.errors import internal_error, status_of
+from nodewise.rpc.caps import too_large, too_long, too_many
+from nodewise.rpc.errors import internal_error, prefixed, write_problem
 from nodewise.rpc.long_call import ANSWER_SHARE, LongCall, Workshop, unary
-from nodewise.rpc.paging import page
-from nodewise.rpc.sources import ProfileSources, prefixed
+from nodewise.rpc.options import ReadOptions, read_model_options, read_options
+from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.varint import encode_varint
-from nodewise.rpc.wire_configurations import read_candidates
-from nodewise.rpc.wire_plugins import write_problem, write_score
-from nodewise.rpc.wire_predictions import (
-    ReadOptions,
-    columns_of,
-    read_objective,
-    read_options,
-    too_large,
-    too_long,
-    too_many,
-    write_basis,
-    write_predictions,
-    write_recommendation,
-)
-from nodewise.rpc.wire_suggestions import read_runnable, read_wish, require_model, write_suggestions
-from nodewise_protos.v1 import objective_pb2, prediction_pb2
+from nodewise.rpc.wire_configurations import read_candidates, read_parts
+from nodewise.rpc.wire_objectives import read_objective, write_recommendation
+from nodewise.rpc.wire_offers import read_offers_of_rows
+from nodewise.rpc.wire_predictions import columns_of, write_basis, write_predictions
+from nodewise.rpc.wire_suggestions import read_runnable, read_wish, write_suggestions
+from nodewise_protos.v1 import prediction_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["Predictions"]
@@ -59,18 +49,20 @@ REPLIES_BYTES: Final = 32 * 1024 * 1024
 """Replies that are kept, together: about ten thousand of the usual size."""
 _PREDICT_TAG: Final = bytes([pb.StreamPredictResponse.PREDICT_FIELD_NUMBER << 3 | 2])
 
+_Question = pb.PredictRequest | pb.BatchJob | pb.SuggestMeasurementsRequest
+_AboutRows = _Question | pb.BatchPredictRequest
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Job:
-    """One job of a batch, read; or why it could not be."""
+    """One job of a batch as read."""
 
-    configurations: Configurations | None
-    objective: Objective | None
-    error: NodewiseError | None = None
+    configurations: Configurations
+    objective: Objective
 
 
 class Predictions:
-    """Behaviours of PredictionService.
+    """Behaviours of PredictionService that answer questions.
 
     Parameters
     ----------
@@ -80,8 +72,6 @@ class Predictions:
         Finds profiles.
     executor : Executor
         Threads for fits, large questions and estimators that do not run inline.
-    scores : callable
-        Finds running scores.
     compute : Compute
         Where measurements are weighed against each other, and jobs simulated.
     simulations : Executor or None
@@ -94,7 +84,6 @@ class Predictions:
         sources: ProfileSources,
         limits: Limits,
         executor: Executor,
-        scores: Callable[[], Awaitable[Sequence[RunningScore]]],
         compute: Compute[Workshop],
         simulations: Executor | None = None,
     ) -> None:
@@ -102,7 +91,6 @@ class Predictions:
         self._sources = sources
         self._limits = limits
         self._executor = executor
-        self._scores = scores
         self.compute = compute
         self._simulations = simulations or executor
         self._replies: LruCache[tuple[object, ...], bytes] = LruCache(REPLIES_BYTES)
@@ -113,22 +101,21 @@ class Predictions:
         The same question about the same model has the same reply: schedulers ask it every round.
         """
         options = read_options(request.options)
+        options.require_estimator(self._answers)
         configurations = read_candidates(request.configurations, request.ranges, self._limits)
-        if options.terms.options.simulated_steps:
-            self._check_steps(len(configurations), options)
-        objective = read_objective(request.objective) if request.HasField("objective") else None
-        profile = await self._sources.profile(request.profile)
-        question = Question(
-            profile=profile,
-            configurations=configurations,
-            objective=objective,
-            terms=options.terms,
-        )
+        self._check_steps(len(configurations), options)
+        objective = HIGHEST_THROUGHPUT
+        if request.ranges or request.configurations.offer_names or _says_more(request):
+            objective = self._objective(request, configurations)
+        profile = await self._sources.profile(request.profile, _waiting(call, options))
+        question = options.question(profile, configurations, objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
-            return await self._simulated(question, options, call)
+            return await self._simulated(question, options, request.if_none_match, call)
         prepared = self._answers.ready(question)
         if prepared is None:
-            return _reply(await self._slowly(question, call), options)
+            return _reply(await self._slowly(question, request.if_none_match, call), options)
+        if request.if_none_match and prepared.basis.digest == request.if_none_match:
+            return _reply(prepared.basis, options)
         key = (prepared.key, options.columns)
         reply = self._replies.get(key)
         if reply is None:
@@ -136,9 +123,8 @@ class Predictions:
             self._replies.put(key, reply, len(reply))
         return reply
 
-    async def _simulated(self, question: Question, options: ReadOptions, call: Call) -> bytes:
+    async def _simulated(self, question: Question, options: ReadOptions, if_none_match: str, call: Call) -> bytes:
         """By the pool, unless the same was asked since something was learned."""
-        self._answers.estimators.require(question.terms.estimator)
         profile = question.profile
         known = (
             self._answers.lessons,
@@ -148,29 +134,78 @@ class Predictions:
             question.objective,
             options,
         )
-        reply = self._replies.get(known) if profile.digest else None
+        reply = None if if_none_match or not profile.digest else self._replies.get(known)
         if reply is None:
-            reply = await self._computed((question, options), call)
-            if profile.digest:
+            reply = await self._computed((question, options, if_none_match), call)
+            if profile.digest and not if_none_match:
                 self._replies.put(known, reply, len(reply))
         return reply
 
     @unary
-    async def _computed(self, asked: tuple[Question, ReadOptions], call: Call) -> LongCall:
+    async def _computed(self, asked: tuple[Question, ReadOptions, str], call: Call) -> LongCall:
         return LongCall(_answered, asked)
 
-    async def answer(self, question: Question, call: Call) -> Answer:
-        """Here and now where that takes no longer than a look at a fitted model, else in a thread."""
-        prepared = self._answers.ready(question)
-        return await self._slowly(question, call) if prepared is None else self._answers.complete(prepared)
+    def _objective(
+        self,
+        request: _Question,
+        configurations: Configurations,
+        shared: pb.BatchPredictRequest | None = None,
+    ) -> Objective:
+        """What best means in a question of so many rows, with all that it is computed from."""
+        best, offers = request.objective, request.offers
+        rows_of: _AboutRows = request
+        if shared is not None:
+            best = best if request.HasField("objective") else shared.objective
+            offers = offers or shared.offers
+            rows_of = request if request.HasField("configurations") or request.ranges else shared
+        if isinstance(request, pb.SuggestMeasurementsRequest):
+            found = read_objective(best, request.work, offers)
+        else:
+            found = read_objective(
+                best,
+                request.work,
+                offers,
+                current=request.current if request.HasField("current") else None,
+                efficiency=request.efficiency if request.HasField("efficiency") else None,
+                batch_bounds=request.batch_bounds if request.HasField("batch_bounds") else None,
+            )
+        rows = len(configurations)
+        if found.current is not None and found.current.row >= rows:
+            raise invalid_field("current.row", f"must be a row of the question, 0 to {rows - 1}")
+        if found.batch_bounds is not None:
+            self._check_candidates(found, configurations)
+        configured, ranges = rows_of.configurations, rows_of.ranges
+        parts = ((path, len(part)) for path, part in read_parts(configured, ranges, self._limits))
+        named = read_offers_of_rows(configured, ranges, parts, found.offers)
+        return found if named is None else _with_named(found, named)
 
-    async def _slowly(self, question: Question, call: Call) -> Answer:
+    def _check_candidates(self, objective: Objective, configurations: Configurations) -> None:
+        assert objective.batch_bounds is not None
+        open_rows = int((configurations.global_batch == 0).sum())
+        count = len(configurations) + open_rows * (len(objective.batch_bounds.candidates) - 1)
+        if count > self._limits.rows_per_call:
+            what = "rows, each with every batch that may be chosen"
+            raise too_many(what, "rows_per_call", self._limits.rows_per_call, count)
+
+    async def _answer(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
+        """Here and now where that takes no longer than a look at a fitted model, else in a thread.
+
+        The basis alone where its digest is the one that the asker has an answer of.
+        """
+        prepared = self._answers.ready(question)
+        if prepared is None:
+            return await self._slowly(question, if_none_match, call)
+        if if_none_match and prepared.basis.digest == if_none_match:
+            return prepared.basis
+        return self._answers.complete(prepared)
+
+    async def _slowly(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
         """In a thread, which learns how long the call still waits."""
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
         asked = replace(question, terms=question.terms.within(budget))
         executor = self._simulations if question.terms.options.fidelity == Fidelity.SIMULATE else self._executor
         try:
-            answered: Answer = await run_in(executor, self._answers.answer, asked)
+            answered: Answer | Basis = await run_in(executor, _found, self._answers, asked, if_none_match)
         finally:
             budget.end()
         return answered
@@ -183,29 +218,30 @@ class Predictions:
     async def batch_predict(self, request: pb.BatchPredictRequest, call: Call) -> pb.BatchPredictResponse:
         """Many jobs; each fails alone."""
         if not request.jobs:
-            raise NodewiseError.invalid([Violation("jobs", "must hold at least one job")])
+            raise invalid_field("jobs", "must hold at least one job")
         if len(request.jobs) > self._limits.jobs_per_call:
             raise too_many("jobs", "jobs_per_call", self._limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options)
-        self._answers.estimators.require(options.terms.estimator)
+        options.require_estimator(self._answers)
         turn = _Turn(call)
         jobs = await self._jobs(request, turn)
-        if options.terms.options.simulated_steps:
-            rows = sum(len(job.configurations) for job in jobs if job.configurations is not None)
-            self._check_steps(rows, options)
-        results: list[Answer | NodewiseError] = []
+        rows = sum(len(job.configurations) for job in jobs if isinstance(job, _Job))
+        self._check_steps(rows, options)
+        results: list[Answer | Basis | NodewiseError] = []
         for number, (job, message) in enumerate(zip(jobs, request.jobs)):
             results.append(await self._job_answer(job, message, options, number, call))
             await turn.over(f"{len(results)} of {len(jobs)} jobs were answered in time")
         return _batch_reply(results, options)
 
-    async def _jobs(self, request: pb.BatchPredictRequest, turn: _Turn) -> list[_Job]:
-        """The jobs as read; stops as soon as they hold more rows than a call takes."""
+    async def _jobs(self, request: pb.BatchPredictRequest, turn: _Turn) -> list[_Job | NodewiseError]:
+        """The jobs as read, or why they could not be; stops as soon as they hold more rows than a call takes."""
         shared = None
         if request.HasField("configurations") or request.ranges:
             shared = read_candidates(request.configurations, request.ranges, self._limits)
-        shared_objective = read_objective(request.objective) if request.HasField("objective") else None
-        jobs: list[_Job] = []
+        common: Objective | None = None
+        if shared is not None:
+            common = self._objective(pb.BatchJob(), shared, request)
+        jobs: list[_Job | NodewiseError] = []
         rows = 0
         for number, message in enumerate(request.jobs):
             await turn.over(f"{number} of {len(request.jobs)} jobs were read in time")
@@ -214,13 +250,13 @@ class Predictions:
                 if message.HasField("configurations") or message.ranges:
                     configurations = read_candidates(message.configurations, message.ranges, self._limits)
                 if configurations is None:
-                    raise NodewiseError.invalid(
-                        [Violation("configurations", "must be given here or for the whole batch")]
-                    )
-                objective = read_objective(message.objective) if message.HasField("objective") else shared_objective
-                jobs.append(_Job(configurations, objective))
+                    raise invalid_field("configurations", "must be given here or for the whole batch")
+                if configurations is not shared or common is None or _says_more(message):
+                    jobs.append(_Job(configurations, self._objective(message, configurations, request)))
+                else:
+                    jobs.append(_Job(configurations, common))
             except NodewiseError as error:
-                jobs.append(_Job(None, None, prefixed(error, f"jobs[{number}].")))
+                jobs.append(prefixed(error, f"jobs[{number}]."))
                 continue
             rows += len(configurations)
             if rows > self._limits.rows_per_call:
@@ -228,22 +264,14 @@ class Predictions:
         return jobs
 
     async def _job_answer(
-        self, job: _Job, message: pb.BatchJob, options: ReadOptions, number: int, call: Call
-    ) -> Answer | NodewiseError:
-        if job.error is not None or job.configurations is None:
-            assert job.error is not None
-            return job.error
+        self, job: _Job | NodewiseError, message: pb.BatchJob, options: ReadOptions, number: int, call: Call
+    ) -> Answer | Basis | NodewiseError:
+        if isinstance(job, NodewiseError):
+            return job
         try:
-            profile = await self._sources.profile(message.profile)
-            return await self.answer(
-                Question(
-                    profile=profile,
-                    configurations=job.configurations,
-                    objective=job.objective,
-                    terms=options.terms,
-                ),
-                call,
-            )
+            profile = await self._sources.profile(message.profile, _waiting(call, options))
+            question = options.question(profile, job.configurations, job.objective)
+            return await self._answer(question, message.if_none_match, call)
         except NodewiseError as error:
             return prefixed(error, f"jobs[{number}].")
 
@@ -257,60 +285,31 @@ class Predictions:
                 if len(reply) > self._limits.reply_bytes:
                     raise too_large(len(reply), self._limits.reply_bytes)
             except NodewiseError as error:
-                reply = _stream_error(request.request_id, error)
+                reply = _stream_error(request.question_id, error)
             except Exception as error:  # noqa: BLE001  # ends the request that it befell, not the stream
                 _log.error("call_failed", method="StreamPredict", request_id=call.request_id, exc_info=error)
-                reply = _stream_error(request.request_id, internal_error())
+                reply = _stream_error(request.question_id, internal_error())
             yield reply
 
     async def _stream_reply(self, request: pb.StreamPredictRequest, call: Call) -> bytes:
         question = request.WhichOneof("question")
         if question == "predict":
-            return _on_stream(request.request_id, await self.predict(request.predict, call))
+            return _on_stream(request.question_id, await self.predict(request.predict, call))
         if question == "batch":
             batch = await self.batch_predict(request.batch, call)
-            return pb.StreamPredictResponse(request_id=request.request_id, batch=batch).SerializeToString()
-        raise NodewiseError.invalid([Violation("question", "must be predict or batch")])
+            return pb.StreamPredictResponse(question_id=request.question_id, batch=batch).SerializeToString()
+        raise invalid_field("question", "must be predict or batch")
 
     @unary
     async def suggest_measurements(self, request: pb.SuggestMeasurementsRequest, call: Call) -> LongCall:
         """What to measure next."""
         wish = read_wish(request)
-        options = read_options(request.options)
-        require_model(options)
-        self._answers.estimators.require(options.terms.estimator)
-        question = Question(
-            configurations=read_runnable(request, self._limits),
-            objective=read_objective(request.objective) if request.HasField("objective") else HIGHEST_THROUGHPUT,
-            profile=await self._sources.profile(request.profile),
-            terms=options.terms,
-        )
-        return LongCall(_suggested, (question, wish))
-
-    async def list_estimators(self, request: pb.ListEstimatorsRequest, call: Call) -> pb.ListEstimatorsResponse:
-        """What can be asked."""
-        registry = self._answers.registry
-        names, next_token = page(sorted(registry.estimators), request.page_size, request.page_token)
-        found = [score for score in await self._scores() if score.sums.observations]
-        scores = {(score.estimator, score.version): write_score(score) for score in found}
-        response = pb.ListEstimatorsResponse(
-            next_page_token=next_token, auto_score=scores.get((AUTO, auto_version(registry)))
-        )
-        for name in names:
-            loaded = registry.estimators[name]
-            response.estimators.add(
-                name=name,
-                version=loaded.record.version,
-                description=loaded.record.description,
-                distribution=loaded.distribution,
-                mode=loaded.mode,
-                capabilities=sorted(loaded.record.capabilities),
-                score=scores.get((name, loaded.record.version)),
-            )
-        response.problems.extend(
-            write_problem(problem) for problem in registry.problems if problem.kind in ("estimator", "plugin")
-        )
-        return response
+        options = read_model_options(request.options)
+        options.require_estimator(self._answers)
+        configurations = read_runnable(request, self._limits)
+        objective = self._objective(request, configurations)
+        profile = await self._sources.profile(request.profile, _waiting(call, options))
+        return LongCall(_suggested, (options.question(profile, configurations, objective), wish))
 
 
 def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
@@ -319,9 +318,41 @@ def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -
     yield write_suggestions(suggest(workshop.answers, timed, wish)).SerializeToString()
 
 
-def _answered(workshop: Workshop, asked: tuple[Question, ReadOptions], run: LongRun) -> Iterator[bytes]:
-    question, options = asked
-    yield _reply(workshop.answers.answer(replace(question, terms=question.terms.within(run.budget))), options)
+def _says_more(request: pb.PredictRequest | pb.BatchJob) -> bool:
+    """Whether a question asks for more than its rows: most do not, and are answered often."""
+    return bool(
+        request.HasField("objective")
+        or request.HasField("work")
+        or request.offers
+        or request.HasField("current")
+        or request.HasField("efficiency")
+        or request.HasField("batch_bounds")
+    )
+
+
+def _waiting(call: Call, options: ReadOptions) -> Call | None:
+    """The call, whose time a revision may be waited for, if its asker waits."""
+    return call if options.terms.freshness == Freshness.WAIT else None
+
+
+@lru_cache(maxsize=1024)
+def _with_named(objective: Objective, offers_of_rows: tuple[int, ...]) -> Objective:
+    """The objective with the offers that rows name; the same ones give one object."""
+    return replace(objective, offers_of_rows=offers_of_rows)
+
+
+def _found(answers: Answers, question: Question, if_none_match: str) -> Answer | Basis:
+    """The answer; the basis alone where its digest is the one that the asker has an answer of."""
+    prepared = answers.prepared(question)
+    if if_none_match and prepared.basis.digest == if_none_match:
+        return prepared.basis
+    return answers.complete(prepared)
+
+
+def _answered(workshop: Workshop, asked: tuple[Question, ReadOptions, str], run: LongRun) -> Iterator[bytes]:
+    question, options, if_none_match = asked
+    timed = replace(question, terms=question.terms.within(run.budget))
+    yield _reply(_found(workshop.answers, timed, if_none_match), options)
 
 
 class _Turn:
@@ -341,53 +372,54 @@ class _Turn:
         self._ends_s = time.monotonic() + TURN_S
 
 
-def _stream_error(request_id: str, error: NodewiseError) -> bytes:
-    return pb.StreamPredictResponse(request_id=request_id, error=status_of(error)).SerializeToString()
+def _stream_error(question_id: str, error: NodewiseError) -> bytes:
+    return pb.StreamPredictResponse(question_id=question_id, problem=write_problem(error)).SerializeToString()
 
 
-def _reply(answer: Answer, options: ReadOptions) -> bytes:
-    recommendation = answer.recommendation
+def _reply(found: Answer | Basis, options: ReadOptions) -> bytes:
+    """The answer, or that the one that the asker has still holds."""
+    if isinstance(found, Basis):
+        return pb.PredictResponse(basis=write_basis(found), unchanged=True).SerializeToString()
     return pb.PredictResponse(
-        predictions=write_predictions([answer], options.columns),
-        recommendation=None if recommendation is None else write_recommendation(recommendation),
-        basis=write_basis(answer.basis),
+        predictions=write_predictions([found], options.columns),
+        recommendation=write_recommendation(found.recommendation),
+        basis=write_basis(found.basis),
     ).SerializeToString()
 
 
-def _on_stream(request_id: str, reply: bytes) -> bytes:
+def _on_stream(question_id: str, reply: bytes) -> bytes:
     """A StreamPredictResponse around a PredictResponse that is serialised already: field 2, by its length."""
-    head = pb.StreamPredictResponse(request_id=request_id).SerializeToString()
+    head = pb.StreamPredictResponse(question_id=question_id).SerializeToString()
     return b"".join((head, _PREDICT_TAG, encode_varint(len(reply)), reply))
 
 
-def _batch_reply(results: Sequence[Answer | NodewiseError], options: ReadOptions) -> pb.BatchPredictResponse:
-    outcomes, offsets, bases = [], [0], dict[int, int]()
-    basis_messages: list[prediction_pb2.Basis] = []
+def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: ReadOptions) -> pb.BatchPredictResponse:
+    outcomes, offsets, places = [], [0], dict[int, int]()
+    bases: list[prediction_pb2.Basis] = []
     answers = []
     for result in results:
+        offsets.append(offsets[-1])
         if isinstance(result, NodewiseError):
-            outcomes.append(pb.BatchJobOutcome(error=status_of(result), basis_index=-1))
-            offsets.append(offsets[-1])
+            outcomes.append(pb.BatchJobOutcome(problem=write_problem(result)))
+            continue
+        basis = result if isinstance(result, Basis) else result.basis
+        # Bases are shared objects of the model cache: identity tells them apart cheaply.
+        place = places.get(id(basis))
+        if place is None:
+            place = places[id(basis)] = len(bases)
+            bases.append(write_basis(basis))
+        if isinstance(result, Basis):
+            outcomes.append(pb.BatchJobOutcome(basis_index=place, unchanged=True))
             continue
         answers.append(result)
-        # Bases are shared objects of the model cache: identity tells them apart cheaply.
-        index = bases.get(id(result.basis))
-        if index is None:
-            index = bases[id(result.basis)] = len(basis_messages)
-            basis_messages.append(write_basis(result.basis))
-        recommendation: objective_pb2.Recommendation | None = None
-        if result.recommendation is not None:
-            recommendation = write_recommendation(result.recommendation)
         outcomes.append(
             pb.BatchJobOutcome(
-                basis_index=index,
-                recommendation=recommendation,
+                basis_index=place,
+                recommendation=write_recommendation(result.recommendation),
                 columns=columns_of(result, options.columns),  # type: ignore[arg-type]  # the same numbers, tested
                 interval_basis=0 if result.interval is None else int(result.interval.basis),  # type: ignore[arg-type]
             )
         )
-        offsets.append(offsets[-1] + len(result.predictions))
+        offsets[-1] += len(result.predictions)
     predictions = write_predictions(answers, options.columns) if answers else prediction_pb2.Predictions()
-    return pb.BatchPredictResponse(
-        outcomes=outcomes, row_offsets=offsets, predictions=predictions, bases=basis_messages
-    )
+    return pb.BatchPredictResponse(outcomes=outcomes, row_offsets=offsets, predictions=predictions, bases=bases)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
@@ -13,20 +14,34 @@ from nodewise.domain.profile import Profile
 from nodewise.ports.limits import Limits
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.reader import ProfileReader
-from nodewise.profiles.store import ProfileStore, ProfileSummary, SessionStatus
+from nodewise.profiles.store import Label, ProfileStore, ProfileSummary, SessionStatus
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.errors import prefixed
+from nodewise.rpc.observation_pages import ObservationPage
 from nodewise.rpc.paging import next_token, page_after, page_size
 from nodewise.rpc.reading import Reader
-from nodewise.rpc.sources import prefixed
-from nodewise.rpc.wire_profiles import read_batch, read_content, write_profile, write_summary
+from nodewise.rpc.wire_profile_changes import (
+    not_found_on_the_wire,
+    read_batch,
+    read_naming,
+    read_retracted,
+    read_wanted_labels,
+)
+from nodewise.rpc.wire_profiles import read_content, write_facts, write_observations, write_summary
 from nodewise_protos.v1 import profile_service_pb2 as pb
 
 __all__ = ["Profiles"]
 
 PIPELINE: Final = 64
 """Batches of one stream that may wait for the disk together: enough to fill a group commit, and a bound on memory."""
-LONGEST_REASON: Final = 512
+LOOK_EVERY_S: Final = 0.25
+"""Between two looks for changes that are watched for: another process may make them. A look reads one counter."""
+WATCHED_TOGETHER: Final = 256
+"""Profiles of one message of a watch: some 100 KB."""
+ANY_ETAG: Final = "*"
+NEWEST: Final = 2**62
+"""A generation that none comes after."""
 
 
 class Profiles:
@@ -57,6 +72,11 @@ class Profiles:
         self._limits = limits
         self._executor = executor
         self._committed = committed
+        self._ending = False
+
+    def end_watches(self) -> None:
+        """Send those who watch to another server: this one is stopping."""
+        self._ending = True
 
     async def ingest_profile(
         self, requests: AsyncIterator[pb.IngestProfileRequest], call: Call
@@ -69,7 +89,7 @@ class Profiles:
             ("open.profile_id", first.open.profile_id), ("open.session_id", first.open.session_id)
         )
         status: SessionStatus = await run_in(self._executor, self._store.open_session, profile_id, session_id)
-        yield _reply(status)
+        yield pb.IngestProfileResponse(state=_state(status))
         waiting: asyncio.Queue[asyncio.Future[SessionStatus] | Exception | None] = asyncio.Queue(PIPELINE)
         intake = asyncio.create_task(self._take_in(requests, profile_id, session_id, waiting))
         try:
@@ -83,7 +103,7 @@ class Profiles:
                     raise prefixed(error, "batch.") from None
                 if status.revision != before.revision:
                     self._committed(profile_id)
-                yield _reply(status)
+                yield pb.IngestProfileResponse(state=_state(status))
         finally:
             intake.cancel()
             with suppress(asyncio.CancelledError):
@@ -109,13 +129,32 @@ class Profiles:
         else:
             await waiting.put(None)
 
+    async def ingest_batch(self, request: pb.IngestBatchRequest, call: Call) -> pb.IngestBatchResponse:
+        """The same for one batch of a session."""
+        profile_id, session_id = _names(("profile_id", request.profile_id), ("session_id", request.session_id))
+        status: SessionStatus
+        if request.HasField("batch"):
+            batch = read_batch(request.batch, self._limits)
+            try:
+                status = await asyncio.wrap_future(self._writer.append(profile_id, session_id, (batch,)))
+            except NodewiseError as error:
+                raise prefixed(error, "batch.") from None
+            if batch.commit:
+                self._committed(profile_id)
+        else:
+            status = await run_in(self._executor, self._store.open_session, profile_id, session_id)
+        return pb.IngestBatchResponse(state=_state(status))
+
     async def append_profile(self, request: pb.AppendProfileRequest, call: Call) -> pb.AppendProfileResponse:
         """A session of one batch, named by the request."""
         profile_id, request_id = _names(("profile_id", request.profile_id), ("request_id", request.request_id))
         if request.content.traces:
-            raise invalid_field("content.traces", "must be empty: traces come by IngestProfile")
+            raise invalid_field("content.traces", "must be empty: traces come by IngestProfile or IngestBatch")
         content = read_content(request.content, "content", self._limits)
-        if content.is_empty:
+        reader = Reader()
+        naming = read_naming(request, "", reader)
+        reader.finish()
+        if content.is_empty and not naming:
             raise invalid_field("content", "must hold facts, phase timings or observations")
         batch = Batch(
             sequence_number=1,
@@ -123,64 +162,104 @@ class Profiles:
             network=content.network,
             phase_timings=content.phase_timings,
             observations=content.observations,
+            naming=naming,
             commit=True,
         )
         try:
             await asyncio.wrap_future(self._writer.append(profile_id, request_id, (batch,)))
         except NodewiseError as error:
-            raise prefixed(error, "content.") from None
+            if error.reason is Reason.BATCH_CONFLICT:
+                raise _reused(request_id) from None
+            raise error if _names_labels(error) else prefixed(error, "content.") from None
         self._committed(profile_id)
-        return pb.AppendProfileResponse(profile=write_summary(await self._summary(profile_id)))
+        profile: Profile = await run_in(self._executor, self._reader.get, profile_id)
+        return pb.AppendProfileResponse(profile=write_summary(ProfileSummary.of(profile)))
 
-    async def retract_observations(
-        self, request: pb.RetractObservationsRequest, call: Call
-    ) -> pb.RetractObservationsResponse:
-        """Take observations out."""
+    async def retract_evidence(self, request: pb.RetractEvidenceRequest, call: Call) -> pb.RetractEvidenceResponse:
+        """Take evidence out."""
         profile_id, request_id = _names(("profile_id", request.profile_id), ("request_id", request.request_id))
-        if len(request.reason) > LONGEST_REASON:
-            raise invalid_field("reason", f"must be at most {LONGEST_REASON} characters, found {len(request.reason)}")
-        if not request.numbers:
-            raise invalid_field("numbers", "must name at least one observation")
-        future = self._writer.retract(profile_id, request_id, tuple(request.numbers), request.reason)
-        summary = await asyncio.wrap_future(future)
+        future = self._writer.retract(profile_id, request_id, read_retracted(request), request.reason)
+        try:
+            summary = await asyncio.wrap_future(future)
+        except NodewiseError as error:
+            raise not_found_on_the_wire(error) from None
         self._committed(profile_id)
-        return pb.RetractObservationsResponse(profile=write_summary(summary))
+        return pb.RetractEvidenceResponse(profile=write_summary(summary))
 
     async def get_profile(self, request: pb.GetProfileRequest, call: Call) -> pb.GetProfileResponse:
-        """One profile with its content."""
+        """One profile with as much of its content as is wanted."""
         (profile_id,) = _names(("profile_id", request.profile_id))
-        profile: Profile = await run_in(self._executor, self._reader.get, profile_id)
-        return pb.GetProfileResponse(profile=write_profile(profile))
+        page = ObservationPage.of(request)
+        profile: Profile = await run_in(self._executor, self._reader.at, profile_id, page.revision)
+        answer = write_summary(ProfileSummary.of(profile))
+        token = ""
+        if page.with_facts:
+            answer.content.MergeFrom(write_facts(profile))
+        if page.with_observations:
+            rows, token = page.of_profile(profile)
+            if len(rows):
+                answer.content.observations.CopyFrom(write_observations(rows))
+        return pb.GetProfileResponse(profile=answer, next_page_token=token)
 
     async def list_profiles(self, request: pb.ListProfilesRequest, call: Call) -> pb.ListProfilesResponse:
         """Profiles by name."""
-        size = page_size(request.page_size)
-        found: tuple[ProfileSummary, ...] = await run_in(
-            self._executor, self._store.list, request.name_prefix, page_after(request.page_token), size + 1
-        )
+        size, after, labels = page_size(request), page_after(request.page_token), read_wanted_labels(request.labels)
+        find = partial(self._store.list, request.name_prefix, after, size + 1, labels, deleted=request.show_deleted)
+        found: tuple[ProfileSummary, ...] = await run_in(self._executor, find)
         more = len(found) > size
         return pb.ListProfilesResponse(
             profiles=[write_summary(summary) for summary in found[:size]],
             next_page_token=next_token(found[size - 1].profile_id) if more else "",
         )
 
-    async def delete_profile(self, request: pb.DeleteProfileRequest, call: Call) -> pb.DeleteProfileResponse:
-        """Delete a profile."""
-        (profile_id,) = _names(("profile_id", request.profile_id))
-        await asyncio.wrap_future(self._writer.delete(profile_id, request.etag or None))
-        return pb.DeleteProfileResponse()
+    async def watch_profiles(
+        self, request: pb.WatchProfilesRequest, call: Call
+    ) -> AsyncIterator[pb.WatchProfilesResponse]:
+        """All profiles that match, then those that change; one that was told of is told of until it is deleted."""
+        prefix, labels = request.name_prefix, read_wanted_labels(request.labels)
+        seen, _ = await run_in(self._executor, self._store.changes, NEWEST, prefix)
+        told: set[str] = set()
+        after: str | None = ""
+        while after is not None:  # what changes meanwhile is told of twice, and nothing is missed
+            listed = partial(self._store.list, prefix, after, WATCHED_TOGETHER, labels)
+            found: tuple[ProfileSummary, ...] = await run_in(self._executor, listed)
+            told |= {summary.uid for summary in found}
+            after = found[-1].profile_id if len(found) == WATCHED_TOGETHER else None
+            yield pb.WatchProfilesResponse(profiles=map(write_summary, found), caught_up=after is None)
+        looked: Hashable = None
+        while not self._ending:
+            generation = self._store.generation()
+            if generation != looked:
+                looked = generation
+                seen, found = await run_in(self._executor, self._store.changes, seen, prefix)
+                changed = [summary for summary in found if summary.uid in told or _wanted(summary, labels)]
+                for first in range(0, len(changed), WATCHED_TOGETHER):
+                    together = changed[first : first + WATCHED_TOGETHER]
+                    yield pb.WatchProfilesResponse(profiles=map(write_summary, together))
+                told |= {summary.uid for summary in changed}
+                told -= {summary.uid for summary in changed if summary.delete_time_s}
+            await asyncio.sleep(LOOK_EVERY_S)
+        raise NodewiseError(Reason.STORE_UNAVAILABLE, "the server is shutting down; watch anew")
 
-    async def _summary(self, profile_id: str) -> ProfileSummary:
-        profile: Profile = await run_in(self._executor, self._reader.get, profile_id)
-        return ProfileSummary(
-            profile_id=profile.profile_id,
-            uid=profile.uid,
-            revision=profile.revision,
-            digest=profile.digest,
-            create_time_s=profile.create_time_s,
-            update_time_s=profile.update_time_s,
-            observations_count=len(profile.observations),
-        )
+    async def delete_profile(self, request: pb.DeleteProfileRequest, call: Call) -> pb.DeleteProfileResponse:
+        """Delete a profile; it can be brought back for a while."""
+        (profile_id,) = _names(("profile_id", request.profile_id))
+        if not request.etag:
+            raise invalid_field("etag", 'must be that of the profile, or "*" for whatever it is')
+        etag = None if request.etag == ANY_ETAG else request.etag
+        try:
+            summary = await asyncio.wrap_future(self._writer.delete(profile_id, etag))
+        except NodewiseError as error:
+            if error.reason is Reason.PROFILE_NOT_FOUND and request.allow_missing:
+                return pb.DeleteProfileResponse()
+            raise
+        return pb.DeleteProfileResponse(profile=write_summary(summary))
+
+    async def undelete_profile(self, request: pb.UndeleteProfileRequest, call: Call) -> pb.UndeleteProfileResponse:
+        """Bring a deleted profile back."""
+        (profile_id,) = _names(("profile_id", request.profile_id))
+        summary = await asyncio.wrap_future(self._writer.undelete(profile_id))
+        return pb.UndeleteProfileResponse(profile=write_summary(summary))
 
 
 def _names(*fields: tuple[str, str]) -> list[str]:
@@ -190,10 +269,28 @@ def _names(*fields: tuple[str, str]) -> list[str]:
     return names
 
 
-def _reply(status: SessionStatus) -> pb.IngestProfileResponse:
-    return pb.IngestProfileResponse(
+def _state(status: SessionStatus) -> pb.IngestState:
+    return pb.IngestState(
         durable_sequence_number=status.durable_sequence_number,
+        committed_sequence_number=status.committed_sequence_number,
         revision=status.revision,
         observations_count=status.observations_count,
-        committed_sequence_number=status.committed_sequence_number,
     )
+
+
+def _reused(request_id: str) -> NodewiseError:
+    return NodewiseError(
+        Reason.REQUEST_ID_REUSED,
+        "this request_id was used for another content; a new request needs a new request_id",
+        {"request_id": request_id},
+    )
+
+
+def _names_labels(error: NodewiseError) -> bool:
+    """Whether it is about what stands beside the content."""
+    return any(violation.field == "labels" for violation in error.violations)
+
+
+def _wanted(summary: ProfileSummary, labels: Sequence[Label]) -> bool:
+    held = summary.labels
+    return all(key in held if value is None else held.get(key) == value for key, value in labels)

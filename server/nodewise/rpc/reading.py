@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from google.protobuf.descriptor import Descriptor
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.facts import unstated
 from nodewise.domain.findings import Findings
+from nodewise.domain.profile import UNKNOWN
 from nodewise_values.fact import Fact
 
-__all__ = ["PROFILE_ID_RULE", "Reader"]
+__all__ = ["PROFILE_ID_RULE", "Reader", "shown", "stated_fields"]
 
-_PROFILE_ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._/+:@=,()#-]{0,126}[A-Za-z0-9._/+:@=,()#-])?")
+_PROFILE_ID: Final = re.compile(r"(?!.*//)[A-Za-z0-9](?:[A-Za-z0-9._~/-]{0,126}[A-Za-z0-9])?")
 PROFILE_ID_RULE: Final = (
-    "must be 1 to 128 characters: letters, digits, space and . _ / + : @ = , ( ) # -, the first a letter or digit, "
-    "the last no space"
+    "must be 1 to 128 characters: letters, digits and - . _ ~ /, the first and the last a letter or digit, no //"
 )
 _SHOWN: Final = 60
 
@@ -66,32 +67,104 @@ class Reader(Findings):
             self.wrong(path, f"must be a whole number from {least} to {most}, found {value}")
         return value
 
-    def column(self, values: Sequence[Any], path: str, rows: int, fact: Fact) -> NDArray[Any]:
-        """A column of numbers as its fact says: empty, one entry for all rows, or one for each."""
+    def stated(
+        self,
+        message: Any,
+        facts: Mapping[str, Fact],
+        path: str,
+        *,
+        but: Collection[str] = (),
+        most: float = math.inf,
+    ) -> dict[str, Any]:
+        """The single values that a message states, checked, by their names in a row; what is absent is left out.
+
+        Parameters
+        ----------
+        facts : mapping of field to Fact
+            Of this message; repeated fields are left to the caller.
+        but : collection of str
+            Fields to leave out.
+        most : float
+            Greatest number where the facts name none.
+        """
+        found: dict[str, Any] = {}
+        for fact, optional in _singles(message.DESCRIPTOR, facts):
+            if fact.field in but or (optional and not message.HasField(fact.field)):
+                continue
+            value = getattr(message, fact.field)
+            if fact.kind == "str":
+                if value:
+                    found[fact.row] = self.text(value, f"{path}{fact.field}", fact.maximum_length or 256)
+            elif fact.kind != "enum" or value:
+                found[fact.row] = self.single(value, f"{path}{fact.field}", fact, most)
+        return found
+
+    def single(self, value: float, path: str, fact: Fact, most: float = math.inf) -> Any:
+        """A single number as its fact says: within its bounds; whole ones become ``int``."""
+        if fact.kind == "bool":
+            return bool(value)
+        most = most if fact.maximum is None else fact.maximum
+        least = -math.inf if fact.minimum is None else fact.minimum
+        if fact.kind == "float" and not fact.whole:
+            return self.number(value, path, least=least, above=least if fact.exclusive_minimum else None, most=most)
+        if not math.isfinite(value) or value != int(value) or not least <= value <= most:
+            high = 2**31 - 1 if most == math.inf else most
+            self.wrong(path, f"must be a whole number from {least:.0f} to {high:.0f}, found {value:g}")
+            return 0
+        return int(value)
+
+    def column(
+        self, values: Sequence[Any], path: str, rows: int, fact: Fact, known: Sequence[bool] | None = None
+    ) -> NDArray[Any]:
+        """A column of numbers as its fact says: empty, one entry for all rows, or one for each.
+
+        ``known`` is the column of booleans beside it that says which rows are known; empty = all of them.
+        """
         default = None if fact.required else unstated(fact)
         most = math.inf if fact.maximum is None else fact.maximum
         if fact.kind != "float":
-            whole = None if default is None else int(default)
-            return self.ints(values, path, rows, default=whole, least=int(fact.least()), most=int(min(most, 2**31 - 1)))
-        # What is not known where nothing is a value of its own: any number below 0.
-        least = -math.inf if fact.default is None and not fact.required else fact.least()
-        found = self.floats(values, path, rows, default=default, least=least, most=most)
+            usual, top = None if default is None else int(default), int(min(most, 2**31 - 1))
+            if usual != 1:
+                return self.ints(values, path, rows, default=usual, least=int(fact.least()), most=top)
+            # 0 states nothing in a row where it can be no value.
+            whole = self.ints(values, path, rows, default=usual, most=top)
+            return whole if whole.all() else freeze(np.where(whole == 0, usual, whole))
+        if len(values) == 1 and not known:
+            return self._constant(values[0], f"{path}[0]", rows, fact)
+        found = self.floats(values, path, rows, default=default, least=fact.least(), most=most)
         if fact.default is not None and fact.minimum is not None and fact.minimum > fact.default:
             short = (found > fact.default) & (found < fact.minimum)
             if short.any():
                 row = int(short.argmax())
                 self.wrong(
-                    f"{path}[{row}]", f"must be {fact.default:g} or at least {fact.minimum:g}, found {found[row]}"
+                    f"{path}[{row}]", f"must be {fact.default:g} or at least {fact.minimum:g}, found {found[row]:g}"
                 )
-        return found
+        if fact.whole:
+            return self._whole(found, path, rows)
+        return self._known(found, path, rows, known) if known else found
 
-    def stated(self, value: float, path: str, fact: Fact) -> Any:
-        """A single number as its fact says."""
-        most = math.inf if fact.maximum is None else fact.maximum
-        if fact.kind == "int":
-            return self.whole(int(value), path, least=int(fact.least()), most=int(most))
-        above = fact.minimum if fact.exclusive_minimum else None
-        return self.number(value, path, least=fact.least(), above=above, most=most)
+    def _constant(self, value: float, path: str, rows: int, fact: Fact) -> NDArray[Any]:
+        """One number for all rows; what states nothing is the default."""
+        if value != fact.default:
+            value = self.single(value, path, fact)
+        return constant_ints(rows, int(value)) if fact.whole else constant_floats(rows, float(value))
+
+    def _whole(self, found: Floats, path: str, rows: int) -> Ints:
+        if not self.clean:
+            return constant_ints(rows, 0)
+        whole = found.astype(np.int64)
+        parts = whole != found
+        if parts.any():
+            row = int(parts.argmax())
+            self.wrong(f"{path}[{row}]", f"must be a whole number, found {found[row]:g}")
+        return freeze(whole)
+
+    def _known(self, found: Floats, path: str, rows: int, known: Sequence[bool]) -> Floats:
+        if len(known) not in (1, rows):
+            mask = f"{path.removesuffix('_seconds')}_known"
+            self.wrong(mask, f"must have one entry, or one for each of {rows} rows; found {len(known)}")
+            return found
+        return freeze(np.where(np.array(known, dtype=np.bool_), found, UNKNOWN))
 
     def floats(
         self,
@@ -145,6 +218,29 @@ class Reader(Findings):
             self.wrong(path, f"must have one entry, or one for each of {rows} rows; found {len(values)}")
             return None
         return values
+
+
+_plans: Final[dict[str, tuple[tuple[Fact, bool], ...]]] = {}
+
+
+def _singles(message: Descriptor, facts: Mapping[str, Fact]) -> tuple[tuple[Fact, bool], ...]:
+    """The facts of fields that hold one value, and whether these tell presence."""
+    known = _plans.get(message.full_name)
+    if known is None:
+        fields = ((fact, message.fields_by_name[fact.field]) for fact in facts.values())
+        known = tuple((fact, bool(field.has_presence)) for fact, field in fields if not field.is_repeated)
+        _plans[message.full_name] = known
+    return known
+
+
+def stated_fields(row: Any, facts: Mapping[str, Fact]) -> dict[str, Any]:
+    """What a row of the domain states, by the names of the wire: what is None, or as good as absent, is left out."""
+    found = ((fact, getattr(row, fact.row, None)) for fact in facts.values())
+    return {fact.field: value for fact, value in found if value is not None and not _absent(value, fact)}
+
+
+def _absent(value: Any, fact: Fact) -> bool:
+    return fact.minimum is not None and fact.default == value < fact.minimum
 
 
 def shown(value: str) -> str:

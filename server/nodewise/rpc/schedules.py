@@ -10,22 +10,28 @@ from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Answer, Question
+from nodewise.estimation.question import Answer, Freshness, Question
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.caps import too_long
+from nodewise.rpc.errors import prefixed
+from nodewise.rpc.options import read_model_options
 from nodewise.rpc.paging import page
 from nodewise.rpc.policies import policy_named
+from nodewise.rpc.reading import Reader
 from nodewise.rpc.sources import ProfileSources
-from nodewise.rpc.wire_plugins import write_problem
-from nodewise.rpc.wire_predictions import read_options, too_long
+from nodewise.rpc.wire_plugins import write_plugin
 from nodewise.rpc.wire_schedules import read_job, read_pools, read_quotas, read_time, write_decision
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Decision
 from nodewise.scheduling.request import JobQuestion, ScheduleLimits, ScheduleQuestion
+from nodewise_protos.v1 import plugin_pb2
 from nodewise_protos.v1 import schedule_service_pb2 as pb
 
 __all__ = ["Schedules"]
 
+WAIT_SHARE: Final = 0.5
+"""Share of a call's time that revisions of profiles are waited for; the rest is for those that need no waiting."""
 REPLY_SHARE: Final = 0.9
 """Share of a call's time that deciding may take; the rest is for the reply and its way back."""
 
@@ -52,8 +58,8 @@ class Schedules:
         """Who gets what. Deciding happens in a thread: it may take as long as the call has."""
         started = time.perf_counter()
         loaded = policy_named(self._answers.registry, request.policy or self._default_policy)
-        options = read_options(request.options)
-        self._answers.estimators.require(options.terms.estimator)
+        options = read_model_options(request.options)
+        options.require_estimator(self._answers)
         if not request.HasField("now"):
             raise invalid_field("now", "must be given: submit times and deadlines are counted from it")
         if len(request.jobs) > self._limits.jobs_per_call:
@@ -66,18 +72,24 @@ class Schedules:
                     "found": str(len(request.jobs)),
                 },
             )
+        reader = Reader()
+        pools = read_pools(request.cluster.pools, reader)
+        named = {pool.name: pool for pool in pools}
+        waiting = _waiting(call) if options.terms.freshness == Freshness.WAIT else None
         jobs: list[JobQuestion] = []
         for number, message in enumerate(request.jobs):
+            path = f"jobs[{number}]"
             profile: Profile | NodewiseError
             try:
-                profile = await self._sources.profile(message.profile)
+                profile = await self._sources.profile(message.profile, waiting)
             except NodewiseError as error:
-                profile = error
-            jobs.append(read_job(message, profile, f"jobs[{number}]", self._limits))
+                profile = prefixed(error, f"{path}.")
+            jobs.append(read_job(message, profile, path, named, reader))
+        reader.finish()
         budget = Budget(call.remaining_s() * REPLY_SHARE)
         question = ScheduleQuestion(
             now_s=read_time(request.now),
-            pools=read_pools(request.cluster.pools),
+            pools=pools,
             jobs=tuple(jobs),
             parameters=dict(request.policy_parameters),
             memory=request.policy_state,
@@ -89,7 +101,7 @@ class Schedules:
             decision: Decision = await run_in(self._executor, decide, question, loaded, self._answer, budget, caps)
         finally:
             budget.end()
-        return write_decision(decision, time.perf_counter() - started)
+        return write_decision(decision, question, time.perf_counter() - started)
 
     def _answer(self, question: Question) -> Answer:
         refused = too_long(len(question.configurations), question.terms.options, self._limits)
@@ -99,27 +111,14 @@ class Schedules:
 
     async def list_policies(self, request: pb.ListPoliciesRequest, call: Call) -> pb.ListPoliciesResponse:
         """What can be asked."""
-        registry = self._answers.registry
-        names, next_token = page(sorted(registry.policies), request.page_size, request.page_token)
-        response = pb.ListPoliciesResponse(next_page_token=next_token)
-        for name in names:
-            loaded = registry.policies[name]
-            policy = response.policies.add(
-                name=name,
-                version=loaded.record.version,
-                description=loaded.record.description,
-                distribution=loaded.distribution,
-                mode=loaded.mode,
-            )
-            for parameter in loaded.record.parameters:
-                policy.parameters.add(
-                    name=parameter.name,
-                    description=parameter.description,
-                    default_value=parameter.default,
-                    minimum=parameter.minimum,
-                    maximum=parameter.maximum,
-                )
-        response.problems.extend(
-            write_problem(problem) for problem in registry.problems if problem.kind in ("policy", "plugin")
+        policies = self._answers.registry.policies
+        names, next_token = page(sorted(policies), request)
+        return pb.ListPoliciesResponse(
+            policies=[write_plugin(policies[name], plugin_pb2.PLUGIN_KIND_POLICY) for name in names],
+            next_page_token=next_token,
         )
-        return response
+
+
+def _waiting(call: Call) -> Call:
+    """The part of a call's time that revisions may be waited for."""
+    return Call(call.request_id, time.monotonic() + call.remaining_s() * WAIT_SHARE)

@@ -12,13 +12,12 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from nodewise.rpc.calls import Method, generic_handler
-from nodewise_protos.v1 import (
+from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
+from nodewise_protos.v1beta1 import (
     diagnosis_service_pb2,
     evaluation_service_pb2,
     plan_service_pb2,
-    prediction_service_pb2,
-    profile_service_pb2,
-    schedule_service_pb2,
+    simulation_service_pb2,
 )
 
 __all__ = ["RECEIVED_BYTES", "SERVICES", "handlers"]
@@ -32,6 +31,7 @@ _DESCRIPTORS: Final = {
         prediction_service_pb2,
         profile_service_pb2,
         schedule_service_pb2,
+        simulation_service_pb2,
         plan_service_pb2,
         diagnosis_service_pb2,
         evaluation_service_pb2,
@@ -44,11 +44,12 @@ _EXCEPTIONS: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
     {
         # As large as what was appended to it; as a table that is taken.
         "GetProfile": {"reply_bytes": RECEIVED_BYTES},
+        "WatchProfiles": {"default_deadline_s": None},
         "Backtest": {"reply_bytes": RECEIVED_BYTES, "default_deadline_s": None},
     }
 )
-"""What does not follow from a method's descriptor. A stream of requests lives as long as its caller likes, all else is
-over after the usual time unless the caller states one."""
+"""What does not follow from a method's descriptor. Streams of requests and watches live as long as
+their caller likes, all else is over after the usual time unless the caller states one."""
 
 
 def handlers(behaviours: Sequence[object], default_deadline_s: float, reply_bytes: int) -> list[grpc.GenericRpcHandler]:

@@ -10,8 +10,8 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.question import Basis
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.ports.limits import Limits
+from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_predictions import ReadOptions
 from nodewise.rpc.wire_schedules import read_pools, read_quotas
 from nodewise.rpc.wire_simulated_jobs import read_curve, read_jobs, read_profile_curve
 from nodewise.rpc.wire_simulations import read_repetitions, read_settings
@@ -20,7 +20,7 @@ from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
 from nodewise.scheduling.simulated_curves import predicted_curves
 from nodewise.scheduling.simulating import SimulateQuestion
 from nodewise.scheduling.simulation.jobs import JobCurve
-from nodewise_protos.v1 import schedule_service_pb2 as pb
+from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
 
 __all__ = ["ReadSimulation", "read_simulation"]
 
@@ -57,21 +57,23 @@ def read_simulation(
     NodewiseError
         INVALID_FIELD, CONTRADICTORY_FACTS, LIMIT_EXCEEDED; what curves that cannot be predicted raise.
     """
-    places = sorted(profiles)
+    places, reader = sorted(profiles), Reader()
     asked = ScheduleQuestion(
         now_s=0.0,
-        pools=read_pools(request.cluster.pools),
-        jobs=tuple(read_profile_curve(request.curves[place], place, profiles[place], limits) for place in places),
+        pools=read_pools(request.cluster.pools, reader),
+        jobs=tuple(
+            read_profile_curve(request.curves[place].profile, place, profiles[place], reader) for place in places
+        ),
         parameters=dict(request.policy_parameters),
         quotas=read_quotas(request.quotas),
         terms=options.terms.within(budget),
     )
+    reader.finish()
     caps = ScheduleLimits(
         jobs=limits.simulated_jobs_per_call,
         candidate_rows=min(limits.simulation_rows_per_call, ScheduleLimits().candidate_rows),
     )
     found = predicted_curves(asked, places, policy, predict, budget, caps)
-    reader = Reader()
     predicted = dict(zip(places, found.curves))
     curves = tuple(
         predicted[number] if number in predicted else read_curve(message, number, found.state.pools, reader)

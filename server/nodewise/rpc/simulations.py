@@ -1,4 +1,4 @@
-"""Simulate of ScheduleService: with progress, its columns in chunks."""
+"""SimulationService: with progress, its columns in chunks."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from collections.abc import Iterator
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Answer, Question
+from nodewise.estimation.question import Answer, Freshness, Question
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
+from nodewise.rpc.caps import too_long
+from nodewise.rpc.errors import prefixed
 from nodewise.rpc.long_call import LongCall, Workshop, streamed
+from nodewise.rpc.options import read_model_options
 from nodewise.rpc.policies import policy_named
 from nodewise.rpc.simulation_requests import read_simulation
-from nodewise.rpc.sources import ProfileSources, prefixed
-from nodewise.rpc.wire_predictions import read_options, too_long
+from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_simulated_jobs import check_sizes
 from nodewise.rpc.wire_simulations import write_progress, write_result, write_rows
 from nodewise.scheduling.simulating import simulated_repeatedly
 from nodewise.scheduling.simulation.core import Progress
-from nodewise_protos.v1 import schedule_service_pb2 as pb
+from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
 
 __all__ = ["Simulations"]
 
@@ -61,16 +63,17 @@ class Simulations:
         """Progress, then columns, then the result: of what was simulated so far where time was over before."""
         policy = request.policy or self._default_policy
         policy_named(self._answers.registry, policy)
-        options = read_options(request.options)
-        self._answers.estimators.require(options.terms.estimator)
+        options = read_model_options(request.options)
+        options.require_estimator(self._answers)
+        waiting = call if options.terms.freshness == Freshness.WAIT else None
         check_sizes(request.jobs, request.curves, self._limits)
         profiles: dict[int, Profile] = {}
         for number, curve in enumerate(request.curves):
             if curve.HasField("profile"):
                 try:
-                    profiles[number] = await self._sources.profile(curve.profile)
+                    profiles[number] = await self._sources.profile(curve.profile.profile, waiting)
                 except NodewiseError as error:
-                    raise prefixed(error, f"curves[{number}].") from None
+                    raise prefixed(error, f"curves[{number}].profile.") from None
         return LongCall(_simulated, (request.SerializeToString(), policy, profiles))
 
 
@@ -79,7 +82,7 @@ def _simulated(workshop: Workshop, asked: tuple[bytes, str, dict[int, Profile]],
     data, policy_name, profiles = asked
     request = pb.SimulateRequest.FromString(data)
     policy = policy_named(workshop.answers.registry, policy_name)
-    options = read_options(request.options)
+    options = read_model_options(request.options)
 
     def answer(question: Question) -> Answer:
         refused = too_long(len(question.configurations), question.terms.options, workshop.limits)

@@ -1,26 +1,36 @@
-"""From a ProfileSource on the wire to a profile: stored, or inline and remembered by its bytes."""
+"""From a ProfileSource on the wire to a profile: stored, or in the question and remembered by its bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.ports.limits import Limits
 from nodewise.profiles.reader import ProfileReader
-from nodewise.rpc.calls import run_in
+from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_profiles import read_content
 from nodewise_protos.v1 import profile_pb2
+from nodewise_values.facts import PROFILE_SOURCE
 
-__all__ = ["ProfileSources", "prefixed"]
+__all__ = ["ProfileSources"]
 
 _REMEMBERED_BYTES: Final = 64 * 1024
-"""Largest inline profile whose reading is remembered."""
+"""Largest profile of a question whose reading is remembered."""
+_ANY: Final[Mapping[str, int]] = MappingProxyType({})
+LOOK_EVERY_S: Final = 0.02
+"""Between two looks for a revision that is waited for: another process may commit it. A look reads one counter."""
+LONGEST_WAIT_S: Final = 60.0
+"""Longest wait for a revision, of calls without a deadline too."""
+GRACE_S: Final = 0.05
+"""Kept of a call's time to say that its revision was not reached."""
 
 
 class ProfileSources:
@@ -40,35 +50,34 @@ class ProfileSources:
         self._reader = reader
         self._limits = limits
         self._executor = executor
-        self._remembered: Callable[[bytes], Profile] = lru_cache(maxsize=1024)(self._read)
+        self._remembered: Callable[[bytes, str], Profile] = lru_cache(maxsize=1024)(self._read)
 
-    async def profile(self, source: profile_pb2.ProfileSource) -> Profile:
+    async def profile(
+        self, source: profile_pb2.ProfileSource, call: Call | None = None, path: str = "profile"
+    ) -> Profile:
         """The profile that a question is about.
+
+        Parameters
+        ----------
+        call : Call or None
+            Given, a minimum revision is waited for until the call's time is over; None = it is refused at once.
 
         Raises
         ------
         NodewiseError
-            INVALID_FIELD, PROFILE_NOT_FOUND, REVISION_NOT_REACHED, EVIDENCE_MISSING (an inline profile that is empty).
+            INVALID_FIELD, PROFILE_NOT_FOUND, REVISION_NOT_REACHED, REVISION_NOT_FOUND, EVIDENCE_MISSING (a profile in
+            the question that is empty).
         """
         kind = source.WhichOneof("source")
+        stated = _revisions(source, path)
         if kind == "profile_id":
-            profile = await self._stored(source.profile_id)
-        elif kind == "inline":
-            data = source.inline.SerializeToString()
-            profile = self._remembered(data) if len(data) <= _REMEMBERED_BYTES else self._read(data)
+            profile = await self._stored(source.profile_id, stated, call, path)
+        elif kind == "content":
+            data = source.content.SerializeToString()
+            known = len(data) <= _REMEMBERED_BYTES
+            profile = self._remembered(data, path) if known else self._read(data, path)
         else:
-            raise invalid_field("profile", "must name a stored profile or hold one inline")
-        if source.minimum_revision > profile.revision and kind == "profile_id":
-            raise NodewiseError(
-                Reason.REVISION_NOT_REACHED,
-                f"profile {profile.profile_id!r} is at revision {profile.revision}, "
-                f"not yet at {source.minimum_revision}",
-                {
-                    "profile_id": profile.profile_id,
-                    "revision": str(profile.revision),
-                    "minimum_revision": str(source.minimum_revision),
-                },
-            )
+            raise invalid_field(path, "must name a stored profile or hold the content of one")
         if profile.is_empty:
             raise NodewiseError(
                 Reason.EVIDENCE_MISSING,
@@ -77,23 +86,51 @@ class ProfileSources:
             )
         return profile
 
-    async def _stored(self, profile_id: str) -> Profile:
+    async def _stored(self, profile_id: str, stated: Mapping[str, int], call: Call | None, path: str) -> Profile:
+        if "revision" in stated:
+            reader = Reader()
+            reader.identifier(profile_id, f"{path}.profile_id")
+            reader.finish()
+            exact: Profile = await run_in(self._executor, self._reader.at, profile_id, stated["revision"])
+            return exact
+        least = stated.get("minimum_revision", 0)
+        profile = await self._newest(profile_id, path)
+        left_s = 0.0 if call is None else min(call.remaining_s() - GRACE_S, LONGEST_WAIT_S)
+        ends_s = time.monotonic() + left_s
+        while profile.revision < least and time.monotonic() + LOOK_EVERY_S < ends_s:
+            await asyncio.sleep(LOOK_EVERY_S)
+            profile = await self._newest(profile_id, path)
+        if profile.revision < least:
+            raise NodewiseError(
+                Reason.REVISION_NOT_REACHED,
+                f"profile {profile_id!r} is at revision {profile.revision}, not yet at {least}",
+                {"profile_id": profile_id, "revision": str(profile.revision), "minimum_revision": str(least)},
+            )
+        return profile
+
+    async def _newest(self, profile_id: str, path: str) -> Profile:
         known = self._reader.cached(profile_id)
         if known is not None:
             return known
         reader = Reader()
-        reader.identifier(profile_id, "profile.profile_id")
+        reader.identifier(profile_id, f"{path}.profile_id")
         reader.finish()
         loaded: Profile = await run_in(self._executor, self._reader.get, profile_id)
         return loaded
 
-    def _read(self, data: bytes) -> Profile:
-        return read_content(profile_pb2.ProfileContent.FromString(data), "profile.inline", self._limits)
+    def _read(self, data: bytes, path: str) -> Profile:
+        return read_content(profile_pb2.ProfileContent.FromString(data), f"{path}.content", self._limits)
 
 
-def prefixed(error: NodewiseError, prefix: str) -> NodewiseError:
-    """The same error with its field paths below ``prefix``."""
-    if not error.violations:
-        return error
-    violations = tuple(replace(violation, field=prefix + violation.field) for violation in error.violations)
-    return replace(NodewiseError.invalid(violations, error.reason), metadata=error.metadata)
+def _revisions(source: profile_pb2.ProfileSource, path: str) -> Mapping[str, int]:
+    """The revision that a source asks for, or the least one."""
+    if not source.HasField("minimum_revision") and not source.HasField("revision"):
+        return _ANY
+    reader = Reader()
+    stated = reader.stated(source, PROFILE_SOURCE, f"{path}.")
+    if source.WhichOneof("source") != "profile_id":
+        reader.wrong(f"{path}.{next(iter(stated))}", "must be absent unless profile_id names a stored profile")
+    if len(stated) > 1:
+        reader.wrong(f"{path}.minimum_revision", "must be absent where revision says which one")
+    reader.finish()
+    return stated

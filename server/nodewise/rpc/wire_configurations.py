@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from nodewise.domain.columns import as_ints, constant_ints, freeze
+from nodewise.domain.columns import as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import (
     UNSTATED,
     Configurations,
@@ -16,20 +17,23 @@ from nodewise.domain.configurations import (
     SyncMode,
     packed_nodes,
 )
-from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.facts import NUMBER_COLUMNS, unstated
 from nodewise.ports.cache import LruCache
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_groups import grouped_workers, read_groups, write_groups
+from nodewise.rpc.wire_offers import read_offer_indexes
 from nodewise_protos.v1 import configuration_pb2 as pb
+from nodewise_values.facts import CONFIGURATION_RANGE, CONFIGURATION_SETTINGS
 
 __all__ = [
     "read_candidates",
     "read_configurations",
     "read_counts",
     "read_evidence",
-    "read_template",
+    "read_parts",
+    "read_settings",
     "write_configurations",
 ]
 
@@ -41,12 +45,15 @@ _COLUMNS: Final = (
     "device_indexes",
     "precisions",
     "group_offsets",
+    "offer_indexes",
     *(fact.field for fact in NUMBER_COLUMNS),
 )
 _SCALE: Final = frozenset({"nodes", "workers"})
 """Columns whose greatest values are the server's limits."""
 _OFFSETS: Final = frozenset({"placement_offsets", "group_offsets"})
 """Columns with one entry more than there are rows."""
+_DICTIONARIES: Final = MappingProxyType({"device": "devices", "precision": "precisions"})
+"""What a row says by name, and the dictionary that holds it."""
 
 
 def read_candidates(
@@ -62,24 +69,43 @@ def read_candidates(
     NodewiseError
         INVALID_FIELD, CONTRADICTORY_FACTS or LIMIT_EXCEEDED.
     """
-    parts = []
-    explicit = configurations.SerializeToString()
+    explicit = b"" if ranges else configurations.SerializeToString()
     if explicit:
-        parts.append(_remembered(_explicit, explicit, f"{path}configurations", limits))
-    total = sum(len(part) for part in parts)
-    for number, message in enumerate(ranges):
-        expanded = _remembered(_range, message.SerializeToString(), f"{path}ranges[{number}]", limits)
-        total += len(expanded)
-        if total > limits.rows_per_call:
-            break
-        parts.append(expanded)
+        parts = [_remembered(_explicit, explicit, f"{path}configurations", limits)]
+    else:
+        parts = [found for _, found in read_parts(configurations, ranges, limits, path)]
+    total = sum(map(len, parts))
     if total > limits.rows_per_call:
         raise _too_many_rows(f"{path}configurations", total, limits)
     if not total:
-        reader = Reader()
-        reader.wrong(f"{path}configurations", "must hold at least one row, or ranges at least one range")
-        reader.finish()
+        raise invalid_field(f"{path}configurations", "must hold at least one row, or ranges at least one range")
     return Configurations.concatenated(parts)
+
+
+def read_parts(
+    configurations: pb.Configurations, ranges: Sequence[pb.ConfigurationRange], limits: Limits, path: str = ""
+) -> Iterator[tuple[str, Configurations]]:
+    """The explicit rows, if there are any, and those of each range, with their paths; ends early beyond a call's cap.
+
+    Raises
+    ------
+    NodewiseError
+        As :func:`read_candidates`.
+    """
+    total = 0
+    explicit = configurations.SerializeToString()
+    if explicit:
+        field = f"{path}configurations"
+        found = _remembered(_explicit, explicit, field, limits)
+        total = len(found)
+        yield field, found
+    for number, message in enumerate(ranges):
+        if total > limits.rows_per_call:
+            return
+        field = f"{path}ranges[{number}]"
+        found = _remembered(_range, message.SerializeToString(), field, limits)
+        total += len(found)
+        yield field, found
 
 
 def _too_many_rows(path: str, rows: int, limits: Limits) -> NodewiseError:
@@ -139,8 +165,8 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
             {"limit": "rows_per_call", "value": str(limits.rows_per_call), "found": str(rows)},
         )
     columns: dict[str, object] = {
-        "nodes": reader.ints(message.nodes, f"{path}.nodes", rows, default=0, least=1, most=limits.max_nodes),
-        "workers": reader.ints(message.workers, f"{path}.workers", rows, default=0, least=1, most=limits.max_workers),
+        "nodes": reader.ints(message.nodes, f"{path}.nodes", rows, default=0, most=limits.max_nodes),
+        "workers": reader.ints(message.workers, f"{path}.workers", rows, default=0, most=limits.max_workers),
     }
     for fact in NUMBER_COLUMNS:
         values = getattr(message, fact.field)
@@ -160,6 +186,8 @@ def _dictionaries(message: pb.Configurations, path: str, rows: int, reader: Read
         columns.update(_devices(message, path, rows, reader))
     elif message.device_indexes:
         reader.wrong(f"{path}.device_indexes", "must be empty without device_names")
+    if message.offer_names or message.offer_indexes:
+        read_offer_indexes(message, path, rows, reader)
     if message.precisions:
         columns.update(_precisions(message, path, rows, reader))
     if message.placement_workers or message.placement_offsets:
@@ -252,6 +280,8 @@ def _consistent(found: Configurations, path: str, reader: Reader) -> None:
 def read_evidence(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
     """Configurations that really ran: nodes, workers and synchronisation must be stated."""
     found = read_configurations(message, path, reader, limits)
+    if message.offer_names or message.offer_indexes:
+        reader.wrong(f"{path}.offer_names", "must be empty: evidence says what ran, not what can be had")
     if not len(found):
         return found
     if found.worker_groups is not None:
@@ -268,18 +298,18 @@ def read_evidence(message: pb.Configurations, path: str, reader: Reader, limits:
     return found
 
 
-def read_template(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
-    """One row that says how a job runs, without its scale."""
-    if message.nodes or message.workers or message.placement_workers or message.group_workers:
-        reader.wrong(path, "must leave nodes, workers, placement and groups empty: they are what varies")
-    found = read_configurations(message, path, reader, limits)
-    if len(found) > 1:
-        reader.wrong(path, f"must have one row, found {len(found)}")
-    if len(found) == 1:
-        return found
-    if message.device_names:  # a dictionary alone has no column, and so no row
-        return Configurations.of(1, device=message.device_names[0])
-    return Configurations.of(1)
+def read_settings(message: pb.ConfigurationSettings, path: str, reader: Reader) -> Configurations:
+    """One row that says how a job runs, without its scale. The offer that it may name is not part of it."""
+    stated = reader.stated(message, CONFIGURATION_SETTINGS, f"{path}.", but=("offer_name",))
+    columns: dict[str, object] = {}
+    for name, value in stated.items():
+        if name in _DICTIONARIES:
+            columns[_DICTIONARIES[name]] = (value,)
+        else:
+            columns[name] = constant_floats(1, value) if isinstance(value, float) else constant_ints(1, int(value))
+    reader.text(message.offer_name, f"{path}.offer_name", 64)
+    found = Configurations.of(1)
+    return found.replaced(**columns) if columns else found
 
 
 def _range(data: bytes, path: str, limits: Limits) -> Configurations:
@@ -292,8 +322,8 @@ def _range(data: bytes, path: str, limits: Limits) -> Configurations:
     by_nodes = axis == "nodes"
     most = limits.max_nodes if by_nodes else limits.max_workers
     counts = read_counts(message.nodes if by_nodes else message.workers, f"{path}.{axis}", most, reader)
-    per_node = reader.whole(message.workers_per_node, f"{path}.workers_per_node", most=1024)
-    template = read_template(message.template, f"{path}.template", reader, limits)
+    per_node = reader.stated(message, CONFIGURATION_RANGE, f"{path}.").get("workers_per_node", 0)
+    settings = read_settings(message.settings, f"{path}.settings", reader)
     spread = int(message.placement_rule) == PlacementRule.SPREAD
     reader.finish()
     rows = len(counts)
@@ -311,7 +341,7 @@ def _range(data: bytes, path: str, limits: Limits) -> Configurations:
         elif per_node:
             nodes = [packed_nodes(count, per_node) for count in counts]
     scaled = Configurations.of(rows, nodes=nodes, workers=workers)
-    repeated = template.take(constant_ints(rows, 0))
+    repeated = settings.take(constant_ints(rows, 0))
     return repeated.replaced(nodes=scaled.nodes, workers=scaled.workers)
 
 
@@ -319,11 +349,11 @@ def read_counts(message: pb.CountRange, path: str, most: int, reader: Reader) ->
     """The numbers of a range; what is wrong goes to the reader."""
     first = reader.whole(message.first, f"{path}.first", least=1, most=most)
     last = reader.whole(message.last, f"{path}.last", least=1, most=most)
-    step = reader.whole(message.step, f"{path}.step", most=most) or 1
+    step = reader.whole(message.step, f"{path}.step", least=1, most=most) if message.HasField("step") else 1
     if reader.clean and last < first:
         reader.wrong(f"{path}.last", f"must be at least first ({first}), found {last}")
-    if message.powers_of_two and message.step:
-        reader.wrong(f"{path}.step", "must be 0 with powers_of_two")
+    if message.powers_of_two and message.HasField("step"):
+        reader.wrong(f"{path}.step", "must be absent with powers_of_two")
     if not reader.clean:
         return ()
     if message.powers_of_two:

@@ -9,12 +9,17 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from nodewise.diagnosis.results import Diagnosed, Evidence, Replayed, TraceQuestion
-from nodewise.domain.diagnosis import Bottleneck, DiagnosisQuestion, RankShares, Straggler, Strategy
+import numpy as np
+
+from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
+from nodewise.domain.diagnosis import DiagnosisQuestion, Strategy
 from nodewise.domain.profile import Profile
-from nodewise.domain.replay import Change, ChangeKind, EdgeCounts, ReplayedStep, ReplayQuestion
+from nodewise.domain.replay import Change, ChangeKind, EdgeCounts, ReplayQuestion
+from nodewise.profiles.reading import LoadedTrace
 from nodewise.rpc.reading import Reader
-from nodewise_protos.v1 import diagnosis_service_pb2 as pb
+from nodewise.rpc.wire_rows import read_budget_s, stated, written
+from nodewise_protos.v1 import problem_pb2
+from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 
 __all__ = ["read_asked", "read_diagnosis", "read_replay", "write_diagnosis", "write_replay"]
 
@@ -26,7 +31,6 @@ MOST_ANSWERS: Final = 1000
 USUAL_ANSWERS: Final = 20
 MOST_TRACES: Final = 1 << 16
 MOST_MAPPED: Final = 256
-LONGEST_BUDGET_S: Final = 1e7
 LONGEST_DELAY_S: Final = 1e6
 MOST_RATIO: Final = 1e6
 MOST_BYTES: Final = 1e15
@@ -45,19 +49,16 @@ _BOUNDS: Final = {
     ChangeKind.WORLD_SIZE: (1.0, float(MOST_RANK)),
     ChangeKind.BUCKET_BYTES: (1.0, MOST_BYTES),
 }
-_KINDS: Final = {
-    pb.REPLAY_CHANGE_KIND_SCALE: ChangeKind.SCALE,
-    pb.REPLAY_CHANGE_KIND_DELAY: ChangeKind.DELAY,
-    pb.REPLAY_CHANGE_KIND_LINK_BANDWIDTH: ChangeKind.LINK_BANDWIDTH,
-    pb.REPLAY_CHANGE_KIND_LINK_LATENCY: ChangeKind.LINK_LATENCY,
-    pb.REPLAY_CHANGE_KIND_WORLD_SIZE: ChangeKind.WORLD_SIZE,
-    pb.REPLAY_CHANGE_KIND_BUCKET_BYTES: ChangeKind.BUCKET_BYTES,
-}
+_KINDS: Final = {pb.ReplayChangeKind.Value(f"REPLAY_CHANGE_KIND_{kind.name}"): kind for kind in ChangeKind}
 _NUMBERS: Final = {kind: number for number, kind in _KINDS.items()}
 
+READER: Final = "READER_WARNING"
+DIAGNOSER: Final = "DIAGNOSER_WARNING"
+"""Reasons of what readers and diagnosers warn of, which is theirs to word."""
 
-def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest, profile: Profile) -> tuple[TraceQuestion, float]:
-    """Of which job from which traces and by whom, and the most seconds that it may take.
+
+def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest) -> tuple[TraceQuestion, float]:
+    """From which traces and by whom, the job's profile still to be found, and the most seconds that it may take.
 
     Raises
     ------
@@ -73,10 +74,10 @@ def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest, profile: Profile)
     for key, value in message.trace_mapping.items():
         reader.text(key, "trace_mapping")
         reader.text(value, f"trace_mapping[{key[:LONGEST_PATTERN]!r}]")
-    budget_s = reader.number(message.budget_seconds, "budget_seconds", most=LONGEST_BUDGET_S) or math.inf
+    budget_s = read_budget_s(message, reader)
     reader.finish()
     asked = TraceQuestion(
-        profile=profile,
+        profile=Profile(),
         traces=tuple(message.trace_sha256s),
         diagnoser=message.diagnoser,
         mapping=tuple(sorted(message.trace_mapping.items())),
@@ -117,23 +118,20 @@ def read_diagnosis(message: pb.DiagnoseRequest) -> DiagnosisQuestion:
         INVALID_FIELD.
     """
     reader = Reader()
-
-    def most(name: str) -> int:
-        found = reader.whole(getattr(message, name), name, least=-(2**31), most=MOST_ANSWERS)
-        return max(found or USUAL_ANSWERS, 0)
-
-    ratio = message.largest_batch_ratio
-    if ratio:
-        reader.number(ratio, "largest_batch_ratio", least=1.0, most=MOST_RATIO)
+    ratio = stated(message, "largest_batch_ratio", 1.0)
     question = DiagnosisQuestion(
         steps=_steps(message.steps, "steps", reader),
-        bottlenecks=most("bottlenecks_count"),
-        strategies=most("strategies_count"),
-        largest_batch_factor=ratio or 1.0,
+        bottlenecks=_most(message, "max_bottlenecks", reader),
+        strategies=_most(message, "max_strategies", reader),
+        largest_batch_factor=reader.number(ratio, "largest_batch_ratio", least=1.0, most=MOST_RATIO),
         timeline=message.timeline,
     )
     reader.finish()
     return question
+
+
+def _most(message: pb.DiagnoseRequest, name: str, reader: Reader) -> int:
+    return reader.whole(stated(message, name, USUAL_ANSWERS), name, most=MOST_ANSWERS)
 
 
 def _steps(values: Sequence[int], path: str, reader: Reader) -> tuple[int, ...]:
@@ -191,157 +189,76 @@ def _pattern_problem(pattern: str) -> str | None:
 def write_replay(found: Replayed) -> pb.ReplayResult:
     """The answer of a replay, without its pieces."""
     replay = found.replay
-    message = pb.ReplayResult(
-        steps=map(_step, replay.steps),
-        in_sample=replay.in_sample,
-        nodes_count=replay.nodes,
+    tied = replay.clock_uncertainty_s >= 0.0
+    return written(
+        pb.ReplayResult,
+        replay,
+        steps=[written(pb.ReplayedStep, step, absent=0.0) for step in replay.steps],
         edges=_edges(replay.edges),
-        clock_offset_seconds=replay.clock_offset_s,
-        clock_uncertainty_seconds=replay.clock_uncertainty_s,
-        build_seconds=replay.build_s,
-        replay_seconds=replay.replay_s,
+        clock_uncertainty_seconds=np.where(tied, replay.clock_uncertainty_s, 0.0),
+        clock_tied=None if tied.all() else tied.tolist(),
         counts=dict(replay.counts),
-        warnings=replay.warnings,
-        basis=_basis(found, found.evidence),
-    )
-    for field, value in (
-        ("host_error_ratio", replay.host_error),
-        ("device_error_ratio", replay.device_error),
-        ("persistence_error_ratio", replay.persistence_error),
-        ("kernel_start_p50_error_seconds", replay.kernel_start_p50_error_s),
-        ("kernel_start_p95_error_seconds", replay.kernel_start_p95_error_s),
-    ):
-        if value is not None:
-            setattr(message, field, value)
-    return message
-
-
-def _step(step: ReplayedStep) -> pb.ReplayedStep:
-    return pb.ReplayedStep(
-        step_ordinal=step.step,
-        measured_host_seconds=step.measured_host_s or None,
-        predicted_host_seconds=step.predicted_host_s or None,
-        measured_device_seconds=step.measured_device_s or None,
-        predicted_device_seconds=step.predicted_device_s or None,
-        rank_measured_host_seconds=step.rank_measured_host_s,
-        rank_predicted_host_seconds=step.rank_predicted_host_s,
-        lower_host_seconds=step.lower_host_s or None,
-        upper_host_seconds=step.upper_host_s or None,
+        warnings=_notices(DIAGNOSER, replay.warnings),
+        basis=_basis(found),
     )
 
 
 def write_diagnosis(found: Diagnosed) -> pb.DiagnosisResult:
     """The answer of a diagnosis, without its pieces."""
     diagnosis = found.diagnosis
-    return pb.DiagnosisResult(
-        bottlenecks=map(_bottleneck, diagnosis.bottlenecks),
+    return written(
+        pb.DiagnosisResult,
+        diagnosis,
+        bottlenecks=[written(pb.Bottleneck, each, absent=-1) for each in diagnosis.bottlenecks],
         strategies=map(_strategy, diagnosis.strategies),
-        stragglers=map(_straggler, diagnosis.stragglers),
-        bound_by=diagnosis.bound_by,
-        verdict=diagnosis.verdict,
-        step_seconds=diagnosis.step_s,
-        persistence_seconds=diagnosis.persistence_s,
-        exposed_communication_seconds=diagnosis.exposed_communication_s,
-        rank_shares=map(_shares, diagnosis.ranks),
+        stragglers=[written(pb.Straggler, each) for each in diagnosis.stragglers],
+        bound_by=pb.StepBound.Value(f"STEP_BOUND_{diagnosis.bound_by.upper()}"),
+        rank_shares=[written(pb.RankShares, each, absent=-1) for each in diagnosis.ranks],
         edges=_edges(diagnosis.edges),
-        warnings=diagnosis.warnings,
-        complete=diagnosis.complete,
-        basis=_basis(found, found.evidence),
-    )
-
-
-def _bottleneck(found: Bottleneck) -> pb.Bottleneck:
-    return pb.Bottleneck(
-        kind=found.kind,
-        what=found.what,
-        rank=found.rank,
-        seconds=found.seconds,
-        gain_if_removed_seconds=found.gain_if_removed_s,
-        matters=found.matters,
-        why=found.why,
-    )
-
-
-def _straggler(found: Straggler) -> pb.Straggler:
-    return pb.Straggler(
-        collective=found.collective,
-        ranks=found.ranks,
-        margin_seconds=found.margin_s,
-        imposed_wait_seconds=found.imposed_wait_s,
-        transfer_seconds=found.transfer_s,
+        warnings=_notices(DIAGNOSER, diagnosis.warnings),
+        basis=_basis(found),
     )
 
 
 def _strategy(found: Strategy) -> pb.Strategy:
-    return pb.Strategy(
-        name=found.name,
-        predicted_step_seconds=found.predicted_step_s,
-        speedup_ratio=found.speedup,
-        lower_step_seconds=found.lower_step_s or None,
-        upper_step_seconds=found.upper_step_s or None,
-        parts=found.parts,
-        changes=[
-            pb.ReplayChange(
-                kind=_NUMBERS[change.kind],
-                value=change.value,
-                name_pattern=change.name_pattern,
-                event_kinds=change.event_kinds,
-                ranks=change.ranks,
-            )
-            for change in found.changes
-        ],
-        rests_on=found.rests_on,
-        effort=found.effort,
-    )
-
-
-def _shares(found: RankShares) -> pb.RankShares:
-    return pb.RankShares(
-        rank=found.rank,
-        step_seconds=found.step_s,
-        compute_seconds=found.compute_s,
-        communication_seconds=found.communication_s,
-        exposed_communication_seconds=found.exposed_communication_s,
-        waiting_seconds=found.waiting_s,
-        idle_seconds=found.idle_s,
-        host_bound_seconds=found.host_bound_s,
-        data_loading_seconds=found.data_loading_s,
-        memory_high_water_bytes=None if found.memory_high_water_bytes < 0 else found.memory_high_water_bytes,
-    )
+    changes = [written(pb.ReplayChange, change, kind=_NUMBERS[change.kind]) for change in found.changes]
+    return written(pb.Strategy, found, absent=0.0, changes=changes)
 
 
 def _edges(edges: Mapping[str, EdgeCounts]) -> Iterable[pb.EdgeCounts]:
-    return [
-        pb.EdgeCounts(kind=kind, found_count=counts.found, inferred_count=counts.inferred, missing_count=counts.missing)
-        for kind, counts in edges.items()
-    ]
+    return [written(pb.EdgeCounts, counts, kind=kind) for kind, counts in edges.items()]
 
 
-def _basis(found: Replayed | Diagnosed, evidence: Evidence) -> pb.DiagnosisBasis:
-    return pb.DiagnosisBasis(
+def _notices(reason: str, warnings: Iterable[str]) -> Iterable[problem_pb2.Notice]:
+    return [problem_pb2.Notice(reason=reason, message=text) for text in warnings]
+
+
+def _basis(found: Replayed | Diagnosed) -> pb.DiagnosisBasis:
+    evidence = found.evidence
+    return written(
+        pb.DiagnosisBasis,
+        evidence,
         diagnoser=found.diagnoser,
         diagnoser_version=found.diagnoser_version,
         profile_id=found.profile.profile_id,
-        profile_revision=found.profile.revision,
-        traces=[
-            pb.ReadTrace(
-                content_sha256=read.content_sha256,
-                rank=read.trace.rank,
-                world_size=read.trace.world_size,
-                reader=read.reader,
-                reader_version=read.reader_version,
-                events_count=read.trace.recorded_events,
-                steps_count=len(read.trace.steps),
-                counts=dict(read.trace.report.counts),
-                warnings=read.trace.report.warnings,
-            )
-            for read in evidence.loaded
-        ],
-        ranks=evidence.ranks,
-        world_size=evidence.world_size,
-        events_count=evidence.events,
-        load_seconds=evidence.load_s,
+        profile_revision=found.profile.revision or None,
+        traces=[_read_trace(read) for read in evidence.loaded],
+        world_size=evidence.world_size or None,
         peak_memory_bytes=_peak_memory_bytes(),
+    )
+
+
+def _read_trace(read: LoadedTrace) -> pb.ReadTrace:
+    trace = read.trace
+    return written(
+        pb.ReadTrace,
+        read,
+        rank=trace.rank,
+        world_size=trace.world_size or None,
+        events_count=trace.recorded_events,
+        steps_count=len(trace.steps),
+        counts=dict(trace.report.counts),
+        warnings=_notices(READER, trace.report.warnings),
     )
 
 

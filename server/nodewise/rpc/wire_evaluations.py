@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Final, TypeVar
 
 import numpy as np
 
-from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Ints, constant_ints, freeze
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.domain.facts import unstated
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.profile import PhaseTimings
 from nodewise.domain.workload import Network, Workload
@@ -21,11 +19,11 @@ from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, Row
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader, shown
 from nodewise.rpc.wire_configurations import read_evidence
-from nodewise.rpc.wire_profiles import read_network, read_phase_columns, read_workload
+from nodewise.rpc.wire_profiles import known_rows, read_network, read_phase_columns, read_workload
+from nodewise.rpc.wire_rows import written
 from nodewise_protos.v1 import configuration_pb2
-from nodewise_protos.v1 import evaluation_service_pb2 as pb
-from nodewise_values.fact import Fact
-from nodewise_values.facts import OBSERVATIONS
+from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
+from nodewise_values.facts import MEASUREMENT_TABLE
 
 __all__ = ["read_estimators", "read_table", "write_result"]
 
@@ -35,15 +33,6 @@ LONGEST_REASON: Final = 300
 
 FactsT = TypeVar("FactsT", Workload, Network)
 MessageT = TypeVar("MessageT")
-
-# Where the field on the wire has another name.
-_METRIC_FIELDS: Final = {
-    "n": "rows_count",
-    "refused": "refused_count",
-    "groups": "groups_count",
-    "fit_s": "fit_seconds",
-    "predict_s": "predict_seconds",
-}
 
 
 def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> MeasurementTable:
@@ -64,11 +53,9 @@ def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> Measu
     job_index = reader.ints(message.job_indexes, f"{path}.job_indexes", rows, default=None, most=max(len(jobs) - 1, 0))
     configurations = _configurations(message.configurations, f"{path}.configurations", rows, reader, limits)
     measured = {
-        fact.row: _measured(message, path, rows, reader, fact)
-        for fact in OBSERVATIONS.values()
-        if fact.field != "steps_counts"
+        fact.row: reader.column(getattr(message, field), f"{path}.{field}", rows, fact, known_rows(message, field))
+        for field, fact in MEASUREMENT_TABLE.items()
     }
-    steps = reader.column(message.steps_counts, f"{path}.steps_counts", rows, OBSERVATIONS["steps_counts"])
     if len(message.train) != rows:
         reader.wrong(f"{path}.train", f"must have one entry for each of {rows} rows, found {len(message.train)}")
     phase_rows, phase_timings = _phases(message, path, configurations, rows, reader, limits)
@@ -81,7 +68,6 @@ def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> Measu
         configurations=configurations,
         **measured,
         train=freeze(np.array(message.train, dtype=np.bool_)),
-        steps=steps,
         phase_rows=phase_rows,
         phase_timings=phase_timings,
         workloads=workloads,
@@ -112,21 +98,6 @@ def _capped(rows: int, path: str, limits: Limits) -> None:
             f"{path}: {rows} rows, a backtest takes backtest_rows = {limits.backtest_rows}; split the table by jobs",
             {"limit": "backtest_rows", "value": str(limits.backtest_rows), "found": str(rows)},
         )
-
-
-def _measured(message: pb.MeasurementTable, path: str, rows: int, reader: Reader, fact: Fact) -> Floats:
-    """A column of measurements: an entry for every row, or none at all where it need not be known."""
-    column: Sequence[float] = getattr(message, fact.field)
-    default = unstated(fact)
-    if not column and not fact.required:
-        return constant_floats(rows, default)
-    if len(column) != rows:
-        reader.wrong(f"{path}.{fact.field}", f"must have one entry for each of {rows} rows, found {len(column)}")
-        return constant_floats(rows, default)
-    # A throughput of 0 was not measured; what may be a 0 that was measured is not known below it.
-    least = -math.inf if default < 0 else 0.0
-    most = math.inf if fact.maximum is None else fact.maximum
-    return reader.floats(column, f"{path}.{fact.field}", rows, default=None, least=least, most=most)
 
 
 def _jobs(names: Iterable[str], path: str, reader: Reader) -> tuple[str, ...]:
@@ -198,49 +169,37 @@ def _facts(
 
 def write_result(result: BacktestResult) -> pb.BacktestResult:
     """Scores."""
-    return pb.BacktestResult(
-        evaluations=[_write_evaluation(evaluation) for evaluation in result.evaluations], prior=result.prior
-    )
+    return pb.BacktestResult(evaluations=map(_evaluation, result.evaluations), prior=result.prior)
 
 
-def _write_evaluation(evaluation: EstimatorEvaluation) -> pb.EstimatorEvaluation:
+def _evaluation(evaluation: EstimatorEvaluation) -> pb.EstimatorEvaluation:
     return pb.EstimatorEvaluation(
         estimator=evaluation.estimator,
         estimator_version=evaluation.version,
-        overall=_write_metrics(evaluation.overall),
-        by_job=[_write_group(name, metrics) for name, metrics in evaluation.by_job],
-        by_sync=[_write_group(name, metrics) for name, metrics in evaluation.by_sync],
-        predictions=_write_predictions(evaluation.predictions),
+        overall=_metrics(evaluation.overall),
+        by_job=_groups(evaluation.by_job),
+        by_sync=_groups(evaluation.by_sync),
+        predictions=_predictions(evaluation.predictions),
     )
 
 
-def _write_group(name: str, metrics: Metrics) -> pb.GroupMetrics:
-    return pb.GroupMetrics(name=name, metrics=_write_metrics(metrics))
+def _groups(found: Iterable[tuple[str, Metrics]]) -> Iterable[pb.GroupMetrics]:
+    return [pb.GroupMetrics(name=name, metrics=_metrics(metrics)) for name, metrics in found]
 
 
-def _write_metrics(metrics: Metrics) -> pb.Metrics:
-    message = pb.Metrics()
-    for name, wire in _METRICS:
-        value = getattr(metrics, name)
-        if value is not None:
-            setattr(message, wire, value)
-    return message
+def _metrics(metrics: Metrics) -> pb.Metrics:
+    return written(pb.Metrics, metrics, rows_count=metrics.n)
 
 
-_METRICS: Final = tuple((field.name, _METRIC_FIELDS.get(field.name, field.name)) for field in fields(Metrics))
-
-
-def _write_predictions(predictions: RowPredictions) -> pb.TestPredictions:
-    message = pb.TestPredictions(
-        rows=predictions.rows.tolist(),
-        steps_per_second=predictions.steps_per_s.tolist(),
-        lower_steps_per_second=predictions.lower_steps_per_s.tolist(),
-        upper_steps_per_second=predictions.upper_steps_per_s.tolist(),
-        refusal_reasons=[_shortened(reason) for reason in predictions.reasons],
-        refusal_indexes=predictions.reason_index.tolist(),
+def _predictions(predictions: RowPredictions) -> pb.TestPredictions:
+    refused = predictions.reason_index.any()
+    return written(
+        pb.TestPredictions,
+        predictions,
+        statuses=predictions.status.tolist(),
+        refusal_reasons=map(_shortened, predictions.reasons) if refused else (),
+        refusal_indexes=predictions.reason_index if refused else (),
     )
-    message.statuses.extend(predictions.status.tolist())
-    return message
 
 
 def _shortened(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Questions and answers on the wire."""
+"""Answers on the wire: rows as columns, and what they rest on."""
 
 from __future__ import annotations
 
@@ -11,164 +11,13 @@ from typing import Any, Final
 import numpy as np
 
 from nodewise.domain.columns import Floats, Ints
-from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.objective import (
-    FewestDevices,
-    HighestThroughput,
-    Knee,
-    LeastCost,
-    LeastTime,
-    Objective,
-    Prices,
-    Recommendation,
-    Rule,
-)
-from nodewise.domain.predictions import Fidelity, Options
-from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Terms
-from nodewise.ports.limits import Limits
-from nodewise.rpc.reading import Reader
+from nodewise.estimation.answer.goodput import global_batch
+from nodewise.estimation.question import Answer, Basis
+from nodewise.rpc.errors import write_notice, write_refusal
 from nodewise.rpc.wire_profiles import timestamp
-from nodewise_protos.v1 import objective_pb2, prediction_pb2
-from nodewise_protos.v1 import prediction_service_pb2 as service_pb
+from nodewise_protos.v1 import options_pb2, prediction_pb2
 
-__all__ = [
-    "ReadOptions",
-    "columns_of",
-    "read_objective",
-    "read_options",
-    "too_large",
-    "too_long",
-    "too_many",
-    "write_basis",
-    "write_predictions",
-    "write_recommendation",
-    "write_refusal",
-]
-
-HIGHEST_COVERAGE: Final = 0.9999
-"""Beyond it nobody has the measurements to tell a bound from another."""
-LARGEST_AMOUNT: Final = 1e18
-"""Largest amount of samples, epochs, seconds or money that is taken for one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """How to answer, and the columns wanted, as read off the wire."""
-
-    terms: Terms
-    columns: frozenset[int]
-
-
-def read_options(message: service_pb.PredictOptions, path: str = "options") -> ReadOptions:
-    """How to answer.
-
-    Raises
-    ------
-    NodewiseError
-        INVALID_FIELD.
-    """
-    data = message.SerializeToString()
-    return _options(data, path) if data else _DEFAULT_OPTIONS
-
-
-@lru_cache(maxsize=256)
-def _options(data: bytes, path: str) -> ReadOptions:
-    message = service_pb.PredictOptions.FromString(data)
-    reader = Reader()
-    coverage = message.interval_coverage or 0.9
-    reader.number(coverage, f"{path}.interval_coverage", above=0.0, most=HIGHEST_COVERAGE)
-    known_freshness = reader.whole(message.freshness, f"{path}.freshness", most=int(max(Freshness)))
-    known_fidelity = reader.whole(message.fidelity, f"{path}.fidelity", most=int(max(Fidelity)))
-    reader.text(message.estimator, f"{path}.estimator", 63)
-    steps = reader.whole(message.simulated_steps_count, f"{path}.simulated_steps_count", most=2**31 - 1)
-    if steps and known_fidelity != Fidelity.SIMULATE:
-        reader.wrong(f"{path}.simulated_steps_count", "must be 0 unless fidelity is FIDELITY_SIMULATE")
-    columns = frozenset(int(column) for column in message.columns)
-    for column in columns - _EVERYTHING - {prediction_pb2.PREDICTION_COLUMN_NONE}:
-        reader.wrong(f"{path}.columns", f"must name columns of PredictionColumn, found {column}")
-    reader.finish()
-    terms = Terms(
-        estimator=message.estimator or AUTO,
-        options=Options(fidelity=Fidelity(known_fidelity or Fidelity.MODEL), seed=message.seed, simulated_steps=steps),
-        coverage=coverage,
-        freshness=Freshness(known_freshness or Freshness.WAIT),
-        allow_fallback=message.allow_fallback,
-    )
-    return ReadOptions(terms, columns & _EVERYTHING if columns else _EVERYTHING)
-
-
-@lru_cache(maxsize=1024)
-def _objective(data: bytes, path: str) -> Objective:
-    message = objective_pb2.Objective.FromString(data)
-    reader = Reader()
-    rule = _rule(message, path, reader)
-    confidence = None
-    if message.confidence:
-        confidence = reader.number(message.confidence, f"{path}.confidence", above=0.5, most=HIGHEST_COVERAGE)
-    samples = epochs = None
-    amount = message.work.WhichOneof("amount")
-    if amount == "samples":
-        samples = reader.number(message.work.samples, f"{path}.work.samples", above=0.0, most=LARGEST_AMOUNT)
-    elif amount == "epochs":
-        epochs = reader.number(message.work.epochs, f"{path}.work.epochs", above=0.0, most=LARGEST_AMOUNT)
-    prices = _prices(message.prices, f"{path}.prices", reader)
-    reader.finish()
-    return Objective(
-        rule=rule, confidence=confidence, remaining_samples=samples, remaining_epochs=epochs, prices=prices
-    )
-
-
-def read_objective(message: objective_pb2.Objective, path: str = "objective") -> Objective:
-    """What best means.
-
-    Raises
-    ------
-    NodewiseError
-        INVALID_FIELD.
-    """
-    return _objective(message.SerializeToString(), path)
-
-
-def _rule(message: objective_pb2.Objective, path: str, reader: Reader) -> Rule:
-    chosen = message.WhichOneof("rule")
-    if chosen == "highest_throughput":
-        return HighestThroughput()
-    if chosen == "knee":
-        share = message.knee.share or 0.5
-        return Knee(reader.number(share, f"{path}.knee.share", above=0.0, most=1.0))
-    if chosen == "least_time":
-        nodes = reader.whole(message.least_time.max_nodes, f"{path}.least_time.max_nodes", most=2**31 - 1)
-        cost = reader.number(message.least_time.max_cost, f"{path}.least_time.max_cost", most=LARGEST_AMOUNT)
-        return LeastTime(max_nodes=nodes or None, max_cost=cost or None)
-    if chosen == "least_cost":
-        deadline = reader.number(
-            message.least_cost.deadline_seconds, f"{path}.least_cost.deadline_seconds", most=LARGEST_AMOUNT
-        )
-        return LeastCost(deadline_s=deadline or None)
-    if chosen == "fewest_devices":
-        deadline = message.fewest_devices.deadline_seconds
-        field = f"{path}.fewest_devices.deadline_seconds"
-        return FewestDevices(deadline_s=reader.number(deadline, field, above=0.0, most=LARGEST_AMOUNT))
-    reader.wrong(path, "must name a rule: highest_throughput, knee, least_time, least_cost or fewest_devices")
-    return HighestThroughput()
-
-
-def _prices(messages: Sequence[objective_pb2.Price], path: str, reader: Reader) -> Prices | None:
-    if not messages:
-        return None
-    currencies = sorted({price.currency for price in messages})
-    if len(currencies) > 1:
-        reader.contradicts(f"{path}.currency", f"all prices of a request share one, found {', '.join(currencies)}")
-    per_node_hour: dict[str, float] = {}
-    for index, price in enumerate(messages):
-        if price.device_name in per_node_hour:
-            reader.contradicts(f"{path}[{index}].device_name", f"a price for {price.device_name!r} was given before")
-        reader.text(price.device_name, f"{path}[{index}].device_name", 64)
-        reader.text(price.currency, f"{path}[{index}].currency", 16)
-        per_node_hour[price.device_name] = reader.number(
-            price.price_per_node_hour, f"{path}[{index}].price_per_node_hour", most=LARGEST_AMOUNT
-        )
-    return Prices(per_node_hour=per_node_hour, currency=currencies[0])
+__all__ = ["columns_of", "write_basis", "write_predictions"]
 
 
 def write_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> prediction_pb2.Predictions:
@@ -186,8 +35,7 @@ def write_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> pre
         fields["samples_per_second"] = joined(lambda answer: answer.samples_per_s)
     fields["once_seconds"] = joined(lambda answer: answer.predictions.once_s)
     for column in columns:
-        fields.update(_OPTIONAL[column](answers, joined))
-    fields.update(_bottlenecks(answers))
+        fields.update(_OPTIONAL[column].fields(answers, joined))
     message = prediction_pb2.Predictions(**fields)
     _write_statuses(message, answers)
     return message
@@ -231,11 +79,12 @@ def _interval(answers: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
 
 
 def _breakdown(answers: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
-    return {"breakdown_seconds": _named(answers, joined, lambda answer: answer.predictions.breakdown_s)}
+    named = _named(answers, joined, lambda answer: answer.predictions.breakdown_s)
+    return {"breakdown_seconds": named, **_bottlenecks(answers)}
 
 
-def _utilisation(answers: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
-    return {"utilisation": _named(answers, joined, lambda answer: answer.predictions.utilisation)}
+def _utilization(answers: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
+    return {"utilization": _named(answers, joined, lambda answer: answer.predictions.utilisation)}
 
 
 def _staleness(_: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
@@ -263,37 +112,54 @@ def _work(_: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
     }
 
 
-_OPTIONAL: Final[Mapping[int, Callable[[Sequence[Answer], _Joined], dict[str, Any]]]] = MappingProxyType(
-    {
-        prediction_pb2.PREDICTION_COLUMN_INTERVAL: _interval,
-        prediction_pb2.PREDICTION_COLUMN_BREAKDOWN: _breakdown,
-        prediction_pb2.PREDICTION_COLUMN_UTILISATION: _utilisation,
-        prediction_pb2.PREDICTION_COLUMN_STALENESS: _staleness,
-        prediction_pb2.PREDICTION_COLUMN_MEMORY: _memory,
-        prediction_pb2.PREDICTION_COLUMN_WORK: _work,
-        prediction_pb2.PREDICTION_COLUMN_EXTRA: _extra,
+def _goodput(_: Sequence[Answer], joined: _Joined) -> dict[str, Any]:
+    return {
+        "global_batch_samples": joined(lambda answer: global_batch(answer.configurations)),
+        "batch_per_worker_samples": joined(lambda answer: answer.configurations.batch_per_worker),
+        "accumulation_steps": joined(lambda answer: answer.configurations.accumulation),
+        "goodput_samples_per_second": joined(lambda answer: answer.goodput_per_s),
     }
-)
-_EVERYTHING: Final = frozenset(_OPTIONAL)
-_DEFAULT_OPTIONS: Final = ReadOptions(Terms(), _EVERYTHING)
 
 
-_HAS: Final[Mapping[int, Callable[[Answer], bool]]] = MappingProxyType(
+def _risk(_: Sequence[Answer], __: _Joined) -> dict[str, Any]:
+    """Of revocations: no estimator tells them yet."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Columns that are asked for together: their fields, and whether an answer holds them."""
+
+    fields: Callable[[Sequence[Answer], _Joined], dict[str, Any]]
+    held: Callable[[Answer], bool]
+
+
+_OPTIONAL: Final[Mapping[int, _Group]] = MappingProxyType(
     {
-        prediction_pb2.PREDICTION_COLUMN_INTERVAL: lambda answer: answer.interval is not None,
-        prediction_pb2.PREDICTION_COLUMN_BREAKDOWN: lambda answer: bool(answer.predictions.breakdown_s),
-        prediction_pb2.PREDICTION_COLUMN_UTILISATION: lambda answer: bool(answer.predictions.utilisation),
-        prediction_pb2.PREDICTION_COLUMN_STALENESS: lambda answer: answer.predictions.staleness_mean is not None,
-        prediction_pb2.PREDICTION_COLUMN_MEMORY: lambda answer: answer.predictions.memory_bytes is not None,
-        prediction_pb2.PREDICTION_COLUMN_WORK: lambda answer: answer.finish_s is not None,
-        prediction_pb2.PREDICTION_COLUMN_EXTRA: lambda answer: bool(answer.predictions.extra),
+        options_pb2.PREDICTION_COLUMN_INTERVAL: _Group(_interval, lambda answer: answer.interval is not None),
+        options_pb2.PREDICTION_COLUMN_BREAKDOWN: _Group(
+            _breakdown, lambda answer: bool(answer.predictions.breakdown_s)
+        ),
+        options_pb2.PREDICTION_COLUMN_UTILIZATION: _Group(
+            _utilization, lambda answer: bool(answer.predictions.utilisation)
+        ),
+        options_pb2.PREDICTION_COLUMN_STALENESS: _Group(
+            _staleness, lambda answer: answer.predictions.staleness_mean is not None
+        ),
+        options_pb2.PREDICTION_COLUMN_MEMORY: _Group(
+            _memory, lambda answer: answer.predictions.memory_bytes is not None
+        ),
+        options_pb2.PREDICTION_COLUMN_WORK: _Group(_work, lambda answer: answer.finish_s is not None),
+        options_pb2.PREDICTION_COLUMN_EXTRA: _Group(_extra, lambda answer: bool(answer.predictions.extra)),
+        options_pb2.PREDICTION_COLUMN_GOODPUT: _Group(_goodput, lambda _: True),
+        options_pb2.PREDICTION_COLUMN_RISK: _Group(_risk, lambda _: False),
     }
 )
 
 
 def columns_of(answer: Answer, wanted: frozenset[int]) -> list[int]:
     """The optional columns that an answer holds."""
-    return [column for column in sorted(wanted) if _HAS[column](answer)]
+    return [column for column in sorted(wanted) if _OPTIONAL[column].held(answer)]
 
 
 def _named(
@@ -312,14 +178,14 @@ def _bottlenecks(answers: Sequence[Answer]) -> dict[str, Any]:
         predictions = answers[0].predictions
         return {
             "bottleneck_names": predictions.bottlenecks,
-            "bottleneck_indexes": predictions.bottleneck_index.tolist(),
+            "bottleneck_indexes": np.maximum(predictions.bottleneck_index, 0).tolist(),
         }
     dictionary: dict[str, int] = {}
     indexes: list[int] = []
     for answer in answers:
         predictions = answer.predictions
         codes = [dictionary.setdefault(name, len(dictionary)) for name in predictions.bottlenecks]
-        indexes.extend(codes[index] if index >= 0 else -1 for index in predictions.bottleneck_index.tolist())
+        indexes.extend(codes[index] if index >= 0 else 0 for index in predictions.bottleneck_index.tolist())
     return {"bottleneck_names": list(dictionary), "bottleneck_indexes": indexes}
 
 
@@ -331,32 +197,14 @@ def _write_statuses(message: prediction_pb2.Predictions, answers: Sequence[Answe
     offset = 0
     for answer in answers:
         for row_refusal in answer.predictions.refusals:
-            message.refusals.append(write_refusal(row_refusal.refusal, [offset + row for row in row_refusal.rows]))
+            rows: Sequence[int] = [offset + row for row in row_refusal.rows]
+            message.refusals.add(rows=rows, problem=write_refusal(row_refusal.refusal))
         for notice in answer.notices:
-            rows: Sequence[int] = [offset + row for row in notice.rows]
+            rows = [offset + row for row in notice.rows]
             if not rows and len(answers) > 1:
                 rows = range(offset, offset + len(answer.predictions))
-            message.warnings.append(prediction_pb2.Notice(reason=str(notice.reason), message=notice.message, rows=rows))
+            message.warnings.append(write_notice(notice, rows))
         offset += len(answer.predictions)
-
-
-def write_refusal(refusal: Refusal, rows: Sequence[int] = ()) -> prediction_pb2.RowRefusal:
-    """Why rows were refused."""
-    return prediction_pb2.RowRefusal(
-        rows=rows, reason=str(refusal.reason), message=refusal.message, missing_fields=refusal.missing_fields
-    )
-
-
-def write_recommendation(recommendation: Recommendation) -> objective_pb2.Recommendation:
-    """The recommended row and why."""
-    return objective_pb2.Recommendation(
-        row=recommendation.row,
-        nodes=recommendation.nodes,
-        workers=recommendation.workers,
-        rule=recommendation.rule,
-        why=recommendation.why,
-        numbers=[objective_pb2.NamedNumber(name=name, value=value) for name, value in recommendation.numbers.items()],
-    )
 
 
 @lru_cache(maxsize=8192)
@@ -376,54 +224,13 @@ def write_basis(basis: Basis) -> prediction_pb2.Basis:
             )
             for share in basis.mixture
         ],
-        profile_revision=basis.profile_revision,
+        profile_revision=basis.profile_revision or None,
         profile_digest=basis.profile_digest,
-        prior_id=basis.prior_id,
-        catalogue_digest=basis.catalogue_digest,
+        prior_ids=basis.prior_ids,
+        catalog_digest=basis.catalogue_digest,
         fit_time=timestamp(basis.fit_time_s),
         stale=basis.stale,
         fallback=basis.fallback,
         evidence=basis.evidence,
-    )
-
-
-def too_large(found_bytes: int, limit_bytes: int) -> NodewiseError:
-    """A reply that no client with gRPC's default settings could receive."""
-    return NodewiseError(
-        Reason.LIMIT_EXCEEDED,
-        f"the reply would have {found_bytes} bytes, a call takes reply_bytes = {limit_bytes}; ask for fewer rows or "
-        "columns, or send the parts over StreamPredict",
-        {
-            "limit": "reply_bytes",
-            "value": str(limit_bytes),
-            "found": str(found_bytes),
-            "alternative": "StreamPredict",
-        },
-    )
-
-
-def too_long(rows: int, options: Options, limits: Limits) -> NodewiseError | None:
-    """What stands against a simulation of more steps than a call takes; None = nothing."""
-    found, most = rows * options.simulated_steps, limits.simulated_steps_per_call
-    if found <= most:
-        return None
-    return NodewiseError(
-        Reason.LIMIT_EXCEEDED,
-        f"options.simulated_steps_count: {rows} rows of {options.simulated_steps} simulated steps are {found}, a call "
-        f"takes simulated_steps_per_call = {most}; ask for fewer steps or rows, or send the parts over StreamPredict",
-        {
-            "limit": "simulated_steps_per_call",
-            "value": str(most),
-            "found": str(found),
-            "alternative": "StreamPredict",
-        },
-    )
-
-
-def too_many(what: str, limit: str, value: int, found: int) -> NodewiseError:
-    """A call that holds more than its cap."""
-    return NodewiseError(
-        Reason.LIMIT_EXCEEDED,
-        f"{found} {what}, a call takes {limit} = {value}; send the parts over StreamPredict",
-        {"limit": limit, "value": str(value), "found": str(found), "alternative": "StreamPredict"},
+        digest=basis.digest,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -11,16 +12,21 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import NodePool
-from nodewise.ports.limits import Limits
-from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_configurations import read_template
-from nodewise.rpc.wire_predictions import write_basis, write_refusal
+from nodewise.rpc.errors import write_problem, write_refusal
+from nodewise.rpc.reading import Reader, shown
+from nodewise.rpc.wire_configurations import read_settings
+from nodewise.rpc.wire_predictions import write_basis
 from nodewise.scheduling.decision import Decision, JobDecision
-from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota
-from nodewise_protos.v1 import prediction_pb2, schedule_pb2
+from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
+from nodewise_protos.v1 import prediction_pb2, problem_pb2, schedule_pb2
 from nodewise_protos.v1 import schedule_service_pb2 as pb
+from nodewise_protos.v1beta1 import simulation_pb2
+from nodewise_values.facts import NODE_POOL, SCHEDULE_JOB, STATISTICAL_EFFICIENCY
 
-__all__ = ["read_job", "read_pools", "read_quotas", "read_time", "write_decision"]
+__all__ = ["read_job", "read_pools", "read_quotas", "read_time", "read_unscaled", "write_decision"]
+
+_UNKNOWN_NODE: Final = -1
+"""Where what a placement says of its node is wrong, which is told at once."""
 
 
 def read_time(message: Timestamp) -> float:
@@ -28,18 +34,22 @@ def read_time(message: Timestamp) -> float:
     return message.seconds + message.nanos / 1e9
 
 
-def read_pools(messages: Sequence[schedule_pb2.NodePool]) -> tuple[NodePool, ...]:
-    """Pools as given; ``scheduling.checks`` judges them."""
-    return tuple(
-        NodePool(
-            name=pool.name,
-            device=pool.device_name,
-            available_devices=as_ints(pool.available_devices),
-            link_bytes_per_s=pool.link_bytes_per_second,
-            price_per_node_hour=pool.price_per_node_hour,
+def read_pools(messages: Sequence[schedule_pb2.NodePool], reader: Reader) -> tuple[NodePool, ...]:
+    """Pools as given; ``scheduling.checks`` judges what is more than one number."""
+    found = []
+    for number, pool in enumerate(messages):
+        stated = reader.stated(pool, NODE_POOL, f"cluster.pools[{number}].")
+        found.append(
+            NodePool(
+                name=pool.name,
+                device=pool.device_name,
+                available_devices=as_ints(pool.available_devices),
+                link_bytes_per_s=stated.pop("link_bytes_per_second", 0.0),
+                node_names=tuple(pool.node_names),
+                **stated,
+            )
         )
-        for pool in messages
-    )
+    return tuple(found)
 
 
 def read_quotas(messages: Sequence[schedule_pb2.QueueQuota]) -> tuple[QueueQuota, ...]:
@@ -47,66 +57,104 @@ def read_quotas(messages: Sequence[schedule_pb2.QueueQuota]) -> tuple[QueueQuota
     return tuple(QueueQuota(queue=quota.queue, max_devices=quota.max_devices) for quota in messages)
 
 
-def read_job(
-    message: schedule_pb2.ScheduleJob, profile: Profile | NodewiseError, path: str, limits: Limits
-) -> JobQuestion:
-    """A job as given; ``scheduling.checks`` judges it.
+def read_unscaled(
+    message: schedule_pb2.ScheduleJob | simulation_pb2.SimulationProfileCurve, path: str, reader: Reader
+) -> Configurations | None:
+    """How a job runs, whose nodes, workers and devices are the scheduler's; None = as in its evidence."""
+    if not message.HasField("settings"):
+        return None
+    settings = message.settings
+    if settings.device_name:
+        reader.wrong(f"{path}.settings.device_name", "must be empty: the scheduler fills it in")
+    if settings.offer_name:
+        reader.wrong(f"{path}.settings.offer_name", "must be empty: a cluster's pools state their prices themselves")
+    return read_settings(settings, f"{path}.settings", reader)
 
-    Raises
-    ------
-    NodewiseError
-        INVALID_FIELD for a template that is no single row.
+
+def read_job(
+    message: schedule_pb2.ScheduleJob,
+    profile: Profile | NodewiseError,
+    path: str,
+    pools: Mapping[str, NodePool],
+    reader: Reader,
+) -> JobQuestion:
+    """A job as given; ``scheduling.checks`` judges what is more than one number.
+
+    Parameters
+    ----------
+    pools : mapping of str to NodePool
+        By name.
     """
+    efficiency = {}
+    if message.HasField("efficiency"):
+        efficiency = reader.stated(message.efficiency, STATISTICAL_EFFICIENCY, f"{path}.efficiency.")
     return JobQuestion(
         job_id=message.job_id,
         profile=profile,
         remaining_samples=message.remaining_samples,
         submit_time_s=read_time(message.submit_time),
         allowed_devices=tuple(message.allowed_devices),
-        min_devices=message.min_devices,
-        max_devices=message.max_devices,
         allowed_pools=tuple(message.allowed_pools),
         server_devices=message.server_devices,
-        requested_devices=message.requested_devices,
         attained_service_device_s=message.attained_service_device_seconds,
-        current=_held(message.current_allocation) if message.HasField("current_allocation") else None,
+        current=_held(message.current_allocation, f"{path}.current_allocation", pools, reader)
+        if message.HasField("current_allocation")
+        else None,
         restart_cost_s=message.restart_cost_seconds,
-        weight=message.weight,
         queue=message.queue,
         deadline_s=read_time(message.deadline) if message.HasField("deadline") else None,
-        template=_template(message, f"{path}.template", limits) if message.HasField("template") else None,
+        settings=read_unscaled(message, path, reader),
         minimum_run_s=message.minimum_run_seconds,
         restarts=message.restarts_count,
-        gradient_noise_scale_samples=(
-            message.gradient_noise_scale_samples if message.HasField("gradient_noise_scale_samples") else None
-        ),
-        initial_batch_samples=message.initial_batch_samples or None,
+        preemptible=message.preemptible if message.HasField("preemptible") else True,
+        **reader.stated(message, SCHEDULE_JOB, f"{path}."),
+        **efficiency,
     )
 
 
-def _held(message: schedule_pb2.CurrentAllocation) -> HeldDevices:
+def _held(
+    message: schedule_pb2.CurrentAllocation, path: str, pools: Mapping[str, NodePool], reader: Reader
+) -> HeldDevices:
+    pool = pools.get(message.pool)
     return HeldDevices(
         pool=message.pool,
-        placement=tuple((node.node_index, node.devices_count) for node in message.placement),
+        placement=tuple(
+            (_node(node, f"{path}.placement[{number}]", pool, reader), node.devices_count)
+            for number, node in enumerate(message.placement)
+        ),
         age_s=message.age_seconds,
     )
 
 
-def _template(message: schedule_pb2.ScheduleJob, path: str, limits: Limits) -> Configurations:
-    reader = Reader()
-    template = read_template(message.template, path, reader, limits)
-    reader.finish()
-    return template
+def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, reader: Reader) -> int:
+    """A node's index, which its name may stand for."""
+    if pool is None:
+        return _UNKNOWN_NODE
+    if not message.node_name:
+        if not message.HasField("node_index"):
+            reader.wrong(f"{path}.node_index", "must be given, or node_name in its place")
+            return _UNKNOWN_NODE
+        return message.node_index
+    if message.node_name not in pool.node_names:
+        reader.wrong(f"{path}.node_name", f"must name a node of pool {pool.name!r}, found {shown(message.node_name)}")
+        return _UNKNOWN_NODE
+    index = pool.node_names.index(message.node_name)
+    if message.HasField("node_index") and message.node_index != index:
+        reader.contradicts(
+            f"{path}.node_index", f"is {message.node_index}, and {shown(message.node_name)} is node {index}"
+        )
+    return index
 
 
-def write_decision(decision: Decision, seconds: float) -> pb.ScheduleResponse:
+def write_decision(decision: Decision, question: ScheduleQuestion, seconds: float) -> pb.ScheduleResponse:
     """The allocations, in the request's order."""
     indexes: dict[int, int] = {}
     bases: list[prediction_pb2.Basis] = []
+    names = {pool.name: pool.node_names for pool in question.pools}
 
-    def basis_index(job: JobDecision) -> int:
+    def basis_index(job: JobDecision) -> int | None:
         if job.basis is None:
-            return -1
+            return None
         index = indexes.get(id(job.basis))
         if index is None:
             index = indexes[id(job.basis)] = len(bases)
@@ -120,16 +168,21 @@ def write_decision(decision: Decision, seconds: float) -> pb.ScheduleResponse:
             pool=job.pool,
             devices_count=job.devices,
             nodes_count=job.nodes,
-            placement=[schedule_pb2.NodeDevices(node_index=node, devices_count=count) for node, count in job.placement],
+            placement=[
+                schedule_pb2.NodeDevices(
+                    node_index=node, devices_count=count, node_name=names[job.pool][node] if names[job.pool] else ""
+                )
+                for node, count in job.placement
+            ],
             samples_per_second=job.samples_per_s,
             finish_seconds=job.finish_s,
             marginal_samples_per_second=job.marginal_samples_per_s,
             reason=str(job.reason),
             why=job.why,
             basis_index=basis_index(job),
-            refusal=None if job.refusal is None else write_refusal(job.refusal),
+            problem=_problem(job, asked),
         )
-        for job in decision.jobs
+        for job, asked in zip(decision.jobs, question.jobs, strict=True)
     ]
     return pb.ScheduleResponse(
         allocations=allocations,
@@ -139,4 +192,14 @@ def write_decision(decision: Decision, seconds: float) -> pb.ScheduleResponse:
         complete=decision.complete,
         policy_state=decision.memory,
         bases=bases,
+        pool_demands=[
+            schedule_pb2.PoolDemand(pool=each.pool, used_nodes=each.used_nodes, desired_nodes=each.desired_nodes)
+            for each in decision.demands
+        ],
     )
+
+
+def _problem(job: JobDecision, asked: JobQuestion) -> problem_pb2.Problem | None:
+    if isinstance(asked.profile, NodewiseError):
+        return write_problem(asked.profile)
+    return None if job.refusal is None else write_refusal(job.refusal)

@@ -14,12 +14,12 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import NodePool
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_configurations import read_template
+from nodewise.rpc.wire_schedules import read_unscaled
 from nodewise.scheduling.findings import LARGEST_NUMBER, LONGEST_NAME
 from nodewise.scheduling.request import JobQuestion
 from nodewise.scheduling.simulated_curves import curve_question
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
-from nodewise_protos.v1 import simulation_pb2
+from nodewise_protos.v1beta1 import simulation_pb2
 
 __all__ = ["check_sizes", "read_curve", "read_jobs", "read_profile_curve"]
 
@@ -36,7 +36,7 @@ def check_sizes(
     NodewiseError
         LIMIT_EXCEEDED.
     """
-    rows = sum(len(curve.devices_counts) for curve in curves)
+    rows = sum(len(curve.rows.devices_counts) for curve in curves)
     for what, name, found, most in (
         ("jobs", "simulated_jobs_per_call", jobs.count, limits.simulated_jobs_per_call),
         ("curves", "simulated_jobs_per_call", len(curves), limits.simulated_jobs_per_call),
@@ -51,30 +51,16 @@ def check_sizes(
 
 
 def read_profile_curve(
-    message: simulation_pb2.SimulationCurve, number: int, profile: Profile | NodewiseError, limits: Limits
+    message: simulation_pb2.SimulationProfileCurve, number: int, profile: Profile | NodewiseError, reader: Reader
 ) -> JobQuestion:
-    """A curve to be predicted, as the job that stands for it.
-
-    Raises
-    ------
-    NodewiseError
-        INVALID_FIELD.
-    """
-    path, reader = f"curves[{number}]", Reader()
-    for name in ("pool_indexes", "devices_counts", "samples_per_second"):
-        if getattr(message, name):
-            reader.wrong(f"{path}.{name}", "must be empty with a profile, whose curve is predicted")
-    template = None
-    if message.HasField("template"):
-        template = read_template(message.template, f"{path}.template", reader, limits)
-    reader.finish()
+    """A curve to be predicted, as the job that stands for it."""
     question = JobQuestion(
         job_id="",
         profile=profile,
         remaining_samples=1.0,
         allowed_devices=tuple(message.allowed_devices),
         allowed_pools=tuple(message.allowed_pools),
-        template=template,
+        settings=read_unscaled(message, f"curves[{number}].profile", reader),
     )
     return curve_question(number, question)
 
@@ -83,20 +69,21 @@ def read_curve(
     message: simulation_pb2.SimulationCurve, number: int, pools: Sequence[NodePool], reader: Reader
 ) -> JobCurve:
     """A curve that is given, without the rows that do not fit the empty cluster."""
-    path, count = f"curves[{number}]", len(message.devices_counts)
-    for name in ("template", "allowed_devices", "allowed_pools"):
-        stated = message.HasField("template") if name == "template" else bool(getattr(message, name))
-        if stated:
-            reader.wrong(f"{path}.{name}", "must be empty without a profile")
-    if not count:
-        reader.wrong(f"{path}.devices_counts", "must hold a row, or the curve a profile")
+    given, path, count = message.rows, f"curves[{number}].rows", len(message.rows.devices_counts)
+    if not message.HasField("rows"):
+        reader.wrong(f"curves[{number}]", "must hold rows, or a profile whose curve is predicted")
         return NO_CURVE
-    pool = reader.ints(message.pool_indexes, f"{path}.pool_indexes", count, default=0, most=max(len(pools) - 1, 0))
+    if not (count or given.pool_indexes or given.samples_per_second):
+        return NO_CURVE
+    if not count:
+        reader.wrong(f"{path}.devices_counts", "must be given where there are rows")
+        return NO_CURVE
+    pool = reader.ints(given.pool_indexes, f"{path}.pool_indexes", count, default=0, most=max(len(pools) - 1, 0))
     devices = reader.ints(
-        message.devices_counts, f"{path}.devices_counts", count, default=None, least=1, most=MOST_DEVICES
+        given.devices_counts, f"{path}.devices_counts", count, default=None, least=1, most=MOST_DEVICES
     )
     rates = reader.floats(
-        message.samples_per_second,
+        given.samples_per_second,
         f"{path}.samples_per_second",
         count,
         default=None,
@@ -128,7 +115,7 @@ NO_CURVE: Final = JobCurve(as_ints([]), as_ints([]), as_ints([]), as_floats([]))
 _OPTIONAL_FLOATS: Final = (
     ("stop_samples", 0.0, 0.0),
     ("step_samples", 0.0, 0.0),
-    ("restart_cost_seconds", -1.0, -1.0),
+    ("restart_cost_seconds", 0.0, 0.0),
     ("deadline_seconds", 0.0, 0.0),
     ("minimum_run_seconds", 0.0, 0.0),
 )
@@ -171,9 +158,9 @@ def read_jobs(
         for name in ("requested_devices", "min_devices", "max_devices", "server_devices")
     }
     last = len(curves) - 1
-    curve = reader.ints(message.curve_indexes, "jobs.curve_indexes", count, default=None, least=-1, most=last)
+    curve = reader.ints(message.curve_indexes, "jobs.curve_indexes", count, default=None, most=last)
     predicted = reader.ints(
-        message.predicted_curve_indexes, "jobs.predicted_curve_indexes", count, default=-1, least=-1, most=last
+        message.predicted_curve_indexes, "jobs.predicted_curve_indexes", count, default=0, most=last
     )
     queues = _queues(message, reader)
     ids = _ids(message, reader)
@@ -189,6 +176,7 @@ def read_jobs(
     allowed = _Allowed(curves, pools, quotas)
     rigid = rigid * count if len(rigid) == 1 else rigid or [False] * count
     columns = {name: values.tolist() for name, values in (*floats.items(), *ints.items())}
+    as_true, as_settings = not message.predicted_curve_indexes, not message.restart_cost_seconds
     jobs = []
     for row, (job_id, arrival_s, true, seen, queue) in enumerate(
         zip(ids, arrivals.tolist(), curve.tolist(), predicted.tolist(), queues)
@@ -201,14 +189,12 @@ def read_jobs(
                 arrival_s=arrival_s,
                 samples=columns["work_samples"][row],
                 curve=real,
-                predicted=None if seen < 0 else allowed.curve(seen, *bounds),
+                predicted=None if as_true else allowed.curve(seen, *bounds),
                 stop_samples=columns["stop_samples"][row] or None,
                 requested_devices=columns["requested_devices"][row] or (real.counts[0] if len(real) else 1),
                 rigid=rigid[row],
                 samples_per_step=columns["step_samples"][row],
-                restart_cost_s=None
-                if columns["restart_cost_seconds"][row] < 0
-                else columns["restart_cost_seconds"][row],
+                restart_cost_s=None if as_settings else columns["restart_cost_seconds"][row],
                 weight=columns["weights"][row],
                 queue=queue,
                 deadline_s=columns["deadline_seconds"][row] or None,
@@ -246,11 +232,10 @@ def _ids(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]:
 def _queues(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]:
     names = list(message.queue_names)
     for number, name in enumerate(names):
-        if not name or len(name) > LONGEST_NAME:
-            reader.wrong(f"jobs.queue_names[{number}]", f"must have 1 to {LONGEST_NAME} characters")
-    indexes = reader.ints(
-        message.queue_indexes, "jobs.queue_indexes", message.count, default=-1, least=-1, most=len(names) - 1
-    )
+        reader.text(name, f"jobs.queue_names[{number}]", LONGEST_NAME)
+    if not message.queue_indexes:
+        return [""] * message.count
+    indexes = reader.ints(message.queue_indexes, "jobs.queue_indexes", message.count, default=0, most=len(names) - 1)
     return [names[index] if 0 <= index < len(names) else "" for index in indexes.tolist()]
 
 
@@ -260,14 +245,13 @@ class _Allowed:
     def __init__(self, curves: Sequence[JobCurve], pools: Sequence[NodePool], quotas: Mapping[str, int]) -> None:
         self._curves = curves
         self._totals = np.array([pool.total_devices for pool in pools])
+        self._steps = np.array([pool.step for pool in pools])
         self._quotas = quotas
         self._known: dict[tuple[int, int, int, int, int | None], JobCurve] = {}
 
     def curve(self, number: int, least: int, most: int, servers: int, queue: str) -> JobCurve:
-        """Rows from least to most (0 = no bound) worker devices that fit pool and quota with the servers."""
+        """Rows from least to most (0 = no bound) worker devices that fit the pool, its whole nodes and the quota."""
         quota = self._quotas.get(queue)
-        if number < 0:
-            return NO_CURVE
         key = (number, least, most, servers, quota)
         if key not in self._known:
             self._known[key] = self._bounded(*key)
@@ -276,7 +260,8 @@ class _Allowed:
     def _bounded(self, number: int, least: int, most: int, servers: int, quota: int | None) -> JobCurve:
         whole = self._curves[number]
         room = self._totals[whole.pool] if quota is None else np.minimum(self._totals[whole.pool], quota)
-        keep = (whole.devices >= least) & (whole.devices + servers <= room)
+        held = whole.devices + servers
+        keep = (whole.devices >= least) & (held <= room) & (held % self._steps[whole.pool] == 0)
         if most:
             keep &= whole.devices <= most
         if keep.all():

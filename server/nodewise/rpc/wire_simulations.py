@@ -23,8 +23,8 @@ from nodewise.scheduling.simulation.settings import (
     PredictionError,
     SimulationSettings,
 )
-from nodewise_protos.v1 import schedule_service_pb2 as pb
-from nodewise_protos.v1 import simulation_pb2
+from nodewise_protos.v1beta1 import simulation_pb2
+from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
 
 __all__ = ["read_repetitions", "read_settings", "write_progress", "write_result", "write_rows"]
 
@@ -35,6 +35,8 @@ LONGEST_S: Final = 1e12
 LARGEST_SIGMA: Final = 5.0
 """Of prediction errors: a factor of 150 either way is no prediction any more."""
 MOST_QUANTILES: Final = 10_000
+LARGEST_LOAD: Final = 1e9
+LARGEST_SEED: Final = 2**31 - 1
 
 _CLOCKS: Final = {
     simulation_pb2.SIMULATION_CLOCK_UNSPECIFIED: Clock.EVENTS,
@@ -53,10 +55,12 @@ FIGURES: Final[Mapping[str, str]] = {
     "average_finish_time_fairness_ratio": "average_finish_time_fairness",
     "worst_finish_time_fairness_ratio": "worst_finish_time_fairness",
     "makespan_seconds": "makespan_s",
-    "utilisation_ratio": "utilisation",
+    "utilization_ratio": "utilisation",
     "restarts_per_job_ratio": "restarts_per_job",
 }
 """Fields of SimulationRun that may be absent, and their names in a result's summary."""
+_MEASURES: Final = {name: f"SIMULATION_MEASURE_{name.upper()}" for name in FIGURES}
+"""What figures of these fields are called."""
 
 
 def read_settings(
@@ -71,8 +75,13 @@ def read_settings(
     """
     reader = Reader()
 
-    def seconds(name: str, above: float | None = None) -> float:
-        return reader.number(getattr(message, name), f"settings.{name}", above=above, most=LONGEST_S)
+    def seconds(name: str) -> float:
+        return reader.number(getattr(message, name), f"settings.{name}", most=LONGEST_S)
+
+    def positive(name: str, usual: float, most: float) -> float:
+        if not message.HasField(name):
+            return usual
+        return reader.number(getattr(message, name), f"settings.{name}", above=0.0, most=most)
 
     clock = _CLOCKS.get(message.clock)
     if clock is None:
@@ -80,7 +89,7 @@ def read_settings(
         reader.wrong("settings.clock", f"must be one of {words}, found {message.clock}")
     settings = SimulationSettings(
         clock=clock or Clock.EVENTS,
-        round_s=seconds("round_seconds") or USUAL_ROUND_S,
+        round_s=positive("round_seconds", USUAL_ROUND_S, LONGEST_S),
         on_changes_only=message.on_changes_only,
         minimum_decision_interval_s=seconds("minimum_decision_interval_seconds"),
         restart_cost_s=seconds("restart_cost_seconds"),
@@ -89,7 +98,7 @@ def read_settings(
         failures=_failures(message, reader),
         early_stops=_early_stops(message, reader),
         prediction_error=_prediction_error(message, reader),
-        load=reader.number(message.load_factor, "settings.load_factor", most=1e9) or 1.0,
+        load=positive("load_factor", 1.0, LARGEST_LOAD),
         quotas=quotas,
         parameters=parameters,
         seed=reader.whole(message.seed, "settings.seed"),
@@ -102,7 +111,12 @@ def read_repetitions(message: pb.SimulateRequest, limits: Limits) -> int:
     """How many repetitions; at least one."""
     reader = Reader()
     most = limits.simulation_repetitions_per_call
-    count = max(reader.whole(message.repetitions_count, "repetitions_count", most=most), 1)
+    count = 1
+    if message.HasField("repetitions_count"):
+        count = reader.whole(message.repetitions_count, "repetitions_count", least=1, most=most)
+    last = message.settings.seed + count - 1
+    if last > LARGEST_SEED:
+        reader.wrong("settings.seed", f"must leave room for a seed per repetition up to {LARGEST_SEED}, found {last}")
     told, most = count * message.jobs.count, limits.simulated_jobs_per_call
     if (message.include_jobs or message.include_timeline) and told > most:
         text = f"must come to at most {most} jobs where columns are included, found {count} of {message.jobs.count}"
@@ -223,7 +237,9 @@ def write_result(
     return simulation_pb2.SimulationResult(
         runs=[_run(each.seed, each.result, each.summary) for each in found],
         figures=[
-            simulation_pb2.SimulationFigure(name=name, mean=figure.mean, lower=figure.lower, upper=figure.upper)
+            simulation_pb2.SimulationFigure(
+                measure=_MEASURES[name], mean=figure.mean, lower=figure.lower, upper=figure.upper
+            )
             for name, figure in figures.items()
         ],
         policy=policy.name,

@@ -5,22 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.domain.predictions import Fidelity
-from nodewise.estimation.suggestion.search import MOST_ROWS, MOST_SUGGESTIONS, Suggestions, Wish
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.estimation.suggestion.search import MOST_ROWS, Suggestions, Wish
 from nodewise.ports.limits import Limits
+from nodewise.rpc.errors import write_notice
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_configurations import read_candidates
-from nodewise.rpc.wire_predictions import ReadOptions, write_basis
-from nodewise_protos.v1 import prediction_pb2
+from nodewise.rpc.wire_predictions import write_basis
 from nodewise_protos.v1 import prediction_service_pb2 as pb
+from nodewise_values.facts import SUGGEST_MEASUREMENTS_REQUEST
 
-__all__ = ["read_runnable", "read_wish", "require_model", "write_suggestions"]
+__all__ = ["read_runnable", "read_wish", "write_suggestions"]
 
 RUN_STEPS: Final = 100
 """Steps of a run that does not say."""
-LONGEST_START_S: Final = 1e7
-"""Longest start of a run that is taken for a time in seconds and not for a slip of unit."""
 
 
 def read_wish(request: pb.SuggestMeasurementsRequest) -> Wish:
@@ -32,27 +30,13 @@ def read_wish(request: pb.SuggestMeasurementsRequest) -> Wish:
         INVALID_FIELD.
     """
     reader = Reader()
-    count = reader.whole(request.suggestions_count, "suggestions_count", most=MOST_SUGGESTIONS)
-    start_up_s = reader.number(request.start_up_seconds, "start_up_seconds", most=LONGEST_START_S)
-    run_steps = reader.whole(request.run_steps_count, "run_steps_count", most=2**31 - 1)
+    stated = reader.stated(request, SUGGEST_MEASUREMENTS_REQUEST, "")
     reader.finish()
-    return Wish(count=count or 1, start_up_s=start_up_s, run_steps=run_steps or RUN_STEPS)
-
-
-def require_model(options: ReadOptions) -> None:
-    """Refuse a simulation.
-
-    Raises
-    ------
-    NodewiseError
-        INVALID_FIELD.
-    """
-    if options.terms.options.fidelity == Fidelity.SIMULATE:
-        description = (
-            "must be FIDELITY_MODEL: the spread of a simulation is its own, and says nothing of what a measurement "
-            "would find"
-        )
-        raise invalid_field("options.fidelity", description)
+    return Wish(
+        count=stated.get("max_suggestions", 1),
+        start_up_s=stated["start_up_seconds"],
+        run_steps=stated.get("run_steps_count", RUN_STEPS),
+    )
 
 
 def read_runnable(request: pb.SuggestMeasurementsRequest, limits: Limits) -> Configurations:
@@ -91,8 +75,5 @@ def write_suggestions(found: Suggestions) -> pb.SuggestMeasurementsResponse:
         ],
         basis=write_basis(found.basis),
         expected_regret=found.expected_regret,
-        warnings=[
-            prediction_pb2.Notice(reason=str(notice.reason), message=notice.message, rows=notice.rows)
-            for notice in found.notices
-        ],
+        warnings=[write_notice(notice) for notice in found.notices],
     )

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Final
 
 from nodewise.domain.replay import ReplayedCollective, Timeline
-from nodewise_protos.v1 import diagnosis_service_pb2 as pb
+from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 
 __all__ = ["write_collectives", "write_timeline"]
 
@@ -77,7 +77,7 @@ def _columns(found: Sequence[ReplayedCollective]) -> pb.ReplayedCollectives:
         step_ordinals=[each.step for each in found],
         names=[each.name for each in found],
         kinds=[each.kind for each in found],
-        bytes=[each.bytes for each in found],
+        bytes=[max(each.bytes, 0) for each in found],
         groups=[each.group for each in found],
         transfer_seconds=[each.transfer_s for each in found],
         end_spread_seconds=[each.end_spread_s for each in found],

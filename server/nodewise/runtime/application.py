@@ -28,6 +28,7 @@ from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import run_in
 from nodewise.rpc.diagnoses import Diagnoses
 from nodewise.rpc.evaluations import Evaluations
+from nodewise.rpc.listing import Listing
 from nodewise.rpc.plans import Plans
 from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
@@ -92,8 +93,9 @@ class Application:
         self._reader = ProfileReader(store)
         # What shipped estimators bring with them; what the store teaches is learned beside the way of requests.
         priors = learned_from(_inline(registry), ()).priors
-        workshop = workshop_of(settings, registry, catalogue, store.traces, priors=priors)
+        workshop = workshop_of(settings, registry, catalogue, store.traces, priors=priors, ahead=self._soon)
         self._answers, self._limits = workshop.answers, workshop.limits
+        self._profiles = Profiles(store, self._writer, self._reader, self._limits, self._reads, self._committed)
         hand: Callable[[], Hand] = partial(ThreadHand, workshop)
         if processes:
             assert isinstance(store.traces, DirectoryTraceStore)
@@ -171,6 +173,7 @@ class Application:
             await asyncio.sleep(self._settings.drain_delay_s)
         if self.scoring is not None:
             self.scoring.stop()
+        self._profiles.end_watches()
         if self._server is not None:
             await self._server.stop(self._settings.grace_s)
         await self._compute.close()
@@ -207,12 +210,13 @@ class Application:
         scores = partial(run_in, self._reads, self._store.scores.scores)
         policy = self._settings.default_policy
         behaviours = (
-            Predictions(self._answers, sources, self._limits, self._work, scores, self._compute, self._simulations),
-            Profiles(self._store, self._writer, self._reader, self._limits, self._reads, self._committed),
+            Predictions(self._answers, sources, self._limits, self._work, self._compute, self._simulations),
+            Listing(self._answers, scores),
+            self._profiles,
             Schedules(self._answers, sources, self._limits, self._work, policy),
             Simulations(self._answers, sources, self._limits, self._compute, policy),
             Plans(self._answers, sources, self._limits, self._compute),
-            Diagnoses(self._answers.registry, sources, self._compute),
+            Diagnoses(sources, self._compute),
             Evaluations(self._compute),
         )
         return handlers(behaviours, self._settings.default_deadline_s, self._limits.reply_bytes)
@@ -223,7 +227,11 @@ class Application:
             self.scoring.notify()
         if profile_id not in self._waiting_ahead:  # one fit serves all commits that came before it
             self._waiting_ahead.add(profile_id)
-            self._ahead.submit(_guarded, partial(self._fit, profile_id))
+            self._soon(partial(self._fit, profile_id))
+
+    def _soon(self, work: Callable[[], None]) -> None:
+        """Do work that no call waits for, beside those that do."""
+        self._ahead.submit(_guarded, work)
 
     def _fit(self, profile_id: str) -> None:
         self._waiting_ahead.discard(profile_id)

@@ -26,7 +26,7 @@ from nodewise.runtime.serve import application_of, new_event_loop, serve
 from nodewise.runtime.settings import Settings, SettingsError, load_settings, redacted_url
 from nodewise.runtime.sweeps import SweepUnit, swept, with_given_curves
 from nodewise.scheduling.simulation.repeating import Estimate, estimated
-from nodewise_protos.v1 import schedule_service_pb2
+from nodewise_protos.v1beta1 import simulation_service_pb2
 
 __all__ = [
     "EmbeddedServer",
@@ -151,7 +151,7 @@ def serve_configured(config: Path | None, announce: Callable[[str], None], **opt
 
 
 def sweep(
-    requests: Sequence[schedule_service_pb2.SimulateRequest],
+    requests: Sequence[simulation_service_pb2.SimulateRequest],
     units: Sequence[SweepUnit],
     progress: Callable[[int, int], None],
     *,

@@ -81,7 +81,14 @@ def application_of(settings: Settings, registry: Registry | None = None, *, usua
     folder = settings.traces or (scratch.name if scratch is not None else "")
     traces = DirectoryTraceStore(Path(folder), artefact_bytes=kept) if folder else None
     try:
-        store = open_store(settings.store, settings.durability, traces, scored=settings.scoring, artefact_bytes=kept)
+        store = open_store(
+            settings.store,
+            settings.durability,
+            traces,
+            scored=settings.scoring,
+            artefact_bytes=kept,
+            deleted_kept_s=settings.deleted_profiles_kept_s,
+        )
     except NodewiseError as error:
         raise SettingsError(f"setting {error.message}") from None
     application = Application(settings, registry, store, catalogue, processes)

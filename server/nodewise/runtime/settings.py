@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from nodewise.ports.limits import Limits
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
+from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
 
 __all__ = ["LimitSettings", "Settings", "SettingsError", "load_settings", "redacted"]
 
@@ -67,6 +68,9 @@ class Settings(BaseSettings):
         DEFAULT_ARTEFACT_BYTES,
         ge=0,
         description="most that is kept of what was read of traces, beside them; what was used least goes first",
+    )
+    deleted_profiles_kept_s: float = Field(
+        DEFAULT_DELETED_KEPT_S, ge=0, description="how long a deleted profile can be brought back, seconds"
     )
     catalogue: str = Field("", description="TOML file of devices and links that join the shipped ones; empty = none")
     plugins: Annotated[tuple[str, ...] | None, NoDecode] = Field(

@@ -21,14 +21,14 @@ from nodewise.hosting.registry import Registry, load_registry
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.executor import Outcome, WorkExecutor
 from nodewise.ports.limits import Limits
+from nodewise.rpc.options import read_model_options
 from nodewise.rpc.policies import policy_named
 from nodewise.rpc.simulation_requests import ReadSimulation, read_simulation
-from nodewise.rpc.wire_predictions import read_options
 from nodewise.rpc.wire_profiles import read_content
 from nodewise.rpc.wire_simulations import write_result
 from nodewise.scheduling.simulating import simulated_repeatedly
-from nodewise_protos.v1 import schedule_service_pb2 as pb
-from nodewise_protos.v1 import simulation_pb2
+from nodewise_protos.v1beta1 import simulation_pb2
+from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
 
 __all__ = ["SweepUnit", "simulated_unit", "swept", "with_given_curves"]
 
@@ -97,12 +97,12 @@ def simulated_unit(requests: tuple[bytes, ...], unit: SweepUnit) -> bytes:
 
 
 def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:
-    """The request with the curves of inline profiles predicted, by the installed estimators and what they ship.
+    """The request with the curves of profiles in it predicted, by the installed estimators and what they ship.
 
     Raises
     ------
     NodewiseError
-        What Simulate raises; INVALID_FIELD for a stored profile, since a sweep has no store.
+        What Simulate raises; PROFILE_NOT_FOUND for a stored profile, since a sweep has no store.
     """
     if not any(curve.HasField("profile") for curve in request.curves):
         return request
@@ -119,9 +119,11 @@ def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:
         if message.HasField("profile"):
             message.CopyFrom(
                 simulation_pb2.SimulationCurve(
-                    pool_indexes=curve.pool.tolist(),
-                    devices_counts=curve.devices.tolist(),
-                    samples_per_second=curve.samples_per_s.tolist(),
+                    rows=simulation_pb2.SimulationCurveRows(
+                        pool_indexes=curve.pool.tolist(),
+                        devices_counts=curve.devices.tolist(),
+                        samples_per_second=curve.samples_per_s.tolist(),
+                    )
                 )
             )
     return asked
@@ -131,12 +133,11 @@ def _read(request: pb.SimulateRequest, policy: PolicyRecord, predict: Callable[[
     profiles: dict[int, Any] = {}
     for number, curve in enumerate(request.curves):
         if curve.HasField("profile"):
-            if not curve.profile.HasField("inline"):
-                raise NodewiseError(
-                    Reason.PROFILE_NOT_FOUND, f"curves[{number}].profile: must be inline, a sweep has no store"
-                )
-            profiles[number] = read_content(curve.profile.inline, f"curves[{number}].profile.inline", LIMITS)
-    return read_simulation(request, policy, read_options(request.options), profiles, predict, Budget(), LIMITS)
+            source, path = curve.profile.profile, f"curves[{number}].profile.profile"
+            if not source.HasField("content"):
+                raise NodewiseError(Reason.PROFILE_NOT_FOUND, f"{path}: must hold content, a sweep has no store")
+            profiles[number] = read_content(source.content, f"{path}.content", LIMITS)
+    return read_simulation(request, policy, read_model_options(request.options), profiles, predict, Budget(), LIMITS)
 
 
 def _unanswered(_: Question) -> Answer:

@@ -1,6 +1,6 @@
 """What a job could run on: every allowed number of worker devices in every allowed pool, as columns to be predicted.
 
-Columns are shared: jobs (and calls) with the same counts, pools and template get the same ``Configurations`` object, so
+Columns are shared: jobs (and calls) with the same counts, pools and settings get the same ``Configurations`` object, so
 that whatever is cached by it downstream is found again.
 """
 
@@ -21,9 +21,10 @@ from nodewise.scheduling.request import JobQuestion
 
 __all__ = ["CandidateRows", "Candidates", "check_rows"]
 
-_Template = tuple[str, tuple[int | float, ...]]
-_Part = tuple[int, str, bytes, float, int]
-"""Pool, its device, devices per node (as bytes), link in bytes/s, and most worker devices there."""
+_Settings = tuple[str, tuple[int | float, ...]]
+_Part = tuple[int, str, bytes, float, int, int, int]
+"""Pool, its device, devices per node (as bytes), link in bytes/s, and most worker devices there; the step of numbers of
+devices there, and the devices of servers modulo it."""
 MAX_SHARED_ROWS: Final = 4_096
 """Rows of candidates that are kept between calls; 256 sets of that size take some 50 MB."""
 _ARRAYS: Final = tuple(
@@ -55,30 +56,39 @@ class Candidates:
             (index, pool.device, pool.available_devices.tobytes(), pool.link_bytes_per_s, pool.total_devices)
             for index, pool in enumerate(state.pools)
         ]
+        self._steps = [pool.step for pool in state.pools]
         self._wide: dict[tuple[object, ...], CandidateRows] = {}
-        self._templates: dict[int, tuple[Configurations, _Template]] = {}
+        self._settled: dict[int, tuple[Configurations, _Settings]] = {}
 
-    def _template(self, template: Configurations) -> _Template:
-        """What the template states; jobs of one call often share the object."""
-        found = self._templates.get(id(template))
+    def _key_of(self, settings: Configurations) -> _Settings:
+        """What the settings state; jobs of one call often share the object."""
+        found = self._settled.get(id(settings))
         if found is None:
-            found = self._templates[id(template)] = (template, _key(template))
+            found = self._settled[id(settings)] = (settings, _key(settings))
         return found[1]
 
     def count(self, job: JobState) -> int:
         """How many rows the job has."""
-        rooms = (self._room(job, pool) for pool in job.allowed_pools)
-        return sum(bisect_right(job.allowed_devices, room) for room in rooms)
+        return sum(self._counts(job, pool) for pool in job.allowed_pools)
+
+    def _counts(self, job: JobState, pool: int) -> int:
+        fitting, step = bisect_right(job.allowed_devices, self._room(job, pool)), self._steps[pool]
+        if step == 1:
+            return fitting
+        return sum((count + job.server_devices) % step == 0 for count in job.allowed_devices[:fitting])
 
     def _room(self, job: JobState, pool: int) -> int:
         """Most worker devices that the empty pool and the queue's quota hold beside the job's servers."""
         total = self._pools[pool][4]
         return min(total, self._quotas.get(job.queue, total)) - job.server_devices
 
-    def rows(self, job: JobState, template: Configurations | None) -> CandidateRows:
+    def rows(self, job: JobState, settings: Configurations | None) -> CandidateRows:
         """Every allowed (pool, devices) that fits the empty cluster and the queue's quota, servers included."""
-        parts = tuple((*self._pools[pool][:4], self._room(job, pool)) for pool in job.allowed_pools)
-        known = None if template is None else self._template(template)
+        parts = tuple(
+            (*self._pools[pool][:4], self._room(job, pool), self._steps[pool], job.server_devices % self._steps[pool])
+            for pool in job.allowed_pools
+        )
+        known = None if settings is None else self._key_of(settings)
         if len(job.allowed_devices) * len(parts) <= MAX_SHARED_ROWS:
             return _shared_rows(parts, job.allowed_devices, known)
         key = (parts, job.allowed_devices, known)
@@ -114,17 +124,19 @@ def check_rows(
     raise NodewiseError.invalid([violation], Reason.LIMIT_EXCEEDED)
 
 
-def _key(template: Configurations) -> _Template:
-    precision = template.precisions[int(template.precision_index[0])]
-    return precision, tuple(getattr(template, name)[0].item() for name in _ARRAYS)
+def _key(settings: Configurations) -> _Settings:
+    precision = settings.precisions[int(settings.precision_index[0])]
+    return precision, tuple(getattr(settings, name)[0].item() for name in _ARRAYS)
 
 
-def _rows(parts: tuple[_Part, ...], allowed: tuple[int, ...], template: _Template | None) -> CandidateRows:
+def _rows(parts: tuple[_Part, ...], allowed: tuple[int, ...], settings: _Settings | None) -> CandidateRows:
     counts = np.asarray(allowed, dtype=np.int64)
     pools, devices, nodes, links, placements = [], [], [], [], []
-    for index, _, available_bytes, link, room in parts:
+    for index, _, available_bytes, link, room, step, servers in parts:
         available = np.frombuffer(available_bytes, dtype=np.int64)
         fitting = counts[: np.searchsorted(counts, room, side="right")]
+        if step > 1:
+            fitting = fitting[(fitting + servers) % step == 0]
         pools.append(np.full(len(fitting), index))
         devices.append(fitting)
         nodes.append(_packed_nodes(available, fitting))
@@ -134,7 +146,7 @@ def _rows(parts: tuple[_Part, ...], allowed: tuple[int, ...], template: _Templat
     names = tuple(dict.fromkeys(part[1] for part in parts))
     codes = {part[0]: names.index(part[1]) for part in parts}
     index_of = as_ints([codes[index] for index in pool.tolist()])
-    rows = _templated(len(count), template)
+    rows = _filled(len(count), settings)
     link_column = as_floats(np.concatenate([*links, np.zeros(0)]))
     placement = None
     if any(part is not None for part in placements):
@@ -158,16 +170,16 @@ def _joined(parts: list[Ints]) -> Ints:
 
 
 def _or(stated: Floats, otherwise: Floats) -> Floats:
-    """The pool's link where it is known, else the template's."""
+    """The pool's link where it is known, else that of the settings."""
     return freeze(np.where(stated > 0, stated, otherwise))
 
 
-def _templated(rows: int, template: _Template | None) -> Configurations:
-    """Rows that hold what the template states."""
+def _filled(rows: int, settings: _Settings | None) -> Configurations:
+    """Rows that hold what the settings state."""
     plain = Configurations.of(rows)
-    if template is None:
+    if settings is None:
         return plain
-    precision, values = template
+    precision, values = settings
     columns: dict[str, object] = {
         name: constant_floats(rows, value) if isinstance(value, float) else constant_ints(rows, value)
         for name, value in zip(_ARRAYS, values)

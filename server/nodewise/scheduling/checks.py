@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from nodewise.domain.errors import NodewiseError, Reason, Violation
-from nodewise.domain.schedule import ClusterState, PolicyParameter
+from nodewise.domain.schedule import ClusterState, NodePool, PolicyParameter
 from nodewise.scheduling.findings import Findings
 from nodewise.scheduling.job_checks import JobReader
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
@@ -75,8 +77,8 @@ def _check_limits(question: ScheduleQuestion, limits: ScheduleLimits) -> None:
 def _check_cluster(question: ScheduleQuestion, found: Findings) -> None:
     if not math.isfinite(question.now_s):
         found.wrong("now", "must be a time")
-    if not any(pool.available_devices.any() for pool in question.pools):
-        found.wrong("cluster.pools", "must hold a device to give out, found none")
+    if not any(pool.available_devices.any() or pool.max_nodes for pool in question.pools):
+        found.wrong("cluster.pools", "must hold a device to give out, or a pool that may grow; found none")
     names: dict[str, int] = {}
     for index, pool in enumerate(question.pools):
         path = f"cluster.pools[{index}]"
@@ -84,9 +86,33 @@ def _check_cluster(question: ScheduleQuestion, found: Findings) -> None:
         if names.setdefault(pool.name, index) != index:
             found.wrong(f"{path}.name", f"must be unique, {pool.name!r} is also cluster.pools[{names[pool.name]}]")
         found.number(f"{path}.link_bytes_per_second", pool.link_bytes_per_s)
-        found.number(f"{path}.price_per_node_hour", pool.price_per_node_hour)
+        found.number(f"{path}.price_per_node_hour", pool.price_per_node_hour or 0.0)
         for node in (pool.available_devices < 0).nonzero()[0].tolist():
             found.wrong(f"{path}.available_devices[{node}]", f"must be 0 or more, found {pool.available_devices[node]}")
+        _check_nodes(pool, path, found)
+
+
+def _check_nodes(pool: NodePool, path: str, found: Findings) -> None:
+    """Names of nodes, nodes that are given out whole, and what further nodes bring."""
+    nodes, names, whole = len(pool.available_devices), pool.node_names, pool.devices_per_node
+    if names and len(names) != nodes:
+        found.wrong(f"{path}.node_names", f"must be empty or name each of {nodes} nodes, found {len(names)}")
+    known: dict[str, int] = {}
+    for node, name in enumerate(names):
+        found.name(f"{path}.node_names[{node}]", name)
+        if known.setdefault(name, node) != node:
+            found.wrong(f"{path}.node_names[{node}]", f"must be unique, {name!r} is also node {known[name]}")
+    if whole:
+        available = pool.available_devices
+        for node in np.flatnonzero((available > 0) & (available != whole)).tolist():
+            found.wrong(
+                f"{path}.available_devices[{node}]",
+                f"must be 0 or devices_per_node, {whole}, since nodes are given out whole; found {available[node]}",
+            )
+    elif pool.most_nodes > nodes and not pool.available_devices.any():
+        found.wrong(
+            f"{path}.devices_per_node", "must be given where a pool without devices may grow: what a node would bring"
+        )
 
 
 def _parameters(question: ScheduleQuestion, parameters: Sequence[PolicyParameter], found: Findings) -> dict[str, float]:

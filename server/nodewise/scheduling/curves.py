@@ -86,7 +86,7 @@ def gathered(
         if isinstance(asked.profile, NodewiseError):
             found.append(_refusal(asked.profile))
             continue
-        candidates = candidates_of.rows(job, asked.template)
+        candidates = candidates_of.rows(job, asked.settings)
         if not len(candidates):
             found.append(None)
             continue

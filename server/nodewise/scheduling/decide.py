@@ -1,7 +1,7 @@
 """From a question to a decision: check, predict, settle what may not change, ask the policy, place, explain.
 
-What a policy sees: every job, by submit time and id. Jobs that are settled already (not predicted, or within their
-minimum run) have no rows there; what they hold is neither in the pools nor in the quotas.
+What a policy sees: every job, by submit time and id. Jobs that are settled already (not predicted, not
+preemptible, or within their minimum run) have no rows there; what they hold is neither in the pools nor in the quotas.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.checks import checked
 from nodewise.scheduling.curves import JobCurves, Predict, gathered, without
 from nodewise.scheduling.decision import Decision, JobDecision
+from nodewise.scheduling.demand import demanded
 from nodewise.scheduling.explain import Explainer
 from nodewise.scheduling.placement import NodeDevices, Wanted, placed
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
@@ -52,8 +53,8 @@ def decide(
     known = checked(question, record.parameters, caps)
     curves = gathered(question, known, predict, budget, caps)
     settled = _settled(known.state, curves)
-    offered = _offered(known.state, settled.unanswered | settled.within_minimum_run)
-    verdict = verdict_of(policy, offered, without(curves.curves, settled.within_minimum_run), budget)
+    offered = _offered(known.state, settled.unanswered | settled.kept)
+    verdict = verdict_of(policy, offered, without(curves.curves, settled.kept), budget)
     complete = verdict.complete and curves.complete
     free, quotas = _left_over(offered, verdict.grants)
     explainer = Explainer(
@@ -69,6 +70,9 @@ def decide(
         policy_version=record.version,
         complete=complete,
         memory=verdict.memory,
+        demands=demanded(
+            known.state, curves.curves, [question.jobs[place] for place in known.order], decided, explainer.quotas
+        ),
     )
 
 
@@ -77,17 +81,17 @@ class _Settled:
     """Jobs that are not the policy's to change."""
 
     unanswered: set[int]
-    within_minimum_run: set[int]
+    kept: set[int]
 
 
 def _settled(state: ClusterState, curves: JobCurves) -> _Settled:
     unanswered = {index for index, refusal in enumerate(curves.refusals) if refusal is not None}
-    running = {
+    kept = {
         index
         for index, job in enumerate(state.jobs)
-        if job.current is not None and job.minimum_run_s > job.current.age_s and index not in unanswered
+        if job.current is not None and not (job.preemptible and job.minimum_run_s <= job.current.age_s)
     }
-    return _Settled(unanswered, running)
+    return _Settled(unanswered, kept - unanswered)
 
 
 def _offered(state: ClusterState, settled: set[int]) -> ClusterState:
@@ -139,8 +143,8 @@ def _explained(
         refusal = explainer.curves.refusals[index]
         if refusal is not None:
             decided.append(explainer.unanswered(index, refusal))
-        elif index in settled.within_minimum_run:
-            decided.append(explainer.within_minimum_run(index))
+        elif index in settled.kept:
+            decided.append(explainer.kept(index))
         elif grant.devices:
             decided.append(explainer.granted(index, grant, placements[index]))
         else:

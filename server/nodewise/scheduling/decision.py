@@ -9,16 +9,17 @@ from nodewise.domain.errors import Refusal
 from nodewise.estimation.question import Basis
 from nodewise.scheduling.placement import NodeDevices
 
-__all__ = ["Action", "Decision", "DecisionReason", "JobDecision"]
+__all__ = ["Action", "Decision", "DecisionReason", "JobDecision", "PoolDemand"]
 
 
 class Action(IntEnum):
     """What to do with a job; values are the contract's."""
 
-    KEEP = 1
-    CHANGE = 2
-    WAIT = 3
-    NO_ANSWER = 4
+    START = 1
+    KEEP = 2
+    CHANGE = 3
+    WAIT = 4
+    NO_ANSWER = 5
 
 
 class DecisionReason(StrEnum):
@@ -28,8 +29,10 @@ class DecisionReason(StrEnum):
     """KEEP: the policy gives it what it has."""
     MINIMUM_RUN = "MINIMUM_RUN"
     """KEEP: it has not yet run for its minimum_run_seconds."""
+    NOT_PREEMPTIBLE = "NOT_PREEMPTIBLE"
+    """KEEP: it may be neither stopped nor moved."""
     STARTED = "STARTED"
-    """CHANGE: it did not run."""
+    """START: it does not run."""
     RESIZED = "RESIZED"
     """CHANGE: another number of devices in the same pool."""
     MOVED = "MOVED"
@@ -37,7 +40,7 @@ class DecisionReason(StrEnum):
     NO_FREE_DEVICES = "NO_FREE_DEVICES"
     """WAIT: not even its smallest count is free."""
     DOES_NOT_FIT = "DOES_NOT_FIT"
-    """WAIT: its smallest count is more than its pools have when they are empty."""
+    """WAIT: its smallest count is more than its pools have when they are empty, or fills no whole nodes."""
     QUOTA_REACHED = "QUOTA_REACHED"
     """WAIT: devices are free but its queue may not hold more."""
     POLICY_CHOSE_OTHERS = "POLICY_CHOSE_OTHERS"
@@ -59,10 +62,10 @@ class JobDecision:
         index, devices) with those of servers.
     samples_per_s : float
         Predicted there (mini-batches/s where the batch is not known); 0 = it does not run or is not known.
-    finish_s : float
-        Seconds until it is done if that stays; 0 = as above.
-    marginal_samples_per_s : float
-        What the next larger allowed count in the pool would add per device; 0 = none or not known.
+    finish_s : float or None
+        Seconds until it is done if that stays; None = as above.
+    marginal_samples_per_s : float or None
+        What the next larger allowed count in the pool would add per device; None = there is none, or it is not known.
     basis, refusal
         What the curve rests on; why there is none.
     """
@@ -76,15 +79,24 @@ class JobDecision:
     nodes: int = 0
     placement: NodeDevices = ()
     samples_per_s: float = 0.0
-    finish_s: float = 0.0
-    marginal_samples_per_s: float = 0.0
+    finish_s: float | None = None
+    marginal_samples_per_s: float | None = None
     basis: Basis | None = None
     refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolDemand:
+    """Nodes of a pool that are in use, and the fewest at which no job would wait for its devices."""
+
+    pool: str
+    used_nodes: int
+    desired_nodes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The decision: one entry per job in the request's order.
+    """The decision: one entry per job, and one demand per pool, in the request's order.
 
     ``complete`` False = the time was over first, and this is the best feasible decision so far. ``memory`` is what the
     policy wants to be given next time.
@@ -95,3 +107,4 @@ class Decision:
     policy_version: str
     complete: bool
     memory: bytes
+    demands: tuple[PoolDemand, ...] = ()

@@ -48,9 +48,12 @@ class Explainer:
             held = f"it keeps the {_devices(job.current.devices)} that it holds"
         return self._held(index, Action.NO_ANSWER, DecisionReason.CURVE_MISSING, f"{refusal.message}; {held}", refusal)
 
-    def within_minimum_run(self, index: int) -> JobDecision:
-        """A job that may not be changed yet stays as it is."""
+    def kept(self, index: int) -> JobDecision:
+        """A job that may not be changed, or not yet, stays as it is."""
         job = self.state.jobs[index]
+        if not job.preemptible:
+            why = f"may be neither stopped nor moved; {self._rate_text(index)}"
+            return self._held(index, Action.KEEP, DecisionReason.NOT_PREEMPTIBLE, why)
         age = 0.0 if job.current is None else job.current.age_s
         why = f"has run for {number(age)} s of the {number(job.minimum_run_s)} s that it must; {self._rate_text(index)}"
         return self._held(index, Action.KEEP, DecisionReason.MINIMUM_RUN, why)
@@ -61,7 +64,7 @@ class Explainer:
         pool = self.state.pools[grant.pool].name
         where = f"{_devices(grant.devices)} of {pool!r}"
         if current is None:
-            action, reason, what = Action.CHANGE, DecisionReason.STARTED, f"starts on {where}"
+            action, reason, what = Action.START, DecisionReason.STARTED, f"starts on {where}"
         elif current.pool != grant.pool:
             before = self.state.pools[current.pool].name
             action, reason, what = Action.CHANGE, DecisionReason.MOVED, f"moves from {before!r} to {where}"
@@ -70,8 +73,8 @@ class Explainer:
             action, reason, what = Action.CHANGE, DecisionReason.RESIZED, f"goes from {before} to {where}"
         else:
             action, reason, what = Action.KEEP, DecisionReason.UNCHANGED, f"keeps its {where}"
-        moved = action == Action.CHANGE and (current is not None or job.attained_service_device_s > 0)
-        restart_s = job.restart_cost_s if moved else 0.0
+        resumed = action == Action.START and job.attained_service_device_s > 0
+        restart_s = job.restart_cost_s if resumed or action == Action.CHANGE else 0.0
         rate, marginal, packed = self._predicted(index, grant.pool, grant.devices)
         nodes = worker_nodes(placement, grant.devices)
         parts = [what]
@@ -142,8 +145,14 @@ class Explainer:
         if least > most:
             text = f"needs {_devices(least)} or more, servers included; its largest pool has {most}"
             return DecisionReason.DOES_NOT_FIT, text
-        quota = self.state.quotas.get(job.queue, 0)
-        return DecisionReason.QUOTA_REACHED, f"needs {_devices(least)} or more; queue {job.queue!r} may hold {quota}"
+        quota = self.state.quotas.get(job.queue, most)
+        if least > quota:
+            text = f"needs {_devices(least)} or more; queue {job.queue!r} may hold {quota}"
+            return DecisionReason.QUOTA_REACHED, text
+        steps = sorted({self.state.pools[pool].step for pool in job.allowed_pools} - {1})
+        sizes_text = " or ".join(map(str, steps))
+        text = f"none of its numbers of devices, servers included, fills whole nodes (of {sizes_text} devices) that fit"
+        return DecisionReason.DOES_NOT_FIT, text
 
     def _held(
         self, index: int, action: Action, reason: DecisionReason, why: str, refusal: Refusal | None = None
@@ -171,24 +180,24 @@ class Explainer:
             refusal=refusal,
         )
 
-    def _predicted(self, index: int, pool: int, devices: int) -> tuple[float, float, int]:
-        """Rate, its rise per device to the next larger count, and nodes of the prediction; zeros where not known."""
+    def _predicted(self, index: int, pool: int, devices: int) -> tuple[float, float | None, int]:
+        """Rate, its rise per device to the next larger count if there is one, and nodes; zeros where not known."""
         curves = self.curves.curves
         rows = curves.rows(index)
         here = rows.start + np.flatnonzero(curves.pool[rows] == pool)
         at = int(np.searchsorted(curves.devices[here], devices))
         if at == len(here) or curves.devices[here[at]] != devices:
-            return 0.0, 0.0, 0
+            return 0.0, None, 0
         rate = float(curves.samples_per_s[here[at]])
-        marginal = 0.0
+        marginal = None
         if at + 1 < len(here):
             larger = here[at + 1]
             marginal = (float(curves.samples_per_s[larger]) - rate) / (int(curves.devices[larger]) - devices)
         return rate, marginal, int(curves.nodes[here[at]])
 
     @staticmethod
-    def _finish_s(job: JobState, rate: float, restart_s: float) -> float:
-        return job.remaining_samples / rate + restart_s if rate > 0 else 0.0
+    def _finish_s(job: JobState, rate: float, restart_s: float) -> float | None:
+        return job.remaining_samples / rate + restart_s if rate > 0 else None
 
     def _rate_text(self, index: int) -> str:
         job, current = self.state.jobs[index], self.state.jobs[index].current
@@ -197,8 +206,8 @@ class Explainer:
         rate, _, _ = self._predicted(index, current.pool, current.devices - job.server_devices)
         return self._finish_text(index, rate, self._finish_s(job, rate, 0.0))
 
-    def _finish_text(self, index: int, rate: float, finish_s: float) -> str:
-        if rate <= 0:
+    def _finish_text(self, index: int, rate: float, finish_s: float | None) -> str:
+        if finish_s is None:
             return "its throughput there is not known"
         what = "samples" if self.curves.batch_known[index] else "mini-batches"
         left = number(self.state.jobs[index].remaining_samples)

@@ -49,15 +49,14 @@ class JobReader:
         ):
             found.number(f"{path}.{name}", value)
         if job.gradient_noise_scale_samples is not None:
-            found.number(f"{path}.gradient_noise_scale_samples", job.gradient_noise_scale_samples)
+            found.number(f"{path}.efficiency.gradient_noise_scale_samples", job.gradient_noise_scale_samples)
         if job.initial_batch_samples is not None:
-            found.number(f"{path}.initial_batch_samples", job.initial_batch_samples, above_zero=True)
+            found.number(f"{path}.efficiency.initial_batch_samples", job.initial_batch_samples, above_zero=True)
         if 0 < job.weight < LEAST_WEIGHT:
-            found.wrong(f"{path}.weight", f"must be 0 (= 1) or at least {LEAST_WEIGHT:g}, found {job.weight:g}")
+            found.wrong(f"{path}.weight", f"must be at least {LEAST_WEIGHT:g}, found {job.weight:g}")
         for name, moment in (("submit_time", job.submit_time_s), ("deadline", job.deadline_s)):
             if moment is not None and not math.isfinite(moment):
                 found.wrong(f"{path}.{name}", "must be a time")
-        self._check_template(path, job)
         pools = self._allowed_pools(path, job)
         allowed, requested = self._allowed_devices(path, job, pools)
         return JobState(
@@ -76,27 +75,10 @@ class JobReader:
             deadline_s=job.deadline_s,
             minimum_run_s=job.minimum_run_s,
             restarts=job.restarts,
+            preemptible=job.preemptible,
             gradient_noise_scale_samples=job.gradient_noise_scale_samples,
             initial_batch_samples=job.initial_batch_samples,
         )
-
-    def _check_template(self, path: str, job: JobQuestion) -> None:
-        template = job.template
-        if template is None:
-            return
-        if len(template) != 1:
-            self._found.wrong(f"{path}.template", f"must have one row, found {len(template)}")
-            return
-        filled_in = {
-            "nodes": bool(template.nodes[0]),
-            "workers": bool(template.workers[0]),
-            "device_names": bool(template.device_names()[0]),
-            "placement_workers": template.placement is not None and bool(template.placement.row(0)),
-            "group_workers": template.worker_groups is not None and bool(template.worker_groups.counts()[0]),
-        }
-        for name, stated in filled_in.items():
-            if stated:
-                self._found.wrong(f"{path}.template.{name}", "must be empty: the scheduler fills it in")
 
     def _allowed_pools(self, path: str, job: JobQuestion) -> tuple[int, ...]:
         if not job.allowed_pools:
@@ -175,6 +157,12 @@ class JobReader:
             if count < 1:
                 found.wrong(f"{entry}.devices_count", f"must be 1 or more, found {count}")
                 continue
+            whole = self._pools[pool].devices_per_node
+            if whole and count != whole:
+                found.wrong(
+                    f"{entry}.devices_count",
+                    f"must be devices_per_node, {whole}, since nodes are given out whole; found {count}",
+                )
             seen.add(node)
             held = self._held.get((pool, node), 0) + count
             self._held[pool, node] = held

@@ -56,15 +56,16 @@ class JobQuestion:
         0 = the fewest allowed.
     weight : float
         0 = 1.
-    template : Configurations or None
-        One row: sync mode, servers, batch. Nodes, workers, devices, placement and groups are the scheduler's and must
-        not be stated.
+    settings : Configurations or None
+        One row: sync mode, servers, batch and the like. Nodes, workers and devices are the scheduler's.
     submit_time_s, deadline_s : float
         Seconds since 1970.
     restart_cost_s, minimum_run_s, attained_service_device_s : float
         Seconds, seconds and device-seconds.
     restarts : int
         How often it was restarted so far.
+    preemptible : bool
+        Whether it may be stopped or moved while it runs.
     gradient_noise_scale_samples, initial_batch_samples : float or None
         Facts of statistical efficiency: see ``JobState``. None = not known.
     """
@@ -85,9 +86,10 @@ class JobQuestion:
     weight: float = 0.0
     queue: str = ""
     deadline_s: float | None = None
-    template: Configurations | None = None
+    settings: Configurations | None = None
     minimum_run_s: float = 0.0
     restarts: int = 0
+    preemptible: bool = True
     gradient_noise_scale_samples: float | None = None
     initial_batch_samples: float | None = None
 

@@ -12,7 +12,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import ClusterState
 from nodewise.estimation.question import Basis
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.checks import checked
+from nodewise.scheduling.checks import Checked, checked
 from nodewise.scheduling.curves import Predict, gathered
 from nodewise.scheduling.request import JobQuestion, ScheduleLimits, ScheduleQuestion
 from nodewise.scheduling.simulation.jobs import JobCurve
@@ -61,7 +61,7 @@ def predicted_curves(
     """
     try:
         known = checked(question, policy.parameters, limits)
-        found = gathered(question, known, predict, budget, limits)
+        found = gathered(question, _one_by_one(known), predict, budget, limits)
     except NodewiseError as error:
         raise _of_curves(error, places) from None
     if not found.complete:
@@ -83,13 +83,19 @@ def predicted_curves(
     return PredictedCurves(state=known.state, curves=tuple(curves), bases=tuple(bases.values()))
 
 
+def _one_by_one(known: Checked) -> Checked:
+    """The same without whole nodes: what fills them depends on the servers of each job that shares a curve."""
+    pools = tuple(replace(pool, devices_per_node=0) for pool in known.state.pools)
+    return replace(known, state=replace(known.state, pools=pools))
+
+
 def _of_curves(error: NodewiseError, places: Sequence[int]) -> NodewiseError:
     """The error with the curves' places in the request instead of those of the jobs that stand for them."""
     if not error.violations:
         return error
 
     def named(field: str) -> str:
-        return _JOB.sub(lambda match: f"curves[{places[int(match[1])]}]", field)
+        return _JOB.sub(lambda match: f"curves[{places[int(match[1])]}].profile", field)
 
     violations = tuple(replace(each, field=named(each.field)) for each in error.violations)
     return replace(NodewiseError.invalid(violations, error.reason), metadata=dict(error.metadata))

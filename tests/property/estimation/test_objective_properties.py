@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nodewise.domain.columns import as_floats
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.objective import HighestThroughput, Knee, LeastCost, LeastTime, Objective, Prices, Rule
+from nodewise.domain.objective import HighestThroughput, Knee, LeastCost, LeastTime, Objective, Offer, Rule
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.objectives import Verdict, judged
 
@@ -88,7 +88,7 @@ def test_highest_throughput_then_fewest_nodes_then_first(curve: Curve) -> None:
 @given(curves, st.integers(1, 50), st.integers(1, 2000))
 def test_least_time_within_budgets(curve: Curve, max_nodes: int, max_cost: int) -> None:
     # 3600 samples at 1 per node-hour: a row costs nodes / rate.
-    prices = Prices(per_node_hour={"": 1.0})
+    offers = (Offer(price_per_node_hour=1.0),)
     budget = max_cost / 64
     allowed = [
         index
@@ -96,14 +96,14 @@ def test_least_time_within_budgets(curve: Curve, max_nodes: int, max_cost: int) 
         if n <= max_nodes and 3600.0 / rate * (1.0 / 3600.0) * n <= budget
     ]
     expected = min(allowed, key=lambda index: (-curve[index][1], curve[index][0], index), default=None)
-    assert row(LeastTime(max_nodes, budget), curve, remaining_samples=3600.0, prices=prices) == expected
+    assert row(LeastTime(max_nodes, budget), curve, remaining_samples=3600.0, offers=offers) == expected
 
 
 @given(curves, st.integers(1, 1000))
 def test_least_cost_within_a_deadline(curve: Curve, slowest: int) -> None:
     # 1000 samples at 3600 per node-hour: a row takes 1000 / rate and costs that times its nodes.
-    prices, deadline = Prices(per_node_hour={"": 3600.0}), 1000.0 / slowest
-    found = verdict(LeastCost(deadline), curve, remaining_samples=1000.0, prices=prices)
+    offers, deadline = (Offer(price_per_node_hour=3600.0),), 1000.0 / slowest
+    found = verdict(LeastCost(deadline), curve, remaining_samples=1000.0, offers=offers)
     allowed = [index for index, (_, rate) in enumerate(curve) if rate >= slowest]
     assert (found.recommendation is None) == (not allowed)
     assert (found.notice is None) == bool(allowed)

@@ -73,7 +73,7 @@ def told(evaluation: EstimatorEvaluation) -> dict[int, tuple[object, ...]]:
             found.lower_steps_per_s[place],
             found.upper_steps_per_s[place],
             found.status[place],
-            found.reasons[found.reason_index[place]] if found.reason_index[place] >= 0 else None,
+            found.reasons[found.reason_index[place]],
         )
         for place, row in enumerate(found.rows.tolist())
     }
@@ -128,7 +128,7 @@ def test_no_test_row_vanishes(rows: list[Row]) -> None:
         measured = np.array([rows[row].steps_per_s > 0 for row in test], dtype=np.bool_)
         assert evaluation.overall.n == (answered & measured).sum()
         assert evaluation.overall.refused == (~answered).sum()
-        assert ((found.reason_index >= 0) == ~answered).all()
+        assert ((found.reason_index > 0) == ~answered).all()
         assert ((found.steps_per_s > 0) == answered).all()
         for groups in (evaluation.by_job, evaluation.by_sync):
             assert sum(metrics.n for _, metrics in groups) == evaluation.overall.n

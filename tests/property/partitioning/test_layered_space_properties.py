@@ -20,7 +20,7 @@ from nodewise.domain.objective import (
     LeastCost,
     LeastTime,
     Objective,
-    Prices,
+    Offer,
     Rule,
 )
 from nodewise.domain.planning import DIMENSIONS, PlanConstraints, PlanPool
@@ -141,7 +141,11 @@ def test_every_row_of_a_space_is_answered_as_it_is_evaluated(model: Any, within:
     model=networks(), within=constraints(), rule=st.sampled_from(RULES), chunk_rows=st.sampled_from([16, 256, 100_000])
 )
 def test_pruning_changes_nothing(model: Any, within: PlanConstraints, rule: Rule, chunk_rows: int) -> None:
-    objective = Objective(rule=rule, remaining_samples=1e6, prices=Prices(per_node_hour={"": 1.0, "K80": 0.5}))
+    objective = Objective(
+        rule=rule,
+        remaining_samples=1e6,
+        offers=(Offer(price_per_node_hour=1.0), Offer(device="K80", price_per_node_hour=0.5)),
+    )
     goal = goal_of(objective, Workload(), within)
     space = space_of(model, within)
     if space is None:

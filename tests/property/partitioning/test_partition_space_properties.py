@@ -13,7 +13,7 @@ from partitions import partition_model, transformer
 
 from nodewise.domain.configurations import Configurations, Recomputation, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.domain.objective import FewestDevices, HighestThroughput, LeastCost, LeastTime, Objective, Prices, Rule
+from nodewise.domain.objective import FewestDevices, HighestThroughput, LeastCost, LeastTime, Objective, Offer, Rule
 from nodewise.domain.planning import DIMENSIONS, PlanConstraints, PlanPool
 from nodewise.domain.predictions import Options, RowStatus
 from nodewise.domain.workload import Transformer, Workload
@@ -87,6 +87,9 @@ def model_of(drawn: tuple[Transformer, str | None, float | None]) -> Any:
     return partition_model(of, framework=framework, link_bytes_per_s=link)
 
 
+OFFERS = (Offer(price_per_node_hour=1.0), Offer(device="H100-SXM5-80GB", price_per_node_hour=2.5))
+
+
 @settings(max_examples=120, deadline=None)
 @given(drawn=models, within=constraints)
 def test_every_row_of_a_space_is_answered_as_it_is_evaluated(drawn: Any, within: PlanConstraints) -> None:
@@ -114,7 +117,9 @@ def test_every_row_of_a_space_is_answered_as_it_is_evaluated(drawn: Any, within:
 def test_pruning_changes_nothing(drawn: Any, within: PlanConstraints, rule: Rule, chunk_rows: int) -> None:
     model = model_of(drawn)
     objective = Objective(
-        rule=rule, remaining_samples=1e7, prices=Prices(per_node_hour={"": 1.0, "H100-SXM5-80GB": 2.5})
+        rule=rule,
+        remaining_samples=1e7,
+        offers=OFFERS,
     )
     goal = goal_of(objective, Workload(), within)
     space = model.space(within)

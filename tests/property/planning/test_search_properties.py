@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from nodewise.domain.objective import (
     LeastCost,
     LeastTime,
     Objective,
-    Prices,
+    Offer,
     Rule,
 )
 from nodewise.domain.planning import PlanConstraints, PlanPool
@@ -28,7 +29,9 @@ from nodewise.planning.search import Found, How, searched
 
 POOLS = tuple(PlanPool(device=name, nodes=(1, 2, 3), workers_per_node=2) for name in "AB")
 CONSTRAINTS = PlanConstraints(pools=POOLS, global_batches=(32, 64))
-PRICES = Prices(per_node_hour={"A": 3600.0, "B": 1800.0})
+PRICES = {"A": 3600.0, "B": 1800.0}
+OFFERS = tuple(Offer(device=device, price_per_node_hour=price) for device, price in PRICES.items())
+START_UP = tuple(replace(offer, start_up_s=start_up_s) for offer, start_up_s in zip(OFFERS, (6.0, 0.25)))
 RULES: list[Rule] = [
     HighestThroughput(),
     Knee(0.5),
@@ -49,26 +52,27 @@ tables = st.builds(
 )
 
 
-def goal(rule: Rule) -> Goal:
-    return goal_of(Objective(rule=rule, remaining_samples=1000.0, prices=PRICES), Workload(), CONSTRAINTS)
+def goal(rule: Rule, offers: tuple[Offer, ...]) -> Goal:
+    return goal_of(Objective(rule=rule, remaining_samples=1000.0, offers=offers), Workload(), CONSTRAINTS)
 
 
-def found(table: Table, rule: Rule, **how: Any) -> tuple[Found, TableModel]:
+def found(table: Table, rule: Rule, offers: tuple[Offer, ...] = OFFERS, **how: Any) -> tuple[Found, TableModel]:
     model = TableModel(table)
     space = checked_model(model).space(CONSTRAINTS)
-    return searched(space, goal(rule), How(**how)), model
+    return searched(space, goal(rule, offers), How(**how)), model
 
 
-def by_hand(table: Table, rule: Rule) -> dict[int, int]:
+def by_hand(table: Table, rule: Rule, offers: tuple[Offer, ...]) -> dict[int, int]:
     """The number of the best completion of each scale, by comparing all of them one by one."""
     best: dict[int, tuple[Any, ...]] = {}
+    start_up_s = {offer.device: offer.start_up_s for offer in offers}
     rows = table.rows
     for row in range(len(rows)):
         device = rows.devices[rows.device_index[row]]
         nodes, workers = int(rows.nodes[row]), int(rows.workers[row])
         rate = (1.0 / table.step_s[row]) * int(rows.global_batch[row])
-        finish_s = 1000.0 / rate
-        cost = finish_s * (PRICES.per_node_hour[device] / 3600.0) * nodes
+        finish_s = 1000.0 / rate + start_up_s[device]
+        cost = finish_s * (PRICES[device] / 3600.0 * nodes)
         if table.memory[row] > table.capacity[table.origin[row]]:
             continue
         if isinstance(rule, LeastTime) and (
@@ -78,11 +82,12 @@ def by_hand(table: Table, rule: Rule) -> dict[int, int]:
         if isinstance(rule, LeastCost | FewestDevices) and rule.deadline_s is not None and finish_s > rule.deadline_s:
             continue
         memory = table.memory[row]
-        keys: tuple[float, ...] = (-rate, workers, memory)
+        slowness = finish_s if offers is START_UP and isinstance(rule, LeastTime | FewestDevices) else -rate
+        keys: tuple[float, ...] = (slowness, workers, memory)
         if isinstance(rule, LeastCost):
             keys = (cost, workers, memory)
         if isinstance(rule, FewestDevices):
-            keys = (workers, -rate, memory)
+            keys = (workers, slowness, memory)
         batch, tensor = int(rows.global_batch[row]), int(rows.tensor_parallel[row])
         mine = (*keys, device, nodes, workers, batch, tensor, row)
         scale = nodes if isinstance(rule, Knee) else 0
@@ -97,12 +102,18 @@ def numbers(result: Found) -> list[int]:
 
 @settings(max_examples=1200, deadline=None)
 @given(
-    table=tables, rule=st.sampled_from(RULES), chunk_rows=st.sampled_from([1, 7, 64, 10_000]), frontier=st.booleans()
+    table=tables,
+    rule=st.sampled_from(RULES),
+    offers=st.sampled_from([OFFERS, START_UP]),
+    chunk_rows=st.sampled_from([1, 7, 64, 10_000]),
+    frontier=st.booleans(),
 )
-def test_the_best_is_what_comparing_everything_finds(table: Table, rule: Rule, chunk_rows: int, frontier: bool) -> None:
-    wanted = by_hand(table, rule)
-    pruned, model = found(table, rule, chunk_rows=chunk_rows, frontier=frontier)
-    exhaustive, all_of_it = found(table, rule, prune=False, frontier=frontier)
+def test_the_best_is_what_comparing_everything_finds(
+    table: Table, rule: Rule, offers: tuple[Offer, ...], chunk_rows: int, frontier: bool
+) -> None:
+    wanted = by_hand(table, rule, offers)
+    pruned, model = found(table, rule, offers, chunk_rows=chunk_rows, frontier=frontier)
+    exhaustive, all_of_it = found(table, rule, offers, prune=False, frontier=frontier)
     one_scale = isinstance(rule, Knee) and len(set(table.prefixes.nodes.tolist())) < 2
     expected = [wanted[scale] for scale in sorted(wanted)]
     assert numbers(pruned) == numbers(exhaustive) == expected or one_scale

@@ -17,7 +17,7 @@ from nodewise.domain.workload import Network, Workload
 from nodewise.profiles.batches import Batch, TraceChunk
 from nodewise.profiles.digest import content_digest
 from nodewise.profiles.opening import open_store
-from nodewise.profiles.store import ProfileStore, SessionStatus
+from nodewise.profiles.store import Evidence, ProfileStore, SessionStatus
 
 SESSIONS = st.sampled_from(["a", "b"])
 PROFILE = "job"
@@ -159,13 +159,20 @@ class Ingest(RuleBasedStateMachine):
             self.retracted |= set(numbers)
             self.revision += 1
             for store in (self.stores[where], self.stores[1 - where]):
-                assert store.retract(PROFILE, f"r{self.revision}", numbers).revision == self.revision
+                assert store.retract(PROFILE, f"r{self.revision}", Evidence.of(numbers)).revision == self.revision
 
     @rule(where=st.integers(0, 1))
     def cut(self, where: int) -> None:
         """A process goes and another takes its place."""
         self.stores[where].close()
         self.stores[where] = self.opened()
+
+    @rule(where=st.integers(0, 1))
+    def delete_and_bring_back(self, where: int) -> None:
+        """Nothing of it is seen afterwards."""
+        if self.revision:
+            self.stores[where].delete(PROFILE)
+            assert self.stores[1 - where].undelete(PROFILE).revision == self.revision
 
     @rule(where=st.integers(0, 1), sure=st.integers(0, 5))
     def delete(self, where: int, sure: int) -> None:
@@ -208,7 +215,7 @@ class Ingest(RuleBasedStateMachine):
                         )
                         careful.append(PROFILE, f"unit {position}", [again])
                 if self.retracted:
-                    careful.retract(PROFILE, "all", sorted(self.retracted))
+                    careful.retract(PROFILE, "all", Evidence.of(self.retracted))
                 wanted = careful.load(PROFILE)
                 careful.close()
             assert wanted.digest == profile.digest

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from contract_values import contract_messages, filled, home_of, is_foreign, is_map, is_time
+from contract_values import contract_messages, filled, home_of, is_map, is_time
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodewise_values.wire import InvalidValueError, from_json, from_message, to_json, to_message
 
-FIELDS = [(message, field) for message in contract_messages() for field in message.fields if not is_foreign(field)]
+FIELDS = [(message, field) for message in contract_messages() for field in message.fields]
 
 _BITS = {
     FieldDescriptor.TYPE_INT32: (-(2**31), 2**31 - 1),

@@ -8,8 +8,19 @@ from typing import Any
 import pytest
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.documents import read_profile, read_schedule_request
-from nodewise_client import CurrentAllocation, Fidelity, Freshness, NodeDevices, ProfileContent, ProfileSource, Workload
+from nodewise_cli.inputs.documents import read_profile, read_value
+from nodewise_client import (
+    ConfigurationSettings,
+    CurrentAllocation,
+    Freshness,
+    ModelOptions,
+    NodeDevices,
+    ProfileContent,
+    ProfileSource,
+    ScheduleRequest,
+    SyncMode,
+    Workload,
+)
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -38,6 +49,7 @@ def test_a_profile() -> None:
         ('{"workload": {"bytes": 5}}', "workload.bytes: is no field of Workload"),
         ('{"workload": {"parameter_bytes": "many"}}', "is no nodewise.v1.ProfileContent"),
         ("[" * 100_000, "nested too deeply"),
+        ('{"a": ' * 900 + "{}" + "}" * 900, "nested too deeply"),
     ],
 )
 def test_files_that_hold_no_profile(tmp_path: Path, document: str, expected: str) -> None:
@@ -57,9 +69,9 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
 
 
 def test_profiles_of_a_request_may_be_jobs_of_a_table_beside_it() -> None:
-    request = read_schedule_request(EXAMPLES / "schedule.json")
+    request: Any = read_value(EXAMPLES / "schedule.json", ScheduleRequest)
     assert len(request.jobs) == 5
-    assert list(request.jobs[0].profile.inline.observations.steps_per_second) == [9.8756, 37.3494]
+    assert list(request.jobs[0].profile.content.observations.steps_per_second) == [9.8756, 37.3494]
     assert request.now == datetime(2020, 4, 7, tzinfo=UTC)
 
 
@@ -76,7 +88,7 @@ def test_profiles_of_a_request_may_be_jobs_of_a_table_beside_it() -> None:
 def test_profiles_that_are_no_jobs_of_a_table(tmp_path: Path, profile: Any, expected: str) -> None:
     (tmp_path / "t.csv").write_text("job,device,nodes,workers,steps_per_s,split\na,K80,1,1,2,train\n")
     with pytest.raises(InputError) as caught:
-        read_schedule_request(write(tmp_path, {"jobs": [{"job_id": "x", "profile": profile}]}))
+        read_value(write(tmp_path, {"jobs": [{"job_id": "x", "profile": profile}]}), ScheduleRequest)
     assert expected in str(caught.value)
 
 
@@ -98,10 +110,10 @@ def test_everything_in_a_request_is_passed_on(tmp_path: Path) -> None:
         "weight": 2.0,
         "queue": "q",
         "deadline": "2026-01-02T00:00:00Z",
-        "template": {"syncModes": ["SYNC_MODE_ASYNC"], "parameterServers": [2]},
+        "settings": {"syncMode": "SYNC_MODE_ASYNC", "parameterServers": 2},
         "minimumRunSeconds": 4.0,
     }
-    inline = {"job_id": "y", "profile": {"inline": {"workload": {"tensors_count": 5}}}, "remaining_samples": 1}
+    inline = {"job_id": "y", "profile": {"content": {"workload": {"tensors_count": 5}}}, "remaining_samples": 1}
     document = {
         "now": "2026-01-01T00:00:00Z",
         "cluster": {"pools": [{"name": "p", "deviceName": "K80", "availableDevices": [2, 2], "pricePerNodeHour": 1.5}]},
@@ -114,13 +126,11 @@ def test_everything_in_a_request_is_passed_on(tmp_path: Path) -> None:
             "estimator": "queueing",
             "intervalCoverage": 0.8,
             "freshness": "FRESHNESS_ALLOW_STALE",
-            "fidelity": "FIDELITY_MODEL",
             "allowFallback": True,
-            "columns": ["PREDICTION_COLUMN_NONE"],
-            "seed": "5",
+            "seed": 5,
         },
     }
-    given = read_schedule_request(write(tmp_path, document))
+    given: Any = read_value(write(tmp_path, document), ScheduleRequest)
     first, second = given.jobs
     assert (first.job_id, first.remaining_samples) == ("x", 5.0)
     assert first.profile == ProfileSource(profile_id="stored", minimum_revision=3)
@@ -128,20 +138,20 @@ def test_everything_in_a_request_is_passed_on(tmp_path: Path) -> None:
         pool="p", placement=(NodeDevices(node_index=1, devices_count=2),), age_seconds=9.0
     )
     assert (first.allowed_devices, first.allowed_pools, first.queue, first.weight) == ((1, 2), ("p",), "q", 2.0)
-    assert (first.submit_time.day, first.deadline.day, first.template.parameter_servers) == (1, 2, (2,))
+    assert (first.submit_time.day, first.deadline.day) == (1, 2)
+    assert first.settings == ConfigurationSettings(sync_mode=SyncMode.ASYNC, parameter_servers=2)
     assert (first.server_devices, first.requested_devices, first.restart_cost_seconds, first.minimum_run_seconds) == (
         1,
         2,
         3,
         4,
     )
-    assert second.profile.inline == ProfileContent(workload=Workload(tensors_count=5))
+    assert second.profile.content == ProfileContent(workload=Workload(tensors_count=5))
     assert given.policy_state == b"\x01\x02"
     assert given.quotas[0].max_devices == 3
-    options = given.options
-    assert (options.estimator, options.interval_coverage, options.seed) == ("queueing", 0.8, 5)
-    assert (options.freshness, options.fidelity) == (Freshness.ALLOW_STALE, Fidelity.MODEL)
-    assert options.columns == ("none",)
+    assert given.options == ModelOptions(
+        estimator="queueing", interval_coverage=0.8, seed=5, freshness=Freshness.ALLOW_STALE, allow_fallback=True
+    )
     assert given.cluster.pools[0].price_per_node_hour == 1.5
 
 
@@ -180,9 +190,9 @@ def test_jobs_of_a_request_name_their_model(tmp_path: Path) -> None:
     (tmp_path / "layers.csv").write_text(
         "name,kind,forward_flops_per_sample,parameter_bytes,activation_bytes_per_sample\nfc,dense,2e6,4e6,4000\n"
     )
-    job = {"job_id": "x", "profile": {"inline": {"workload": {"layer_table": "layers.csv"}}}}
-    request = read_schedule_request(write(tmp_path, {"jobs": [job]}))
-    assert request.jobs[0].profile.inline.workload.layers[0].parameter_bytes == 4_000_000
+    job = {"job_id": "x", "profile": {"content": {"workload": {"layer_table": "layers.csv"}}}}
+    request: Any = read_value(write(tmp_path, {"jobs": [job]}), ScheduleRequest)
+    assert request.jobs[0].profile.content.workload.layers[0].parameter_bytes == 4_000_000
 
 
 @pytest.mark.parametrize(

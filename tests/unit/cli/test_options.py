@@ -3,23 +3,23 @@ from __future__ import annotations
 import pytest
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.counts import Counts, parse_counts
-from nodewise_cli.inputs.objectives import Rule, Wanted, objective_of
+from nodewise_cli.inputs.counts import parse_counts
+from nodewise_cli.inputs.objectives import Rule, Wanted, goal_of
 from nodewise_cli.service import checked_address
-from nodewise_client import HighestThroughput, Knee, LeastCost, LeastTime
+from nodewise_client import CountRange, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Work
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("1-16", (Counts(1, 16),)),
-        ("1,2, 4", (Counts(1, 1), Counts(2, 2), Counts(4, 4))),
-        ("1-64:2", (Counts(1, 64, 2),)),
-        ("pow2:1-64", (Counts(1, 64, 1, True),)),
-        ("pow2:8,3-4", (Counts(8, 8, 1, True), Counts(3, 4))),
+        ("1-16", (CountRange(first=1, last=16),)),
+        ("1,2, 4", tuple(CountRange(first=count, last=count) for count in (1, 2, 4))),
+        ("1-64:2", (CountRange(first=1, last=64, step=2),)),
+        ("pow2:1-64", (CountRange(first=1, last=64, powers_of_two=True),)),
+        ("pow2:8,3-4", (CountRange(first=8, last=8, powers_of_two=True), CountRange(first=3, last=4))),
     ],
 )
-def test_counts(given: str, expected: tuple[Counts, ...]) -> None:
+def test_counts(given: str, expected: tuple[CountRange, ...]) -> None:
     assert parse_counts(given, "--nodes") == expected
 
 
@@ -45,39 +45,35 @@ def test_counts_that_are_none(given: str, expected: str) -> None:
 
 
 def test_objectives() -> None:
-    assert objective_of(Wanted()).knee == Knee()
-    assert objective_of(Wanted(share=0.25)).knee == Knee(share=0.25)
-    assert objective_of(Wanted(rule=Rule.HIGHEST_THROUGHPUT, confidence=0.9)).highest_throughput == HighestThroughput()
-    assert objective_of(Wanted(rule=Rule.LEAST_TIME, max_nodes=4)).least_time == LeastTime(max_nodes=4)
-    costs = objective_of(
-        Wanted(rule=Rule.LEAST_COST, deadline_s=60, prices=["3", "V100=4.5"], currency="USD", samples=1e6)
-    )
-    assert costs.least_cost == LeastCost(deadline_seconds=60)
-    assert [(price.device_name, price.price_per_node_hour, price.currency) for price in costs.prices] == [
+    assert goal_of(Wanted())["objective"] == Objective(knee=Knee())
+    assert goal_of(Wanted(share=0.25))["objective"] == Objective(knee=Knee(share=0.25))
+    surely = Wanted(rule=Rule.HIGHEST_THROUGHPUT, confidence=0.9)
+    assert goal_of(surely)["objective"] == Objective(highest_throughput=HighestThroughput(), confidence=0.9)
+    assert goal_of(Wanted(rule=Rule.LEAST_TIME, max_nodes=4))["objective"].least_time == LeastTime(max_nodes=4)
+    costs = goal_of(Wanted(rule=Rule.LEAST_COST, deadline_s=60, prices=["3", "V100=4.5"], currency="USD", samples=1e6))
+    assert costs["objective"].least_cost == LeastCost(deadline_seconds=60)
+    assert costs["work"] == Work(samples=1e6)
+    assert [(offer.device_name, offer.price_per_node_hour, offer.currency) for offer in costs["offers"]] == [
         ("", 3.0, "USD"),
         ("V100", 4.5, "USD"),
     ]
 
 
 def test_epochs_need_the_size_of_one() -> None:
-    known = objective_of(Wanted(epochs=2, samples_per_epoch=50_000)).work
-    assert known is not None
-    assert known.samples == 100_000
-    left_to_the_profile = objective_of(Wanted(epochs=2)).work
-    assert left_to_the_profile is not None
-    assert left_to_the_profile.epochs == 2
+    assert goal_of(Wanted(epochs=2, samples_per_epoch=50_000))["work"] == Work(samples=100_000)
+    assert goal_of(Wanted(epochs=2))["work"] == Work(epochs=2)
 
 
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        (Wanted(share=1.5), "--share: must be above 0 and at most 1, found 1.5"),
+        (Wanted(share=1.5), "--share: must be a finite number above 0 and at most 1, found 1.5"),
         (Wanted(share=float("nan")), "--share: must be a finite number above 0"),
         (Wanted(rule=Rule.LEAST_TIME, share=0.5), "--share: belongs to --objective knee, found --objective least-time"),
         (Wanted(max_nodes=4), "--max-nodes: belongs to --objective least-time"),
         (Wanted(max_cost=4), "--max-cost: belongs to --objective least-time"),
         (Wanted(deadline_s=4), "--deadline-s: belongs to --objective least-cost"),
-        (Wanted(confidence=0.5), "--confidence: must be above 0.5 and below 1"),
+        (Wanted(confidence=0.5), "--confidence: must be a finite number above 0.5 and at most 0.9999, found 0.5"),
         (Wanted(samples=-1), "--samples: must be a finite number above 0"),
         (Wanted(samples=1, epochs=1), "--epochs: must not stand beside --samples"),
         (Wanted(samples_per_epoch=5), "--samples-per-epoch: must stand beside --epochs"),
@@ -90,7 +86,7 @@ def test_epochs_need_the_size_of_one() -> None:
 )
 def test_objectives_that_are_none(wanted: Wanted, expected: str) -> None:
     with pytest.raises(InputError) as caught:
-        objective_of(wanted)
+        goal_of(wanted)
     assert str(caught.value).startswith(expected)
 
 

@@ -109,7 +109,7 @@ def test_exit_statuses(error: NodewiseError, status: ExitStatus) -> None:
 
 
 def test_a_refusal_names_what_is_missing() -> None:
-    error = RefusedError("cannot", reason="EVIDENCE_MISSING", metadata={"missing_fields": "phase_timings,workload"})
+    error = RefusedError("cannot", reason="EVIDENCE_MISSING", metadata={"missingFields": "phase_timings,workload"})
     assert explained(error) == "EVIDENCE_MISSING: cannot; missing: phase_timings, workload"
 
 

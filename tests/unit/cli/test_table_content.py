@@ -6,7 +6,7 @@ import pytest
 
 from nodewise_cli.inputs.table_content import measurement_table, profile_content
 from nodewise_cli.inputs.tables import Table, read_table
-from nodewise_client import Network, Observations, SyncMode, WorkerGroup, configuration_rows
+from nodewise_client import Network, Observations, Recomputation, SyncMode, WorkerGroup, configuration_rows
 
 HEADER = (
     "job,device,sync,nodes,workers,parameter_servers,steps_per_s,split,"
@@ -50,6 +50,7 @@ def test_a_link_that_differs_is_the_configurations(table: Table) -> None:
     assert content.network is not None
     assert content.network.link_bytes_per_second is None
     assert isinstance(content.observations, Observations)
+    assert content.observations.configurations is not None
     assert content.observations.configurations.link_bytes_per_second == (10.0, 20.0)
 
 
@@ -59,6 +60,7 @@ def test_the_table_as_a_whole(table: Table) -> None:
     assert found.steps_per_second == (2.0, 4.0, 2.0, 3.0, 0.0)
     assert found.train == (True, False, True, True, False)
     assert found.phase_rows == (0, 1)
+    assert found.configurations is not None
     # Unstated servers are one with servers, none without.
     assert found.configurations.parameter_servers == (1, 1, 1, 1, 0)
     assert found.configurations.sync_modes == (SyncMode.ASYNC,) * 4 + (SyncMode.ALLREDUCE,)
@@ -80,7 +82,8 @@ def test_a_partitioned_transformer(tmp_path: Path) -> None:
     assert (workload.transformer.layers_count, workload.transformer.vocabulary_size) == (12, 51200)
     assert (workload.precision, workload.optimizer) == ("fp16", "adam")
     configurations = found.configurations
-    assert configurations.recomputations == ("full", "none")
+    assert configurations is not None
+    assert configurations.recomputations == (Recomputation.FULL, Recomputation.NONE)
     assert configurations.batch_per_worker_samples == (2, 1)
     assert configurations.tensor_parallel_degrees == (2, 4)
     assert (configurations.placement_offsets, configurations.placement_workers) == ((0, 1, 1), (8,))
@@ -95,6 +98,7 @@ def test_one_precision_is_a_fact_and_several_are_configurations(tmp_path: Path) 
     found = measurement_table(read_table(path))
     assert found.workloads[0].precision == "bf16"
     assert found.workloads[1].precision == ""
+    assert found.configurations is not None
     assert found.configurations.precisions == ("", "", "fp32", "fp16")
 
 
@@ -113,13 +117,15 @@ def test_every_fact_of_parameter_servers(tmp_path: Path) -> None:
     path.write_text(PARAMETER_SERVER)
     found = measurement_table(read_table(path))
     configurations = found.configurations
+    assert configurations is not None
     assert configurations.hybrid_sync_fractions == (0.25, 0.0, 0.0)
     assert configurations.hybrid_switch_seconds == (3.0, 0.0, 0.0)
     assert configurations.backup_workers == (0, 1, 0)
     mixed = (WorkerGroup(workers=2, device_name="V100"), WorkerGroup(workers=2, device_name="K 80", compute_factor=1.5))
     assert configuration_rows(configurations)[0]["groups"] == mixed
     assert configuration_rows(configurations)[1]["groups"] == ()
-    assert (found.steps_counts, found.step_variation) == ((50, 0, 0), (0.1, -1.0, -1.0))
+    assert (found.steps_counts, found.step_variation) == ((50, 0, 0), (0.1, 0.0, 0.0))
+    assert found.step_variation_known == (True, False, False)
     network = Network(
         half_duplex=True,
         worker_link_bytes_per_second=1e9,
@@ -133,4 +139,5 @@ def test_every_fact_of_parameter_servers(tmp_path: Path) -> None:
     assert (timings.hidden_seconds, timings.transfer_variation, timings.steps_counts) == ((0.05,), (0.2,), (100,))
     observations = profile_content(read_table(path), "a").observations
     assert isinstance(observations, Observations)
-    assert (observations.steps_counts, observations.step_variation) == ((50, 0), (0.1, -1.0))
+    assert (observations.steps_counts, observations.step_variation) == ((50, 0), (0.1, 0.0))
+    assert observations.step_variation_known == (True, False)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from datetime import UTC, datetime
 
 import grpc
 import pytest
-from fake_nodewise import status_of
+from fake_nodewise import SERVICES, status_of
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpc_health.v1 import health_pb2
 
@@ -23,9 +24,11 @@ from nodewise_client import (
     Cluster,
     Code,
     Configurations,
+    ConfigurationSettings,
     CurrentAllocation,
     DeleteProfileRequest,
     HealthStatus,
+    IngestBatchRequest,
     InternalError,
     IntervalBasis,
     InvalidArgumentError,
@@ -33,6 +36,7 @@ from nodewise_client import (
     LeastCost,
     LeastTime,
     ListProfilesRequest,
+    ModelOptions,
     NamedNumber,
     Network,
     NodeDevices,
@@ -40,19 +44,22 @@ from nodewise_client import (
     NodewiseError,
     NotFoundError,
     Notice,
+    Offer,
+    PluginKind,
     PredictOptions,
     PredictRequest,
-    Price,
     ProfileContent,
     QueueQuota,
     RefusedError,
     ResourceExhaustedError,
-    RetractObservationsRequest,
+    RetractEvidenceRequest,
     RowStatus,
     ScheduleAction,
     ScheduleJob,
     ScheduleRequest,
+    StatisticalEfficiency,
     StreamPredictRequest,
+    SuggestMeasurementsRequest,
     UnavailableError,
     UnimplementedError,
     Work,
@@ -61,6 +68,7 @@ from nodewise_client import (
     configurations,
     measurement_table,
     node_range,
+    numbers_by_name,
     objective,
     observations,
     phase_timings,
@@ -71,8 +79,9 @@ from nodewise_client import (
 )
 from nodewise_protos.v1 import (
     configuration_pb2,
-    evaluation_service_pb2,
     objective_pb2,
+    options_pb2,
+    plugin_pb2,
     prediction_pb2,
     prediction_service_pb2,
     profile_pb2,
@@ -80,6 +89,7 @@ from nodewise_protos.v1 import (
     schedule_pb2,
     schedule_service_pb2,
 )
+from nodewise_protos.v1beta1 import evaluation_service_pb2
 from nodewise_values.wire import to_message
 
 S = grpc.StatusCode
@@ -89,7 +99,12 @@ def two_rows() -> prediction_pb2.Predictions:
     return prediction_pb2.Predictions(
         rows_count=2,
         statuses=[prediction_pb2.ROW_STATUS_ANSWERED, prediction_pb2.ROW_STATUS_REFUSED],
-        refusals=[{"rows": [1], "reason": "EVIDENCE_MISSING", "message": "no link", "missing_fields": ["network"]}],
+        refusals=[
+            {
+                "rows": [1],
+                "problem": {"reason": "EVIDENCE_MISSING", "message": "no link", "missing_fields": ["network"]},
+            }
+        ],
         step_seconds=[0.5, 0.0],
         steps_per_second=[8.0, 0.0],
         samples_per_second=[256.0, 0.0],
@@ -99,8 +114,8 @@ def two_rows() -> prediction_pb2.Predictions:
         interval_basis=prediction_pb2.INTERVAL_BASIS_CONFORMAL,
         breakdown_seconds=[{"name": "compute", "values": [0.4, 0.0]}, {"name": "upload", "values": [0.1, 0.0]}],
         bottleneck_names=["compute"],
-        bottleneck_indexes=[0, -1],
-        utilisation=[{"name": "link", "values": [0.7, 0.0]}],
+        bottleneck_indexes=[0, 0],
+        utilization=[{"name": "link", "values": [0.7, 0.0]}],
         staleness_mean_steps=[3.0, 0.0],
         extrapolation_ratios=[2.0, 0.0],
         finish_seconds=[100.0, 0.0],
@@ -110,6 +125,10 @@ def two_rows() -> prediction_pb2.Predictions:
         warnings=[{"reason": "EXTRAPOLATES", "message": "twice the scale", "rows": [0]}],
         nodes=[4, 8],
         workers=[4, 8],
+        finish_seconds_quantiles=[{"probability": 0.5, "values": [95.0, 0.0]}],
+        revocations_means=[0.0, 0.0],
+        global_batch_samples=[128.0, 0.0],
+        goodput_samples_per_second=[200.0, 0.0],
     )
 
 
@@ -138,22 +157,19 @@ def test_predict_sends_the_question(client, server):
                     step=2,
                     workers_per_node=2,
                     placement_rule="spread",
-                    template=configurations(sync_modes="sync"),
+                    settings=ConfigurationSettings(sync_mode="sync", zero_stage=0),
                 ),
             ],
             objective=objective(
                 rule=LeastTime(max_nodes=8),
                 confidence=0.9,
-                work=Work(samples=1e6),
-                prices=[Price(price_per_node_hour=3.0, currency="EUR")],
             ),
+            work=Work(samples=1e6),
+            offers=[Offer(price_per_node_hour=3.0, currency="EUR", tier="spot")],
             options=PredictOptions(
-                estimator="queueing",
-                interval_coverage=0.8,
-                freshness="cached_only",
+                model=ModelOptions(estimator="queueing", interval_coverage=0.8, freshness="cached_only", seed=7),
                 columns=["interval"],
                 fidelity="simulate",
-                seed=7,
             ),
         )
     )
@@ -174,22 +190,24 @@ def test_predict_sends_the_question(client, server):
                     workers={"first": 2, "last": 8, "step": 2},
                     workers_per_node=2,
                     placement_rule=configuration_pb2.PLACEMENT_RULE_SPREAD,
-                    template={"sync_modes": [configuration_pb2.SYNC_MODE_SYNC]},
+                    settings={"sync_mode": configuration_pb2.SYNC_MODE_SYNC, "zero_stage": 0},
                 ),
             ],
             objective=objective_pb2.Objective(
                 least_time={"max_nodes": 8},
                 confidence=0.9,
-                work={"samples": 1e6},
-                prices=[{"price_per_node_hour": 3.0, "currency": "EUR"}],
             ),
-            options=prediction_service_pb2.PredictOptions(
-                estimator="queueing",
-                interval_coverage=0.8,
-                freshness=prediction_service_pb2.FRESHNESS_CACHED_ONLY,
-                columns=[prediction_pb2.PREDICTION_COLUMN_INTERVAL],
-                fidelity=prediction_service_pb2.FIDELITY_SIMULATE,
-                seed=7,
+            work={"samples": 1e6},
+            offers=[{"price_per_node_hour": 3.0, "currency": "EUR", "tier": objective_pb2.CAPACITY_TIER_SPOT}],
+            options=options_pb2.PredictOptions(
+                model={
+                    "estimator": "queueing",
+                    "interval_coverage": 0.8,
+                    "freshness": options_pb2.FRESHNESS_CACHED_ONLY,
+                    "seed": 7,
+                },
+                columns=[options_pb2.PREDICTION_COLUMN_INTERVAL],
+                fidelity=options_pb2.FIDELITY_SIMULATE,
             ),
         )
     ]
@@ -200,7 +218,7 @@ def test_predict_sends_the_question(client, server):
     [
         (objective(Knee()), "knee"),
         (objective(LeastCost(deadline_seconds=60.0)), "least_cost"),
-        (objective(work=Work(epochs=2)), None),
+        (objective(confidence=0.9), None),
     ],
 )
 def test_a_rule_stands_in_its_own_field(client, server, given, field):
@@ -213,7 +231,7 @@ def test_an_inline_profile_stands_where_a_name_may(client, server):
         workload=Workload(parameter_bytes=100), phase_timings=phase_timings(compute_seconds=0.2, upload_seconds=0.1)
     )
     client.predict(PredictRequest(profile=profile_source(content)))
-    sent = server.requests["Predict"][0].profile.inline
+    sent = server.requests["Predict"][0].profile.content
     assert (sent.workload.parameter_bytes, list(sent.phase_timings.compute_seconds)) == (100, [0.2])
     assert not sent.phase_timings.compute_variation
 
@@ -225,7 +243,7 @@ def test_predict_reads_rows(client, server):
             "row": 0,
             "nodes": 4,
             "workers": 4,
-            "rule": "knee",
+            "rule": objective_pb2.OBJECTIVE_RULE_KNEE,
             "why": "because",
             "numbers": [{"name": "gain_samples_per_second", "value": 2.0}],
         },
@@ -243,15 +261,19 @@ def test_predict_reads_rows(client, server):
     assert (first.lower_samples_per_second, first.upper_samples_per_second) == (224.0, 320.0)
     assert first.interval_basis is IntervalBasis.CONFORMAL
     assert (first.breakdown_seconds, first.bottleneck) == ({"compute": 0.4, "upload": 0.1}, "compute")
-    assert (first.utilisation, first.extrapolation_ratio) == ({"link": 0.7}, 2.0)
+    assert (first.utilization, first.extrapolation_ratio) == ({"link": 0.7}, 2.0)
     assert (first.staleness_mean_steps, first.staleness_p95_steps) == (3.0, None)
     assert (first.finish_seconds, first.cost, first.memory_bytes, first.excess_memory_bytes) == (100.0, 1.5, 1e9, None)
     assert second.status == "refused"
     assert second.refusal is not None
-    assert second.refusal.missing_fields == ("network",)
+    assert second.refusal.problem.missing_fields == ("network",)
+    assert (first.finish_seconds_quantiles, second.finish_seconds_quantiles) == ({0.5: 95.0}, {})
+    assert (first.cost_quantiles, first.revocations_mean, second.revocations_mean) == ({}, 0.0, None)
+    assert (first.global_batch_samples, first.batch_per_worker_samples, first.accumulation_steps) == (128.0, None, None)
+    assert (first.goodput_samples_per_second, second.goodput_samples_per_second) == (200.0, None)
     names = ("step_seconds", "steps_per_second", "samples_per_second", "interval_coverage", "bottleneck", "cost")
     assert [getattr(second, name) for name in names] == [None] * 6
-    assert (second.breakdown_seconds, second.utilisation, second.staleness_mean_steps) == ({}, {}, None)
+    assert (second.breakdown_seconds, second.utilization, second.staleness_mean_steps) == ({}, {}, None)
     assert result.recommended == first
     assert result.recommendation.numbers == (NamedNumber(name="gain_samples_per_second", value=2.0),)
     assert result.warnings == (Notice(reason="EXTRAPOLATES", message="twice the scale", rows=(0,)),)
@@ -272,7 +294,9 @@ def test_answers_print_as_a_table_however_long_they_are(client, server):
         steps_per_second=[float(number) for number in range(1, 1001)],
     )
     reply = prediction_service_pb2.PredictResponse(
-        predictions=rows, recommendation={"row": 1, "rule": "knee", "why": "because"}, basis=BASIS
+        predictions=rows,
+        recommendation={"row": 1, "rule": objective_pb2.OBJECTIVE_RULE_KNEE, "why": "because"},
+        basis=BASIS,
     )
     server.answer("Predict", reply)
     result = client.predict(PredictRequest(profile=profile_source("resnet")))
@@ -315,16 +339,21 @@ def test_rows_without_optional_columns(client, server):
 
 def test_batch_cuts_rows_into_jobs(client, server):
     rows = two_rows()
-    error = status_of(S.NOT_FOUND, "no such profile", reason="PROFILE_NOT_FOUND")
+    problem = {"reason": "PROFILE_NOT_FOUND", "message": "no such profile", "retry_delay_seconds": 2.0}
     server.answer(
         "BatchPredict",
         prediction_service_pb2.BatchPredictResponse(
             outcomes=[
-                {"basis_index": 0, "recommendation": {"row": 0, "nodes": 4}},
-                {"error": error, "basis_index": -1},
+                {
+                    "basis_index": 0,
+                    "recommendation": {"row": 0, "nodes": 4},
+                    "columns": [options_pb2.PREDICTION_COLUMN_BREAKDOWN],
+                },
+                {"problem": problem},
                 {"basis_index": 0},
+                {"basis_index": 0, "unchanged": True},
             ],
-            row_offsets=[0, 1, 1, 2],
+            row_offsets=[0, 1, 1, 2, 2],
             predictions=rows,
             bases=[BASIS],
         ),
@@ -342,45 +371,59 @@ def test_batch_cuts_rows_into_jobs(client, server):
     sent = server.requests["BatchPredict"][0]
     assert [job.profile.profile_id for job in sent.jobs] == ["a", "b", "c"]
     assert sent.jobs[2].objective.HasField("knee")
-    answered, failed, last = result
-    assert len(result) == 3
+    answered, failed, last, unchanged = result
+    assert len(result) == 4
     assert answered.unwrap()[0].nodes == 4
     assert answered.recommended == answered.rows[0]
+    assert "job 1:\nPROFILE_NOT_FOUND: no such profile; try again in 2 s\njob 2:" in repr(result)
+    assert (answered.rows[0].bottleneck, answered.rows[0].staleness_mean_steps) == ("compute", None)
     assert answered.warnings[0].rows == (0,)
     assert isinstance(failed.error, NotFoundError)
+    assert (failed.error.code, failed.error.retry_delay_s) == (Code.NOT_FOUND, 2.0)
     assert (list(failed.rows), failed.basis, failed.recommended) == ([], None, None)
     with pytest.raises(NotFoundError, match="no such profile"):
         failed.unwrap()
     assert last.warnings == ()
     assert last.basis.estimator == "queueing"
+    assert (unchanged.unchanged, len(unchanged.rows), unchanged.error) == (True, 0, None)
     assert to_message(result.response.predictions) == rows
+
+
+def test_an_answer_that_has_not_changed_says_so(client, server):
+    reply = prediction_service_pb2.PredictResponse(basis={"estimator": "queueing", "digest": "d"}, unchanged=True)
+    server.answer("Predict", reply)
+    result = client.predict(PredictRequest(profile=profile_source("resnet"), if_none_match="d"))
+    assert server.requests["Predict"][0].if_none_match == "d"
+    assert (result.unchanged, len(result), result.basis.digest) == (True, 0, "d")
+    assert repr(result) == "unchanged\nby queueing"
 
 
 def test_a_stream_answers_by_id(client, server):
     server.answer(
         "StreamPredict",
         lambda request: prediction_service_pb2.StreamPredictResponse(
-            request_id=request.request_id, predict={"predictions": two_rows(), "basis": BASIS}
+            question_id=request.question_id, predict={"predictions": two_rows(), "basis": BASIS}
         ),
         lambda request: prediction_service_pb2.StreamPredictResponse(
-            request_id=request.request_id,
-            error=status_of(S.FAILED_PRECONDITION, "no phases", reason="EVIDENCE_MISSING"),
+            question_id=request.question_id,
+            problem={"reason": "EVIDENCE_MISSING", "message": "no phases", "missing_fields": ["phase_timings"]},
         ),
-        lambda request: prediction_service_pb2.StreamPredictResponse(request_id=request.request_id, batch={}),
-        lambda request: prediction_service_pb2.StreamPredictResponse(request_id=request.request_id),
+        lambda request: prediction_service_pb2.StreamPredictResponse(question_id=request.question_id, batch={}),
+        lambda request: prediction_service_pb2.StreamPredictResponse(question_id=request.question_id),
     )
     questions = [
         PredictRequest(profile=profile_source("a")),
         PredictRequest(profile=profile_source("b")),
         StreamPredictRequest(
-            batch=BatchPredictRequest(jobs=(BatchJob(profile=profile_source("c")),)), request_id="mine"
+            batch=BatchPredictRequest(jobs=(BatchJob(profile=profile_source("c")),)), question_id="mine"
         ),
         PredictRequest(profile=profile_source("d")),
     ]
     first, second, third, fourth = client.stream_predict(question for question in questions)
-    assert [first.request_id, second.request_id, third.request_id, fourth.request_id] == ["1", "2", "mine", "4"]
+    assert [answer.question_id for answer in (first, second, third, fourth)] == ["1", "2", "mine", "4"]
     assert first.unwrap()[0].nodes == 4
     assert isinstance(second.error, RefusedError)
+    assert second.error.missing_fields == ("phase_timings",)
     with pytest.raises(RefusedError):
         second.unwrap()
     assert len(third.unwrap()) == 0
@@ -405,7 +448,7 @@ def test_a_stream_that_fails_raises(client, server):
 def test_a_stream_can_be_left_early(server):
     with Client(server.target) as client:
         answers = client.stream_predict(PredictRequest(profile=profile_source(str(number))) for number in range(10**6))
-        assert next(answers).request_id == "1"
+        assert next(answers).question_id == "1"
         answers.close()
     assert len(server.requests["StreamPredict"]) < 10**6
 
@@ -417,20 +460,19 @@ async def test_async_questions_and_leaving_early(server):
 
     async with AsyncClient(server.target) as client:
         answers = client.stream_predict(questions())
-        assert (await anext(answers)).request_id == "1"
+        assert (await anext(answers)).question_id == "1"
         await answers.aclose()
 
 
 def test_lists_follow_pages(client, server):
     page = prediction_service_pb2.ListEstimatorsResponse
-    problem = {"name": "x", "kind": "estimator", "reason": "PLUGIN_BROKEN"}
     server.answer(
         "ListEstimators",
-        page(estimators=[{"name": "a", "capabilities": ["phase_timings"]}], problems=[problem], next_page_token="2"),
+        page(estimators=[{"plugin": {"name": "a"}, "capabilities": ["phase_timings"]}], next_page_token="2"),
         page(
             estimators=[
                 {
-                    "name": "b",
+                    "plugin": {"name": "b", "version": "1.0"},
                     "score": {
                         "observations_count": 3,
                         "unanswered_count": 1,
@@ -439,18 +481,35 @@ def test_lists_follow_pages(client, server):
                     },
                 }
             ],
-            problems=[problem],
-            auto_score={"observations_count": 2, "mean_log_error": -0.5},
         ),
     )
     found = client.list_estimators()
-    assert [estimator.name for estimator in found.estimators] == ["a", "b"]
+    assert [estimator.plugin.name for estimator in found.estimators] == ["a", "b"]
     assert (found.estimators[0].score, found.estimators[0].capabilities) == (None, ("phase_timings",))
     assert (found.estimators[1].score.observations_count, found.estimators[1].score.coverage) == (3, 0.9)
     assert (found.estimators[1].score.unanswered_count, found.estimators[1].score.update_time.timestamp()) == (1, 1.0)
-    assert (found.auto_score.mean_log_error, found.auto_score.coverage) == (-0.5, None)
-    assert [problem.reason for problem in found.problems] == ["PLUGIN_BROKEN"]
     assert [request.page_token for request in server.requests["ListEstimators"]] == ["", "2"]
+    page = prediction_service_pb2.ListPluginsResponse
+    problem = {"name": "x", "kind": plugin_pb2.PLUGIN_KIND_POLICY, "problem": {"reason": "PLUGIN_BROKEN"}}
+    fifo = {"name": "fifo", "mode": plugin_pb2.PLUGIN_MODE_INLINE}
+    server.answer(
+        "ListPlugins",
+        page(plugins=[fifo], problems=[problem], next_page_token="2"),
+        page(plugins=[{"name": "las"}]),
+    )
+    plugins = client.list_plugins(PluginKind.POLICY)
+    assert [(plugin.name, plugin.mode) for plugin in plugins.plugins] == [("fifo", "inline"), ("las", None)]
+    assert [(problem.kind, problem.problem.reason) for problem in plugins.problems] == [("policy", "PLUGIN_BROKEN")]
+    assert {request.kind for request in server.requests["ListPlugins"]} == {plugin_pb2.PLUGIN_KIND_POLICY}
+    page = prediction_service_pb2.ListDevicesResponse
+    server.answer(
+        "ListDevices",
+        page(devices=[{"name": "A100"}], next_page_token="2", catalog_digest="d"),
+        page(devices=[{"name": "V100", "facts": [{"name": "fp16_flops_per_s", "value": 1.25e14}]}], catalog_digest="d"),
+    )
+    devices = client.list_devices()
+    assert ([device.name for device in devices.devices], devices.catalog_digest) == (["A100", "V100"], "d")
+    assert numbers_by_name(devices.devices[1].facts) == {"fp16_flops_per_s": 1.25e14}
     page = schedule_service_pb2.ListPoliciesResponse
     server.answer(
         "ListPolicies",
@@ -507,10 +566,11 @@ def test_a_profile_comes_back_as_it_was_sent(client, server):
     )
     back = client.get_profile("r")
     assert back.content == content
-    assert (content.observations.step_variation, content.observations.measured_at_unix_seconds) == (
-        (-1.0, 0.1),
-        (1e9, 0.0),
+    assert (content.observations.step_variation, content.observations.step_variation_known) == (
+        (0.0, 0.1),
+        (False, True),
     )
+    assert content.observations.measured_at_unix_seconds == (1e9, 0.0)
     assert [row["placements"] for row in configuration_rows(back.content.observations.configurations)] == [
         (4, 4),
         (4, 0, 4, 4),
@@ -520,16 +580,16 @@ def test_a_profile_comes_back_as_it_was_sent(client, server):
 
 def test_retries_carry_the_same_request_id(client, server):
     server.answer("AppendProfile", S.UNAVAILABLE, S.CANCELLED)
-    server.answer("RetractObservations", S.UNAVAILABLE)
+    server.answer("RetractEvidence", S.UNAVAILABLE)
     client.append_profile(
         AppendProfileRequest(profile_id="r", content=ProfileContent(workload=Workload(epochs_count=1)))
     )
     assert len({request.request_id for request in server.requests["AppendProfile"]}) == 1
     assert len(server.requests["AppendProfile"]) == 3
-    client.retract_observations(RetractObservationsRequest(profile_id="r", numbers=[3, 4], reason="broken switch"))
-    first, second = server.requests["RetractObservations"]
+    client.retract_evidence(RetractEvidenceRequest(profile_id="r", observation_numbers=[3, 4], reason="broken switch"))
+    first, second = server.requests["RetractEvidence"]
     assert first == second
-    assert (list(first.numbers), first.reason) == ([3, 4], "broken switch")
+    assert (list(first.observation_numbers), first.reason) == ([3, 4], "broken switch")
 
 
 RETRIED = {
@@ -538,6 +598,12 @@ RETRIED = {
         BatchPredictRequest(jobs=(BatchJob(profile=profile_source("r")),))
     ),
     "ListEstimators": lambda client: client.list_estimators(),
+    "ListDevices": lambda client: client.list_devices(),
+    "ListPlugins": lambda client: client.list_plugins(),
+    "IngestBatch": lambda client: client.ingest_batch(IngestBatchRequest(profile_id="r", session_id="s")),
+    "DeleteProfile": lambda client: client.delete_profile("r", etag="e"),
+    "UndeleteProfile": lambda client: client.undelete_profile("r"),
+    "SuggestMeasurements": lambda client: client.suggest_measurements(SuggestMeasurementsRequest()),
     "GetProfile": lambda client: client.get_profile("r"),
     "ListProfiles": lambda client: client.list_profiles(),
     "Schedule": lambda client: client.schedule(ScheduleRequest(cluster=Cluster(pools=[]), jobs=[])),
@@ -567,12 +633,18 @@ def test_four_attempts_and_no_more(client, server):
     assert len(server.requests["Predict"]) == 4
 
 
-def test_delete_is_never_retried(client, server):
-    server.answer("DeleteProfile", S.UNAVAILABLE)
-    with pytest.raises(UnavailableError):
-        client.delete_profile(DeleteProfileRequest(profile_id="r", etag="e"))
-    assert [request.etag for request in server.requests["DeleteProfile"]] == ["e"]
-    client.delete_profile("r")
+def test_deleting_names_what_is_deleted(client, server):
+    server.answer(
+        "DeleteProfile",
+        profile_service_pb2.DeleteProfileResponse(profile={"profile_id": "r", "purge_time": Timestamp(seconds=5)}),
+    )
+    assert client.delete_profile("r", etag="e").purge_time.timestamp() == 5.0
+    assert client.delete_profile(DeleteProfileRequest(profile_id="r", etag="*", allow_missing=True)) is None
+    first, second = server.requests["DeleteProfile"]
+    assert (first.etag, second.etag, second.allow_missing) == ("e", "*", True)
+    server.answer("UndeleteProfile", profile_service_pb2.UndeleteProfileResponse(profile={"revision": 3}))
+    assert client.undelete_profile("r").revision == 3
+    assert server.requests["UndeleteProfile"][0].profile_id == "r"
 
 
 def test_what_the_caller_did_wrong_is_not_retried(client, server):
@@ -616,8 +688,7 @@ def test_schedule_sends_and_reads(client, server):
                 {
                     "job_id": "b",
                     "action": schedule_pb2.SCHEDULE_ACTION_NO_ANSWER,
-                    "basis_index": -1,
-                    "refusal": {"reason": "EVIDENCE_MISSING"},
+                    "problem": {"reason": "EVIDENCE_MISSING"},
                 },
             ],
             policy="fifo",
@@ -640,10 +711,10 @@ def test_schedule_sends_and_reads(client, server):
                     current_allocation=CurrentAllocation(
                         pool="p", placement=[NodeDevices(node_index=0, devices_count=1)], age_seconds=5.0
                     ),
-                    template=configurations(sync_modes="async"),
+                    settings=ConfigurationSettings(sync_mode="async"),
                     restarts_count=2,
-                    gradient_noise_scale_samples=0.0,
-                    initial_batch_samples=64.0,
+                    efficiency=StatisticalEfficiency(initial_batch_samples=64.0),
+                    preemptible=False,
                 ),
                 ScheduleJob(job_id="b", profile=profile_source(ProfileContent()), remaining_samples=1.0),
             ],
@@ -658,9 +729,12 @@ def test_schedule_sends_and_reads(client, server):
     assert sent.now == Timestamp(seconds=int(now.timestamp()))
     assert sent.jobs[0].current_allocation.placement[0].devices_count == 1
     assert list(sent.jobs[0].allowed_devices) == [1, 2, 4]
-    assert (sent.jobs[0].restarts_count, sent.jobs[0].initial_batch_samples) == (2, 64.0)
-    assert [job.HasField("gradient_noise_scale_samples") for job in sent.jobs] == [True, False]
-    assert sent.jobs[1].profile.HasField("inline")
+    assert (sent.jobs[0].restarts_count, sent.jobs[0].efficiency.initial_batch_samples) == (2, 64.0)
+    assert [(job.HasField("efficiency"), job.HasField("preemptible")) for job in sent.jobs] == [
+        (True, True),
+        (False, False),
+    ]
+    assert sent.jobs[1].profile.HasField("content")
     assert (dict(sent.policy_parameters), sent.policy_state, sent.quotas[0].queue) == (
         {"quantum_seconds": 60.0},
         b"before",
@@ -672,12 +746,12 @@ def test_schedule_sends_and_reads(client, server):
         "p",
         (NodeDevices(node_index=0, devices_count=2),),
     )
-    assert (first.samples_per_second, first.finish_seconds) == (10.0, 0.0)
+    assert (first.samples_per_second, first.finish_seconds) == (10.0, None)
     assert result.bases[first.basis_index].estimator == "queueing"
-    assert (second.action, second.pool, second.basis_index, second.refusal.reason) == (
+    assert (second.action, second.pool, second.basis_index, second.problem.reason) == (
         "no_answer",
         "",
-        -1,
+        None,
         "EVIDENCE_MISSING",
     )
     assert (result.policy_state, result.complete) == (b"memory", True)
@@ -736,8 +810,8 @@ def test_backtest_tells_progress_and_returns_the_result(client, server):
                                 "rows": [1, 2],
                                 "steps_per_second": [1.5, 0.0],
                                 "statuses": [1, 2],
-                                "refusal_reasons": ["EVIDENCE_MISSING"],
-                                "refusal_indexes": [-1, 0],
+                                "refusal_reasons": ["", "EVIDENCE_MISSING"],
+                                "refusal_indexes": [0, 1],
                             },
                         }
                     ],
@@ -764,7 +838,8 @@ def test_backtest_tells_progress_and_returns_the_result(client, server):
     table = sent.table
     assert (list(table.job_names), list(table.job_indexes)) == (["a", "b"], [0, 0, 1])
     assert (list(table.steps_per_second), list(table.train)) == ([1.0, 0.0, 2.0], [True, False, True])
-    assert list(table.exposed_sync_seconds) == [-1.0, 0.1, -1.0]
+    assert list(table.exposed_sync_seconds) == [0.0, 0.1, 0.0]
+    assert list(table.exposed_sync_known) == [False, True, False]
     assert len(table.measured_at_unix_seconds) == 3
     assert [workload.parameter_bytes for workload in table.workloads] == [0, 5]
     assert [network.link_bytes_per_second for network in table.networks] == [1.0, 0.0]
@@ -898,3 +973,10 @@ def test_what_cannot_work_is_refused_at_once(keywords):
 def test_both_clients_offer_the_same():
     public = [{name for name in vars(kind) if not name.startswith("_")} for kind in (Client, AsyncClient)]
     assert public[0] == public[1]
+
+
+def test_every_method_of_the_contract_can_be_called():
+    methods = [method.name for service in SERVICES for method in service.methods]
+    assert len(set(methods)) == len(methods)
+    named = {re.sub("(?<!^)(?=[A-Z])", "_", name).lower() for name in methods} - {"ingest_profile"} | {"ingest"}
+    assert named <= set(dir(Client))

@@ -55,29 +55,37 @@ BY_CODE = {
 
 def test_the_table_of_reasons_is_the_servers_catalogue():
     catalogue = pytest.importorskip("nodewise.domain.errors")
+    rpc = pytest.importorskip("nodewise.rpc.errors")
     kinds = {
         "INVALID": InvalidArgumentError,
         "NOT_FOUND": NotFoundError,
+        "EXISTS": ConflictError,
         "CONFLICT": ConflictError,
         "PRECONDITION": FailedPreconditionError,
         "UNIMPLEMENTED": UnimplementedError,
         "UNAVAILABLE": UnavailableError,
         "EXHAUSTED": ResourceExhaustedError,
+        "UNAUTHENTICATED": UnauthenticatedError,
+        "FORBIDDEN": PermissionDeniedError,
         "DEADLINE": DeadlineExceededError,
         "INTERNAL": InternalError,
     }
     assert set(_errors.BY_REASON) == {str(reason) for reason in catalogue.Reason}
     for reason, entry in catalogue.CATALOGUE.items():
-        assert issubclass(_errors.BY_REASON[reason], kinds[entry.kind.name]), reason
+        kind, code = _errors.BY_REASON[reason]
+        assert issubclass(kind, kinds[entry.kind.name]), reason
+        told = rpc.grpc_code(rpc.status_of(catalogue.NodewiseError(reason, "for people")))
+        assert code.name == told.name, reason
 
 
 @pytest.mark.parametrize("reason", sorted(_errors.BY_REASON))
 def test_the_reason_decides_whatever_the_code(server, make_client, reason):
     client = make_client(server.target, retry=False)
     server.answer("Predict", status_of(S.UNKNOWN, "text for people", reason=reason, metadata={"job": "resnet"}))
-    with pytest.raises(_errors.BY_REASON[reason]) as caught:
+    kind, _ = _errors.BY_REASON[reason]
+    with pytest.raises(kind) as caught:
         client.predict(PredictRequest(profile=profile_source("resnet")))
-    assert type(caught.value) is _errors.BY_REASON[reason]
+    assert type(caught.value) is kind
     assert (caught.value.reason, caught.value.message, caught.value.metadata) == (
         reason,
         "text for people",
@@ -116,7 +124,7 @@ def test_violations_and_retry_delay_arrive(client, server):
         FieldViolation(field="options.seed", description="not negative"),
     )
     assert caught.value.retry_delay_s == 1.5
-    assert str(caught.value).endswith("options.seed: not negative")
+    assert str(caught.value).endswith("options.seed: not negative; try again in 1.5 s")
 
 
 def test_a_refusal_names_what_is_missing(client, server):
@@ -126,7 +134,7 @@ def test_a_refusal_names_what_is_missing(client, server):
             S.FAILED_PRECONDITION,
             "phase timings are missing",
             reason="EVIDENCE_MISSING",
-            metadata={"missing_fields": "phase_timings,network.link_bytes_per_second"},
+            metadata={"missingFields": "phase_timings,network.link_bytes_per_second"},
         ),
     )
     with pytest.raises(RefusedError) as caught:

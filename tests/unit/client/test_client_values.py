@@ -23,7 +23,6 @@ from nodewise_client import (
     ProfileSource,
     Recomputation,
     SyncMode,
-    Work,
     WorkerGroup,
     configuration_rows,
     configurations,
@@ -46,6 +45,7 @@ numbers = st.integers(1, 1000)
 values = {
     **dict.fromkeys(COLUMNS, numbers),
     "devices": st.sampled_from(["V100", "P100", "K80"]),
+    "offers": st.sampled_from(["spot", "reserved"]),
     "sync_modes": st.sampled_from([*SyncMode]),
     "recomputations": st.sampled_from([*Recomputation]),
     "precisions": st.sampled_from(["fp16", "fp32"]),
@@ -105,7 +105,11 @@ def test_a_row_may_leave_open_what_others_state():
     assert configurations(recomputations=["full", None], batch_per_worker_samples=[None, 8]) == Configurations(
         recomputations=("full", None), batch_per_worker_samples=(0, 8)
     )
-    assert configurations(global_batch_samples=[None, None]) == Configurations()
+    assert configurations(global_batch_samples=[None, None], devices=[None], offers=None) == Configurations()
+    assert configurations(sequence_parallel=[True, None]).sequence_parallel == (True, False)
+    assert configurations(offers=["spot", None]) == Configurations(offer_names=("spot", ""), offer_indexes=(0, 1))
+    with pytest.raises(ValueError, match="parameter_servers is None in a row: give every row a value"):
+        configurations(parameter_servers=[1, None])
 
 
 def test_a_column_that_there_is_not_is_refused():
@@ -123,8 +127,9 @@ def test_what_is_not_known_of_a_run_is_said_as_the_contract_says_it():
         measured_at_unix_seconds=[None, 5.0],
         exposed_sync_seconds=None,
     )
-    assert (given.step_variation, given.measured_at_unix_seconds) == ((-1.0, 0.1), (0.0, 5.0))
-    assert given.exposed_sync_seconds == ()
+    assert (given.step_variation, given.step_variation_known) == ((0.0, 0.1), (False, True))
+    assert given.measured_at_unix_seconds == (0.0, 5.0)
+    assert (given.exposed_sync_seconds, given.exposed_sync_known) == ((), ())
     timings = phase_timings(compute_seconds=0.2, compute_variation=None, steps_counts=[None])
     assert (timings.compute_seconds, timings.compute_variation, timings.steps_counts) == ((0.2,), (), ())
 
@@ -140,17 +145,18 @@ RULES = [
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_a_rule_finds_its_field(rule):
-    found = objective(rule, confidence=0.9, work=Work(samples=2.0))
+    found = objective(rule, confidence=0.9)
     message = to_message(found)
     assert getattr(found, message.WhichOneof("rule")) == rule
-    assert (found.confidence, found.work) == (0.9, Work(samples=2.0))
-    assert objective(work=Work(epochs=1.0)) == Objective(work=Work(epochs=1.0))
+    assert found.confidence == 0.9
+    assert objective() == Objective()
 
 
 def test_builders_say_what_the_contract_says():
     content = ProfileContent()
     assert profile_source("a", minimum_revision=3) == ProfileSource(profile_id="a", minimum_revision=3)
-    assert profile_source(content) == ProfileSource(inline=content)
+    assert profile_source("a", revision=2) == ProfileSource(profile_id="a", revision=2)
+    assert profile_source(content) == ProfileSource(content=content)
     assert (node_range(1, 4).nodes.last, worker_range(2, 8, step=2).workers.step) == (4, 2)
     assert node_range(1, 4, workers_per_node=2, placement_rule="spread").workers_per_node == 2
     assert counts(1, range(2, 4)).values == (1, 2, 3)

@@ -37,7 +37,9 @@ def parameters(shape: Transformer) -> float:
     dense, sparse = matrices * shape.hidden_size * width, 0
     sparse_layers = (shape.expert_layers_count or shape.layers_count) if shape.experts_count else 0
     if shape.experts_count:
-        expert = shape.experts_count * (shape.expert_feed_forward_size or width) + shape.shared_expert_feed_forward_size
+        expert = shape.experts_count * (shape.expert_feed_forward_size or width) + (
+            shape.shared_expert_feed_forward_size or 0
+        )
         sparse = matrices * shape.hidden_size * expert + shape.hidden_size * shape.experts_count
     embeddings = shape.vocabulary_size * shape.hidden_size * (2 if shape.untied_embeddings else 1)
     layers = shape.layers_count * attention + (shape.layers_count - sparse_layers) * dense + sparse_layers * sparse

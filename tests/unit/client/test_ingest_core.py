@@ -44,8 +44,8 @@ def opened(policy: ResumePolicy = POLICY, durable: int = 0, committed: int = 0, 
     return core
 
 
-def reply(durable: int, committed: int = 0) -> wire.IngestProfileResponse:
-    return wire.IngestProfileResponse(durable_sequence_number=durable, committed_sequence_number=committed)
+def reply(durable: int, committed: int = 0) -> wire.IngestState:
+    return wire.IngestState(durable_sequence_number=durable, committed_sequence_number=committed)
 
 
 def rate(value: float) -> Observations:
@@ -64,7 +64,7 @@ class Link:
         self.core = core_of(batch_rows=batch_rows, linger_s=0.0)
         self.session = Session()
         self.out: deque[wire.IngestProfileRequest] = deque()
-        self.back: deque[wire.IngestProfileResponse] = deque()
+        self.back: deque[wire.IngestState] = deque()
         self.added: list[float] = []
         self.streaming = self.ready = False
         self.heard = 0
@@ -104,7 +104,7 @@ class Link:
             if request.WhichOneof("action") == "batch":
                 problem = self.session.store(request.batch)
                 assert problem is None, f"{problem} for batch {request.batch.sequence_number}"
-            self.back.append(self.session.reply())
+            self.back.append(self.session.reply().state)
 
     def read(self) -> None:
         if self.back:
@@ -176,7 +176,8 @@ def test_phases_and_observations_share_a_batch():
     )
     batch = core.next_request(0.0).batch
     assert len(batch.observations.steps_per_second) == 2
-    assert list(batch.phase_timings.compute_variation) == [-1.0, 0.5]
+    assert list(batch.phase_timings.compute_variation) == [0.0, 0.5]
+    assert list(batch.phase_timings.compute_variation_known) == [False, True]
     assert list(batch.phase_timings.hidden_seconds) == [0.0, 0.1]
 
 
@@ -206,7 +207,8 @@ def test_measured_columns_may_be_missing_row_by_row():
     )
     core.seal()
     found = core.next_request(0.0).batch.observations
-    assert (list(found.exposed_sync_seconds), list(found.steps_counts)) == ([-1.0, 0.5], [0, 9])
+    assert (list(found.exposed_sync_seconds), list(found.steps_counts)) == ([0.0, 0.5], [0, 9])
+    assert list(found.exposed_sync_known) == [False, True]
 
 
 def test_facts_go_once_and_a_second_set_starts_a_batch():
@@ -312,7 +314,7 @@ def test_attempts_without_progress_end():
     with pytest.raises(UnavailableError, match="gave up after 3 streams") as caught:
         core.stream_ended(GONE, 1.3)
     assert caught.value.__cause__ is GONE
-    assert caught.value.metadata["durable_sequence_number"] == "0"
+    assert caught.value.metadata["durableSequenceNumber"] == "0"
 
 
 def test_progress_starts_the_count_afresh():

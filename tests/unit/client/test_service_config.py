@@ -5,38 +5,21 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from nodewise_client import _connection
-from nodewise_protos.v1 import (
-    diagnosis_service_pb2,
-    evaluation_service_pb2,
-    plan_service_pb2,
-    prediction_service_pb2,
-    profile_service_pb2,
-    schedule_service_pb2,
-)
+from fake_nodewise import SERVICES, FakeServer
+
+from nodewise_client import Client, PredictRequest, ScheduleRequest, _connection
 
 SHARED = Path(__file__).parents[3] / "protos" / "nodewise" / "v1" / _connection.SERVICE_CONFIG
-# Calls that change something each time they are made.
-NOT_IDEMPOTENT = {"nodewise.v1.ProfileService/DeleteProfile"}
 
 
 def test_the_client_ships_the_shared_file():
     assert _connection.service_config() == SHARED.read_text(encoding="utf-8")
 
 
-def test_every_idempotent_call_with_one_request_is_retried_and_nothing_else():
-    modules = (
-        prediction_service_pb2,
-        profile_service_pb2,
-        schedule_service_pb2,
-        evaluation_service_pb2,
-        diagnosis_service_pb2,
-        plan_service_pb2,
-    )
+def test_every_call_with_one_request_is_retried_and_nothing_else():
     methods = {
         f"{service.full_name}/{method.name}": method.client_streaming
-        for module in modules
-        for service in module.DESCRIPTOR.services_by_name.values()
+        for service in SERVICES
         for method in service.methods
     }
     asked_once = {name for name, streaming in methods.items() if not streaming}
@@ -47,7 +30,7 @@ def test_every_idempotent_call_with_one_request_is_retried_and_nothing_else():
         if "retryPolicy" in entry
         for name in entry["name"]
     }
-    assert retried == asked_once - NOT_IDEMPOTENT
+    assert retried == asked_once
 
 
 def test_the_numbers_are_what_every_runtime_accepts():
@@ -59,3 +42,17 @@ def test_the_numbers_are_what_every_runtime_accepts():
             assert (policy["initialBackoff"], policy["maxBackoff"]) == ("0.05s", "1s")
             assert policy["retryableStatusCodes"] == ["UNAVAILABLE", "CANCELLED"]
     assert 0 < config["retryThrottling"]["maxTokens"] <= 1000
+
+
+def test_a_deadline_that_is_stated_holds_though_the_file_has_a_shorter_one():
+    fake = FakeServer()
+    try:
+        with Client(fake.target) as client:
+            client.predict(PredictRequest(), timeout_s=120.0)
+            assert 60.0 < fake.remaining_s <= 121.0
+            client.predict(PredictRequest())
+            assert fake.remaining_s <= 11.0
+            client.schedule(ScheduleRequest())
+            assert 11.0 < fake.remaining_s <= 61.0
+    finally:
+        fake.stop()

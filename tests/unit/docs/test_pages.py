@@ -191,7 +191,7 @@ def test_every_script_of_research_is_told_of_where_it_is_quoted() -> None:
     rows = re.findall(r"^\| (`.+?`) \|.*\| \[.+?\]\((.+?)\) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
     told = {script: quoted for scripts, quoted in rows for script in re.findall(r"`(\w+\.py)`", scripts)}
     assert set(told) == {script.name for script in page.parent.glob("*.py")}
-    helpers = {"reference_intervals.py", "measurement_designs.py", "simulated_jobs.py"}
+    helpers = {"reference_intervals.py", "measurement_designs.py", "simulated_jobs.py", "layer_files.py"}
     for script, quoted in told.items():
         assert script in helpers or script in (page.parent / quoted).read_text(encoding="utf-8"), script
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 
 @pytest.fixture(autouse=True)
-def logs() -> Iterator[list[Any]]:
-    """What was logged, event by event."""
-    with capture_logs() as events:
-        yield events
+def caught(logs: list[Any]) -> None:
+    """For every test here."""

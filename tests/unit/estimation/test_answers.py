@@ -12,7 +12,7 @@ from estimators import Fake, asked, predictions_of, profile_of, question_of, rec
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.objective import HighestThroughput, LeastCost, LeastTime, Objective, Prices
+from nodewise.domain.objective import HighestThroughput, LeastCost, LeastTime, Objective, Offer
 from nodewise.domain.predictions import Fidelity, Notice, Options
 from nodewise.domain.profile import Observations, Profile
 from nodewise.estimation.answer.answers import Answers
@@ -473,8 +473,8 @@ def test_the_evidence_named_is_that_of_the_question() -> None:
 def test_prices_and_work_are_part_of_the_question() -> None:
     engine = engine_of(one=Fake())
     for price in (1.0, 2.0):
-        prices = Prices(per_node_hour={"V100": price})
-        found = answer(engine, objective=Objective(rule=LeastCost(), remaining_samples=36e3, prices=prices))
+        offers = (Offer(device="V100", price_per_node_hour=price),)
+        found = answer(engine, objective=Objective(rule=LeastCost(), remaining_samples=36e3, offers=offers))
         assert found.costs is not None
         assert found.costs[0] == pytest.approx(price)
 

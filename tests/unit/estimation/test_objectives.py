@@ -10,13 +10,13 @@ from estimators import predictions_of
 from nodewise.domain.columns import as_floats, as_ints, constant_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Prices
+from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Offer
 from nodewise.domain.predictions import Predictions, RowRefusal
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.objectives import Verdict, judged
 
 BATCH = 10
-EUROS = Prices(per_node_hour={"V100": 3.6}, currency="EUR")
+EUROS = (Offer(device="V100", price_per_node_hour=3.6, currency="EUR"),)
 
 
 def verdict(
@@ -184,7 +184,7 @@ def test_least_time_within_a_budget_of_nodes() -> None:
 def test_least_time_within_a_budget_of_cost() -> None:
     # 3600 samples at 1, 1.5 and 1.8 samples/s on 1, 2, 4 nodes of 3.6 an hour.
     found = verdict(
-        Objective(rule=LeastTime(max_cost=5.0), remaining_samples=3600.0, prices=EUROS), [1, 2, 4], [1.0, 1.5, 1.8]
+        Objective(rule=LeastTime(max_cost=5.0), remaining_samples=3600.0, offers=EUROS), [1, 2, 4], [1.0, 1.5, 1.8]
     )
     assert found.costs is not None
     np.testing.assert_allclose(found.costs, [3.6, 4.8, 8.0])
@@ -192,7 +192,7 @@ def test_least_time_within_a_budget_of_cost() -> None:
     assert found.recommendation.row == 1
     assert found.recommendation.numbers["cost"] == pytest.approx(4.8)
     poor = verdict(
-        Objective(rule=LeastTime(max_nodes=9, max_cost=1.0), remaining_samples=3600.0, prices=EUROS), [1, 2], [1.0, 1.5]
+        Objective(rule=LeastTime(max_nodes=9, max_cost=1.0), remaining_samples=3600.0, offers=EUROS), [1, 2], [1.0, 1.5]
     )
     assert poor.notice is not None
     assert poor.notice.message == (
@@ -205,7 +205,7 @@ def test_least_time_within_a_budget_of_cost() -> None:
 
 def test_least_cost_takes_the_fewest_nodes_among_equals() -> None:
     linear = verdict(
-        Objective(rule=LeastCost(), remaining_samples=3600.0, prices=EUROS), [2, 1, 4], [2.0, 1.0, 4.0]
+        Objective(rule=LeastCost(), remaining_samples=3600.0, offers=EUROS), [2, 1, 4], [2.0, 1.0, 4.0]
     ).recommendation
     assert linear is not None
     assert (linear.row, linear.rule, linear.why) == (
@@ -217,7 +217,7 @@ def test_least_cost_takes_the_fewest_nodes_among_equals() -> None:
 
 def test_least_cost_within_a_deadline() -> None:
     rule = LeastCost(deadline_s=2500.0)
-    objective = Objective(rule=rule, remaining_samples=3600.0, prices=EUROS)
+    objective = Objective(rule=rule, remaining_samples=3600.0, offers=EUROS)
     found = verdict(objective, [1, 2, 4], [1.0, 1.5, 1.8])
     assert found.recommendation is not None
     assert found.recommendation.row == 1
@@ -229,15 +229,15 @@ def test_least_cost_within_a_deadline() -> None:
 
 
 def test_the_nodes_of_parameter_servers_are_charged_alike() -> None:
-    objective = Objective(rule=LeastCost(), remaining_samples=3600.0, prices=EUROS)
+    objective = Objective(rule=LeastCost(), remaining_samples=3600.0, offers=EUROS)
     found = verdict(objective, [1, 3], [1.0, 2.0], servers=1)
     assert found.costs is not None
     np.testing.assert_allclose(found.costs, [7.2, 7.2])
 
 
 def test_devices_have_their_prices_and_an_empty_name_is_any_other() -> None:
-    prices = Prices(per_node_hour={"V100": 3.6, "": 1.8})
-    objective = Objective(rule=LeastCost(), remaining_samples=3600.0, prices=prices)
+    offers = (Offer(device="V100", price_per_node_hour=3.6), Offer(price_per_node_hour=1.8))
+    objective = Objective(rule=LeastCost(), remaining_samples=3600.0, offers=offers)
     found = verdict(objective, [1, 1], [1.0, 0.8], devices=("V100", "T4"))
     assert found.costs is not None
     np.testing.assert_allclose(found.costs, [3.6, 2.25])
@@ -251,7 +251,7 @@ def test_epochs_are_counted_in_samples() -> None:
 
 
 def test_times_and_costs_of_rows_that_are_not_answered_are_zero() -> None:
-    objective = Objective(rule=LeastCost(), remaining_samples=10.0, prices=EUROS)
+    objective = Objective(rule=LeastCost(), remaining_samples=10.0, offers=EUROS)
     found = verdict(objective, [1, 2], [0.0, 1.0])
     assert found.finish_s is not None
     assert found.costs is not None
@@ -266,15 +266,15 @@ def test_times_and_costs_of_rows_that_are_not_answered_are_zero() -> None:
 @pytest.mark.parametrize(
     ("objective", "field"),
     [
-        (Objective(rule=LeastTime(max_cost=1.0), prices=EUROS), "objective.work"),
-        (Objective(rule=LeastTime(max_cost=1.0), remaining_samples=1.0), "objective.prices"),
-        (Objective(rule=LeastCost(), prices=EUROS), "objective.work"),
-        (Objective(rule=LeastCost(deadline_s=1.0), prices=EUROS), "objective.work"),
-        (Objective(rule=LeastCost(), remaining_samples=1.0), "objective.prices"),
-        (Objective(rule=Knee(), remaining_epochs=1.0), "objective.work.epochs"),
+        (Objective(rule=LeastTime(max_cost=1.0), offers=EUROS), "work"),
+        (Objective(rule=LeastTime(max_cost=1.0), remaining_samples=1.0), "offers"),
+        (Objective(rule=LeastCost(), offers=EUROS), "work"),
+        (Objective(rule=LeastCost(deadline_s=1.0), offers=EUROS), "work"),
+        (Objective(rule=LeastCost(), remaining_samples=1.0), "offers"),
+        (Objective(rule=Knee(), remaining_epochs=1.0), "work.epochs"),
         (
-            Objective(rule=LeastCost(), remaining_samples=1.0, prices=Prices(per_node_hour={"T4": 1.0})),
-            "objective.prices",
+            Objective(rule=LeastCost(), remaining_samples=1.0, offers=(Offer(device="T4", price_per_node_hour=1.0),)),
+            "offers",
         ),
     ],
 )
@@ -284,7 +284,9 @@ def test_what_a_rule_needs_is_named(objective: Objective, field: str) -> None:
 
 
 def test_a_missing_price_names_the_device() -> None:
-    objective = Objective(rule=LeastCost(), remaining_samples=1.0, prices=Prices(per_node_hour={"T4": 1.0}))
+    objective = Objective(
+        rule=LeastCost(), remaining_samples=1.0, offers=(Offer(device="T4", price_per_node_hour=1.0),)
+    )
     assert "'V100'" in refused(objective).message
 
 
@@ -294,7 +296,7 @@ def test_work_in_samples_is_not_divided_by_mini_batches() -> None:
 
 
 def test_prices_without_work_cost_nothing_that_could_be_told() -> None:
-    found = verdict(Objective(rule=HighestThroughput(), prices=EUROS), [1, 2], [1.0, 2.0])
+    found = verdict(Objective(rule=HighestThroughput(), offers=EUROS), [1, 2], [1.0, 2.0])
     assert found.costs is None
     assert found.recommendation is not None
 
@@ -347,4 +349,4 @@ def test_fewest_devices_are_the_fewest_that_finish_in_time() -> None:
 
 
 def test_fewest_devices_need_work() -> None:
-    assert "objective.work" in str(refused(Objective(rule=FewestDevices(deadline_s=10.0))))
+    assert "work" in str(refused(Objective(rule=FewestDevices(deadline_s=10.0))))

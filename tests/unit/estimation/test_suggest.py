@@ -13,13 +13,13 @@ from scipy.special import ndtr
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.objective import Knee, LeastCost, LeastTime, Objective, Prices
+from nodewise.domain.objective import HIGHEST_THROUGHPUT, Knee, LeastCost, LeastTime, Objective, Offer
 from nodewise.domain.predictions import Options, Predictions, RowRefusal
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Question, Terms
 from nodewise.estimation.suggestion import search
 from nodewise.estimation.suggestion.covariance import assumed_covariance, measured
-from nodewise.estimation.suggestion.search import HIGHEST_THROUGHPUT, Suggestions, Wish
+from nodewise.estimation.suggestion.search import Suggestions, Wish
 from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.plugin import CovariantModel, Floats
 
@@ -256,7 +256,7 @@ def test_an_objective_that_only_some_truths_meet() -> None:
     # 110 samples/s are wanted; the second row has them or not, the first never has.
     model = Covariant(steps_of({1: 50.0, 2: 100.0}), np.diag([0.0001, 0.04]), noise=0.001)
     rule = LeastCost(deadline_s=10.0)
-    objective = Objective(rule=rule, remaining_samples=1100.0, prices=Prices(per_node_hour={"": 1.0}))
+    objective = Objective(rule=rule, remaining_samples=1100.0, offers=(Offer(price_per_node_hour=1.0),))
     found = suggestions(model, (1, 2), objective=objective)
     chance = float(ndtr(-math.log(1.1) / 0.2))
     assert found.expected_regret == pytest.approx(chance, rel=0.2)
@@ -381,3 +381,11 @@ def test_a_measurement_conditions_the_rest() -> None:
     left = measured(covariance, 0, 0.1)
     np.testing.assert_allclose(left, covariance - np.outer([0.04, 0.02], [0.04, 0.02]) / 0.05)
     assert measured(np.zeros((2, 2)), 0, 0.0).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_a_row_that_rounding_alone_leaves_open_teaches_nothing() -> None:
+    covariance = np.outer([1e-15, 1.0, 1.0], [1e-15, 1.0, 1.0])
+    for _ in range(3):
+        left = measured(covariance, 0, 0.0)
+        assert np.linalg.eigvalsh(left).min() >= -1e-9
+        covariance = left

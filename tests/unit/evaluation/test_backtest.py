@@ -45,7 +45,7 @@ def test_predictions_come_in_the_tables_order() -> None:
     assert found.predictions.rows.tolist() == [1, 2, 3, 5]
     assert found.predictions.steps_per_s.tolist() == pytest.approx([4.0, 12.0, 8.0, 16.0])
     assert found.predictions.status.tolist() == [RowStatus.ANSWERED] * 4
-    assert (found.predictions.reasons, found.predictions.reason_index.tolist()) == ((), [-1] * 4)
+    assert (found.predictions.reasons, found.predictions.reason_index.tolist()) == (("",), [0] * 4)
     # 1.645 standard deviations of ln(step) each way.
     factor = np.exp(0.1 * 1.6448536269514722)
     assert found.predictions.lower_steps_per_s.tolist() == pytest.approx(
@@ -87,9 +87,7 @@ def test_refusals_of_jobs_and_of_rows_are_counted() -> None:
         RowStatus.ANSWERED,
         RowStatus.REFUSED,
     ]
-    reasons = [
-        found.predictions.reasons[index] if index >= 0 else "" for index in found.predictions.reason_index.tolist()
-    ]
+    reasons = [found.predictions.reasons[index] for index in found.predictions.reason_index.tolist()]
     assert reasons == [
         "",
         "UNSUPPORTED_CONFIGURATION: never on P100",
@@ -240,8 +238,8 @@ def test_an_estimator_that_fails_to_learn_costs_its_own_rows_alone(outcome: obje
     engine = Answers(registry_of(BadLearner(outcome=outcome), Proportional()))
     bad, good, auto = backtested(engine, table_of(ROWS), estimators=["bad", "proportional", "auto"]).evaluations
     assert (bad.overall.n, bad.overall.refused) == (0, 4)
-    assert bad.predictions.reasons[0].startswith(f"{reason}: ")
-    assert "secret" not in bad.predictions.reasons[0]
+    assert bad.predictions.reasons[1].startswith(f"{reason}: ")
+    assert "secret" not in bad.predictions.reasons[1]
     assert good.overall.refused == auto.overall.refused == 0
 
 
@@ -286,12 +284,15 @@ def test_a_row_that_does_not_fit_counts_as_refused_and_says_so() -> None:
     found = only(Fixed(status=RowStatus.INFEASIBLE_MEMORY))
     assert (found.overall.n, found.overall.refused) == (0, 4)
     assert found.predictions.status.tolist() == [RowStatus.INFEASIBLE_MEMORY] * 4
-    assert found.predictions.reasons == ("INFEASIBLE_MEMORY: does not fit into the devices' memory",)
+    assert found.predictions.reasons == (
+        "",
+        "INFEASIBLE_MEMORY: does not fit into the devices' memory",
+    )
 
 
 def test_a_rate_that_is_no_number_is_refused() -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         found = only(Fixed(step_s=5e-324))
     assert (found.overall.n, found.overall.refused) == (0, 4)
-    assert found.predictions.reasons[0].startswith("ESTIMATOR_INVALID_RESULT: ")
+    assert found.predictions.reasons[1].startswith("ESTIMATOR_INVALID_RESULT: ")
     assert np.isfinite(found.predictions.steps_per_s).all()

@@ -25,7 +25,7 @@ from nodewise.rpc.long_call import Workshop
 from nodewise.rpc.wire_configurations import write_configurations
 from nodewise.runtime.compute.pool import ComputePool
 from nodewise.runtime.compute.threads import ThreadHand
-from nodewise_protos.v1 import evaluation_service_pb2 as pb
+from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 
 CALL = Call("test", None)
 

@@ -22,8 +22,8 @@ from nodewise.evaluation.results import BacktestResult
 from nodewise.ports.limits import Limits
 from nodewise.rpc.wire_configurations import write_configurations
 from nodewise.rpc.wire_evaluations import read_estimators, read_table, write_result
-from nodewise_protos.v1 import evaluation_service_pb2 as pb
 from nodewise_protos.v1 import profile_pb2, workload_pb2
+from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 
 LIMITS = Limits()
 ROWS = [
@@ -54,11 +54,13 @@ def message_of(table: MeasurementTable) -> pb.MeasurementTable:
     if table.measured_at_s.any():
         message.measured_at_unix_seconds.extend(table.measured_at_s.tolist())
     if (table.exposed_sync_s >= 0).any():
-        message.exposed_sync_seconds.extend(table.exposed_sync_s.tolist())
+        message.exposed_sync_seconds.extend(np.maximum(table.exposed_sync_s, 0.0).tolist())
+        message.exposed_sync_known.extend((table.exposed_sync_s >= 0).tolist())
     if table.steps.any():
         message.steps_counts.extend(table.steps.tolist())
     if (table.step_variation >= 0).any():
-        message.step_variation.extend(table.step_variation.tolist())
+        message.step_variation.extend(np.maximum(table.step_variation, 0.0).tolist())
+        message.step_variation_known.extend((table.step_variation >= 0).tolist())
     if len(table.phase_rows):
         timings = table.phase_timings
         message.phase_rows.extend(table.phase_rows.tolist())
@@ -86,7 +88,16 @@ def test_a_table_comes_back_as_it_was_sent() -> None:
     assert found.jobs == ("α / one", "two")
     assert found.workloads == (Workload(parameter_bytes=1000), Workload())
     assert found.networks == (Network(), Network(half_duplex=True))
-    for name in ("job_index", "steps_per_s", "train", "measured_at_s", "exposed_sync_s", "phase_rows"):
+    for name in (
+        "job_index",
+        "steps_per_s",
+        "train",
+        "measured_at_s",
+        "exposed_sync_s",
+        "step_variation",
+        "steps",
+        "phase_rows",
+    ):
         np.testing.assert_array_equal(getattr(found, name), getattr(sent, name))
     for name in ("nodes", "workers", "parameter_servers", "sync_mode", "batch_per_worker"):
         np.testing.assert_array_equal(getattr(found.configurations, name), getattr(sent.configurations, name))
@@ -134,7 +145,7 @@ Change = Callable[[pb.MeasurementTable], object]
         pytest.param(lambda m: m.ClearField("configurations"), "table.configurations", id="no configurations"),
         pytest.param(lambda m: m.job_indexes.append(0), "table.configurations", id="too few configurations"),
         pytest.param(
-            lambda m: m.configurations.workers.__setitem__(0, 0), "table.configurations.workers[0]", id="no workers"
+            lambda m: m.configurations.workers.__setitem__(0, 0), "table.configurations.workers", id="no workers"
         ),
         pytest.param(
             lambda m: m.configurations.ClearField("sync_modes"), "table.configurations.sync_modes", id="no mode"
@@ -157,6 +168,12 @@ Change = Callable[[pb.MeasurementTable], object]
         ),
         pytest.param(
             lambda m: m.exposed_sync_seconds.__setitem__(1, math.nan), "table.exposed_sync_seconds[1]", id="exposed NaN"
+        ),
+        pytest.param(
+            lambda m: m.exposed_sync_seconds.__setitem__(1, -1.0), "table.exposed_sync_seconds[1]", id="negative sync"
+        ),
+        pytest.param(
+            lambda m: m.step_variation.__setitem__(0, -1.0), "table.step_variation[0]", id="negative variation"
         ),
         pytest.param(lambda m: m.phase_rows.__setitem__(0, 3), "table.phase_rows[0]", id="phase row out of range"),
         pytest.param(lambda m: m.phase_rows.__setitem__(0, -1), "table.phase_rows[0]", id="negative phase row"),
@@ -241,10 +258,15 @@ def test_scores_are_written_with_absence_for_what_is_undefined() -> None:
     assert not found.overall.HasField("mape")
     assert list(found.predictions.rows) == [1, 2]
     assert list(found.predictions.statuses) == [1, 2]
-    assert list(found.predictions.refusal_indexes) == [-1, 0]
-    assert list(found.predictions.refusal_reasons) == ["UNSUPPORTED_CONFIGURATION: at most 3 workers"]
+    assert list(found.predictions.refusal_indexes) == [0, 1]
+    assert list(found.predictions.refusal_reasons) == ["", "UNSUPPORTED_CONFIGURATION: at most 3 workers"]
     assert list(found.predictions.steps_per_second) == sent.predictions.steps_per_s.tolist()
     assert message.prior == ""
+
+
+def test_a_table_of_answers_alone_needs_no_reasons() -> None:
+    found = write_result(result_of(ROWS, Proportional(rate=1.0))).evaluations[0].predictions
+    assert (list(found.refusal_reasons), list(found.refusal_indexes)) == ([], [])
 
 
 def test_every_metric_is_written() -> None:
@@ -261,7 +283,7 @@ def test_every_metric_is_written() -> None:
 
 def test_long_reasons_are_shortened() -> None:
     result = result_of([Row(device="x" * 5000)], Proportional(refuses="x" * 5000))
-    (reason,) = write_result(result).evaluations[0].predictions.refusal_reasons
+    _, reason = write_result(result).evaluations[0].predictions.refusal_reasons
     assert len(reason) == 300
     assert reason.endswith("...")
 

@@ -10,10 +10,19 @@ import pytest
 from profile_batches import batch
 
 from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.profiles.digest import content_digest
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.sqlite_schema import APPLICATION_ID, SCHEMA_VERSION
-from nodewise.profiles.store import StoreFormatError
+from nodewise.profiles.store import Evidence, StoreFormatError
 from nodewise.profiles.traces import MemoryTraceStore
+
+FILE_OF_0_1 = Path(__file__).parents[2] / "fixtures" / "stores" / "store_of_0_1.sql"
+DIGESTS_OF_0_1 = [
+    "481039895de602fe768752b54af21bac17708fee6ea3de094540186c27adb4b8",
+    "5687adb5d5a3b4cf47ebd0d2c115a82463b5a0913c751c5d19308ca8c9595288",
+    "78af219dc620a7dc1e8e327dd1adc779935603093b6e6fcc7881ca6d979e0fe7",
+]
+"""Of the revisions of its profile, as 0.1 computed them."""
 
 
 @pytest.mark.parametrize("form", ["{}", "sqlite:{}", "sqlite://{}", "SQLITE:{}"])
@@ -107,20 +116,59 @@ def test_a_file_of_a_newer_release_is_refused(tmp_path: Path) -> None:
         open_store(str(path))
 
 
-def test_a_file_of_an_older_release_gets_what_it_lacks(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
+def of_0_1(path: Path, version: int = 2) -> Path:
+    """A store as release 0.1 wrote it; its first version kept no scores."""
+    with sqlite3.connect(path) as connection:
+        connection.executescript(FILE_OF_0_1.read_text(encoding="utf-8"))
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        if version == 1:
+            connection.executescript("DROP TABLE unscored; DROP TABLE scores")
+            connection.execute("UPDATE meta SET value = 1 WHERE name = 'schema_version'")
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_0_1_opens_and_has_lost_nothing(tmp_path: Path, version: int) -> None:
+    store = open_store(str(of_0_1(tmp_path / "store.db", version)))
+    (found,) = store.list()
+    profile = store.load("kept")
+    assert (profile.uid, profile.revision) == (found.uid, found.revision) == ("ace456604d4d4383bba761b845ce38f9", 3)
+    assert profile.digest == found.digest == content_digest(profile) == DIGESTS_OF_0_1[-1]
+    assert [store.load("kept", None, revision).digest for revision in (1, 2, 3)] == DIGESTS_OF_0_1
+    assert (found.create_time_s, found.update_time_s) == (1_700_000_001.0, 1_700_000_003.0)
+    assert profile.observations.number.tolist() == [1, 3, 4, 5, 6]
+    assert profile.phase_timing_numbers.tolist() == [1, 2, 3]
+    assert [trace.size_bytes for trace in profile.traces] == [5]
+    assert store.scores.waiting() == (1 if version == 2 else 0)
+    # Requests and sessions of then go on: what was sent may be sent again, and what was staged is committed.
+    assert store.retract("kept", "r", Evidence.of([2]), "throttled").revision == 3
+    status = store.open_session("kept", "s")
+    assert (status.durable_sequence_number, status.committed_sequence_number) == (2, 1)
+    assert store.append("kept", "s", [batch(3, commit=True)]).revision == 4
+    assert store.load("kept").phase_timing_numbers.tolist() == [1, 2, 3, 4, 5, 6]
+    assert store.append("staged", "s", [batch(2, commit=True)]).revision == 1
+    store.close()
+
+
+def test_keys_of_then_are_not_used_again(tmp_path: Path) -> None:
+    path = of_0_1(tmp_path / "store.db")
     store = open_store(str(path))
-    store.append("job", "s", [batch(1, 1.0, commit=True)])
+    store.append("new", "s", [batch(1, 1.0, commit=True)])
     store.close()
     with sqlite3.connect(path) as connection:
-        for table in ("unscored", "scores"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("UPDATE meta SET value = 1 WHERE name = 'schema_version'")
+        assert connection.execute("SELECT key FROM profiles WHERE profile_id = 'new'").fetchone() == (4,)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
+
+
+def test_many_may_open_a_file_of_0_1_at_once(tmp_path: Path) -> None:
+    path = of_0_1(tmp_path / "store.db", version=1)
     with ThreadPoolExecutor(4) as pool:
         stores = list(pool.map(lambda _: open_store(str(path)), range(4)))
     for number, each in enumerate(stores, start=2):
-        each.append("job", "s", [batch(number, 1.0, commit=True)])
+        each.append("kept", "t", [batch(number, 1.0, commit=True)])
     assert stores[0].scores.waiting() == 4
     for each in stores:
         each.close()

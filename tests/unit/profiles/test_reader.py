@@ -11,6 +11,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.sqlite_store import SqliteProfileStore
+from nodewise.profiles.store import Evidence
 
 
 class CountingStore(SqliteProfileStore):
@@ -47,7 +48,7 @@ def test_sees_every_change_and_keeps_what_did_not(store: CountingStore) -> None:
     store.append("a", "s", [batch(2, 3.0, commit=True)])
     assert speeds(reader.get("a")) == {1: 1.0, 2: 2.0, 3: 3.0}
     assert reader.get("b") is b
-    store.retract("a", "r", [1])
+    store.retract("a", "r", Evidence.of([1]))
     assert speeds(reader.get("a")) == {2: 2.0, 3: 3.0}
     assert speeds(a) == {1: 1.0, 2: 2.0}
     store.delete("a")

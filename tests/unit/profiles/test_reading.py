@@ -251,12 +251,11 @@ class Sure(TinyReader):
         return self._confidence
 
 
-def test_the_surest_reader_reads_and_of_equally_sure_ones_the_first_by_name() -> None:
+def test_the_surest_reader_reads_and_of_equally_sure_ones_the_first_by_name(logs: list[Any]) -> None:
     store = MemoryTraceStore()
     reference = stored(store, tiny())
     records = [reader(Sure(how), name) for name, how in (("a", 0.1), ("c", 0.9), ("b", 0.9), ("d", False))]
-    with capture_logs() as logs:
-        (found,) = loader(store, *records).load([reference])
+    (found,) = loader(store, *records).load([reference])
     assert found.reader == "b"
     assert [(one["chosen"], one["others"]) for one in logs if one["event"] == "readers_tie"] == [("b", ["c"])]
 

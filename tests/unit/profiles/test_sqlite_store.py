@@ -15,7 +15,7 @@ from nodewise.profiles import sqlite_schema
 from nodewise.profiles.batches import TraceChunk
 from nodewise.profiles.digest import DIGEST_VERSION
 from nodewise.profiles.sqlite_store import SqliteProfileStore
-from nodewise.profiles.store import AppendRequest, RetractRequest
+from nodewise.profiles.store import AppendRequest, Evidence, RetractRequest
 from nodewise.profiles.traces import DirectoryTraceStore, MemoryTraceStore
 
 
@@ -78,12 +78,21 @@ def test_a_damaged_batch_spoils_its_profile_only(store: SqliteProfileStore, tmp_
     unavailable(store.list)
     assert speeds(store.load("good")) == {1: 1.0}
     bad, good = store.apply(
-        [RetractRequest("bad", "r", (1,)), AppendRequest("good", "s", [batch(2, 2.0, commit=True)])]
+        [RetractRequest("bad", "r", Evidence.of((1,))), AppendRequest("good", "s", [batch(2, 2.0, commit=True)])]
     )
     assert isinstance(bad, NodewiseError)
     assert bad.reason == Reason.STORE_UNAVAILABLE
     assert not isinstance(good, NodewiseError)
     assert store.append("good", "s", [batch(3, 3.0, commit=True)]).observations_count == 3
+
+
+def test_a_damaged_profile_can_be_deleted(store: SqliteProfileStore, tmp_path: Path) -> None:
+    store.append("bad", "s", [batch(1, 1.0, commit=True)])
+    sql(tmp_path, "UPDATE batches SET payload = ?", b'{"v":1')
+    deleted = store.delete("bad")
+    assert deleted.digest == ""
+    assert store.list(deleted=True) == (deleted,)
+    assert store.delete("bad", deleted.etag) == deleted
 
 
 def test_a_batch_that_is_missing_is_noticed(store: SqliteProfileStore, tmp_path: Path) -> None:
@@ -126,15 +135,16 @@ class SqliteProfileStoreOpened:
 
 
 def test_times_are_those_of_the_first_and_the_newest_commit(tmp_path: Path) -> None:
-    clock = iter([10.0, 20.0, 30.0])
-    store = SqliteProfileStore(None, now=lambda: next(clock))
+    now_s = 0.0
+    store = SqliteProfileStore(None, now=lambda: now_s)
     store.append("job", "s", [batch(1, 1.0)])
     times = []
     for call in (
         lambda: store.append("job", "s", [batch(2, commit=True)]),
         lambda: store.append("job", "s", [batch(3, 1.0, commit=True)]),
-        lambda: store.retract("job", "r", [1]),
+        lambda: store.retract("job", "r", Evidence.of([1])),
     ):
+        now_s += 10.0
         call()
         profile = store.load("job")
         times.append((profile.create_time_s, profile.update_time_s))
@@ -155,26 +165,35 @@ def test_every_commit_says_what_it_covers(store: SqliteProfileStore, tmp_path: P
 
 def test_history_keeps_what_was_retracted_and_why(store: SqliteProfileStore, tmp_path: Path) -> None:
     store.append("job", "s", [batch(1, 1.0, commit=True)])
-    store.retract("job", "r", [1], "throttled")
+    store.retract("job", "r", Evidence.of([1]), "throttled")
     assert sql(tmp_path, "SELECT request_id, revision, reason FROM retractions") == [("r", 2, "throttled")]
     assert sql(tmp_path, "SELECT count(*) FROM batches") == [(1,)]
 
 
-def test_nothing_of_a_deleted_profile_stays(store: SqliteProfileStore, tmp_path: Path) -> None:
+def test_nothing_of_a_purged_profile_stays(tmp_path: Path) -> None:
+    now_s = 1000.0
+    store = SqliteProfileStore(tmp_path / "store.db", now=lambda: now_s, deleted_kept_s=60.0)
     shared = TraceChunk(trace_id="shared", data=b"both", last=True, format="f", world_size=1)
     own = TraceChunk(trace_id="own", data=b"own", last=True, format="f", world_size=1)
     half = TraceChunk(trace_id="half", data=b"half", format="f", world_size=1)
     store.append("gone", "s", [batch(1, 1.0, trace_chunks=(shared, own), commit=True), batch(2, trace_chunks=(half,))])
     store.append("kept", "s", [batch(1, 1.0, trace_chunks=(shared,), commit=True)])
-    store.retract("gone", "r", [1])
-    store.delete("gone")
+    store.retract("gone", "r", Evidence.of([1], facts=[], traces=[store.load("gone").traces[0].content_sha256]))
+    deleted = store.delete("gone")
+    assert (deleted.delete_time_s, deleted.purge_time_s) == (1000.0, 1060.0)
+    assert store.list(deleted=True)[0] == deleted
+    now_s = 1060.0
+    assert [found.profile_id for found in store.list(deleted=True)] == ["kept"]
+    with pytest.raises(NodewiseError):
+        store.undelete("gone")
     (kept,) = store.load("kept").traces
     files = [path for path in (tmp_path / "store.db-traces").rglob("*") if path.is_file()]
     assert [path.name for path in files] == [kept.content_sha256]
     for table in ("sessions", "batches", "commits", "traces", "profiles"):
         assert sql(tmp_path, f"SELECT count(*) FROM {table}") == [(1,)]
-    for table in ("retractions", "retracted", "unreferenced"):
+    for table in ("retractions", "retracted", "retracted_evidence", "unreferenced"):
         assert sql(tmp_path, f"SELECT count(*) FROM {table}") == [(0,)]
+    store.close()
 
 
 def test_a_trace_store_that_fails_fails_its_own_request(tmp_path: Path) -> None:
@@ -201,9 +220,9 @@ def test_a_trace_store_that_fails_fails_its_own_request(tmp_path: Path) -> None:
     store.close()
 
 
-def test_tidying_up_that_fails_is_done_with_the_next_deletion(
-    store: SqliteProfileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tidying_up_that_fails_is_done_with_the_next_purge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteProfileStore(tmp_path / "store.db", deleted_kept_s=0.0)
+
     def busy(*_: object) -> NoReturn:
         raise OSError("busy")
 
@@ -213,8 +232,10 @@ def test_tidying_up_that_fails_is_done_with_the_next_deletion(
     with monkeypatch.context() as patched:
         patched.setattr(DirectoryTraceStore, "remove", busy)
         store.delete("a")
+        store.append("c", "s", [batch(1, 1.0)])
     assert len([path for path in (tmp_path / "store.db-traces").rglob("*") if path.is_file()]) == 2
     store.delete("b")
+    store.append("c", "s", [batch(2, 1.0)])
     assert [path for path in (tmp_path / "store.db-traces").rglob("*") if path.is_file()] == []
 
 

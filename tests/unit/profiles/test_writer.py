@@ -13,7 +13,7 @@ from profile_batches import batch, speeds
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.sqlite_store import SqliteProfileStore
-from nodewise.profiles.store import AppendRequest, Outcome, WriteRequest
+from nodewise.profiles.store import AppendRequest, Evidence, Outcome, WriteRequest
 from nodewise.profiles.writer import StoreWriter
 
 
@@ -55,14 +55,16 @@ def test_writes_and_answers() -> None:
     store = open_store("memory:")
     writer = StoreWriter(store)
     assert writer.append("job", "s", [batch(1, 1.0, 2.0, commit=True)]).result(30).observations_count == 2
-    assert writer.retract("job", "r", [1], "why").result(30).observations_count == 1
+    assert writer.retract("job", "r", Evidence.of([1]), "why").result(30).observations_count == 1
     conflict = writer.append("job", "s", [batch(1, 9.0)]).exception(30)
     assert isinstance(conflict, NodewiseError)
     assert conflict.reason == Reason.BATCH_CONFLICT
-    assert writer.delete("job").result(30) is None
+    deleted = writer.delete("job").result(30)
+    assert deleted.purge_time_s > deleted.delete_time_s > 0
     missing = writer.delete("job").exception(30)
     assert isinstance(missing, NodewiseError)
     assert missing.reason == Reason.PROFILE_NOT_FOUND
+    assert writer.undelete("job").result(30).etag == deleted.etag
     writer.close()
     store.close()
 

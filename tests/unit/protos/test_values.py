@@ -20,8 +20,9 @@ from nodewise_values import (
     CountRange,
     Freshness,
     Knee,
+    ModelOptions,
     Objective,
-    PredictOptions,
+    Offer,
     PredictRequest,
     Profile,
     ScheduleRequest,
@@ -95,7 +96,7 @@ def test_enums_are_words_and_unspecified_is_none() -> None:
             prefix = enum.values[0].name.removesuffix("UNSPECIFIED")
             assert [prefix + word.upper() for word in words] == [each.name for each in enum.values if each.number]
     assert SyncMode.ALLREDUCE == "allreduce"
-    assert from_message(to_message(PredictOptions()), PredictOptions).freshness is None
+    assert from_message(to_message(ModelOptions()), ModelOptions).freshness is None
     assert from_message(to_message(Configurations(sync_modes=(None, SyncMode.SYNC))), Configurations) == Configurations(
         sync_modes=(None, SyncMode.SYNC)
     )
@@ -131,18 +132,16 @@ def test_columns_may_be_any_sequence_of_the_right_entries() -> None:
 
 
 def test_negative_zero_and_stated_defaults_of_optional_fields_are_kept() -> None:
-    value = from_message(to_message(Workload(parameter_bytes=0)), Workload)
-    assert value.parameter_bytes == 0
-    assert str(from_message(to_message(Knee(share=-0.0)), Knee).share) == "-0.0"
+    value = from_message(to_message(Workload(epochs_count=0)), Workload)
+    assert value.epochs_count == 0
+    assert str(from_message(to_message(Offer(price_per_node_hour=-0.0)), Offer).price_per_node_hour) == "-0.0"
 
 
 def test_json_may_hold_words_numbers_in_text_and_null() -> None:
     read = from_json(
-        {"profile": None, "options": {"freshness": "cached_only", "seed": "7", "intervalCoverage": 1}}, PredictRequest
+        {"estimatorVersion": None, "freshness": "cached_only", "seed": "7", "intervalCoverage": 1}, ModelOptions
     )
-    assert read == PredictRequest(
-        options=PredictOptions(freshness=Freshness.CACHED_ONLY, seed=7, interval_coverage=1.0)
-    )
+    assert read == ModelOptions(freshness=Freshness.CACHED_ONLY, seed=7, interval_coverage=1.0)
 
 
 def test_times_carry_their_zone() -> None:
@@ -159,10 +158,10 @@ def test_times_carry_their_zone() -> None:
 
 
 def test_everything_that_is_wrong_is_named_with_its_path() -> None:
-    template: Any = "none"
+    settings: Any = "none"
     request = PredictRequest(
         configurations=Configurations(nodes=(1, 2**31), device_names=("V100", 3)),  # type: ignore[arg-type]
-        ranges=(ConfigurationRange(nodes=CountRange(first=1)), ConfigurationRange(template=template)),
+        ranges=(ConfigurationRange(nodes=CountRange(first=1)), ConfigurationRange(settings=settings)),
         objective=Objective(knee=Knee(share=float("nan")), confidence="high"),  # type: ignore[arg-type]
     )
     with pytest.raises(InvalidValueError) as caught:
@@ -170,7 +169,7 @@ def test_everything_that_is_wrong_is_named_with_its_path() -> None:
     assert [(each.field, each.description) for each in caught.value.violations] == [
         ("configurations.nodes[1]", "must be a whole number from -2147483648 to 2147483647, found 2147483648"),
         ("configurations.device_names[1]", "must be text, found 3"),
-        ("ranges[1].template", "must be a Configurations, found 'none'"),
+        ("ranges[1].settings", "must be a ConfigurationSettings, found 'none'"),
         ("objective.knee.share", "must be a finite number, found nan"),
         ("objective.confidence", "must be a finite number, found 'high'"),
     ]

@@ -10,7 +10,6 @@ import pytest
 from schedules import POLICIES, pool, profile
 
 from nodewise.domain.columns import as_ints
-from nodewise.domain.configurations import Configurations, Placement
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.scheduling.checks import checked
 from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleLimits, ScheduleQuestion
@@ -54,8 +53,8 @@ def held(*placement: tuple[int, int], name: str = "p", age_s: float = 0.0) -> He
         ({"weight": 1e-12}, "weight", "at least 1e-09"),
         ({"minimum_run_s": -1.0}, "minimum_run_seconds", "must be 0 or more"),
         ({"restarts": -1}, "restarts_count", "must be 0 or more"),
-        ({"gradient_noise_scale_samples": -1.0}, "gradient_noise_scale_samples", "must be 0 or more"),
-        ({"initial_batch_samples": 0.0}, "initial_batch_samples", "must be above 0"),
+        ({"gradient_noise_scale_samples": -1.0}, "efficiency.gradient_noise_scale_samples", "must be 0 or more"),
+        ({"initial_batch_samples": 0.0}, "efficiency.initial_batch_samples", "must be above 0"),
         ({"submit_time_s": math.nan}, "submit_time", "must be a time"),
         ({"deadline_s": math.inf}, "deadline", "must be a time"),
         ({"allowed_devices": (2, 0)}, "allowed_devices[1]", "must be 1 or more, found 0"),
@@ -66,15 +65,6 @@ def held(*placement: tuple[int, int], name: str = "p", age_s: float = 0.0) -> He
         ({"current": held((2, 1))}, "current_allocation.placement[0].node_index", "must be 0 to 1, found 2"),
         ({"current": held((0, 1), (0, 1))}, "current_allocation.placement[1].node_index", "listed twice"),
         ({"current": held((0, 1), (1, 0))}, "current_allocation.placement[1].devices_count", "must be 1 or more"),
-        ({"template": Configurations.of(2)}, "template", "must have one row, found 2"),
-        ({"template": Configurations.of(1, nodes=1)}, "template.nodes", "the scheduler fills it in"),
-        ({"template": Configurations.of(1, workers=1)}, "template.workers", "the scheduler fills it in"),
-        ({"template": Configurations.of(1, device="V100")}, "template.device_names", "the scheduler fills it in"),
-        (
-            {"template": Configurations.of(1).replaced(placement=Placement.of([(1,)]))},
-            "template.placement_workers",
-            "the scheduler fills it in",
-        ),
     ],
 )
 def test_a_job_with_a_wrong_field(changes: dict[str, Any], path: str, words: str) -> None:
@@ -134,6 +124,20 @@ def test_jobs_hold_no_more_than_a_node_has() -> None:
             "cluster.pools[0].price_per_node_hour",
             "must be 0 or more",
         ),
+        ({"pools": (pool("p", 1, 1, node_names=("x",)),)}, "cluster.pools[0].node_names", "name each of 2 nodes"),
+        ({"pools": (pool("p", 1, node_names=("",)),)}, "cluster.pools[0].node_names[0]", "must have 1 to 256"),
+        (
+            {"pools": (pool("p", 1, 1, node_names=("x", "x")),)},
+            "cluster.pools[0].node_names[1]",
+            "must be unique, 'x' is also node 0",
+        ),
+        (
+            {"pools": (pool("p", 4, 0, 3, devices_per_node=4),)},
+            "cluster.pools[0].available_devices[2]",
+            "must be 0 or devices_per_node, 4, since nodes are given out whole; found 3",
+        ),
+        ({"pools": (pool("p", max_nodes=2),)}, "cluster.pools[0].devices_per_node", "what a node would bring"),
+        ({"pools": (pool("p", max_nodes=0),)}, "cluster.pools", "or a pool that may grow"),
         ({"parameters": {"speed": 1.0}}, "policy_parameters['speed']", "which has: 'backfill'"),
         ({"parameters": {"backfill": 2.0}}, "policy_parameters['backfill']", "must be 0 to 1, found 2"),
         ({"parameters": {"backfill": math.nan}}, "policy_parameters['backfill']", "must be 0 to 1, found nan"),
@@ -146,6 +150,14 @@ def test_a_wrong_cluster_parameter_or_quota(changes: dict[str, Any], path: str, 
     reason, field, text = refused(question(asked(), **changes))
     assert (reason, field) == (Reason.INVALID_FIELD, path)
     assert words in text
+
+
+def test_a_whole_node_is_held_as_a_whole() -> None:
+    whole = (pool("p", 4, 4, devices_per_node=4), pool("q", 2))
+    assert checked(question(asked(current=held((0, 4), (1, 4))), pools=whole), FIFO).state.jobs[0].current is not None
+    reason, field, text = refused(question(asked(current=held((0, 4), (1, 3))), pools=whole))
+    assert (reason, field) == (Reason.INVALID_FIELD, "jobs[0].current_allocation.placement[1].devices_count")
+    assert text == "must be devices_per_node, 4, since nodes are given out whole; found 3"
 
 
 def test_a_policy_without_parameters_says_so() -> None:

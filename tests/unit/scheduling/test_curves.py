@@ -62,13 +62,13 @@ def test_servers_and_quotas_leave_fewer_counts() -> None:
     assert curves.curves.offsets.tolist() == [0, 1, 9]
 
 
-def test_a_template_holds_for_every_row_and_the_pools_link_goes_before_its_own() -> None:
-    template = Configurations.of(
+def test_settings_hold_for_every_row_and_the_pools_link_goes_before_its_own() -> None:
+    settings = Configurations.of(
         1, sync_mode=SyncMode.ASYNC, parameter_servers=2, batch_per_worker=32, link_bytes_per_s=5e8
     ).replaced(precisions=("fp16",))
     predict = Tables({"t": {"V100": TABLE}})
     pools = (pool("p", 2), replace(pool("q", 1), link_bytes_per_s=1e9))
-    gather([asked("a", template=template)], predict, pools)
+    gather([asked("a", settings=settings)], predict, pools)
     rows = predict.asked[0].configurations
     assert rows.sync_mode.tolist() == [SyncMode.ASYNC] * 3
     assert rows.parameter_servers.tolist() == [2] * 3

@@ -48,7 +48,7 @@ def one(*args: Any, **changes: Any) -> JobDecision:
 
 def test_a_job_starts() -> None:
     found = one()
-    assert (found.action, found.reason) == (Action.CHANGE, "STARTED")
+    assert (found.action, found.reason) == (Action.START, "STARTED")
     assert (found.pool, found.devices, found.nodes, found.placement) == ("p", 7, 2, ((0, 4), (1, 3)))
     assert found.samples_per_s == pytest.approx(50.0)
     assert found.finish_s == pytest.approx(20.0)
@@ -117,7 +117,7 @@ def test_a_job_spread_over_more_nodes_than_were_predicted_says_so() -> None:
 def test_a_job_for_which_nothing_is_free_waits() -> None:
     found = run([asked("a"), asked("b", 9000.0, min_devices=4)]).jobs[1]
     assert (found.action, found.reason, found.devices, found.pool) == (Action.WAIT, "NO_FREE_DEVICES", 0, "")
-    assert (found.finish_s, found.samples_per_s, found.placement) == (0.0, 0.0, ())
+    assert (found.finish_s, found.samples_per_s, found.placement) == (None, 0.0, ())
     assert found.why == "needs 4 devices or more; left free: 1 of 'p'"
 
 
@@ -179,8 +179,36 @@ def test_a_job_within_its_minimum_run_keeps_what_it_has() -> None:
 def test_a_minimum_run_on_a_count_without_a_prediction_says_so() -> None:
     pinned = asked("a", minimum_run_s=600.0, current=on((0, 3)), allowed_devices=(1, 2))
     found = run([pinned]).jobs[0]
-    assert (found.action, found.samples_per_s, found.finish_s) == (Action.KEEP, 0.0, 0.0)
+    assert (found.action, found.samples_per_s, found.finish_s) == (Action.KEEP, 0.0, None)
     assert found.why.endswith("its throughput there is not known")
+
+
+def test_a_job_that_is_not_preemptible_keeps_what_it_holds_and_nobody_else_gets_it() -> None:
+    fixed = asked("a", 9e9, preemptible=False, current=on((0, 2)))
+    found = run([fixed, asked("b", 10.0)]).jobs
+    assert (found[0].action, found[0].reason, found[0].placement) == (Action.KEEP, "NOT_PREEMPTIBLE", ((0, 2),))
+    assert found[0].why.startswith("may be neither stopped nor moved; 20 samples/s predicted")
+    assert (found[1].devices, sum(count for node, count in found[1].placement if node == 0)) == (6, 2)
+    new = run([replace(fixed, current=None)]).jobs[0]
+    assert (new.action, new.devices) == (Action.START, 7)
+
+
+WHOLE = (pool("p", 4, 4, 4, devices_per_node=4),)
+
+
+def test_whole_nodes_are_given_out_whole() -> None:
+    found = one(FILL, WHOLE)
+    assert (found.devices, found.nodes, found.placement) == (8, 2, ((0, 4), (1, 4)))
+    served = one(FILL, WHOLE, server_devices=1)
+    assert (served.devices, served.placement) == (7, ((0, 4), (1, 4)))
+    requested = run([asked("a", requested_devices=2), asked("b", submitted=1.0, requested_devices=5)], "fifo", WHOLE)
+    assert [job.devices for job in requested.jobs] == [4, 8]
+
+
+def test_a_job_that_fills_no_whole_nodes_never_fits() -> None:
+    found = one(FILL, WHOLE, allowed_devices=(2, 6))
+    assert (found.action, found.reason) == (Action.WAIT, "DOES_NOT_FIT")
+    assert found.why == "none of its numbers of devices, servers included, fills whole nodes (of 4 devices) that fit"
 
 
 def test_minibatches_are_called_so() -> None:

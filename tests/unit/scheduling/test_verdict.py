@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from schedules import TABLE, Clock, curves_of, job, state_of
-from structlog.testing import capture_logs
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import Allocation, ClusterState, Grant, Shares
@@ -42,11 +41,11 @@ def grants(*wanted: tuple[Any, Any]) -> Allocation:
     return Allocation(grants=tuple(Grant(devices, pool) for devices, pool in wanted))
 
 
-def test_what_a_policy_raises_stays_in_the_log() -> None:
+def test_what_a_policy_raises_stays_in_the_log(logs: list[Any]) -> None:
     def fail() -> None:
         raise RuntimeError("secret of the plugin")
 
-    with capture_logs() as logs, pytest.raises(NodewiseError) as caught:
+    with pytest.raises(NodewiseError) as caught:
         ask(fail)
     assert caught.value.reason == Reason.POLICY_FAILED
     assert caught.value.message == "policy 'p' 1 of tests 1.0 failed in decide"

@@ -41,9 +41,8 @@ def diagnose(
         result = client.diagnose(
             DiagnoseRequest(
                 steps=wanted,
-                # The contract's 0 = as many as is usual.
-                bottlenecks_count=bottlenecks or -1,
-                strategies_count=strategies or -1,
+                max_bottlenecks=bottlenecks,
+                max_strategies=strategies,
                 largest_batch_ratio=largest_batch_factor,
                 timeline=question.timeline is not None or picture is not None,
                 **common,

@@ -9,7 +9,7 @@ from nodewise_cli.console import print_json
 from nodewise_cli.service import connected
 from nodewise_cli.views.numbers import shown
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import RunningScore
+from nodewise_client import Estimator, Plugin
 
 __all__ = ["estimators"]
 
@@ -22,8 +22,9 @@ def estimators(server: Server = None, as_json: AsJson = False, timeout_s: Timeou
     """
     with connected(server, timeout_s) as client:
         found = client.list_estimators()
-    entries = [_entry("auto", None, found.auto_score)]
-    entries += [_entry(each.name, each.version, each.score) for each in found.estimators]
+    # What is asked by default comes first.
+    listed = sorted(found.estimators, key=lambda each: (each.plugin or Plugin()).name != "auto")
+    entries = [_entry(each) for each in listed]
     if as_json:
         print_json({"estimators": entries})
         return
@@ -41,8 +42,9 @@ def _cells(entry: dict[str, Any], names: list[str]) -> list[str]:
     return [f"{entry[name]:,}" if isinstance(entry[name], int) else shown(entry[name], 3) for name in names]
 
 
-def _entry(name: str, version: str | None, score: RunningScore | None) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": name, "version": version, "scored": 0}
+def _entry(found: Estimator) -> dict[str, Any]:
+    plugin, score = found.plugin or Plugin(), found.score
+    entry: dict[str, Any] = {"name": plugin.name, "version": plugin.version or None, "scored": 0}
     if score is None:
         return entry | dict.fromkeys(("unanswered", "mean_abs_ln", "bias", "coverage90", "updated"))
     return entry | {

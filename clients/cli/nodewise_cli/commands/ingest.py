@@ -12,6 +12,7 @@ import typer
 from nodewise_cli.commands.options import AsJson, HolderServer, TimeoutS, Wait, holder
 from nodewise_cli.console import print_json
 from nodewise_cli.failures import InputError
+from nodewise_cli.inputs.profile_names import profile_id_of
 from nodewise_cli.inputs.table_content import observations_of, profile_content, timed_rows, timings_of, train_rows
 from nodewise_cli.inputs.table_errors import in_table
 from nodewise_cli.inputs.tables import Table, read_table
@@ -19,7 +20,7 @@ from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_fil
 from nodewise_cli.service import connected
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_cli.waiting import waiting
-from nodewise_client import Client, NodewiseError, ProfileContent
+from nodewise_client import AppendProfileRequest, Client, GetProfileRequest, NodewiseError, ProfileContent, ProfileView
 
 __all__ = ["ingest", "ingest_job"]
 
@@ -49,6 +50,8 @@ def ingest(
 ) -> None:
     """Store each job of the tables as a profile of its name: its facts and its train rows; or the traces of a job.
 
+    What no profile may be called is shown beside the name that is made of it.
+
     Repeating an ingest changes nothing; one of tables that was cut goes on where it stopped. Test rows are never sent.
     """
     named = holder(server)
@@ -64,7 +67,7 @@ def ingest(
         client.health()
         for number, (table, job) in enumerate(work):
             progress.tell(number, len(work))
-            profiles[job] = ingest_job(client, table, job)
+            profiles[profile_id_of(job)] = ingest_job(client, table, job)
         if traces:
             name = profile or profile_name(paths)
             send_traces(client, name, traces, keep_names=keep_names, progress=progress)
@@ -83,10 +86,14 @@ def ingest(
 
 def ingest_job(client: Client, table: Table, job: str) -> dict[str, int]:
     """Store one job's facts and train rows; returns what the profile then holds."""
+    profile_id = profile_id_of(job)
     train = train_rows(table, job)
     timed = timed_rows(table, train)
     try:
         _write(client, table, job, timed, train)
+        if profile_id != job:
+            named = f"named-{profile_id.rpartition('-')[2]}"
+            client.append_profile(AppendProfileRequest(profile_id=profile_id, request_id=named, display_name=job))
     except NodewiseError as error:
         # Fields count the rows of a batch: those of the first are the table's.
         located = in_table(error, table, timed, "batch.phase_timings") or in_table(
@@ -95,13 +102,13 @@ def ingest_job(client: Client, table: Table, job: str) -> dict[str, int]:
         if located is None or len(timed) + len(train) >= BATCH_ROWS:
             raise
         raise located from None
-    return _held(client, job)
+    return _held(client, profile_id)
 
 
 def _held(client: Client, profile_id: str) -> dict[str, int]:
     """What a profile holds."""
-    stored = client.get_profile(profile_id)
-    traces = 0 if stored.content is None else len(tuple(stored.content.traces))
+    stored = client.get_profile(GetProfileRequest(profile_id=profile_id, view=ProfileView.FACTS))
+    traces = 0 if stored.content is None else len(stored.content.traces)
     return {"revision": stored.revision, "observations": stored.observations_count, "traces": traces}
 
 
@@ -109,7 +116,7 @@ def _write(client: Client, table: Table, job: str, timed: list[int], train: list
     """One session, named by what it writes: its batches are the same every time, so what is durable is skipped."""
     content = profile_content(table, job)
     with client.ingest(
-        job, session_id=_session(table, content, train), batch_rows=BATCH_ROWS, linger_s=_NEVER_S
+        profile_id_of(job), session_id=_session(table, content, train), batch_rows=BATCH_ROWS, linger_s=_NEVER_S
     ) as writer:
         done = writer.durable_sequence_number
         # The last batch commits; it holds whatever the full ones before it leave, be it nothing.

@@ -11,17 +11,17 @@ import typer
 from nodewise_cli.commands.options import AsJson, Server, Wait
 from nodewise_cli.console import print_json
 from nodewise_cli.failures import RefusedAnswer
-from nodewise_cli.inputs.documents import read_plan_request
+from nodewise_cli.inputs.documents import read_value
 from nodewise_cli.service import connected
 from nodewise_cli.views.plan import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import PlanProgress, PredictOptions
+from nodewise_client import ModelOptions, PlanProgress, PlanRequest
 
 __all__ = ["plan"]
 
 
 def plan(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC.json", help="JSON of nodewise.v1.PlanRequest.")],
+    spec: Annotated[Path, typer.Argument(metavar="SPEC.json", help="JSON of nodewise.v1beta1.PlanRequest.")],
     estimator: Annotated[str | None, typer.Option(help="Estimator instead of the specification's.")] = None,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Evaluate every configuration: the same answer, more slowly.")
@@ -35,12 +35,12 @@ def plan(
 ) -> None:
     """Find the best configuration of a space, before anything is built.
 
-    The profile is a stored one's name ({"profileId": ...}), the profile itself ({"inline": ...}), or a job of a
+    The profile is a stored one's name ({"profileId": ...}), the profile itself ({"content": ...}), or a job of a
     measurements table beside the specification ({"table": "file.csv", "job": ...}).
     """
-    request = read_plan_request(spec)
+    request = read_value(spec, PlanRequest)
     if estimator is not None:
-        request = replace(request, options=replace(request.options or PredictOptions(), estimator=estimator))
+        request = replace(request, options=replace(request.options or ModelOptions(), estimator=estimator))
     request = replace(
         request,
         exhaustive=exhaustive or request.exhaustive,

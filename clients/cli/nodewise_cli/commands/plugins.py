@@ -12,15 +12,7 @@ from nodewise_cli.console import print_json, say
 from nodewise_cli.scaffold import KINDS, scaffolded
 from nodewise_cli.service import connected
 from nodewise_cli.views.table import print_table, words
-from nodewise_client import (
-    Diagnoser,
-    Estimator,
-    ListDiagnosersResponse,
-    ListEstimatorsResponse,
-    ListPoliciesResponse,
-    Policy,
-    TraceReader,
-)
+from nodewise_client import Plugin, PluginProblem, Problem
 
 __all__ = ["plugins"]
 
@@ -39,7 +31,8 @@ def list_plugins(
     if context.invoked_subcommand is not None:
         return
     with connected(server, timeout_s) as client:
-        entries = _entries(client.list_estimators(), client.list_policies(), client.list_diagnosers())
+        listed = client.list_plugins()
+    entries = [*map(_entry, listed.plugins), *map(_entry, listed.problems)]
     if as_json:
         print_json({"plugins": entries})
         return
@@ -67,35 +60,10 @@ def new(
     say(f"Install it with pip install -e {inside / name}, and check it there with pytest.")
 
 
-def _entries(
-    estimators: ListEstimatorsResponse, policies: ListPoliciesResponse, diagnosers: ListDiagnosersResponse
-) -> list[dict[str, Any]]:
-    entries = [_loaded(found, "estimator") for found in estimators.estimators]
-    entries += [_loaded(found, "policy") for found in policies.policies]
-    entries += [_loaded(found, "trace_reader") for found in diagnosers.trace_readers]
-    entries += [_loaded(found, "diagnoser") for found in diagnosers.diagnosers]
-    for problem in dict.fromkeys((*estimators.problems, *policies.problems, *diagnosers.problems)):
-        entries.append(
-            {
-                "name": problem.name,
-                "version": None,
-                "kind": problem.kind,
-                "distribution": problem.distribution,
-                "mode": None,
-                "status": problem.reason,
-                "description": problem.message,
-            }
-        )
-    return entries
-
-
-def _loaded(found: Estimator | Policy | Diagnoser | TraceReader, kind: str) -> dict[str, Any]:
-    return {
-        "name": found.name,
-        "version": found.version,
-        "kind": kind,
-        "distribution": found.distribution,
-        "mode": found.mode,
-        "status": "loaded",
-        "description": found.description,
-    }
+def _entry(found: Plugin | PluginProblem) -> dict[str, Any]:
+    """A plugin, or what was left out and why."""
+    entry = {name: getattr(found, name, None) for name in ("name", "version", "kind", "distribution", "mode")}
+    if isinstance(found, Plugin):
+        return {**entry, "status": "loaded", "description": found.description}
+    why = found.problem or Problem()
+    return {**entry, "status": why.reason, "description": why.message}

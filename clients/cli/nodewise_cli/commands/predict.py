@@ -10,13 +10,13 @@ from nodewise_cli.commands.options import AsJson, Plot, Server, TimeoutS, Wait
 from nodewise_cli.console import print_json
 from nodewise_cli.failures import InputError, RefusedAnswer
 from nodewise_cli.inputs.measured import measured_points
-from nodewise_cli.inputs.objectives import Wanted, objective_of
+from nodewise_cli.inputs.objectives import Wanted, goal_of
 from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, located, options_of
 from nodewise_cli.pictures.prediction import checked_plot, draw
 from nodewise_cli.service import connected
-from nodewise_cli.views.predict import document, show
+from nodewise_cli.views.predict import document, refusal_of, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import Fidelity, NodewiseError, PredictRequest, RowStatus
+from nodewise_client import Fidelity, NodewiseError, PredictOptions, PredictRequest, Problem, RowStatus
 
 __all__ = ["predict"]
 
@@ -37,20 +37,19 @@ def predict(
     timeout_s: TimeoutS = Wait,
 ) -> None:
     """Predict a job on configurations that were never run, and recommend one."""
-    objective = objective_of(wanted)
+    goal = goal_of(wanted)
     checked_plot(plot)
     asked = asked_job(question, server)
     ranges = asked_ranges(question, asked)
-    options = options_of(question, fidelity=fidelity, simulated_steps_count=simulated_steps or 0)
+    options = PredictOptions(model=options_of(question), fidelity=fidelity, simulated_steps_count=simulated_steps)
     if simulated_steps is not None and fidelity is not Fidelity.SIMULATE:
         raise InputError(f"--simulated-steps: must come with --fidelity simulate, found {fidelity}")
     with connected(server, timeout_s) as client, waiting("predicting"):
         try:
-            request = PredictRequest(profile=asked.source, ranges=ranges, objective=objective, options=options)
-            result = client.predict(request)
+            result = client.predict(PredictRequest(profile=asked.source, ranges=ranges, options=options, **goal))
         except NodewiseError as error:
             raise located(error, asked) or error from None
-    points = measured_points(asked, question.template, result)
+    points = measured_points(asked, question.settings, result)
     if plot is not None:
         draw(plot, asked.name, result, points, by_nodes=question.nodes is not None)
     if as_json:
@@ -58,5 +57,5 @@ def predict(
     else:
         show(asked.name, result, points, wanted.currency)
     if len(result) and all(found.status is RowStatus.REFUSED for found in result):
-        refusals = [found.refusal for found in result if found.refusal is not None]
-        raise RefusedAnswer(f"every row was refused: {refusals[0].message}", reason=refusals[0].reason)
+        why = next(filter(None, map(refusal_of, result)), Problem())
+        raise RefusedAnswer(f"every row was refused: {why.message}", reason=why.reason)

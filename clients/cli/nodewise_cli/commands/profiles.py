@@ -11,15 +11,28 @@ import typer
 
 from nodewise_cli.commands.options import AsJson, HolderServer, TimeoutS, Wait, holder
 from nodewise_cli.console import print_json, say
+from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.counts import listed_counts
+from nodewise_cli.inputs.profile_names import profile_id_of
 from nodewise_cli.outputs import checked_output, writing
 from nodewise_cli.service import connected
-from nodewise_cli.views.profiles import content_document, document, show_list, show_profile
-from nodewise_client import DeleteProfileRequest, ListProfilesRequest, RetractObservationsRequest
+from nodewise_cli.views.profiles import content_document, document, moment, show_list, show_profile
+from nodewise_client import (
+    DeleteProfileRequest,
+    GetProfileRequest,
+    ListProfilesRequest,
+    Profile,
+    ProfileView,
+    RetractEvidenceRequest,
+    UndeleteProfileRequest,
+)
 
 __all__ = ["profiles"]
 
-ProfileName: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The profile's name.")]
+ProfileName: TypeAlias = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The profile's name, or the job's that it was made of.", parser=profile_id_of),
+]
 
 profiles = typer.Typer(help="List, show, correct, delete and export stored profiles.", no_args_is_help=True)
 
@@ -27,13 +40,23 @@ profiles = typer.Typer(help="List, show, correct, delete and export stored profi
 @profiles.command("list")
 def list_profiles(
     prefix: Annotated[str, typer.Argument(metavar="[PREFIX]", help="Only names that begin so.")] = "",
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY[=VALUE]", help="Only with this label; repeatable: with all of them."),
+    ] = None,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Deleted ones that can be brought back as well.")] = False,
     server: HolderServer = None,
     as_json: AsJson = False,
     timeout_s: TimeoutS = Wait,
 ) -> None:
     """List the profiles that a server holds, by name."""
     with connected(holder(server), timeout_s) as client:
-        found = list(client.list_profiles(ListProfilesRequest(name_prefix=prefix)))
+        asked = ListProfilesRequest(name_prefix=prefix, labels=tuple(label or ()), show_deleted=deleted)
+        found = list(client.list_profiles(asked))
+    _tell(as_json, *found)
+
+
+def _tell(as_json: bool, *found: Profile) -> None:
     if as_json:
         print_json({"profiles": [document(profile) for profile in found]})
     else:
@@ -57,23 +80,43 @@ def show(
 def retract(
     profile: ProfileName,
     observations: Annotated[
-        str, typer.Option(metavar="NUMBERS", help="Which, by their numbers in `profiles show`: 3 or 1,4-6.")
-    ],
+        str | None, typer.Option(metavar="NUMBERS", help="Which, by their numbers in `profiles show`: 3 or 1,4-6.")
+    ] = None,
+    phases: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Runs whose phases were timed, by their numbers.")
+    ] = None,
+    fact: Annotated[
+        list[str] | None, typer.Option(metavar="PATH", help="A fact: workload.parameter_bytes; repeatable.")
+    ] = None,
+    trace: Annotated[
+        list[str] | None, typer.Option(metavar="SHA256", help="A trace, as `profiles show` names it; repeatable.")
+    ] = None,
     reason: Annotated[str, typer.Option(help="Why, for the history.")] = "",
     server: HolderServer = None,
     as_json: AsJson = False,
     timeout_s: TimeoutS = Wait,
 ) -> None:
-    """Take observations out of a profile; they stay in its history."""
-    numbers = listed_counts(observations, "--observations", "observations")
+    """Take evidence out of a profile.
+
+    Observations, timed phases, facts and traces stay in its history.
+    """
+    if not (observations or phases or fact or trace):
+        raise InputError("--observations: must say what to take out, or --phases, --fact or --trace must")
+    request = RetractEvidenceRequest(
+        profile_id=profile,
+        observation_numbers=_numbers(observations, "--observations", "observations"),
+        phase_timing_numbers=_numbers(phases, "--phases", "timed runs"),
+        fact_paths=tuple(fact or ()),
+        trace_sha256s=tuple(trace or ()),
+        reason=reason,
+    )
     with connected(holder(server), timeout_s) as client:
-        found = client.retract_observations(
-            RetractObservationsRequest(profile_id=profile, numbers=tuple(numbers), reason=reason)
-        )
-    if as_json:
-        print_json({"profiles": [document(found)]})
-    else:
-        show_list([found])
+        found = client.retract_evidence(request)
+    _tell(as_json, found)
+
+
+def _numbers(given: str | None, option: str, what: str) -> tuple[int, ...]:
+    return () if given is None else listed_counts(given, option, what)
 
 
 @profiles.command()
@@ -86,14 +129,29 @@ def delete(
     as_json: AsJson = False,
     timeout_s: TimeoutS = Wait,
 ) -> None:
-    """Delete a profile, unless somebody changes it meanwhile."""
+    """Delete a profile, unless somebody changes it meanwhile.
+
+    For a while `undelete` brings it back.
+    """
     with connected(holder(server), timeout_s) as client:
-        found = client.get_profile(profile)
-        client.delete_profile(DeleteProfileRequest(profile_id=profile, etag=found.etag if etag is None else etag))
+        found = client.get_profile(GetProfileRequest(profile_id=profile, view=ProfileView.BASIC))
+        asked = DeleteProfileRequest(profile_id=profile, etag=found.etag if etag is None else etag)
+        found = client.delete_profile(asked) or found
     if as_json:
         print_json({"profiles": [document(found)]})
-    else:
-        say(f"Deleted {profile}, which held {found.observations_count:,} observations.")
+        return
+    until = "" if found.purge_time is None else f" It can be brought back until {moment(found.purge_time)}."
+    say(f"Deleted {profile}, which held {found.observations_count:,} observations.{until}")
+
+
+@profiles.command()
+def undelete(
+    profile: ProfileName, server: HolderServer = None, as_json: AsJson = False, timeout_s: TimeoutS = Wait
+) -> None:
+    """Bring a deleted profile back as it was."""
+    with connected(holder(server), timeout_s) as client:
+        found = client.undelete_profile(UndeleteProfileRequest(profile_id=profile))
+    _tell(as_json, found)
 
 
 @profiles.command()

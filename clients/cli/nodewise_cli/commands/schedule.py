@@ -11,11 +11,11 @@ import typer
 from nodewise_cli.commands.options import AsJson, Server, TimeoutS, Wait
 from nodewise_cli.console import print_json
 from nodewise_cli.failures import RefusedAnswer
-from nodewise_cli.inputs.documents import read_schedule_request
+from nodewise_cli.inputs.documents import read_value
 from nodewise_cli.service import connected
 from nodewise_cli.views.schedule import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import PredictOptions, ScheduleAction
+from nodewise_client import ModelOptions, ScheduleAction, ScheduleRequest
 
 __all__ = ["schedule"]
 
@@ -30,14 +30,14 @@ def schedule(
 ) -> None:
     """Share a cluster among jobs by their predicted throughput.
 
-    A job's profile is a stored one's name ({"profileId": ...}), the profile itself ({"inline": ...}), or a job of a
+    A job's profile is a stored one's name ({"profileId": ...}), the profile itself ({"content": ...}), or a job of a
     measurements table beside the request ({"table": "file.csv", "job": ...}).
     """
-    asked = read_schedule_request(request)
+    asked = read_value(request, ScheduleRequest)
     if policy is not None:
         asked = replace(asked, policy=policy)
     if estimator is not None:
-        asked = replace(asked, options=replace(asked.options or PredictOptions(), estimator=estimator))
+        asked = replace(asked, options=replace(asked.options or ModelOptions(), estimator=estimator))
     with connected(server, timeout_s) as client, waiting("scheduling"):
         result = client.schedule(asked)
     if as_json:

@@ -9,7 +9,7 @@ import typer
 
 from nodewise_cli.commands.options import AsJson, Server, TimeoutS, Wait
 from nodewise_cli.console import print_json
-from nodewise_cli.inputs.objectives import Rule, Wanted, objective_of
+from nodewise_cli.inputs.objectives import Rule, Wanted, goal_of
 from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, located, options_of
 from nodewise_cli.service import connected
 from nodewise_cli.views.suggest import document, show
@@ -43,7 +43,7 @@ def suggest(
     timeout_s: TimeoutS = Wait,
 ) -> None:
     """Suggest which runs to measure next, best first."""
-    objective = objective_of(wanted)
+    goal = goal_of(wanted)
     asked = asked_job(question, server)
     ranges = asked_ranges(question, asked)
     options = options_of(question)
@@ -52,11 +52,11 @@ def suggest(
             request = SuggestMeasurementsRequest(
                 profile=asked.source,
                 ranges=ranges,
-                objective=objective,
-                suggestions_count=count,
+                max_suggestions=count,
                 start_up_seconds=start_up_s,
                 run_steps_count=steps,
                 options=options,
+                **goal,
             )
             result = client.suggest_measurements(request)
         except NodewiseError as error:

@@ -153,7 +153,7 @@ def _swept_here(
     from nodewise.runtime.embedded import sweep as swept
     from nodewise_cli.views.sweep import SweepRow
     from nodewise_client import SimulationResult
-    from nodewise_protos.v1 import simulation_pb2
+    from nodewise_protos.v1beta1 import simulation_pb2
     from nodewise_values.wire import from_message, to_message
 
     requests = [to_message(replace(request, repetitions_count=1)) for request in prepared.requests]

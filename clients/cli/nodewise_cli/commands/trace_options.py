@@ -18,7 +18,7 @@ from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_fil
 from nodewise_cli.outputs import checked_output
 from nodewise_cli.service import connected
 from nodewise_cli.waiting import waiting
-from nodewise_client import Client, NodewiseError, ReplayChange, ReplayChangeKind, profile_source
+from nodewise_client import Client, DeleteProfileRequest, NodewiseError, ReplayChange, ReplayChangeKind, profile_source
 
 __all__ = ["TraceQuestion", "asked_profile", "parse_change", "parse_mapping", "parse_steps"]
 
@@ -154,7 +154,7 @@ def asked_profile(question: TraceQuestion) -> Iterator[tuple[Client, dict[str, A
         common: dict[str, Any] = {
             "trace_mapping": mapping,
             "diagnoser": question.diagnoser,
-            "budget_seconds": question.budget_s,
+            "budget_seconds": question.budget_s or None,
         }
         call: dict[str, Any] = {
             "on_progress": lambda found: progress.tell(found.done_count, found.total_count),
@@ -174,4 +174,4 @@ def asked_profile(question: TraceQuestion) -> Iterator[tuple[Client, dict[str, A
         finally:
             if server is not None:
                 with suppress(NodewiseError):  # it was never made, or what went wrong before is the news
-                    client.delete_profile(name)
+                    client.delete_profile(DeleteProfileRequest(profile_id=name, etag="*"))

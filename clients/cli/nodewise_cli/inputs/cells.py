@@ -8,12 +8,26 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
-__all__ = ["CellError", "CellParser", "choice", "flag", "groups", "moment", "number", "placement", "text", "whole"]
+from nodewise_cli.inputs.bounds import demanded, within
+from nodewise_values.fact import Fact
+
+__all__ = [
+    "CellError",
+    "CellParser",
+    "by_fact",
+    "choice",
+    "groups",
+    "moment",
+    "placement",
+    "text",
+]
 
 CellParser = Callable[[str], Any]
 """Reads a cell that is not empty."""
 
 MOST_INT32: Final = (1 << 31) - 1
+LONGEST: Final = 256
+"""Characters of a text that nothing else bounds."""
 TRUE: Final = frozenset({"true", "1", "yes"})
 FALSE: Final = frozenset({"false", "0", "no"})
 _GROUP: Final = re.compile(r"([0-9]{1,7})(?:\s*x\s*([^*]*[^*\s]))?(?:\s*\*\s*([0-9.]+))?")
@@ -21,6 +35,24 @@ _GROUP: Final = re.compile(r"([0-9]{1,7})(?:\s*x\s*([^*]*[^*\s]))?(?:\s*\*\s*([0
 
 class CellError(ValueError):
     """A cell that holds what it must not; the text begins with "must be"."""
+
+
+def by_fact(fact: Fact) -> CellParser:
+    """What a field of the contract holds in a row that states it."""
+    if fact.kind == "bool":
+        return flag
+    if fact.kind == "str":
+        return text(fact.maximum_length or LONGEST)
+    if fact.kind == "int" or fact.whole:
+        return whole(int(fact.minimum or 0), int(fact.maximum or MOST_INT32))
+
+    def parse(cell: str) -> float:
+        value = _float(cell)
+        if value is None or not within(fact, value):
+            raise CellError(demanded(fact))
+        return value
+
+    return parse
 
 
 def text(most: int) -> CellParser:
@@ -58,29 +90,6 @@ def whole(least: int, most: int = MOST_INT32) -> CellParser:
         if value > most:
             raise CellError(f"must be at most {most}")
         return int(value)
-
-    return parse
-
-
-def number(
-    *, above: float | None = None, least: float | None = None, most: float = math.inf, unit: str = ""
-) -> CellParser:
-    """A finite number above or at least something, and at most something."""
-    bound = f"above {above:g}" if above is not None else f"of at least {least:g}"
-    if most < math.inf:
-        bound += f" and at most {most:g}"
-    what = f"must be a finite number {bound}{unit and f' ({unit})'}"
-
-    def parse(cell: str) -> float:
-        value = _float(cell)
-        if (
-            value is None
-            or value > most
-            or (above is not None and value <= above)
-            or (least is not None and value < least)
-        ):
-            raise CellError(what)
-        return value
 
     return parse
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nodewise_cli.inputs.cells import CellParser, choice, flag, groups, moment, number, placement, text, whole
+from nodewise_cli.inputs.cells import LONGEST, CellParser, by_fact, choice, groups, moment, placement, text
+from nodewise_client import Recomputation, SyncMode
+from nodewise_values import facts
+from nodewise_values.fact import by_csv
 
 __all__ = [
     "BY_WORKER_MODES",
     "COLUMNS",
     "FACTS",
-    "NETWORK",
     "OF_PHASES",
     "PARAMETER_SERVER_MODES",
     "PHASES",
@@ -20,20 +22,17 @@ __all__ = [
     "Column",
 ]
 
-LONGEST_NAME: Final = 256
-LONGEST_DEVICE: Final = 64
-LARGEST_BYTES: Final = 1 << 53
-
 PARAMETER_SERVER_MODES: Final = frozenset({"async", "sync", "hybrid"})
 BY_WORKER_MODES: Final = frozenset({"async", "hybrid"})
 """Modes of which a step is one worker's mini-batch."""
 PHASES: Final = ("compute_s", "download_s", "upload_s", "update_s")
-TRANSFORMER: Final = ("layers", "hidden_size", "attention_heads", "sequence_length", "vocabulary_size")
-NETWORK: Final = ("worker_link_bytes_per_s", "half_duplex", "per_message_s", "round_trip_s")
-FACTS: Final = ("parameter_bytes", "tensors", "framework", *NETWORK, *TRANSFORMER)
-"""What a job trains and over what network: the same in all its rows."""
-OF_PHASES: Final = ("compute_cv", "transfer_cv", "hidden_s", "phase_steps")
+OF_PHASES: Final = tuple(name for name in by_csv(facts.PHASE_TIMINGS) if name not in PHASES)
 """What may be known of phases besides their means."""
+TRANSFORMER: Final = tuple(by_csv(facts.TRANSFORMER))
+FACTS: Final = tuple(
+    name for name in by_csv(facts.WORKLOAD, facts.NETWORK, facts.TRANSFORMER) if name != "link_bytes_per_s"
+)
+"""What a job trains and over what network: the same in all its rows, but for the link, which may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,61 +57,39 @@ class Column:
     filled: bool = False
 
 
-_COUNT: Final = Column(whole(1))
-_SECONDS: Final = Column(number(least=0, unit="seconds"))
+REQUIRED: Final = ("job", "device", "nodes", "workers", "steps_per_s", "split")
+_DEFAULTS: Final = {"sync": "allreduce", "parameter_servers": 0, "accumulation": 1}
 
-COLUMNS: Final[dict[str, Column]] = {
-    "job": Column(text(LONGEST_NAME), required=True, filled=True),
-    "device": Column(text(LONGEST_DEVICE), required=True, filled=True),
-    "nodes": Column(whole(1), required=True, filled=True),
-    "workers": Column(whole(1), required=True, filled=True),
-    "steps_per_s": Column(number(above=0, unit="steps per second"), required=True),
-    "split": Column(choice("train", "test"), required=True, filled=True),
-    "sync": Column(choice("async", "sync", "allreduce", "hybrid"), default="allreduce"),
-    "parameter_servers": Column(whole(0), default=0),
-    "placement": Column(placement),
-    "batch_per_worker": _COUNT,
-    "accumulation": Column(whole(1), default=1),
-    "compute_s": _SECONDS,
-    "download_s": _SECONDS,
-    "upload_s": _SECONDS,
-    "update_s": _SECONDS,
-    "compute_cv": Column(number(least=0)),
-    "transfer_cv": Column(number(least=0)),
-    "hidden_s": _SECONDS,
-    "phase_steps": _COUNT,
-    "parameter_bytes": Column(whole(1, LARGEST_BYTES)),
-    "tensors": _COUNT,
-    "link_bytes_per_s": Column(number(above=0, unit="bytes per second")),
-    "worker_link_bytes_per_s": Column(number(above=0, unit="bytes per second")),
-    "half_duplex": Column(flag),
-    "per_message_s": _SECONDS,
-    "round_trip_s": _SECONDS,
-    "exposed_sync_s": _SECONDS,
-    "measured_at": Column(moment),
-    "steps": _COUNT,
-    "step_cv": Column(number(least=0)),
-    "groups": Column(groups),
-    "backup_workers": Column(whole(0)),
-    "hybrid_sync_fraction": Column(number(least=0, most=1)),
-    "hybrid_switch_s": _SECONDS,
-    "global_batch": _COUNT,
-    "micro_batch": _COUNT,
-    "layers": _COUNT,
-    "hidden_size": _COUNT,
-    "attention_heads": _COUNT,
-    "sequence_length": _COUNT,
-    "vocabulary_size": _COUNT,
-    "tensor_parallel": _COUNT,
-    "pipeline_parallel": _COUNT,
-    "data_parallel": _COUNT,
-    "precision": Column(text(16)),
-    "recompute": Column(choice("none", "selective", "full")),
-    "sequence_parallel": Column(flag),
-    "interleave": _COUNT,
-    "zero_stage": Column(whole(0, 3)),
-    "expert_parallel": _COUNT,
-    "context_parallel": _COUNT,
-    "framework": Column(text(64)),
-}
-REQUIRED: Final = tuple(name for name, column in COLUMNS.items() if column.required)
+
+def _parsers() -> dict[str, CellParser]:
+    """The contract's own columns by its facts, and those that are more than one number or text, or a table's alone."""
+    of_contract = by_csv(
+        *(facts.CONFIGURATIONS, facts.OBSERVATIONS, facts.PHASE_TIMINGS),
+        *(facts.WORKLOAD, facts.NETWORK, facts.TRANSFORMER),
+    )
+    return {name: by_fact(fact) for name, fact in of_contract.items()} | {
+        "job": text(LONGEST),
+        "split": choice("train", "test"),
+        "sync": choice(*SyncMode),
+        "recompute": choice(*Recomputation),
+        "placement": placement,
+        "groups": groups,
+        "measured_at": moment,
+        "micro_batch": by_fact(of_contract["batch_per_worker"]),
+    }
+
+
+def _columns() -> dict[str, Column]:
+    parsers = _parsers()
+    return {
+        name: Column(
+            parsers[name],
+            default=_DEFAULTS.get(name),
+            required=name in REQUIRED,
+            filled=name in REQUIRED and name != "steps_per_s",
+        )
+        for name in dict.fromkeys((*REQUIRED, *parsers))
+    }
+
+
+COLUMNS: Final = _columns()

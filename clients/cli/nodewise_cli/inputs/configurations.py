@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from nodewise_client import Configurations, configurations
-from nodewise_values.facts import CONFIGURATIONS
+from nodewise_client import Configurations, ConfigurationSettings, configurations
+from nodewise_values.fact import Fact, by_csv
+from nodewise_values.facts import CONFIGURATION_SETTINGS, CONFIGURATIONS
 
-__all__ = ["configurations_by_csv", "csv_row"]
+__all__ = ["FACTS", "SETTINGS", "absent", "configurations_by_csv", "csv_row", "settings_by_csv"]
 
+FACTS: Final[Mapping[str, Fact]] = by_csv(CONFIGURATIONS)
 # What the contract packs has a name of its own row by row.
 _PACKED: Final = {"device": "devices", "placement": "placements", "groups": "groups"}
-_FIELDS: Final = {fact.csv: fact.field for fact in CONFIGURATIONS.values() if fact.csv is not None} | _PACKED
-_NAMES: Final = {field: name for name, field in _FIELDS.items()}
+_FIELDS: Final = {name: _PACKED.get(name, fact.field) for name, fact in FACTS.items()}
+_RAGGED: Final = frozenset({"placement", "groups"})
+SETTINGS: Final[Mapping[str, str]] = {name: fact.field for name, fact in by_csv(CONFIGURATION_SETTINGS).items()}
+"""Fields of what configurations share, by columns."""
+_NOTHING: Final[Mapping[str, Any]] = {"bool": False, "str": "", "enum": None}
 
 
 def configurations_by_csv(columns: Mapping[str, Any]) -> Configurations:
@@ -21,6 +26,21 @@ def configurations_by_csv(columns: Mapping[str, Any]) -> Configurations:
     return configurations(**{_FIELDS[name]: column for name, column in columns.items()})
 
 
+def settings_by_csv(values: Mapping[str, Any]) -> ConfigurationSettings | None:
+    """How configurations of every scale run, by columns as a table names them; None = nothing is said."""
+    return ConfigurationSettings(**{SETTINGS[name]: value for name, value in values.items()}) if values else None
+
+
 def csv_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row of configurations states, as a table names it."""
-    return {_NAMES[field]: value for field, value in row.items() if field in _NAMES}
+    """A row of configurations as a table names it: what it states, and else what then holds."""
+    return {name: _told(fact, row.get(_FIELDS[name])) for name, fact in FACTS.items() if name not in _RAGGED}
+
+
+def _told(fact: Fact, value: Any) -> Any:
+    value = absent(fact) if value is None else value
+    return int(value) if fact.whole else value
+
+
+def absent(fact: Fact) -> Any:
+    """What a row of a column holds that states nothing."""
+    return _NOTHING.get(fact.kind, fact.default or 0)

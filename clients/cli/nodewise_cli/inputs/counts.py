@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from nodewise_cli.failures import InputError
+from nodewise_client import CountRange
 
-__all__ = ["Counts", "listed_counts", "parse_counts"]
+__all__ = ["listed_counts", "parse_counts"]
 
 _PART: Final = re.compile(r"(pow2:)?(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 MOST_LISTED: Final = 10_000
 _FORM: Final = "must be whole numbers such as 1-16, 1,2,4,8, 1-64:2 or pow2:1-64"
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Whole numbers first, first + step, ... up to last; or the powers of two among them."""
-
-    first: int
-    last: int
-    step: int = 1
-    powers_of_two: bool = False
-
-
-def parse_counts(given: str, option: str) -> tuple[Counts, ...]:
+def parse_counts(given: str, option: str) -> tuple[CountRange, ...]:
     """The parts of an option, in order.
 
     Raises
@@ -48,28 +38,29 @@ def listed_counts(given: str, option: str, what: str) -> tuple[int, ...]:
     for counts in parse_counts(given, option):
         if counts.powers_of_two:
             raise InputError(f"{option}: must be {what} such as 2-5 or 1,3, found {given!r}")
-        if (counts.last - counts.first) // counts.step >= MOST_LISTED:
+        numbers = range(counts.first, counts.last + 1, counts.step or 1)
+        if len(numbers) > MOST_LISTED:
             raise InputError(f"{option}: must be at most {MOST_LISTED:,} {what}, found {given!r}")
-        found.update(range(counts.first, counts.last + 1, counts.step))
+        found.update(numbers)
     return tuple(sorted(found))
 
 
-def _part(part: str, given: str, option: str) -> Counts:
+def _part(part: str, given: str, option: str) -> CountRange:
     match = _PART.fullmatch(part)
     if match is None:
         raise InputError(f"{option}: {_FORM}, found {given!r}")
     powers = match[1] is not None
     first = int(match[2])
     last = first if match[3] is None else int(match[3])
-    step = 1 if match[4] is None else int(match[4])
+    step = None if match[4] is None else int(match[4])
     if first < 1:
         raise InputError(f"{option}: must begin at 1 or more, found {part!r}")
     if last < first:
         raise InputError(f"{option}: must not end ({last}) before it begins ({first}), found {part!r}")
-    if step < 1:
+    if step == 0:
         raise InputError(f"{option}: must step by 1 or more, found {part!r}")
-    if powers and match[4] is not None:
+    if powers and step is not None:
         raise InputError(f"{option}: powers of two take no step, found {part!r}")
     if powers and (1 << (first - 1).bit_length()) > last:
         raise InputError(f"{option}: must hold a power of two, found {part!r}")
-    return Counts(first, last, step, powers)
+    return CountRange(first=first, last=last, step=step, powers_of_two=powers)

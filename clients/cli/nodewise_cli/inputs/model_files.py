@@ -64,30 +64,22 @@ def with_model(path: Path, workload: dict[str, Any]) -> dict[str, Any]:
         raise InputError(
             f"{path}: workload.{SEQUENCE_LENGTH}: must be a whole number beside {HUGGING_FACE}, found {found}"
         )
-    if HUGGING_FACE in workload:
-        _alone(path, workload, HUGGING_FACE, "transformer")
-        named = _file(path, workload, HUGGING_FACE)
-        try:
-            imported = _said(model_from_hugging_face(named, sequence_length=length))
-        except ImportedModelError as error:
-            raise InputError(str(error)) from None
-        rest = {**_json_of(imported), **rest}
-    if LAYER_TABLE in workload:
-        _alone(path, workload, LAYER_TABLE, "layers")
-        try:
-            layers = layers_from_csv(_file(path, workload, LAYER_TABLE))
-        except ImportedModelError as error:
-            raise InputError(str(error)) from None
-        rest = {**rest, **_json_of(Workload(layers=layers))}
-    return rest
+    imported = []
+    try:
+        if HUGGING_FACE in workload:
+            named = _file(path, workload, HUGGING_FACE, "transformer")
+            imported.append(_said(model_from_hugging_face(named, sequence_length=length)))
+        if LAYER_TABLE in workload:
+            imported.append(Workload(layers=layers_from_csv(_file(path, workload, LAYER_TABLE, "layers"))))
+    except ImportedModelError as error:
+        raise InputError(str(error)) from None
+    return {name: held for part in imported for name, held in _json_of(part).items()} | rest
 
 
-def _alone(path: Path, workload: dict[str, Any], key: str, what: str) -> None:
+def _file(path: Path, workload: dict[str, Any], key: str, what: str) -> Path:
+    """The file that a key names, which says what nothing else then may."""
     if what in workload:
         raise InputError(f"{path}: workload.{what}: must be left out beside {key}, which says it")
-
-
-def _file(path: Path, workload: dict[str, Any], key: str) -> Path:
     named = workload[key]
     if not isinstance(named, str) or not named:
         raise InputError(f"{path}: workload.{key}: must be the path of a file, found {json.dumps(named)}")

@@ -5,24 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from nodewise_cli.failures import InputError
-from nodewise_client import (
-    FewestDevices,
-    HighestThroughput,
-    Knee,
-    LeastCost,
-    LeastTime,
-    Objective,
-    Price,
-    Work,
-    objective,
-)
+from nodewise_cli.inputs.bounds import checked
+from nodewise_client import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Offer, Work
+from nodewise_values import facts
+from nodewise_values.fact import Fact
 
-__all__ = ["Rule", "Wanted", "objective_of"]
+__all__ = ["Rule", "Wanted", "goal_of"]
 
 
 class Rule(StrEnum):
@@ -68,8 +61,8 @@ class Wanted:
     ] = None
 
 
-def objective_of(wanted: Wanted) -> Objective:
-    """The objective that some options describe.
+def goal_of(wanted: Wanted) -> dict[str, Any]:
+    """The objective that some options describe, the work left and what nodes cost, as fields of a request.
 
     Raises
     ------
@@ -77,40 +70,41 @@ def objective_of(wanted: Wanted) -> Objective:
         Naming the option and what would be right.
     """
     _belong(wanted)
-    if wanted.confidence is not None and not 0.5 < wanted.confidence < 1:
-        raise InputError(f"--confidence: must be above 0.5 and below 1, found {wanted.confidence:g}")
+    checked("--confidence", wanted.confidence, facts.OBJECTIVE["confidence"])
     work = _work(wanted)
-    prices = [_price(price, wanted.currency) for price in wanted.prices or ()]
+    offers = tuple(_offer(price, wanted.currency) for price in wanted.prices or ())
     costs = wanted.rule is Rule.LEAST_COST or wanted.max_cost is not None
-    if costs and not prices:
+    if costs and not offers:
         raise InputError("--price: must be given where costs are compared, such as --price 3.06 or --price V100=3.06")
     if costs and work is None:
         raise InputError(
             "--samples: must be given (or --epochs) where costs are compared: they depend on the work left"
         )
-    return objective(_rule(wanted), confidence=wanted.confidence or 0.0, work=work, prices=tuple(prices))
+    rule = {wanted.rule.replace("-", "_"): _rule(wanted)}
+    return {"objective": Objective(**rule, confidence=wanted.confidence), "work": work, "offers": offers}  # type: ignore[arg-type]  # the field is the rule's name
 
 
 def _belong(wanted: Wanted) -> None:
-    """Every option must belong to the rule."""
-    given = {
-        "--share": (wanted.share, (Rule.KNEE,)),
-        "--max-nodes": (wanted.max_nodes, (Rule.LEAST_TIME,)),
-        "--max-cost": (wanted.max_cost, (Rule.LEAST_TIME,)),
-        "--deadline-s": (wanted.deadline_s, (Rule.LEAST_COST, Rule.FEWEST_DEVICES)),
+    """Every option must belong to the rule, and hold what its field may."""
+    given: dict[str, tuple[float | None, Fact, tuple[Rule, ...]]] = {
+        "--share": (wanted.share, facts.KNEE["share"], (Rule.KNEE,)),
+        "--max-nodes": (wanted.max_nodes, facts.LEAST_TIME["max_nodes"], (Rule.LEAST_TIME,)),
+        "--max-cost": (wanted.max_cost, facts.LEAST_TIME["max_cost"], (Rule.LEAST_TIME,)),
+        "--deadline-s": (
+            *(wanted.deadline_s, facts.LEAST_COST["deadline_seconds"]),
+            (Rule.LEAST_COST, Rule.FEWEST_DEVICES),
+        ),
     }
-    for option, (value, rules) in given.items():
+    for option, (value, fact, rules) in given.items():
         if value is not None and wanted.rule not in rules:
             belongs = " or ".join(rules)
             raise InputError(f"{option}: belongs to --objective {belongs}, found --objective {wanted.rule}")
-        _above_zero(option, value)
-    if wanted.share is not None and wanted.share > 1:
-        raise InputError(f"--share: must be above 0 and at most 1, found {wanted.share:g}")
+        checked(option, value, fact)
 
 
 def _work(wanted: Wanted) -> Work | None:
-    _above_zero("--samples", wanted.samples)
-    _above_zero("--epochs", wanted.epochs)
+    checked("--samples", wanted.samples, facts.WORK["samples"])
+    checked("--epochs", wanted.epochs, facts.WORK["epochs"])
     if wanted.samples is not None and wanted.epochs is not None:
         raise InputError("--epochs: must not stand beside --samples: give the work left once")
     if wanted.samples_per_epoch is not None:
@@ -127,18 +121,18 @@ def _rule(wanted: Wanted) -> HighestThroughput | Knee | LeastTime | LeastCost | 
         case Rule.HIGHEST_THROUGHPUT:
             return HighestThroughput()
         case Rule.KNEE:
-            return Knee() if wanted.share is None else Knee(share=wanted.share)
+            return Knee(share=wanted.share)
         case Rule.LEAST_TIME:
-            return LeastTime(max_nodes=wanted.max_nodes or 0, max_cost=wanted.max_cost or 0.0)
+            return LeastTime(max_nodes=wanted.max_nodes, max_cost=wanted.max_cost)
         case Rule.LEAST_COST:
-            return LeastCost(deadline_seconds=wanted.deadline_s or 0.0)
+            return LeastCost(deadline_seconds=wanted.deadline_s)
         case Rule.FEWEST_DEVICES:
             if wanted.deadline_s is None:
                 raise InputError("--deadline-s: must be given with --objective fewest-devices")
             return FewestDevices(deadline_seconds=wanted.deadline_s)
 
 
-def _price(given: str, currency: str) -> Price:
+def _offer(given: str, currency: str) -> Offer:
     device, _, number = given.rpartition("=")
     try:
         value = float(number)
@@ -146,9 +140,4 @@ def _price(given: str, currency: str) -> Price:
         value = math.nan
     if not (math.isfinite(value) and value > 0):
         raise InputError(f"--price: must be a number above 0, or DEVICE=NUMBER, found {given!r}")
-    return Price(price_per_node_hour=value, device_name=device, currency=currency)
-
-
-def _above_zero(option: str, value: float | None) -> None:
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise InputError(f"{option}: must be a finite number above 0, found {value:g}")
+    return Offer(price_per_node_hour=value, device_name=device, currency=currency)

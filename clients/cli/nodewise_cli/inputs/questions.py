@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -10,24 +9,25 @@ from typing import Annotated, Any, Final
 import typer
 
 from nodewise_cli.failures import CommandError, InputError
-from nodewise_cli.inputs.configurations import configurations_by_csv
+from nodewise_cli.inputs.bounds import checked
+from nodewise_cli.inputs.configurations import SETTINGS, settings_by_csv
 from nodewise_cli.inputs.counts import parse_counts
 from nodewise_cli.inputs.documents import read_profile
+from nodewise_cli.inputs.profile_names import profile_id_of
 from nodewise_cli.inputs.table_content import profile_content, timed_rows, train_rows
 from nodewise_cli.inputs.table_errors import in_table
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_client import (
     ConfigurationRange,
+    ModelOptions,
     NodewiseError,
     PlacementRule,
-    PredictOptions,
     ProfileContent,
     ProfileSource,
     SyncMode,
-    node_range,
     profile_source,
-    worker_range,
 )
+from nodewise_values.facts import CONFIGURATION_SETTINGS, MODEL_OPTIONS
 
 __all__ = ["AskedJob", "Question", "asked_job", "asked_ranges", "located", "options_of"]
 
@@ -66,7 +66,9 @@ class Question:
         int | None, typer.Option(min=1, help="Devices used on each node. Default: as in the evidence.")
     ] = None
     placement: Annotated[PlacementRule, typer.Option(help="How workers are laid over nodes.")] = PlacementRule.PACKED
-    servers: Annotated[int | None, typer.Option(min=0, help="Parameter servers. Default: as in the evidence.")] = None
+    parameter_servers: Annotated[
+        int | None, typer.Option("--servers", min=0, help="Parameter servers. Default: as in the evidence.")
+    ] = None
     sync: Annotated[SyncMode | None, typer.Option(help="Exchange of gradients. Default: as in the evidence.")] = None
     batch_per_worker: Annotated[int | None, typer.Option(min=1, help="Samples per worker (weak scaling).")] = None
     global_batch: Annotated[int | None, typer.Option(min=1, help="Samples per step (strong scaling).")] = None
@@ -87,29 +89,18 @@ class Question:
     hybrid_switch_s: Annotated[
         float | None, typer.Option(metavar="SECONDS", min=0, help="hybrid: time lost once at the switch.")
     ] = None
-    link: Annotated[
-        float | None, typer.Option(metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own.")
+    link_bytes_per_s: Annotated[
+        float | None,
+        typer.Option("--link", metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own."),
     ] = None
     estimator: Annotated[str, typer.Option(help="Estimator's name, or auto.")] = "auto"
     coverage: Annotated[float | None, typer.Option(help="Coverage of the interval. Default 0.9.")] = None
     seed: Annotated[int, typer.Option(help="Of whatever is random.")] = 0
 
     @property
-    def template(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         """How every configuration runs, as far as the options say it, by column."""
-        stated = {
-            "device": self.device,
-            "sync": self.sync,
-            "parameter_servers": self.servers,
-            "batch_per_worker": self.batch_per_worker,
-            "global_batch": self.global_batch,
-            "link_bytes_per_s": self.link,
-            "backup_workers": self.backup_workers,
-            "hybrid_sync_fraction": self.hybrid_sync_fraction,
-            "hybrid_switch_s": self.hybrid_switch_s,
-            "tensor_parallel": self.tensor_parallel,
-            "pipeline_parallel": self.pipeline_parallel,
-        }
+        stated = {name: getattr(self, name, None) for name in SETTINGS}
         return {name: value for name, value in stated.items() if value is not None}
 
 
@@ -146,7 +137,7 @@ def asked_job(question: Question, server: str | None) -> AskedJob:
             raise InputError("--profile: must stand alone: it names a stored profile, instead of a file and --job")
         if server is None:
             raise InputError("--server: must name the server that holds the profile: an embedded one holds none")
-        return AskedJob(profile, profile)
+        return AskedJob(profile_id_of(profile), profile)
     if source is None:
         raise InputError("must be asked about a TABLE.csv, a PROFILE.json or a --profile of the server; found none")
     if source.suffix.lower() == ".json":
@@ -172,39 +163,33 @@ def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRang
     InputError
         Naming the option and what would be right.
     """
-    nodes, workers, link = question.nodes, question.workers, question.link
+    nodes, workers = question.nodes, question.workers
     if (nodes is None) == (workers is None):
         raise InputError("--nodes: must be given, or --workers, and only one of them, such as --nodes 1-16")
-    if link is not None and not (math.isfinite(link) and link > 0):
-        raise InputError(f"--link: must be a finite number above 0 (bytes per second), found {link:g}")
-    columns = {**_without_evidence(asked), **question.template}
-    made = node_range if nodes is not None else worker_range
+    checked("--link", question.link_bytes_per_s, CONFIGURATION_SETTINGS["link_bytes_per_second"])
+    settings = settings_by_csv({**_without_evidence(asked), **question.settings})
+    axis = "workers" if nodes is None else "nodes"
     return tuple(
-        made(
-            counts.first,
-            counts.last,
-            step=counts.step,
-            powers_of_two=counts.powers_of_two,
-            workers_per_node=question.workers_per_node or 0,
+        ConfigurationRange(
+            **{axis: counts},  # one of the two
+            workers_per_node=question.workers_per_node,
             placement_rule=question.placement,
-            template=configurations_by_csv(columns) if columns else None,
+            settings=settings,
         )
-        for counts in parse_counts(nodes or workers or "", "--nodes" if nodes else "--workers")
+        for counts in parse_counts(nodes or workers or "", f"--{axis}")
     )
 
 
-def options_of(question: Question, **more: Any) -> PredictOptions:
-    """How to answer; ``more`` are options of one command.
+def options_of(question: Question) -> ModelOptions:
+    """Who answers, and how sure.
 
     Raises
     ------
     InputError
         Naming the option and what would be right.
     """
-    coverage = question.coverage
-    if coverage is not None and not 0 < coverage < 1:
-        raise InputError(f"--coverage: must be above 0 and below 1, found {coverage:g}")
-    return PredictOptions(estimator=question.estimator, interval_coverage=coverage or 0.0, seed=question.seed, **more)
+    checked("--coverage", question.coverage, MODEL_OPTIONS["interval_coverage"])
+    return ModelOptions(estimator=question.estimator, interval_coverage=question.coverage, seed=question.seed)
 
 
 def located(error: NodewiseError, asked: AskedJob) -> CommandError | None:
@@ -212,8 +197,8 @@ def located(error: NodewiseError, asked: AskedJob) -> CommandError | None:
     if asked.table is None:
         return None
     train = train_rows(asked.table, asked.name)
-    return in_table(error, asked.table, train, "profile.inline.observations") or in_table(
-        error, asked.table, timed_rows(asked.table, train), "profile.inline.phase_timings"
+    return in_table(error, asked.table, train, "profile.content.observations") or in_table(
+        error, asked.table, timed_rows(asked.table, train), "profile.content.phase_timings"
     )
 
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodewise_cli.failures import InputError, unreadable
-from nodewise_cli.inputs.documents import profile_source
+from nodewise_cli.inputs.documents import DocumentReader
 from nodewise_cli.inputs.simulation_spec import CurveSpec, GenerateSpec, InlineJob, LawSpec, Rates, SimulationSpec
-from nodewise_cli.inputs.tables import Table
-from nodewise_client import SimulationCurve
+from nodewise_client import SimulationCurve, SimulationProfileCurve
 from nodewise_job_traces import Curve, Job, JobsFileError, generators
 from nodewise_job_traces.gavel import read_gavel_table, read_gavel_trace
 from nodewise_job_traces.philly import read_philly
@@ -86,7 +85,7 @@ class _Preparation:
         self._seed = seed
         self._pools = [pool.name for pool in spec.cluster]
         self._predicted: dict[int, SimulationCurve] = {}
-        self._tables: dict[Path, Table] = {}
+        self._documents = DocumentReader(place)
 
     def prepared(self) -> PreparedJobs:
         jobs, form = self._jobs()
@@ -191,9 +190,10 @@ class _Preparation:
     def _curve(self, path: str, given: CurveSpec) -> TableCurve:
         predicted = None
         if given.profile is not None:
-            source = profile_source(self._place, f"{path}.profile", dict(given.profile), self._tables)
+            source = self._documents.source(dict(given.profile), f"{path}.profile")
             predicted = Curve.of({})
-            self._predicted[id(predicted)] = SimulationCurve(profile=source, allowed_devices=given.allowed_devices)
+            asked = SimulationProfileCurve(profile=source, allowed_devices=given.allowed_devices)
+            self._predicted[id(predicted)] = SimulationCurve(profile=asked)
         if given.samples_per_s is None:
             assert predicted is not None
             return predicted, None

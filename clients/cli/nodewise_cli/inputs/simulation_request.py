@@ -17,6 +17,7 @@ from nodewise_client import (
     SimulationCheckpoints,
     SimulationClock,
     SimulationCurve,
+    SimulationCurveRows,
     SimulationEarlyStops,
     SimulationJobs,
     SimulationNodeFailures,
@@ -45,31 +46,42 @@ _TIMES: Final = (
     "first_start_cost_s",
 )
 
+_COLUMNS: Final = {
+    "job_ids": "job_id",
+    "arrival_seconds": "arrival_s",
+    "work_samples": "samples",
+    "requested_devices": "requested_devices",
+    "rigid": "rigid",
+    "stop_samples": "stop_samples",
+    "step_samples": "samples_per_step",
+    "weights": "weight",
+    "deadline_seconds": "deadline_s",
+    "minimum_run_seconds": "minimum_run_s",
+    "server_devices": "server_devices",
+}
+"""Columns of jobs by what a job calls them."""
+
 
 def simulate_request(spec: SimulationSpec, prepared: PreparedJobs) -> SimulateRequest:
     """What to simulate, without the policy."""
     curves: list[SimulationCurve] = []
     places: dict[int, int] = {}
 
-    def place(curve: Curve | None) -> int:
-        if curve is None or (not len(curve) and id(curve) not in prepared.predicted):
-            return -1
+    def place(curve: Curve) -> int:
         if id(curve) not in places:
             places[id(curve)] = len(curves)
             curves.append(prepared.predicted.get(id(curve)) or _given(curve))
         return places[id(curve)]
 
-    jobs = _columns(
-        prepared.jobs,
-        [place(job.curve) for job in prepared.jobs],
-        [place(job.predicted) for job in prepared.jobs],
-    )
+    true = [place(job.curve) for job in prepared.jobs]
+    predicted = [place(job.curve if job.predicted is None else job.predicted) for job in prepared.jobs]
+    settings = _settings(spec, prepared.format)
     return SimulateRequest(
         cluster=Cluster(pools=pools_of(spec)),
-        jobs=jobs,
+        jobs=_columns(prepared.jobs, true, () if predicted == true else predicted, settings.restart_cost_seconds),
         curves=tuple(curves),
         quotas=tuple(QueueQuota(queue=queue, max_devices=most) for queue, most in spec.quotas.items()),
-        settings=_settings(spec, prepared.format),
+        settings=settings,
     )
 
 
@@ -80,7 +92,7 @@ def pools_of(spec: SimulationSpec) -> tuple[NodePool, ...]:
             name=pool.name,
             device_name=pool.device or pool.name,
             available_devices=(pool.devices_per_node,) * pool.nodes,
-            link_bytes_per_second=pool.link_bytes_per_s,
+            link_bytes_per_second=pool.link_bytes_per_s or None,
         )
         for pool in spec.cluster
     )
@@ -94,32 +106,33 @@ def policy_parameters(policy: PolicySpec, form: str) -> dict[str, float]:
 
 def _given(curve: Curve) -> SimulationCurve:
     return SimulationCurve(
-        pool_indexes=tuple(pool for pool, _ in curve.rates),
-        devices_counts=tuple(devices for _, devices in curve.rates),
-        samples_per_second=tuple(curve.rates.values()),
+        rows=SimulationCurveRows(
+            pool_indexes=tuple(pool for pool, _ in curve.rates),
+            devices_counts=tuple(devices for _, devices in curve.rates),
+            samples_per_second=tuple(curve.rates.values()),
+        )
     )
 
 
-def _columns(jobs: Sequence[Job], true: Sequence[int], predicted: Sequence[int]) -> SimulationJobs:
-    queues = {name: index for index, name in enumerate(dict.fromkeys(job.queue for job in jobs if job.queue))}
+def _columns(
+    jobs: Sequence[Job], true: Sequence[int], predicted: Sequence[int], restart_cost_s: float
+) -> SimulationJobs:
+    queues = {name: index for index, name in enumerate(dict.fromkeys(job.queue for job in jobs))}
+    # What a job does not state is 0, as the contract has it.
+    columns: dict[str, Any] = {
+        column: tuple(0.0 if (held := getattr(job, name)) is None else held for job in jobs)
+        for column, name in _COLUMNS.items()
+    }
     return SimulationJobs(
         count=len(jobs),
-        job_ids=tuple(job.job_id for job in jobs),
-        arrival_seconds=tuple(job.arrival_s for job in jobs),
-        work_samples=tuple(job.samples for job in jobs),
         curve_indexes=tuple(true),
         predicted_curve_indexes=tuple(predicted),
-        requested_devices=tuple(job.requested_devices for job in jobs),
-        rigid=tuple(job.rigid for job in jobs),
-        stop_samples=tuple(job.stop_samples or 0.0 for job in jobs),
-        step_samples=tuple(job.samples_per_step for job in jobs),
-        restart_cost_seconds=tuple(-1.0 if job.restart_cost_s is None else job.restart_cost_s for job in jobs),
-        weights=tuple(job.weight for job in jobs),
+        restart_cost_seconds=tuple(
+            restart_cost_s if job.restart_cost_s is None else job.restart_cost_s for job in jobs
+        ),
         queue_names=tuple(queues),
-        queue_indexes=tuple(queues.get(job.queue, -1) for job in jobs),
-        deadline_seconds=tuple(job.deadline_s or 0.0 for job in jobs),
-        minimum_run_seconds=tuple(job.minimum_run_s for job in jobs),
-        server_devices=tuple(job.server_devices for job in jobs),
+        queue_indexes=tuple(queues[job.queue] for job in jobs),
+        **columns,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from nodewise_cli.inputs.columns import NETWORK, PARAMETER_SERVER_MODES, PHASES, TRANSFORMER
-from nodewise_cli.inputs.configurations import configurations_by_csv
+from nodewise_cli.inputs.columns import PARAMETER_SERVER_MODES, PHASES, TRANSFORMER
+from nodewise_cli.inputs.configurations import FACTS as CONFIGURATION_FACTS
+from nodewise_cli.inputs.configurations import absent, configurations_by_csv
 from nodewise_cli.inputs.tables import Table
 from nodewise_client import (
     Configurations,
@@ -22,9 +23,8 @@ from nodewise_client import (
     phase_timings,
 )
 from nodewise_client import measurement_table as table_of
-from nodewise_values.fact import by_csv
-from nodewise_values.facts import NETWORK as NETWORK_FACTS
-from nodewise_values.facts import TRANSFORMER as TRANSFORMER_FACTS
+from nodewise_values import facts
+from nodewise_values.fact import Fact, by_csv
 
 __all__ = [
     "configurations_of",
@@ -36,24 +36,11 @@ __all__ = [
     "train_rows",
 ]
 
-# Columns that the wire holds as they are, with what it holds where a row does not say.
-_PLAIN: Final[dict[str, Any]] = {
-    "accumulation": 1,
-    "global_batch": 0,
-    "tensor_parallel": 1,
-    "pipeline_parallel": 1,
-    "data_parallel": 0,
-    "expert_parallel": 1,
-    "context_parallel": 1,
-    "sequence_parallel": False,
-    "interleave": 1,
-    "zero_stage": 0,
-    "backup_workers": 0,
-    "hybrid_sync_fraction": 0.0,
-    "hybrid_switch_s": 0.0,
-}
-_TRANSFORMER: Final = {name: fact.field for name, fact in by_csv(TRANSFORMER_FACTS).items()}
-_NETWORK: Final = {name: fact.field for name, fact in by_csv(NETWORK_FACTS).items()}
+_OWN_WAY: Final = frozenset({
+    *("nodes", "workers", "device", "sync", "placement", "groups"),
+    *("batch_per_worker", "link_bytes_per_s", "precision", "recompute", "parameter_servers"),
+})  # fmt: skip
+"""Columns of configurations that are more than what their cells hold."""
 # What the contract says of a transformer's table that does not say it itself.
 _PRECISION: Final = "fp16"
 _OPTIMIZER: Final = "adam"
@@ -63,21 +50,16 @@ _RECOMPUTE: Final = "full"
 def measurement_table(table: Table) -> MeasurementTable:
     """All rows, for a backtest."""
     rows = range(len(table))
-    columns = table.columns
     phase_rows = timed_rows(table, rows)
     return table_of(
-        jobs=columns["job"],
+        jobs=table.columns["job"],
         configurations=configurations_of(table, rows),
-        steps_per_second=columns["steps_per_s"],
         train=table.train,
-        measured_at_unix_seconds=_moments(table, rows),
-        exposed_sync_seconds=columns["exposed_sync_s"],
-        steps_counts=columns["steps"],
-        step_variation=columns["step_cv"],
         phase_timings=_phases(table, phase_rows, None) if phase_rows else None,
         phase_rows=tuple(phase_rows),
         workloads={job: _workload(table, job) for job in table.jobs},
         networks={job: _network(table, job) for job in table.jobs},
+        **_runs(table, rows, facts.MEASUREMENT_TABLE),
     )
 
 
@@ -111,23 +93,23 @@ def timings_of(table: Table, rows: Sequence[int]) -> PhaseTimings:
 
 def observations_of(table: Table, rows: Sequence[int]) -> Observations:
     """Rows as measured runs."""
-    return observations(
-        configurations=configurations_of(table, rows),
-        steps_per_second=_of(table, "steps_per_s", rows),
-        measured_at_unix_seconds=_moments(table, rows),
-        exposed_sync_seconds=_of(table, "exposed_sync_s", rows),
-        steps_counts=_of(table, "steps", rows),
-        step_variation=_of(table, "step_cv", rows),
-    )
+    return observations(configurations=configurations_of(table, rows), **_runs(table, rows, facts.OBSERVATIONS))
+
+
+def _runs(table: Table, rows: Sequence[int], of: Mapping[str, Fact]) -> dict[str, list[Any]]:
+    """What was measured of some rows, by the fields that carry it."""
+    found = {fact.field: _of(table, name, rows) for name, fact in by_csv(of).items()}
+    moments = (None if moment is None else moment.timestamp() for moment in _of(table, "measured_at", rows))
+    return found | {"measured_at_unix_seconds": list(moments)}
 
 
 def configurations_of(table: Table, rows: Sequence[int]) -> Configurations:
     """What ran in some rows. A column that no row states is left out: then the service's own default holds."""
     given: dict[str, Any] = {}
-    for name, otherwise in _PLAIN.items():
+    for name, fact in CONFIGURATION_FACTS.items():
         values = _of(table, name, rows)
-        if any(value is not None and value != otherwise for value in values):
-            given[name] = [otherwise if value is None else value for value in values]
+        if name not in _OWN_WAY and any(value is not None and value != fact.default for value in values):
+            given[name] = [absent(fact) if value is None else value for value in values]
     batches = [table.columns["batch_per_worker"][row] or table.columns["micro_batch"][row] or 0 for row in rows]
     placements = [layout or () for layout in _of(table, "placement", rows)]
     links = _differing(table, "link_bytes_per_s", rows, 0.0)
@@ -155,40 +137,25 @@ def configurations_of(table: Table, rows: Sequence[int]) -> Configurations:
 
 
 def _workload(table: Table, job: str) -> Workload:
-    def fact(name: str) -> Any:
-        return _fact(table, job, name)
-
-    transformer = None
-    if all(fact(name) for name in TRANSFORMER):
-        transformer = Transformer(**{_TRANSFORMER[name]: fact(name) for name in TRANSFORMER})
-    return Workload(
-        parameter_bytes=fact("parameter_bytes"),
-        tensors_count=fact("tensors"),
-        transformer=transformer,
-        framework=fact("framework") or "",
-        optimizer=_OPTIMIZER if transformer else "",
-        precision=fact("precision") or (_PRECISION if transformer else ""),
-    )
+    dimensions = _facts(table, job, facts.TRANSFORMER)
+    transformer = Transformer(**dimensions) if len(dimensions) == len(TRANSFORMER) else None
+    usual = {"optimizer": _OPTIMIZER, "precision": _PRECISION} if transformer else {}
+    stated = _fact(table, job, "precision")
+    own = {} if stated is None else {"precision": stated}
+    return Workload(transformer=transformer, **usual | own | _facts(table, job, facts.WORKLOAD))
 
 
 def _phases(table: Table, rows: Sequence[int], configurations: Configurations | None) -> PhaseTimings:
-    # Without servers nothing is received from or applied at one: those phases are 0, not unknown.
-    compute, download, upload, update = ([value or 0.0 for value in _of(table, name, rows)] for name in PHASES)
-    return phase_timings(
-        configurations=configurations,
-        compute_seconds=compute,
-        download_seconds=download,
-        upload_seconds=upload,
-        update_seconds=update,
-        compute_variation=_of(table, "compute_cv", rows),
-        transfer_variation=_of(table, "transfer_cv", rows),
-        hidden_seconds=[seconds or 0.0 for seconds in _of(table, "hidden_s", rows)],
-        steps_counts=_of(table, "phase_steps", rows),
-    )
+    columns = {fact.field: _of(table, name, rows) for name, fact in by_csv(facts.PHASE_TIMINGS).items()}
+    for name, fact in by_csv(facts.PHASE_TIMINGS).items():
+        if name in PHASES:
+            # Without servers nothing is received from or applied at one: those phases are 0, not unknown.
+            columns[fact.field] = [value or 0.0 for value in columns[fact.field]]
+    return phase_timings(configurations=configurations, **columns)
 
 
 def _network(table: Table, job: str) -> Network:
-    return Network(**{_NETWORK[name]: _fact(table, job, name) for name in ("link_bytes_per_s", *NETWORK)})
+    return Network(**_facts(table, job, facts.NETWORK))
 
 
 def _groups(table: Table, row: int) -> tuple[WorkerGroup, ...]:
@@ -200,13 +167,15 @@ def _groups(table: Table, row: int) -> tuple[WorkerGroup, ...]:
     )
 
 
-def _moments(table: Table, rows: Sequence[int]) -> list[float | None]:
-    return [None if moment is None else moment.timestamp() for moment in _of(table, "measured_at", rows)]
-
-
 def _of(table: Table, name: str, rows: Sequence[int]) -> list[Any]:
     column = table.columns[name]
     return [column[row] for row in rows]
+
+
+def _facts(table: Table, job: str, of: Mapping[str, Fact]) -> dict[str, Any]:
+    """The facts of a job that its rows state, by the fields that carry them."""
+    found = {fact.field: _fact(table, job, name) for name, fact in by_csv(of).items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _fact(table: Table, job: str, name: str) -> Any:

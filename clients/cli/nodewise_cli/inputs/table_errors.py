@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Sequence
 from typing import Final
 
 from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.inputs.tables import Table
 from nodewise_client import FieldViolation, NodewiseError
-from nodewise_values.fact import by_csv
-from nodewise_values.facts import CONFIGURATIONS, NETWORK, OBSERVATIONS, PHASE_TIMINGS, WORKLOAD
+from nodewise_values.facts import CONFIGURATIONS, NETWORK, OBSERVATIONS, PHASE_TIMINGS, TRANSFORMER, WORKLOAD
 
 __all__ = ["in_table"]
 
@@ -40,18 +40,12 @@ def in_table(error: NodewiseError, table: Table, rows: Sequence[int], path: str)
     return None
 
 
-_COLUMNS: Final = {
-    fact.field: name for name, fact in by_csv(CONFIGURATIONS, PHASE_TIMINGS, OBSERVATIONS, WORKLOAD, NETWORK).items()
-} | {"group_compute_factors": "groups"}
-"""Columns of a table by the last part of the field that carries them."""
-
-
 def _column(field: str) -> str:
     """The field as the reader of a table knows it."""
     last = field.rsplit(".", 1)[-1].split("[", 1)[0]
-    if last == "steps_counts" and "phase_timings." in field:
-        return "phase_steps"
-    return _COLUMNS.get(last, last)
+    runs = PHASE_TIMINGS if "phase_timings." in field else OBSERVATIONS
+    found = ChainMap(*map(dict, (runs, CONFIGURATIONS, WORKLOAD, NETWORK, TRANSFORMER))).get(last)
+    return (found and found.csv) or {"group_compute_factors": "groups"}.get(last, last)
 
 
 def _row(violation: FieldViolation, path: str) -> int | None:

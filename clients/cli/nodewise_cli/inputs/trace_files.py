@@ -16,8 +16,9 @@ from typing import BinaryIO, Final, cast
 
 from nodewise_cli.console import complain
 from nodewise_cli.failures import InputError, unreadable
+from nodewise_cli.inputs.profile_names import fit_name
 from nodewise_cli.waiting import Waiting
-from nodewise_client import Client, NotFoundError, redacted
+from nodewise_client import Client, GetProfileRequest, NotFoundError, ProfileView, redacted
 
 __all__ = ["TraceFile", "profile_name", "send_traces", "trace_files"]
 
@@ -34,16 +35,14 @@ _RANK: Final = re.compile(r"(?:rank|worker|gpu|process)[-_. ]?(\d{1,6})", re.IGN
 _NUMBER: Final = re.compile(r"(\d+)")
 MOST_RANKS: Final = 1 << 20
 """A larger number in a name is no rank but a time."""
-_UNFIT: Final = re.compile(r"[^A-Za-z0-9 ._/+:@=,()#-]+")
-_LONGEST_NAME: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
 class TraceFile:
-    """A file and the rank that its name tells; -1 = as the trace says."""
+    """A file and the rank that its name tells; None = as the trace says."""
 
     path: Path
-    rank: int = -1
+    rank: int | None = None
 
 
 def trace_files(given: Sequence[Path]) -> list[TraceFile]:
@@ -65,7 +64,7 @@ def trace_files(given: Sequence[Path]) -> list[TraceFile]:
     told = _told_ranks([path.name for path in paths])
     if told is None:
         return [TraceFile(path) for path in paths]
-    return [TraceFile(path, -1 if _states_rank(path) else rank) for path, rank in zip(paths, told)]
+    return [TraceFile(path, None if _states_rank(path) else rank) for path, rank in zip(paths, told)]
 
 
 def _told_ranks(names: Sequence[str]) -> list[int] | None:
@@ -92,8 +91,7 @@ def profile_name(given: Sequence[Path]) -> str:
     name = first.name if len(given) == 1 else first.parent.name
     for suffix in (*SUFFIXES, ".pt.trace"):
         name = name.removesuffix(suffix)
-    fit = _UNFIT.sub("-", name).strip(" -._/+:@=,()#")[:_LONGEST_NAME].rstrip()
-    return fit or "traces"
+    return fit_name(name, "traces")
 
 
 def send_traces(
@@ -116,15 +114,15 @@ def send_traces(
                     continue
                 stored.add((digest, file.rank))
                 sent += 1
-                writer.trace(content, trace_id=f"trace-{number}", trace_format=FORMAT, rank=file.rank, world_size=0)
+                writer.trace(content, trace_id=f"trace-{number}", trace_format=FORMAT, rank=file.rank)
         if sent:
             writer.commit()
 
 
-def _stored(client: Client, profile_id: str) -> set[tuple[str, int]]:
+def _stored(client: Client, profile_id: str) -> set[tuple[str, int | None]]:
     """Hashes and stated ranks of the traces that a profile holds."""
     try:
-        content = client.get_profile(profile_id).content
+        content = client.get_profile(GetProfileRequest(profile_id=profile_id, view=ProfileView.FACTS)).content
     except NotFoundError:
         return set()
     return set() if content is None else {(trace.content_sha256, trace.rank) for trace in content.traces}

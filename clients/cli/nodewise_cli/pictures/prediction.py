@@ -131,5 +131,5 @@ def _recommended(axes: Axes, result: PredictResult, unit: str, by_nodes: bool) -
         edgecolor=_CHOSEN,
         linewidth=2,
         zorder=4,
-        label=f"recommended: {scale} {what if scale != 1 else what[:-1]} ({chosen.rule.replace('_', ' ')})",
+        label=f"recommended: {scale} {what if scale != 1 else what[:-1]} ({(chosen.rule or '').replace('_', ' ')})",
     )

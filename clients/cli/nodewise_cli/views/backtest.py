@@ -43,7 +43,7 @@ def _grouped(metrics: dict[str, tuple[GroupMetrics, ...]]) -> dict[str, dict[str
 def _refusals(evaluation: EstimatorEvaluation) -> dict[str, int]:
     """How many rows were refused for which reason."""
     reasons = (found.refusal_reason for found in scored_rows(evaluation.predictions))
-    return dict(Counter(reason for reason in reasons if reason is not None))
+    return dict(Counter(reason for reason in reasons if reason))
 
 
 def show(result: BacktestResult) -> None:

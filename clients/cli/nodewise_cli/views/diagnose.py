@@ -9,7 +9,7 @@ from nodewise_cli.views.numbers import milliseconds, shown
 from nodewise_cli.views.plain import fields_of, plain
 from nodewise_cli.views.replay import collectives_of, edges_of, read_traces, warn
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import Bottleneck, DiagnosisAnswer, DiagnosisBasis, Strategy
+from nodewise_client import DiagnosisAnswer, DiagnosisBasis, Strategy
 
 __all__ = ["document", "show"]
 
@@ -28,7 +28,7 @@ def document(result: DiagnosisAnswer) -> dict[str, Any]:
         "step_s": result.step_seconds,
         "persistence_s": result.persistence_seconds,
         "exposed_communication_s": result.exposed_communication_seconds,
-        "bottlenecks": [fields_of(found) | {"rank": _rank(found)} for found in result.bottlenecks],
+        "bottlenecks": plain(result.bottlenecks),
         "strategies": [_strategy(found) for found in result.strategies],
         "stragglers": plain(result.stragglers),
         "rank_shares": plain(result.rank_shares),
@@ -36,20 +36,15 @@ def document(result: DiagnosisAnswer) -> dict[str, Any]:
         "edges": edges_of(result.edges),
         "events": basis.events_count,
         "ranks": list(basis.ranks),
-        "world_size": basis.world_size or None,
+        "world_size": basis.world_size,
         "load_s": basis.load_seconds,
-        "peak_rss_bytes": basis.peak_memory_bytes,
+        "peak_rss_bytes": int(basis.peak_memory_bytes),
         "complete": result.complete,
         "traces": read_traces(basis),
-        "warnings": list(result.warnings),
+        "warnings": [found.message for found in result.warnings],
         "diagnoser": basis.diagnoser,
         "diagnoser_version": basis.diagnoser_version,
     }
-
-
-def _rank(found: Bottleneck) -> int | None:
-    """None = all ranks."""
-    return None if found.rank < 0 else found.rank
 
 
 def _strategy(found: Strategy) -> dict[str, Any]:
@@ -84,7 +79,7 @@ def _bottlenecks(result: DiagnosisAnswer) -> None:
             [
                 found.kind.replace("_", " "),
                 found.what,
-                "all" if _rank(found) is None else str(found.rank),
+                "all" if found.rank is None else str(found.rank),
                 milliseconds(found.seconds),
                 milliseconds(found.gain_if_removed_seconds),
                 "yes" if found.matters else "no",

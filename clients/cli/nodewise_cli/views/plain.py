@@ -19,14 +19,17 @@ _ENDINGS: Final = {
     "_ordinal": "",
     "_value": "",
 }
+_BRITISH: Final = {"utilization": "utilisation"}
+"""Keys keep the spelling that they had before the contract's."""
 
 
 def short(name: str) -> str:
     """The command line's name of a field: units are shortened, what a number counts needs no saying."""
     for long, brief in _ENDINGS.items():
         if name.endswith(long):
-            return name.removesuffix(long) + brief
-    return name
+            name = name.removesuffix(long) + brief
+            break
+    return _BRITISH.get(name, name)
 
 
 def fields_of(value: Value, *left_out: str) -> dict[str, Any]:

@@ -24,28 +24,6 @@ SHOWN_REJECTIONS: Final = 4
 LEAST_SHARE: Final = 0.005
 """Parts of a step below half a percent are not listed."""
 
-_DEFAULTS: Final[dict[str, Any]] = {
-    "device": "",
-    "nodes": 0,
-    "workers": 0,
-    "global_batch": 0,
-    "batch_per_worker": 0,
-    "accumulation": 1,
-    "tensor_parallel": 1,
-    "pipeline_parallel": 1,
-    "data_parallel": 0,
-    "context_parallel": 1,
-    "expert_parallel": 1,
-    "interleave": 1,
-    "recompute": None,
-    "sequence_parallel": False,
-    "zero_stage": 0,
-    "precision": "",
-    "sync": None,
-    "parameter_servers": 0,
-}
-"""What a configuration says, and what the columns that an answer leaves out hold."""
-
 _HEADINGS: Final = {
     "device": "device",
     "nodes": "nodes",
@@ -65,7 +43,10 @@ _HEADINGS: Final = {
     "zero_stage": "ZeRO",
     "precision": "precision",
 }
+_SAID: Final = (*_HEADINGS, "accumulation")
+"""What the JSON says of a configuration."""
 _ALWAYS: Final = frozenset({"nodes", "workers", "data_parallel"})
+_NOTHING: Final = csv_row({})
 _DEGREES: Final = {
     "tensor_parallel": "tensor",
     "pipeline_parallel": "pipeline",
@@ -202,9 +183,8 @@ def _explanation(result: PlanAnswer) -> None:
         if each.speedup_ratio == 1.0:
             unchanged.append(each.change)
             continue
-        gain = (
-            "nothing is feasible" if each.speedup_ratio == 0 else f"{100 * (each.speedup_ratio - 1):+.1f} % throughput"
-        )
+        speedup = each.speedup_ratio
+        gain = "nothing is feasible" if speedup is None else f"{100 * (speedup - 1):+.1f} % throughput"
         say(f"With {each.change}: {gain}; best is {each.best}.")
     if unchanged:
         say(f"With {' or '.join(unchanged)}: no faster.")
@@ -223,7 +203,7 @@ def _frontier(result: PlanAnswer) -> None:
         return
     fastest: dict[int, Planned] = {}
     for point in result.frontier:
-        stated = _DEFAULTS | csv_row(point.configuration)
+        stated = csv_row(point.configuration)
         # Points are in order of devices and time.
         fastest.setdefault(stated["workers"] + stated["parameter_servers"], point)
     rows = list(fastest.values())
@@ -234,7 +214,7 @@ def _frontier(result: PlanAnswer) -> None:
 
 
 def _described(found: Planned) -> str:
-    stated = _DEFAULTS | csv_row(found.configuration)
+    stated = csv_row(found.configuration)
     degrees = " x ".join(f"{word} {stated[name]}" for name, word in _DEGREES.items() if stated[name] > 1)
     parts = [degrees or "one device", f"micro-batch {stated['batch_per_worker']}"]
     if stated["global_batch"]:
@@ -261,12 +241,8 @@ def _counted(count: int, word: str) -> str:
 
 def _table(title: str, rows: Sequence[Planned]) -> None:
     """Columns in which all rows hold the default are left out."""
-    stated = [_DEFAULTS | csv_row(found.configuration) for found in rows]
-    names = [
-        name
-        for name in _HEADINGS
-        if name in _ALWAYS or any(each[name] not in (_DEFAULTS[name], None) for each in stated)
-    ]
+    stated = [csv_row(found.configuration) for found in rows]
+    names = [name for name in _HEADINGS if name in _ALWAYS or any(each[name] != _NOTHING[name] for each in stated)]
     if all(each["sync"] == "allreduce" for each in stated):
         names.remove("sync")
     columns = [
@@ -298,5 +274,5 @@ def _cell(value: Any) -> str:
 
 
 def _row(found: Planned) -> dict[str, Any]:
-    stated = _DEFAULTS | csv_row(found.configuration)
-    return row_document(found.prediction) | {name: stated[name] for name in _DEFAULTS}
+    stated = csv_row(found.configuration)
+    return row_document(found.prediction) | {name: stated[name] for name in _SAID}

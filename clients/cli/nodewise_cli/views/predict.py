@@ -9,16 +9,16 @@ from typing import Any, Final
 from nodewise_cli.console import say
 from nodewise_cli.inputs.measured import Point, at
 from nodewise_cli.views.numbers import shown
-from nodewise_cli.views.plain import fields_of, plain, short
+from nodewise_cli.views.plain import plain, short
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import Prediction, PredictResult, RowStatus, numbers_by_name
+from nodewise_client import Prediction, PredictResult, Problem, RowStatus, numbers_by_name
 
-__all__ = ["document", "rate_of", "row_document", "show", "unit_of"]
+__all__ = ["document", "rate_of", "refusal_of", "row_document", "show", "unit_of"]
 
 _COLUMNS: Final = (
     *("nodes", "workers", "status", "step_seconds", "steps_per_second", "samples_per_second"),
     *("lower_steps_per_second", "upper_steps_per_second", "lower_samples_per_second", "upper_samples_per_second"),
-    *("interval_coverage", "interval_basis", "breakdown_seconds", "bottleneck", "utilisation", "extrapolation_ratio"),
+    *("interval_coverage", "interval_basis", "breakdown_seconds", "bottleneck", "utilization", "extrapolation_ratio"),
     *("staleness_mean_steps", "staleness_p95_steps", "memory_bytes", "excess_memory_bytes"),
     *("finish_seconds", "cost", "once_seconds", "extra"),
 )
@@ -47,8 +47,13 @@ def document(result: PredictResult) -> dict[str, Any]:
 
 def row_document(found: Prediction) -> dict[str, Any]:
     """The JSON of a row."""
-    refusal = None if found.refusal is None else fields_of(found.refusal, "rows")
+    refusal = None if found.refusal is None else plain(found.refusal.problem)
     return {told: getattr(found, name) for name, told in _NAMES.items()} | {"refusal": refusal}
+
+
+def refusal_of(found: Prediction) -> Problem | None:
+    """Why a row was not predicted."""
+    return None if found.refusal is None else found.refusal.problem or Problem()
 
 
 def unit_of(result: PredictResult) -> str:
@@ -87,9 +92,7 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
     columns, cells = [column for column, _ in said], list(zip(*(values for _, values in said)))
     basis = result.basis
     print_table(columns, cells, title=f"{name}, predicted by {basis.estimator} {basis.estimator_version}".rstrip())
-    refused = Counter(
-        f"{found.refusal.reason}: {found.refusal.message}" for found in result if found.refusal is not None
-    )
+    refused = Counter(f"{why.reason}: {why.message}" for why in map(refusal_of, result) if why is not None)
     for why, count in refused.items():
         say(f"{count} of {len(result)} rows have no answer. {why}.")
     if any(point is not None and point.train for point in measured):
@@ -132,8 +135,9 @@ def _error(found: Prediction, point: Point | None, unit: str) -> str:
 def _status(found: Prediction) -> str:
     if found.answered:
         return ""
-    if found.refusal is not None:
-        return found.refusal.reason
+    refusal = refusal_of(found)
+    if refusal is not None:
+        return refusal.reason
     if found.status is RowStatus.INFEASIBLE_MEMORY and found.excess_memory_bytes:
         return f"does not fit: {shown(found.excess_memory_bytes / 2**30)} GiB too much on each device"
     return str(found.status)

@@ -9,7 +9,7 @@ from nodewise_cli.console import complain, say
 from nodewise_cli.views.numbers import milliseconds, shown
 from nodewise_cli.views.plain import fields_of, plain
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import DiagnosisBasis, EdgeCounts, ReplayAnswer, ReplayedCollective
+from nodewise_client import DiagnosisBasis, EdgeCounts, Notice, ReplayAnswer, ReplayedCollective
 
 __all__ = ["collectives_of", "document", "edges_of", "edges_table", "read_traces", "show", "warn"]
 
@@ -28,22 +28,22 @@ def document(result: ReplayAnswer) -> dict[str, Any]:
         "events": basis.events_count,
         "nodes": result.nodes_count,
         "ranks": list(basis.ranks),
-        "world_size": basis.world_size or None,
+        "world_size": basis.world_size,
         "load_s": basis.load_seconds,
         "build_s": result.build_seconds,
         "replay_s": result.replay_seconds,
-        "peak_rss_bytes": basis.peak_memory_bytes,
+        "peak_rss_bytes": int(basis.peak_memory_bytes),
         "edges": edges_of(result.edges),
         "clocks": [
-            {"rank": rank, "offset_s": offset, "uncertainty_s": uncertainty if uncertainty >= 0 else None}
-            for rank, offset, uncertainty in zip(
-                basis.ranks, result.clock_offset_seconds, result.clock_uncertainty_seconds
+            {"rank": rank, "offset_s": offset, "uncertainty_s": uncertainty if tied else None}
+            for rank, offset, uncertainty, tied in zip(
+                *(basis.ranks, result.clock_offset_seconds, result.clock_uncertainty_seconds), _tied(result)
             )
         ],
         "collectives": collectives_of(result.collectives),
         "counts": dict(result.counts),
         "traces": read_traces(basis),
-        "warnings": list(result.warnings),
+        "warnings": [found.message for found in result.warnings],
         "diagnoser": basis.diagnoser,
         "diagnoser_version": basis.diagnoser_version,
     }
@@ -51,7 +51,12 @@ def document(result: ReplayAnswer) -> dict[str, Any]:
 
 def read_traces(basis: DiagnosisBasis) -> list[dict[str, Any]]:
     """What was read, by rank."""
-    return [plain(trace) for trace in basis.traces]
+    return [fields_of(trace) | {"warnings": [found.message for found in trace.warnings]} for trace in basis.traces]
+
+
+def _tied(result: ReplayAnswer) -> Sequence[bool]:
+    """Of each rank, whether something ties its clock to the first one's."""
+    return result.clock_tied or (True,) * len(result.clock_uncertainty_seconds)
 
 
 def edges_of(edges: Iterable[EdgeCounts]) -> dict[str, Any]:
@@ -66,7 +71,7 @@ def collectives_of(collectives: Iterable[ReplayedCollective]) -> list[dict[str, 
             "step": found.step_ordinal,
             "name": found.name,
             "kind": found.kind,
-            "bytes": found.bytes,
+            "bytes": None if found.bytes is None else int(found.bytes),
             "group": found.group,
             "transfer_s": found.transfer_seconds,
             "end_spread_s": found.end_spread_seconds,
@@ -92,10 +97,9 @@ def show(result: ReplayAnswer) -> None:
         f"read in {shown(basis.load_seconds, 3)} s, built in {shown(result.build_seconds, 3)} s, replayed in "
         f"{shown(result.replay_seconds, 3)} s; by {basis.diagnoser} {basis.diagnoser_version}."
     )
-    if any(result.clock_uncertainty_seconds):
-        worst = max(result.clock_uncertainty_seconds)
-        if worst > 0:
-            say(f"Clocks aligned to rank {basis.ranks[0]} within {_short(worst)}.")
+    worst = max((each for each, tied in zip(result.clock_uncertainty_seconds, _tied(result)) if tied), default=0.0)
+    if worst > 0:
+        say(f"Clocks aligned to rank {basis.ranks[0]} within {_short(worst)}.")
     edges_table(result.edges)
     warn(basis, result.warnings)
 
@@ -178,13 +182,13 @@ def edges_table(edges: Sequence[EdgeCounts]) -> None:
         )
 
 
-def warn(basis: DiagnosisBasis, warnings: tuple[str, ...]) -> None:
+def warn(basis: DiagnosisBasis, warnings: Sequence[Notice]) -> None:
     """Say on standard error what the reader should know."""
     for trace in basis.traces:
-        for text in trace.warnings:
-            complain(f"rank {trace.rank}: {text}")
-    for text in warnings:
-        complain(text)
+        for found in trace.warnings:
+            complain(f"rank {trace.rank}: {found.message}")
+    for found in warnings:
+        complain(found.message)
 
 
 def _short(seconds: float) -> str:

@@ -6,8 +6,9 @@ from typing import Any
 
 from nodewise_cli.console import say
 from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.plain import plain
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import JobAllocation, ScheduleAction, ScheduleResponse
+from nodewise_client import JobAllocation, NodeDevices, ScheduleAction, ScheduleResponse
 
 __all__ = ["document", "show"]
 
@@ -33,12 +34,16 @@ def show(result: ScheduleResponse) -> None:
                 f"{found.devices_count:,}",
                 f"{found.nodes_count:,}",
                 shown(found.samples_per_second or None),
-                shown(found.finish_seconds or None),
+                shown(found.finish_seconds),
                 found.why,
             ]
             for found in result.allocations
         ],
     )
+    for demand in result.pool_demands:
+        if demand.desired_nodes > demand.used_nodes:
+            used, desired = f"{demand.used_nodes:,}", f"{demand.desired_nodes:,}"
+            say(f"Pool {demand.pool}: {used} nodes in use, {desired} would leave no job waiting.")
     complete = "" if result.complete else ", cut by the deadline"
     say(f"Decided by {result.policy} {result.policy_version} in {shown(result.decision_seconds * 1e3)} ms{complete}.")
 
@@ -51,7 +56,13 @@ def document(result: ScheduleResponse) -> dict[str, Any]:
         "policy_version": result.policy_version,
         "decision_s": result.decision_seconds,
         "complete": result.complete,
+        "pools": [plain(demand) for demand in result.pool_demands],
     }
+
+
+def _part(found: NodeDevices) -> dict[str, Any]:
+    named = {"name": found.node_name} if found.node_name else {}
+    return {"node": found.node_index, "devices": found.devices_count, **named}
 
 
 def _action(found: JobAllocation) -> str:
@@ -66,12 +77,12 @@ def _allocation(found: JobAllocation, result: ScheduleResponse) -> dict[str, Any
         "action": _action(found),
         "devices": found.devices_count,
         "nodes": found.nodes_count,
-        "placement": [{"node": part.node_index, "devices": part.devices_count} for part in found.placement],
+        "placement": [_part(part) for part in found.placement],
         "why": found.why,
         "reason": found.reason,
         "pool": found.pool or None,
         "samples_per_s": found.samples_per_second or None,
-        "finish_s": found.finish_seconds or None,
-        "marginal_samples_per_s": found.marginal_samples_per_second or None,
-        "estimator": result.bases[found.basis_index].estimator if 0 <= found.basis_index < len(result.bases) else None,
+        "finish_s": found.finish_seconds,
+        "marginal_samples_per_s": found.marginal_samples_per_second,
+        "estimator": None if found.basis_index is None else result.bases[found.basis_index].estimator,
     }

@@ -15,7 +15,7 @@ from nodewise_cli.outputs import writing
 from nodewise_cli.views.numbers import counted, shown
 from nodewise_cli.views.plain import fields_of, plain, short
 from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import NodePool, SimulationAnswer, SimulationRun, SimulationSettings
+from nodewise_client import NodePool, SimulationAnswer, SimulationMeasure, SimulationRun, SimulationSettings
 
 __all__ = ["document", "run_document", "show", "write_timeline"]
 
@@ -41,7 +41,7 @@ def run_document(result: SimulationAnswer) -> dict[str, Any]:
     """Figures of one policy: means over repetitions where it has several."""
     runs = result.runs
     found: dict[str, Any] = {"policy": result.policy, "policy_version": result.policy_version}
-    figures = {short(figure.name): figure for figure in result.figures}
+    figures = {short(figure.measure or ""): figure for figure in result.figures}
     for name, field in _KEPT.items():
         values = [value for run in runs if (value := getattr(run, field)) is not None]
         if name in ("seed", "complete"):
@@ -74,7 +74,7 @@ def _mean(values: Sequence[float]) -> float | int | None:
 def _policy(result: SimulationAnswer) -> dict[str, Any]:
     return {
         **run_document(result),
-        "confidence": {short(figure.name): fields_of(figure, "name") for figure in result.figures},
+        "confidence": {short(figure.measure or ""): fields_of(figure, "measure") for figure in result.figures},
         "runs": [plain(run) for run in result.runs],
         "estimators": sorted({basis.estimator for basis in result.bases}),
     }
@@ -110,7 +110,7 @@ def show(results: Mapping[str, SimulationAnswer]) -> None:
 
 def _cells(result: SimulationAnswer) -> Iterator[str]:
     found = run_document(result)
-    figure = next((each for each in result.figures if each.name == "average_jct_seconds"), None)
+    figure = next((each for each in result.figures if each.measure is SimulationMeasure.AVERAGE_JCT_SECONDS), None)
     half = None if figure is None or figure.upper is None else figure.upper - figure.mean
     yield f"{counted(found['finished'])}/{found['jobs']:,}"
     yield shown(found["average_jct_s"], 6)

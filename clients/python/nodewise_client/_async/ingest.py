@@ -20,7 +20,8 @@ from nodewise_client._async.seam import (
     replies,
 )
 from nodewise_client._errors import CallCancelledError, Code, DeadlineExceededError, InternalError, NodewiseError
-from nodewise_client._ingest_core import CommitResult, IngestCore, Piece, trace_chunks
+from nodewise_client._ingest_core import CommitResult, IngestCore, trace_chunks
+from nodewise_client._measured import Piece
 from nodewise_client._resume import ResumePolicy
 from nodewise_protos.v1 import profile_service_pb2 as wire
 from nodewise_values import Network, Workload
@@ -130,7 +131,13 @@ class AsyncIngestWriter:
             self._changed.notify_all()
 
     async def trace(
-        self, source: BinaryIO, *, trace_id: str, trace_format: str = "kineto", rank: int = 0, world_size: int = 1
+        self,
+        source: BinaryIO,
+        *,
+        trace_id: str,
+        trace_format: str = "kineto",
+        rank: int | None = None,
+        world_size: int | None = None,
     ) -> None:
         """Add a trace, read to its end; `redacted` takes paths and names out of it before.
 
@@ -138,8 +145,8 @@ class AsyncIngestWriter:
             source: its bytes, best compressed with gzip.
             trace_id: a name within the session, one per trace.
             trace_format: "kineto" for PyTorch's Chrome JSON.
-            rank: the process that recorded it.
-            world_size: processes of the job.
+            rank: the process that recorded it; None = as the trace says.
+            world_size: processes of the job; None = as the trace says.
         """
         for chunk in trace_chunks(
             source, trace_id=trace_id, trace_format=trace_format, rank=rank, world_size=world_size
@@ -213,7 +220,7 @@ class AsyncIngestWriter:
                 raise DeadlineExceededError(
                     f"waited {now - start:.1f} s for {what}; batches up to {self._core.durable} are durable",
                     code=Code.DEADLINE_EXCEEDED,
-                    metadata={"durable_sequence_number": str(self._core.durable)},
+                    metadata={"durableSequenceNumber": str(self._core.durable)},
                 )
             hung_at = self._core.hung_at(self._acknowledge_timeout_s) if self._stream.call is not None else None
             if hung_at is not None and now >= hung_at:
@@ -277,9 +284,9 @@ class AsyncIngestWriter:
     async def _hear(self, stream: _Stream, reply: wire.IngestProfileResponse) -> None:
         async with self._changed:
             if stream.ready:
-                self._core.acknowledge(reply, self._clock())
+                self._core.acknowledge(reply.state, self._clock())
             else:
-                self._core.stream_opened(reply, self._clock())
+                self._core.stream_opened(reply.state, self._clock())
                 stream.ready = True
             self._changed.notify_all()
 

@@ -17,16 +17,9 @@ from nodewise_client._connection import (
     HealthStatus,
     decode_health_response,
     encode_health_request,
+    methods_of,
 )
 from nodewise_client._ingest_core import Given, GivenPhases
-from nodewise_protos.v1 import (
-    diagnosis_service_pb2_grpc,
-    evaluation_service_pb2_grpc,
-    plan_service_pb2_grpc,
-    prediction_service_pb2_grpc,
-    profile_service_pb2_grpc,
-    schedule_service_pb2_grpc,
-)
 from nodewise_protos.v1 import profile_service_pb2 as wire
 from nodewise_values import Observations, PhaseTimings
 
@@ -37,7 +30,6 @@ Reply = TypeVar("Reply")
 RpcError: Final = grpc.aio.AioRpcError
 Failure: TypeAlias = grpc.aio.AioRpcError
 UnaryCall: TypeAlias = grpc.aio.UnaryUnaryMultiCallable[Request, Reply]
-StreamCall: TypeAlias = grpc.aio.UnaryStreamMultiCallable[Request, Reply]
 Many: TypeAlias = Iterable[Item] | AsyncIterable[Item]
 ManyObservations: TypeAlias = Given | AsyncIterable[Observations]
 ManyPhases: TypeAlias = GivenPhases | AsyncIterable[PhaseTimings]
@@ -46,7 +38,7 @@ sleep: Final = asyncio.sleep
 
 
 class Services:
-    """The channel and the stubs on it. A channel belongs to the event loop that is running: the first call makes it."""
+    """The channel and its methods. A channel belongs to the event loop that is running: the first call makes it."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection: Final = connection
@@ -59,34 +51,12 @@ class Services:
         return grpc.aio.secure_channel(target, credentials, options)
 
     @cached_property
-    def prediction(self) -> prediction_service_pb2_grpc.PredictionServiceAsyncStub:
-        """PredictionService."""
-        return prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
+    def _methods(self) -> dict[str, Any]:
+        return methods_of(self._channel)
 
-    @cached_property
-    def profile(self) -> profile_service_pb2_grpc.ProfileServiceAsyncStub:
-        """ProfileService."""
-        return profile_service_pb2_grpc.ProfileServiceStub(self._channel)
-
-    @cached_property
-    def schedule(self) -> schedule_service_pb2_grpc.ScheduleServiceAsyncStub:
-        """ScheduleService."""
-        return schedule_service_pb2_grpc.ScheduleServiceStub(self._channel)
-
-    @cached_property
-    def plan(self) -> plan_service_pb2_grpc.PlanServiceAsyncStub:
-        """PlanService."""
-        return plan_service_pb2_grpc.PlanServiceStub(self._channel)
-
-    @cached_property
-    def diagnosis(self) -> diagnosis_service_pb2_grpc.DiagnosisServiceAsyncStub:
-        """DiagnosisService."""
-        return diagnosis_service_pb2_grpc.DiagnosisServiceStub(self._channel)
-
-    @cached_property
-    def evaluation(self) -> evaluation_service_pb2_grpc.EvaluationServiceAsyncStub:
-        """EvaluationService."""
-        return evaluation_service_pb2_grpc.EvaluationServiceStub(self._channel)
+    def method(self, name: str) -> Any:
+        """A method of any service."""
+        return self._methods[name]
 
     @cached_property
     def health(self) -> grpc.aio.UnaryUnaryMultiCallable[str, HealthStatus]:

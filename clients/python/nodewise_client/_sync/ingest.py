@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 from nodewise_client._errors import CallCancelledError, Code, DeadlineExceededError, InternalError, NodewiseError
-from nodewise_client._ingest_core import CommitResult, IngestCore, Piece, trace_chunks
+from nodewise_client._ingest_core import CommitResult, IngestCore, trace_chunks
+from nodewise_client._measured import Piece
 from nodewise_client._resume import ResumePolicy
 from nodewise_client._sync.seam import (
     Changed,
@@ -131,7 +132,13 @@ class IngestWriter:
             self._changed.notify_all()
 
     def trace(
-        self, source: BinaryIO, *, trace_id: str, trace_format: str = "kineto", rank: int = 0, world_size: int = 1
+        self,
+        source: BinaryIO,
+        *,
+        trace_id: str,
+        trace_format: str = "kineto",
+        rank: int | None = None,
+        world_size: int | None = None,
     ) -> None:
         """Add a trace, read to its end; `redacted` takes paths and names out of it before.
 
@@ -139,8 +146,8 @@ class IngestWriter:
             source: its bytes, best compressed with gzip.
             trace_id: a name within the session, one per trace.
             trace_format: "kineto" for PyTorch's Chrome JSON.
-            rank: the process that recorded it.
-            world_size: processes of the job.
+            rank: the process that recorded it; None = as the trace says.
+            world_size: processes of the job; None = as the trace says.
         """
         for chunk in trace_chunks(
             source, trace_id=trace_id, trace_format=trace_format, rank=rank, world_size=world_size
@@ -214,7 +221,7 @@ class IngestWriter:
                 raise DeadlineExceededError(
                     f"waited {now - start:.1f} s for {what}; batches up to {self._core.durable} are durable",
                     code=Code.DEADLINE_EXCEEDED,
-                    metadata={"durable_sequence_number": str(self._core.durable)},
+                    metadata={"durableSequenceNumber": str(self._core.durable)},
                 )
             hung_at = self._core.hung_at(self._acknowledge_timeout_s) if self._stream.call is not None else None
             if hung_at is not None and now >= hung_at:
@@ -278,9 +285,9 @@ class IngestWriter:
     def _hear(self, stream: _Stream, reply: wire.IngestProfileResponse) -> None:
         with self._changed:
             if stream.ready:
-                self._core.acknowledge(reply, self._clock())
+                self._core.acknowledge(reply.state, self._clock())
             else:
-                self._core.stream_opened(reply, self._clock())
+                self._core.stream_opened(reply.state, self._clock())
                 stream.ready = True
             self._changed.notify_all()
 

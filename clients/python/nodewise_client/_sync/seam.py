@@ -5,20 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import grpc
 
-from nodewise_client._connection import HEALTH_CHECK, Connection, decode_health_response, encode_health_request
-from nodewise_client._ingest_core import Given, GivenPhases
-from nodewise_protos.v1 import (
-    diagnosis_service_pb2_grpc,
-    evaluation_service_pb2_grpc,
-    plan_service_pb2_grpc,
-    prediction_service_pb2_grpc,
-    profile_service_pb2_grpc,
-    schedule_service_pb2_grpc,
+from nodewise_client._connection import (
+    HEALTH_CHECK,
+    Connection,
+    decode_health_response,
+    encode_health_request,
+    methods_of,
 )
+from nodewise_client._ingest_core import Given, GivenPhases
 from nodewise_protos.v1 import profile_service_pb2 as wire
 
 Item = TypeVar("Item")
@@ -28,7 +26,6 @@ Reply = TypeVar("Reply")
 RpcError: Final = grpc.RpcError
 Failure: TypeAlias = grpc.RpcError
 UnaryCall: TypeAlias = "grpc.UnaryUnaryMultiCallable[Request, Reply]"
-StreamCall: TypeAlias = "grpc.UnaryStreamMultiCallable[Request, Reply]"
 Many: TypeAlias = Iterable[Item]
 ManyObservations: TypeAlias = Given
 ManyPhases: TypeAlias = GivenPhases
@@ -38,7 +35,7 @@ collected: Final = list
 
 
 class Services:
-    """The channel and the stubs on it."""
+    """The channel and its methods."""
 
     def __init__(self, connection: Connection) -> None:
         target, options, credentials = connection.target, connection.options, connection.credentials
@@ -47,15 +44,14 @@ class Services:
             if credentials is None
             else grpc.secure_channel(target, credentials, options)
         )
-        self.prediction: Final = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
-        self.profile: Final = profile_service_pb2_grpc.ProfileServiceStub(self._channel)
-        self.schedule: Final = schedule_service_pb2_grpc.ScheduleServiceStub(self._channel)
-        self.plan: Final = plan_service_pb2_grpc.PlanServiceStub(self._channel)
-        self.diagnosis: Final = diagnosis_service_pb2_grpc.DiagnosisServiceStub(self._channel)
-        self.evaluation: Final = evaluation_service_pb2_grpc.EvaluationServiceStub(self._channel)
+        self._methods: Final = methods_of(self._channel)
         self.health: Final = self._channel.unary_unary(
             HEALTH_CHECK, request_serializer=encode_health_request, response_deserializer=decode_health_response
         )
+
+    def method(self, name: str) -> Any:
+        """A method of any service."""
+        return self._methods[name]
 
     def close(self) -> None:
         """End every call and the connection."""

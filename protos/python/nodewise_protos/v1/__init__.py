@@ -1,1 +1,1 @@
-"""Generated messages and gRPC stubs of nodewise.v1, two modules a file."""
+"""Messages and gRPC stubs of nodewise.v1, two modules a file."""

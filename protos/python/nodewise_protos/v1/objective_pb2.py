@@ -22,33 +22,89 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from nodewise_protos.v1 import facts_pb2 as nodewise_dot_v1_dot_facts__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bnodewise/v1/objective.proto\x12\x0bnodewise.v1\"\xdf\x02\n\tObjective\x12<\n\x12highest_throughput\x18\x01 \x01(\x0b\x32\x1e.nodewise.v1.HighestThroughputH\x00\x12!\n\x04knee\x18\x02 \x01(\x0b\x32\x11.nodewise.v1.KneeH\x00\x12,\n\nleast_time\x18\x03 \x01(\x0b\x32\x16.nodewise.v1.LeastTimeH\x00\x12,\n\nleast_cost\x18\x04 \x01(\x0b\x32\x16.nodewise.v1.LeastCostH\x00\x12\x34\n\x0e\x66\x65west_devices\x18\x08 \x01(\x0b\x32\x1a.nodewise.v1.FewestDevicesH\x00\x12\x12\n\nconfidence\x18\x05 \x01(\x01\x12\x1f\n\x04work\x18\x06 \x01(\x0b\x32\x11.nodewise.v1.Work\x12\"\n\x06prices\x18\x07 \x03(\x0b\x32\x12.nodewise.v1.PriceB\x06\n\x04rule\"\x13\n\x11HighestThroughput\"\x15\n\x04Knee\x12\r\n\x05share\x18\x01 \x01(\x01\"0\n\tLeastTime\x12\x11\n\tmax_nodes\x18\x01 \x01(\x05\x12\x10\n\x08max_cost\x18\x02 \x01(\x01\"%\n\tLeastCost\x12\x18\n\x10\x64\x65\x61\x64line_seconds\x18\x01 \x01(\x01\")\n\rFewestDevices\x12\x18\n\x10\x64\x65\x61\x64line_seconds\x18\x01 \x01(\x01\"5\n\x04Work\x12\x11\n\x07samples\x18\x01 \x01(\x01H\x00\x12\x10\n\x06\x65pochs\x18\x02 \x01(\x01H\x00\x42\x08\n\x06\x61mount\"K\n\x05Price\x12\x13\n\x0b\x64\x65vice_name\x18\x01 \x01(\t\x12\x1b\n\x13price_per_node_hour\x18\x02 \x01(\x01\x12\x10\n\x08\x63urrency\x18\x03 \x01(\t\"\x83\x01\n\x0eRecommendation\x12\x0b\n\x03row\x18\x01 \x01(\x05\x12\r\n\x05nodes\x18\x02 \x01(\x05\x12\x0f\n\x07workers\x18\x03 \x01(\x05\x12\x0c\n\x04rule\x18\x04 \x01(\t\x12\x0b\n\x03why\x18\x05 \x01(\t\x12)\n\x07numbers\x18\x06 \x03(\x0b\x32\x18.nodewise.v1.NamedNumber\"*\n\x0bNamedNumber\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bnodewise/v1/objective.proto\x12\x0bnodewise.v1\x1a\x17nodewise/v1/facts.proto\"\xc8\x02\n\tObjective\x12<\n\x12highest_throughput\x18\x01 \x01(\x0b\x32\x1e.nodewise.v1.HighestThroughputH\x00\x12!\n\x04knee\x18\x02 \x01(\x0b\x32\x11.nodewise.v1.KneeH\x00\x12,\n\nleast_time\x18\x03 \x01(\x0b\x32\x16.nodewise.v1.LeastTimeH\x00\x12,\n\nleast_cost\x18\x04 \x01(\x0b\x32\x16.nodewise.v1.LeastCostH\x00\x12\x34\n\x0e\x66\x65west_devices\x18\x05 \x01(\x0b\x32\x1a.nodewise.v1.FewestDevicesH\x00\x12\x31\n\nconfidence\x18\x06 \x01(\x01\x42\x18\xaa\x9a#\x14)\x00\x00\x00\x00\x00\x00\xe0?1\x1e\xa7\xe8H.\xff\xef?8\x01H\x01\x88\x01\x01\x42\x06\n\x04ruleB\r\n\x0b_confidence\"\x13\n\x11HighestThroughput\"G\n\x04Knee\x12\x35\n\x05share\x18\x01 \x01(\x01\x42!\xaa\x9a#\x1d!\x00\x00\x00\x00\x00\x00\xe0?)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\x00\x00\xf0?8\x01H\x00\x88\x01\x01\x42\x08\n\x06_share\"|\n\tLeastTime\x12,\n\tmax_nodes\x18\x01 \x01(\x05\x42\x14\xaa\x9a#\x10\x1a\x05nodes)\x00\x00\x00\x00\x00\x00\xf0?H\x00\x88\x01\x01\x12&\n\x08max_cost\x18\x02 \x01(\x01\x42\x0f\xaa\x9a#\x0b)\x00\x00\x00\x00\x00\x00\x00\x00\x38\x01H\x01\x88\x01\x01\x42\x0c\n\n_max_nodesB\x0b\n\t_max_cost\"S\n\tLeastCost\x12\x31\n\x10\x64\x65\x61\x64line_seconds\x18\x01 \x01(\x01\x42\x12\xaa\x9a#\x0e\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x38\x01H\x00\x88\x01\x01\x42\x13\n\x11_deadline_seconds\"?\n\rFewestDevices\x12.\n\x10\x64\x65\x61\x64line_seconds\x18\x01 \x01(\x01\x42\x14\xaa\x9a#\x10\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x38\x01P\x01\"h\n\x04Work\x12+\n\x07samples\x18\x01 \x01(\x01\x42\x18\xaa\x9a#\x14\x1a\x07samples)\x00\x00\x00\x00\x00\x00\x00\x00\x38\x01H\x00\x12)\n\x06\x65pochs\x18\x02 \x01(\x01\x42\x17\xaa\x9a#\x13\x1a\x06\x65pochs)\x00\x00\x00\x00\x00\x00\x00\x00\x38\x01H\x00\x42\x08\n\x06\x61mount\"\xf6\x01\n\x05Offer\x12\x14\n\x04name\x18\x01 \x01(\tB\x06\xaa\x9a#\x02@@\x12\x1b\n\x0b\x64\x65vice_name\x18\x02 \x01(\tB\x06\xaa\x9a#\x02@@\x12\'\n\x04tier\x18\x03 \x01(\x0e\x32\x19.nodewise.v1.CapacityTier\x12\x16\n\x06region\x18\x04 \x01(\tB\x06\xaa\x9a#\x02@@\x12*\n\x13price_per_node_hour\x18\x05 \x01(\x01\x42\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\x00\x00\x12\x18\n\x08\x63urrency\x18\x06 \x01(\tB\x06\xaa\x9a#\x02@\x10\x12\x33\n\x10start_up_seconds\x18\x07 \x01(\x01\x42\x19\xaa\x9a#\x15\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\xd0\x12\x63\x41\"\x92\x01\n\x15StatisticalEfficiency\x12>\n\x1cgradient_noise_scale_samples\x18\x01 \x01(\x01\x42\x18\xaa\x9a#\x14\x1a\x07samples)\x00\x00\x00\x00\x00\x00\x00\x00P\x01\x12\x39\n\x15initial_batch_samples\x18\x02 \x01(\x01\x42\x1a\xaa\x9a#\x16\x1a\x07samples)\x00\x00\x00\x00\x00\x00\x00\x00\x38\x01P\x01\"\xe9\x01\n\x0b\x42\x61tchBounds\x12:\n\x18min_global_batch_samples\x18\x01 \x01(\x01\x42\x18\xaa\x9a#\x14\x1a\x07samples)\x00\x00\x00\x00\x00\x00\xf0?P\x01\x12:\n\x18max_global_batch_samples\x18\x02 \x01(\x01\x42\x18\xaa\x9a#\x14\x1a\x07samples)\x00\x00\x00\x00\x00\x00\xf0?P\x01\x12\x41\n\x1cmax_batch_per_worker_samples\x18\x03 \x01(\x01\x42\x16\xaa\x9a#\x12\x1a\x07samples)\x00\x00\x00\x00\x00\x00\xf0?H\x00\x88\x01\x01\x42\x1f\n\x1d_max_batch_per_worker_samples\"\xb1\x01\n\x14\x43urrentConfiguration\x12\x1a\n\x03row\x18\x01 \x01(\x05\x42\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\x00\x00\x12\x37\n\x14restart_cost_seconds\x18\x02 \x01(\x01\x42\x19\xaa\x9a#\x15\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\xd0\x12\x63\x41\x12\x30\n\x0fpayback_seconds\x18\x03 \x01(\x01\x42\x12\xaa\x9a#\x0e\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x38\x01H\x00\x88\x01\x01\x42\x12\n\x10_payback_seconds\"\xe3\x02\n\x0eRecommendation\x12\x0b\n\x03row\x18\x01 \x01(\x05\x12\r\n\x05nodes\x18\x02 \x01(\x05\x12\x0f\n\x07workers\x18\x03 \x01(\x05\x12\x13\n\x0b\x64\x65vice_name\x18\x04 \x01(\t\x12\x12\n\noffer_name\x18\x05 \x01(\t\x12\x1f\n\x12samples_per_second\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x1b\n\x0e\x66inish_seconds\x18\x07 \x01(\x01H\x01\x88\x01\x01\x12\x11\n\x04\x63ost\x18\x08 \x01(\x01H\x02\x88\x01\x01\x12(\n\x04rule\x18\t \x01(\x0e\x32\x1a.nodewise.v1.ObjectiveRule\x12\x0b\n\x03why\x18\n \x01(\t\x12)\n\x07numbers\x18\x0b \x03(\x0b\x32\x18.nodewise.v1.NamedNumber\x12\x15\n\rkeeps_current\x18\x0c \x01(\x08\x42\x15\n\x13_samples_per_secondB\x11\n\x0f_finish_secondsB\x07\n\x05_cost\"*\n\x0bNamedNumber\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01*\xd0\x01\n\rObjectiveRule\x12\x1e\n\x1aOBJECTIVE_RULE_UNSPECIFIED\x10\x00\x12%\n!OBJECTIVE_RULE_HIGHEST_THROUGHPUT\x10\x01\x12\x17\n\x13OBJECTIVE_RULE_KNEE\x10\x02\x12\x1d\n\x19OBJECTIVE_RULE_LEAST_TIME\x10\x03\x12\x1d\n\x19OBJECTIVE_RULE_LEAST_COST\x10\x04\x12!\n\x1dOBJECTIVE_RULE_FEWEST_DEVICES\x10\x05*~\n\x0c\x43\x61pacityTier\x12\x1d\n\x19\x43\x41PACITY_TIER_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43\x41PACITY_TIER_ON_DEMAND\x10\x01\x12\x16\n\x12\x43\x41PACITY_TIER_SPOT\x10\x02\x12\x1a\n\x16\x43\x41PACITY_TIER_RESERVED\x10\x03\x42i\n\x15io.github.nodewise.v1B\x0eObjectiveProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.v1.objective_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_OBJECTIVE']._serialized_start=45
-  _globals['_OBJECTIVE']._serialized_end=396
-  _globals['_HIGHESTTHROUGHPUT']._serialized_start=398
-  _globals['_HIGHESTTHROUGHPUT']._serialized_end=417
-  _globals['_KNEE']._serialized_start=419
-  _globals['_KNEE']._serialized_end=440
-  _globals['_LEASTTIME']._serialized_start=442
-  _globals['_LEASTTIME']._serialized_end=490
-  _globals['_LEASTCOST']._serialized_start=492
-  _globals['_LEASTCOST']._serialized_end=529
-  _globals['_FEWESTDEVICES']._serialized_start=531
-  _globals['_FEWESTDEVICES']._serialized_end=572
-  _globals['_WORK']._serialized_start=574
-  _globals['_WORK']._serialized_end=627
-  _globals['_PRICE']._serialized_start=629
-  _globals['_PRICE']._serialized_end=704
-  _globals['_RECOMMENDATION']._serialized_start=707
-  _globals['_RECOMMENDATION']._serialized_end=838
-  _globals['_NAMEDNUMBER']._serialized_start=840
-  _globals['_NAMEDNUMBER']._serialized_end=882
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\025io.github.nodewise.v1B\016ObjectiveProtoP\001Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1'
+  _globals['_OBJECTIVE'].fields_by_name['confidence']._loaded_options = None
+  _globals['_OBJECTIVE'].fields_by_name['confidence']._serialized_options = b'\252\232#\024)\000\000\000\000\000\000\340?1\036\247\350H.\377\357?8\001'
+  _globals['_KNEE'].fields_by_name['share']._loaded_options = None
+  _globals['_KNEE'].fields_by_name['share']._serialized_options = b'\252\232#\035!\000\000\000\000\000\000\340?)\000\000\000\000\000\000\000\0001\000\000\000\000\000\000\360?8\001'
+  _globals['_LEASTTIME'].fields_by_name['max_nodes']._loaded_options = None
+  _globals['_LEASTTIME'].fields_by_name['max_nodes']._serialized_options = b'\252\232#\020\032\005nodes)\000\000\000\000\000\000\360?'
+  _globals['_LEASTTIME'].fields_by_name['max_cost']._loaded_options = None
+  _globals['_LEASTTIME'].fields_by_name['max_cost']._serialized_options = b'\252\232#\013)\000\000\000\000\000\000\000\0008\001'
+  _globals['_LEASTCOST'].fields_by_name['deadline_seconds']._loaded_options = None
+  _globals['_LEASTCOST'].fields_by_name['deadline_seconds']._serialized_options = b'\252\232#\016\032\001s)\000\000\000\000\000\000\000\0008\001'
+  _globals['_FEWESTDEVICES'].fields_by_name['deadline_seconds']._loaded_options = None
+  _globals['_FEWESTDEVICES'].fields_by_name['deadline_seconds']._serialized_options = b'\252\232#\020\032\001s)\000\000\000\000\000\000\000\0008\001P\001'
+  _globals['_WORK'].fields_by_name['samples']._loaded_options = None
+  _globals['_WORK'].fields_by_name['samples']._serialized_options = b'\252\232#\024\032\007samples)\000\000\000\000\000\000\000\0008\001'
+  _globals['_WORK'].fields_by_name['epochs']._loaded_options = None
+  _globals['_WORK'].fields_by_name['epochs']._serialized_options = b'\252\232#\023\032\006epochs)\000\000\000\000\000\000\000\0008\001'
+  _globals['_OFFER'].fields_by_name['name']._loaded_options = None
+  _globals['_OFFER'].fields_by_name['name']._serialized_options = b'\252\232#\002@@'
+  _globals['_OFFER'].fields_by_name['device_name']._loaded_options = None
+  _globals['_OFFER'].fields_by_name['device_name']._serialized_options = b'\252\232#\002@@'
+  _globals['_OFFER'].fields_by_name['region']._loaded_options = None
+  _globals['_OFFER'].fields_by_name['region']._serialized_options = b'\252\232#\002@@'
+  _globals['_OFFER'].fields_by_name['price_per_node_hour']._loaded_options = None
+  _globals['_OFFER'].fields_by_name['price_per_node_hour']._serialized_options = b'\252\232#\t)\000\000\000\000\000\000\000\000'
+  _globals['_OFFER'].fields_by_name['currency']._loaded_options = None
+  _globals['_OFFER'].fields_by_name['currency']._serialized_options = b'\252\232#\002@\020'
+  _globals['_OFFER'].fields_by_name['start_up_seconds']._loaded_options = None
+  _globals['_OFFER'].fields_by_name['start_up_seconds']._serialized_options = b'\252\232#\025\032\001s)\000\000\000\000\000\000\000\0001\000\000\000\000\320\022cA'
+  _globals['_STATISTICALEFFICIENCY'].fields_by_name['gradient_noise_scale_samples']._loaded_options = None
+  _globals['_STATISTICALEFFICIENCY'].fields_by_name['gradient_noise_scale_samples']._serialized_options = b'\252\232#\024\032\007samples)\000\000\000\000\000\000\000\000P\001'
+  _globals['_STATISTICALEFFICIENCY'].fields_by_name['initial_batch_samples']._loaded_options = None
+  _globals['_STATISTICALEFFICIENCY'].fields_by_name['initial_batch_samples']._serialized_options = b'\252\232#\026\032\007samples)\000\000\000\000\000\000\000\0008\001P\001'
+  _globals['_BATCHBOUNDS'].fields_by_name['min_global_batch_samples']._loaded_options = None
+  _globals['_BATCHBOUNDS'].fields_by_name['min_global_batch_samples']._serialized_options = b'\252\232#\024\032\007samples)\000\000\000\000\000\000\360?P\001'
+  _globals['_BATCHBOUNDS'].fields_by_name['max_global_batch_samples']._loaded_options = None
+  _globals['_BATCHBOUNDS'].fields_by_name['max_global_batch_samples']._serialized_options = b'\252\232#\024\032\007samples)\000\000\000\000\000\000\360?P\001'
+  _globals['_BATCHBOUNDS'].fields_by_name['max_batch_per_worker_samples']._loaded_options = None
+  _globals['_BATCHBOUNDS'].fields_by_name['max_batch_per_worker_samples']._serialized_options = b'\252\232#\022\032\007samples)\000\000\000\000\000\000\360?'
+  _globals['_CURRENTCONFIGURATION'].fields_by_name['row']._loaded_options = None
+  _globals['_CURRENTCONFIGURATION'].fields_by_name['row']._serialized_options = b'\252\232#\t)\000\000\000\000\000\000\000\000'
+  _globals['_CURRENTCONFIGURATION'].fields_by_name['restart_cost_seconds']._loaded_options = None
+  _globals['_CURRENTCONFIGURATION'].fields_by_name['restart_cost_seconds']._serialized_options = b'\252\232#\025\032\001s)\000\000\000\000\000\000\000\0001\000\000\000\000\320\022cA'
+  _globals['_CURRENTCONFIGURATION'].fields_by_name['payback_seconds']._loaded_options = None
+  _globals['_CURRENTCONFIGURATION'].fields_by_name['payback_seconds']._serialized_options = b'\252\232#\016\032\001s)\000\000\000\000\000\000\000\0008\001'
+  _globals['_OBJECTIVERULE']._serialized_start=2093
+  _globals['_OBJECTIVERULE']._serialized_end=2301
+  _globals['_CAPACITYTIER']._serialized_start=2303
+  _globals['_CAPACITYTIER']._serialized_end=2429
+  _globals['_OBJECTIVE']._serialized_start=70
+  _globals['_OBJECTIVE']._serialized_end=398
+  _globals['_HIGHESTTHROUGHPUT']._serialized_start=400
+  _globals['_HIGHESTTHROUGHPUT']._serialized_end=419
+  _globals['_KNEE']._serialized_start=421
+  _globals['_KNEE']._serialized_end=492
+  _globals['_LEASTTIME']._serialized_start=494
+  _globals['_LEASTTIME']._serialized_end=618
+  _globals['_LEASTCOST']._serialized_start=620
+  _globals['_LEASTCOST']._serialized_end=703
+  _globals['_FEWESTDEVICES']._serialized_start=705
+  _globals['_FEWESTDEVICES']._serialized_end=768
+  _globals['_WORK']._serialized_start=770
+  _globals['_WORK']._serialized_end=874
+  _globals['_OFFER']._serialized_start=877
+  _globals['_OFFER']._serialized_end=1123
+  _globals['_STATISTICALEFFICIENCY']._serialized_start=1126
+  _globals['_STATISTICALEFFICIENCY']._serialized_end=1272
+  _globals['_BATCHBOUNDS']._serialized_start=1275
+  _globals['_BATCHBOUNDS']._serialized_end=1508
+  _globals['_CURRENTCONFIGURATION']._serialized_start=1511
+  _globals['_CURRENTCONFIGURATION']._serialized_end=1688
+  _globals['_RECOMMENDATION']._serialized_start=1691
+  _globals['_RECOMMENDATION']._serialized_end=2046
+  _globals['_NAMEDNUMBER']._serialized_start=2048
+  _globals['_NAMEDNUMBER']._serialized_end=2090
 # @@protoc_insertion_point(module_scope)

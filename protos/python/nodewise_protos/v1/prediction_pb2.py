@@ -23,31 +23,31 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from nodewise_protos.v1 import problem_pb2 as nodewise_dot_v1_dot_problem__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cnodewise/v1/prediction.proto\x12\x0bnodewise.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa4\x06\n\x0bPredictions\x12\x12\n\nrows_count\x18\x01 \x01(\x05\x12(\n\x08statuses\x18\x02 \x03(\x0e\x32\x16.nodewise.v1.RowStatus\x12)\n\x08refusals\x18\x03 \x03(\x0b\x32\x17.nodewise.v1.RowRefusal\x12\x14\n\x0cstep_seconds\x18\x04 \x03(\x01\x12\x18\n\x10steps_per_second\x18\x05 \x03(\x01\x12\x1a\n\x12samples_per_second\x18\x06 \x03(\x01\x12\x1e\n\x16lower_steps_per_second\x18\x07 \x03(\x01\x12\x1e\n\x16upper_steps_per_second\x18\x08 \x03(\x01\x12\x19\n\x11interval_coverage\x18\t \x01(\x01\x12\x32\n\x0einterval_basis\x18\n \x01(\x0e\x32\x1a.nodewise.v1.IntervalBasis\x12\x33\n\x11\x62reakdown_seconds\x18\x0b \x03(\x0b\x32\x18.nodewise.v1.NamedColumn\x12\x18\n\x10\x62ottleneck_names\x18\x0c \x03(\t\x12\x1a\n\x12\x62ottleneck_indexes\x18\r \x03(\x05\x12-\n\x0butilisation\x18\x0e \x03(\x0b\x32\x18.nodewise.v1.NamedColumn\x12\x1c\n\x14staleness_mean_steps\x18\x0f \x03(\x01\x12\x1b\n\x13staleness_p95_steps\x18\x10 \x03(\x01\x12\x1c\n\x14\x65xtrapolation_ratios\x18\x11 \x03(\x01\x12\x14\n\x0cmemory_bytes\x18\x12 \x03(\x01\x12\x1b\n\x13\x65xcess_memory_bytes\x18\x13 \x03(\x01\x12\x16\n\x0e\x66inish_seconds\x18\x14 \x03(\x01\x12\r\n\x05\x63osts\x18\x15 \x03(\x01\x12%\n\x08warnings\x18\x16 \x03(\x0b\x32\x13.nodewise.v1.Notice\x12\r\n\x05nodes\x18\x17 \x03(\x05\x12\x0f\n\x07workers\x18\x18 \x03(\x05\x12\'\n\x05\x65xtra\x18\x19 \x03(\x0b\x32\x18.nodewise.v1.NamedColumn\x12\x14\n\x0conce_seconds\x18\x1a \x03(\x01\"+\n\x0bNamedColumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06values\x18\x02 \x03(\x01\"S\n\nRowRefusal\x12\x0c\n\x04rows\x18\x01 \x03(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x16\n\x0emissing_fields\x18\x04 \x03(\t\"7\n\x06Notice\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0c\n\x04rows\x18\x03 \x03(\x05\"\xb2\x02\n\x05\x42\x61sis\x12\x11\n\testimator\x18\x01 \x01(\t\x12\x19\n\x11\x65stimator_version\x18\x02 \x01(\t\x12\x0e\n\x06\x63hoice\x18\x03 \x01(\t\x12,\n\x07mixture\x18\x04 \x03(\x0b\x32\x1b.nodewise.v1.EstimatorShare\x12\x18\n\x10profile_revision\x18\x05 \x01(\x03\x12\x16\n\x0eprofile_digest\x18\x06 \x01(\t\x12\x10\n\x08prior_id\x18\x07 \x01(\t\x12\x18\n\x10\x63\x61talogue_digest\x18\x08 \x01(\t\x12,\n\x08\x66it_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05stale\x18\n \x01(\x08\x12\x10\n\x08\x66\x61llback\x18\x0b \x01(\x08\x12\x10\n\x08\x65vidence\x18\x0c \x03(\t\"|\n\x0e\x45stimatorShare\x12\x11\n\testimator\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x01\x12\x19\n\x11\x65stimator_version\x18\x03 \x01(\t\x12\x1a\n\x12\x65xpected_log_error\x18\x04 \x01(\x01\x12\x10\n\x08prior_id\x18\x05 \x01(\t*z\n\tRowStatus\x12\x1a\n\x16ROW_STATUS_UNSPECIFIED\x10\x00\x12\x17\n\x13ROW_STATUS_ANSWERED\x10\x01\x12\x16\n\x12ROW_STATUS_REFUSED\x10\x02\x12 \n\x1cROW_STATUS_INFEASIBLE_MEMORY\x10\x03*\x8d\x01\n\rIntervalBasis\x12\x1e\n\x1aINTERVAL_BASIS_UNSPECIFIED\x10\x00\x12\x1f\n\x1bINTERVAL_BASIS_MODEL_SPREAD\x10\x01\x12\x1c\n\x18INTERVAL_BASIS_CONFORMAL\x10\x02\x12\x1d\n\x19INTERVAL_BASIS_SIMULATION\x10\x03*\xad\x02\n\x10PredictionColumn\x12!\n\x1dPREDICTION_COLUMN_UNSPECIFIED\x10\x00\x12\x1e\n\x1aPREDICTION_COLUMN_INTERVAL\x10\x01\x12\x1f\n\x1bPREDICTION_COLUMN_BREAKDOWN\x10\x02\x12!\n\x1dPREDICTION_COLUMN_UTILISATION\x10\x03\x12\x1f\n\x1bPREDICTION_COLUMN_STALENESS\x10\x04\x12\x1c\n\x18PREDICTION_COLUMN_MEMORY\x10\x05\x12\x1a\n\x16PREDICTION_COLUMN_WORK\x10\x06\x12\x1a\n\x16PREDICTION_COLUMN_NONE\x10\x07\x12\x1b\n\x17PREDICTION_COLUMN_EXTRA\x10\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cnodewise/v1/prediction.proto\x12\x0bnodewise.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19nodewise/v1/problem.proto\"\xce\x08\n\x0bPredictions\x12\x12\n\nrows_count\x18\x01 \x01(\x05\x12(\n\x08statuses\x18\x02 \x03(\x0e\x32\x16.nodewise.v1.RowStatus\x12)\n\x08refusals\x18\x03 \x03(\x0b\x32\x17.nodewise.v1.RowRefusal\x12\x14\n\x0cstep_seconds\x18\x04 \x03(\x01\x12\x18\n\x10steps_per_second\x18\x05 \x03(\x01\x12\x1a\n\x12samples_per_second\x18\x06 \x03(\x01\x12\x1e\n\x16lower_steps_per_second\x18\x07 \x03(\x01\x12\x1e\n\x16upper_steps_per_second\x18\x08 \x03(\x01\x12\x1e\n\x11interval_coverage\x18\t \x01(\x01H\x00\x88\x01\x01\x12\x32\n\x0einterval_basis\x18\n \x01(\x0e\x32\x1a.nodewise.v1.IntervalBasis\x12\x33\n\x11\x62reakdown_seconds\x18\x0b \x03(\x0b\x32\x18.nodewise.v1.NamedColumn\x12\x18\n\x10\x62ottleneck_names\x18\x0c \x03(\t\x12\x1a\n\x12\x62ottleneck_indexes\x18\r \x03(\x05\x12-\n\x0butilization\x18\x0e \x03(\x0b\x32\x18.nodewise.v1.NamedColumn\x12\x1c\n\x14staleness_mean_steps\x18\x0f \x03(\x01\x12\x1b\n\x13staleness_p95_steps\x18\x10 \x03(\x01\x12\x1c\n\x14\x65xtrapolation_ratios\x18\x11 \x03(\x01\x12\x14\n\x0cmemory_bytes\x18\x12 \x03(\x01\x12\x1b\n\x13\x65xcess_memory_bytes\x18\x13 \x03(\x01\x12\x16\n\x0e\x66inish_seconds\x18\x14 \x03(\x01\x12\r\n\x05\x63osts\x18\x15 \x03(\x01\x12%\n\x08warnings\x18\x16 \x03(\x0b\x32\x13.nodewise.v1.Notice\x12\r\n\x05nodes\x18\x17 \x03(\x05\x12\x0f\n\x07workers\x18\x18 \x03(\x05\x12\'\n\x05\x65xtra\x18\x19 \x03(\x0b\x32\x18.nodewise.v1.NamedColumn\x12\x14\n\x0conce_seconds\x18\x1a \x03(\x01\x12\x1c\n\x14global_batch_samples\x18\x1b \x03(\x01\x12 \n\x18\x62\x61tch_per_worker_samples\x18\x1c \x03(\x01\x12\x1a\n\x12\x61\x63\x63umulation_steps\x18\x1d \x03(\x05\x12\"\n\x1agoodput_samples_per_second\x18\x1e \x03(\x01\x12=\n\x18\x66inish_seconds_quantiles\x18\x1f \x03(\x0b\x32\x1b.nodewise.v1.QuantileColumn\x12\x33\n\x0e\x63ost_quantiles\x18  \x03(\x0b\x32\x1b.nodewise.v1.QuantileColumn\x12\x19\n\x11revocations_means\x18! \x03(\x01\x42\x14\n\x12_interval_coverage\"5\n\x0eQuantileColumn\x12\x13\n\x0bprobability\x18\x01 \x01(\x01\x12\x0e\n\x06values\x18\x02 \x03(\x01\"+\n\x0bNamedColumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06values\x18\x02 \x03(\x01\"A\n\nRowRefusal\x12\x0c\n\x04rows\x18\x01 \x03(\x05\x12%\n\x07problem\x18\x02 \x01(\x0b\x32\x14.nodewise.v1.Problem\"\xfe\x02\n\x05\x42\x61sis\x12\x11\n\testimator\x18\x01 \x01(\t\x12\x19\n\x11\x65stimator_version\x18\x02 \x01(\t\x12\x0e\n\x06\x63hoice\x18\x03 \x01(\t\x12,\n\x07mixture\x18\x04 \x03(\x0b\x32\x1b.nodewise.v1.EstimatorShare\x12\x1d\n\x10profile_revision\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x16\n\x0eprofile_digest\x18\x06 \x01(\t\x12\x11\n\tprior_ids\x18\x07 \x03(\t\x12\x16\n\x0e\x63\x61talog_digest\x18\x08 \x01(\t\x12,\n\x08\x66it_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05stale\x18\n \x01(\x08\x12\x10\n\x08\x66\x61llback\x18\x0b \x01(\x08\x12\x10\n\x08\x65vidence\x18\x0c \x03(\t\x12\x0e\n\x06\x64igest\x18\r \x01(\t\x12\x12\n\ngeneration\x18\x0e \x01(\t\x12\r\n\x05track\x18\x0f \x01(\tB\x13\n\x11_profile_revision\"|\n\x0e\x45stimatorShare\x12\x11\n\testimator\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x01\x12\x19\n\x11\x65stimator_version\x18\x03 \x01(\t\x12\x1a\n\x12\x65xpected_log_error\x18\x04 \x01(\x01\x12\x10\n\x08prior_id\x18\x05 \x01(\t*z\n\tRowStatus\x12\x1a\n\x16ROW_STATUS_UNSPECIFIED\x10\x00\x12\x17\n\x13ROW_STATUS_ANSWERED\x10\x01\x12\x16\n\x12ROW_STATUS_REFUSED\x10\x02\x12 \n\x1cROW_STATUS_INFEASIBLE_MEMORY\x10\x03*\x8d\x01\n\rIntervalBasis\x12\x1e\n\x1aINTERVAL_BASIS_UNSPECIFIED\x10\x00\x12\x1f\n\x1bINTERVAL_BASIS_MODEL_SPREAD\x10\x01\x12\x1c\n\x18INTERVAL_BASIS_CONFORMAL\x10\x02\x12\x1d\n\x19INTERVAL_BASIS_SIMULATION\x10\x03\x42j\n\x15io.github.nodewise.v1B\x0fPredictionProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.v1.prediction_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_ROWSTATUS']._serialized_start=1507
-  _globals['_ROWSTATUS']._serialized_end=1629
-  _globals['_INTERVALBASIS']._serialized_start=1632
-  _globals['_INTERVALBASIS']._serialized_end=1773
-  _globals['_PREDICTIONCOLUMN']._serialized_start=1776
-  _globals['_PREDICTIONCOLUMN']._serialized_end=2077
-  _globals['_PREDICTIONS']._serialized_start=79
-  _globals['_PREDICTIONS']._serialized_end=883
-  _globals['_NAMEDCOLUMN']._serialized_start=885
-  _globals['_NAMEDCOLUMN']._serialized_end=928
-  _globals['_ROWREFUSAL']._serialized_start=930
-  _globals['_ROWREFUSAL']._serialized_end=1013
-  _globals['_NOTICE']._serialized_start=1015
-  _globals['_NOTICE']._serialized_end=1070
-  _globals['_BASIS']._serialized_start=1073
-  _globals['_BASIS']._serialized_end=1379
-  _globals['_ESTIMATORSHARE']._serialized_start=1381
-  _globals['_ESTIMATORSHARE']._serialized_end=1505
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\025io.github.nodewise.v1B\017PredictionProtoP\001Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1'
+  _globals['_ROWSTATUS']._serialized_start=1888
+  _globals['_ROWSTATUS']._serialized_end=2010
+  _globals['_INTERVALBASIS']._serialized_start=2013
+  _globals['_INTERVALBASIS']._serialized_end=2154
+  _globals['_PREDICTIONS']._serialized_start=106
+  _globals['_PREDICTIONS']._serialized_end=1208
+  _globals['_QUANTILECOLUMN']._serialized_start=1210
+  _globals['_QUANTILECOLUMN']._serialized_end=1263
+  _globals['_NAMEDCOLUMN']._serialized_start=1265
+  _globals['_NAMEDCOLUMN']._serialized_end=1308
+  _globals['_ROWREFUSAL']._serialized_start=1310
+  _globals['_ROWREFUSAL']._serialized_end=1375
+  _globals['_BASIS']._serialized_start=1378
+  _globals['_BASIS']._serialized_end=1760
+  _globals['_ESTIMATORSHARE']._serialized_start=1762
+  _globals['_ESTIMATORSHARE']._serialized_end=1886
 # @@protoc_insertion_point(module_scope)

@@ -24,20 +24,30 @@ _sym_db = _symbol_database.Default()
 
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
-from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 from nodewise_protos.v1 import configuration_pb2 as nodewise_dot_v1_dot_configuration__pb2
+from nodewise_protos.v1 import facts_pb2 as nodewise_dot_v1_dot_facts__pb2
 from nodewise_protos.v1 import objective_pb2 as nodewise_dot_v1_dot_objective__pb2
+from nodewise_protos.v1 import options_pb2 as nodewise_dot_v1_dot_options__pb2
+from nodewise_protos.v1 import plugin_pb2 as nodewise_dot_v1_dot_plugin__pb2
 from nodewise_protos.v1 import prediction_pb2 as nodewise_dot_v1_dot_prediction__pb2
+from nodewise_protos.v1 import problem_pb2 as nodewise_dot_v1_dot_problem__pb2
 from nodewise_protos.v1 import profile_pb2 as nodewise_dot_v1_dot_profile__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$nodewise/v1/prediction_service.proto\x12\x0bnodewise.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1fnodewise/v1/configuration.proto\x1a\x1bnodewise/v1/objective.proto\x1a\x1cnodewise/v1/prediction.proto\x1a\x19nodewise/v1/profile.proto\"\x87\x02\n\x0ePredictOptions\x12\x11\n\testimator\x18\x01 \x01(\t\x12\x19\n\x11interval_coverage\x18\x02 \x01(\x01\x12)\n\tfreshness\x18\x03 \x01(\x0e\x32\x16.nodewise.v1.Freshness\x12\x16\n\x0e\x61llow_fallback\x18\x04 \x01(\x08\x12.\n\x07\x63olumns\x18\x05 \x03(\x0e\x32\x1d.nodewise.v1.PredictionColumn\x12\'\n\x08\x66idelity\x18\x06 \x01(\x0e\x32\x15.nodewise.v1.Fidelity\x12\x0c\n\x04seed\x18\x07 \x01(\x03\x12\x1d\n\x15simulated_steps_count\x18\x08 \x01(\x05\"\xfc\x01\n\x0ePredictRequest\x12+\n\x07profile\x18\x01 \x01(\x0b\x32\x1a.nodewise.v1.ProfileSource\x12\x33\n\x0e\x63onfigurations\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12/\n\x06ranges\x18\x03 \x03(\x0b\x32\x1f.nodewise.v1.ConfigurationRange\x12)\n\tobjective\x18\x04 \x01(\x0b\x32\x16.nodewise.v1.Objective\x12,\n\x07options\x18\x05 \x01(\x0b\x32\x1b.nodewise.v1.PredictOptions\"\x98\x01\n\x0fPredictResponse\x12-\n\x0bpredictions\x18\x01 \x01(\x0b\x32\x18.nodewise.v1.Predictions\x12\x33\n\x0erecommendation\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.Recommendation\x12!\n\x05\x62\x61sis\x18\x03 \x01(\x0b\x32\x12.nodewise.v1.Basis\"\xc8\x01\n\x08\x42\x61tchJob\x12+\n\x07profile\x18\x01 \x01(\x0b\x32\x1a.nodewise.v1.ProfileSource\x12\x33\n\x0e\x63onfigurations\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12/\n\x06ranges\x18\x03 \x03(\x0b\x32\x1f.nodewise.v1.ConfigurationRange\x12)\n\tobjective\x18\x04 \x01(\x0b\x32\x16.nodewise.v1.Objective\"\xf9\x01\n\x13\x42\x61tchPredictRequest\x12#\n\x04jobs\x18\x01 \x03(\x0b\x32\x15.nodewise.v1.BatchJob\x12\x33\n\x0e\x63onfigurations\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12/\n\x06ranges\x18\x03 \x03(\x0b\x32\x1f.nodewise.v1.ConfigurationRange\x12)\n\tobjective\x18\x04 \x01(\x0b\x32\x16.nodewise.v1.Objective\x12,\n\x07options\x18\x05 \x01(\x0b\x32\x1b.nodewise.v1.PredictOptions\"\xe2\x01\n\x0f\x42\x61tchJobOutcome\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.google.rpc.Status\x12\x13\n\x0b\x62\x61sis_index\x18\x02 \x01(\x05\x12.\n\x07\x63olumns\x18\x04 \x03(\x0e\x32\x1d.nodewise.v1.PredictionColumn\x12\x32\n\x0einterval_basis\x18\x05 \x01(\x0e\x32\x1a.nodewise.v1.IntervalBasis\x12\x33\n\x0erecommendation\x18\x03 \x01(\x0b\x32\x1b.nodewise.v1.Recommendation\"\xad\x01\n\x14\x42\x61tchPredictResponse\x12.\n\x08outcomes\x18\x01 \x03(\x0b\x32\x1c.nodewise.v1.BatchJobOutcome\x12\x13\n\x0brow_offsets\x18\x02 \x03(\x05\x12-\n\x0bpredictions\x18\x03 \x01(\x0b\x32\x18.nodewise.v1.Predictions\x12!\n\x05\x62\x61ses\x18\x04 \x03(\x0b\x32\x12.nodewise.v1.Basis\"\x99\x01\n\x14StreamPredictRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12.\n\x07predict\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.PredictRequestH\x00\x12\x31\n\x05\x62\x61tch\x18\x03 \x01(\x0b\x32 .nodewise.v1.BatchPredictRequestH\x00\x42\n\n\x08question\"\xbf\x01\n\x15StreamPredictResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12/\n\x07predict\x18\x02 \x01(\x0b\x32\x1c.nodewise.v1.PredictResponseH\x00\x12\x32\n\x05\x62\x61tch\x18\x03 \x01(\x0b\x32!.nodewise.v1.BatchPredictResponseH\x00\x12#\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x08\n\x06\x61nswer\"\xd6\x02\n\x1aSuggestMeasurementsRequest\x12+\n\x07profile\x18\x01 \x01(\x0b\x32\x1a.nodewise.v1.ProfileSource\x12\x33\n\x0e\x63onfigurations\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12/\n\x06ranges\x18\x03 \x03(\x0b\x32\x1f.nodewise.v1.ConfigurationRange\x12)\n\tobjective\x18\x04 \x01(\x0b\x32\x16.nodewise.v1.Objective\x12\x19\n\x11suggestions_count\x18\x05 \x01(\x05\x12\x18\n\x10start_up_seconds\x18\x06 \x01(\x01\x12\x17\n\x0frun_steps_count\x18\x07 \x01(\x05\x12,\n\x07options\x18\x08 \x01(\x0b\x32\x1b.nodewise.v1.PredictOptions\"\xb9\x01\n\x1bSuggestMeasurementsResponse\x12\x37\n\x0bsuggestions\x18\x01 \x03(\x0b\x32\".nodewise.v1.MeasurementSuggestion\x12!\n\x05\x62\x61sis\x18\x02 \x01(\x0b\x32\x12.nodewise.v1.Basis\x12\x17\n\x0f\x65xpected_regret\x18\x03 \x01(\x01\x12%\n\x08warnings\x18\x04 \x03(\x0b\x32\x13.nodewise.v1.Notice\"\xa7\x01\n\x15MeasurementSuggestion\x12\x0b\n\x03row\x18\x01 \x01(\x05\x12\x19\n\x11\x63ost_node_seconds\x18\x02 \x01(\x01\x12\x1c\n\x14\x65xpected_regret_fall\x18\x03 \x01(\x01\x12\x1b\n\x13\x65xpected_width_fall\x18\x04 \x01(\x01\x12\x0b\n\x03why\x18\x05 \x01(\t\x12\r\n\x05nodes\x18\x06 \x01(\x05\x12\x0f\n\x07workers\x18\x07 \x01(\x05\">\n\x15ListEstimatorsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"\xba\x01\n\x16ListEstimatorsResponse\x12*\n\nestimators\x18\x01 \x03(\x0b\x32\x16.nodewise.v1.Estimator\x12,\n\x08problems\x18\x02 \x03(\x0b\x32\x1a.nodewise.v1.PluginProblem\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\x12-\n\nauto_score\x18\x04 \x01(\x0b\x32\x19.nodewise.v1.RunningScore\"\xa3\x01\n\tEstimator\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x14\n\x0c\x64istribution\x18\x04 \x01(\t\x12\x0c\n\x04mode\x18\x05 \x01(\t\x12\x14\n\x0c\x63\x61pabilities\x18\x06 \x03(\t\x12(\n\x05score\x18\x07 \x01(\x0b\x32\x19.nodewise.v1.RunningScore\"\xd2\x01\n\x0cRunningScore\x12\x1a\n\x12observations_count\x18\x01 \x01(\x03\x12\x1f\n\x17mean_absolute_log_error\x18\x02 \x01(\x01\x12\x16\n\x0emean_log_error\x18\x03 \x01(\x01\x12\x15\n\x08\x63overage\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12/\n\x0bupdate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10unanswered_count\x18\x06 \x01(\x03\x42\x0b\n\t_coverage\"b\n\rPluginProblem\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0c\x64istribution\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0f\n\x07message\x18\x05 \x01(\t*p\n\tFreshness\x12\x19\n\x15\x46RESHNESS_UNSPECIFIED\x10\x00\x12\x19\n\x15\x46RESHNESS_CACHED_ONLY\x10\x01\x12\x19\n\x15\x46RESHNESS_ALLOW_STALE\x10\x02\x12\x12\n\x0e\x46RESHNESS_WAIT\x10\x03*O\n\x08\x46idelity\x12\x18\n\x14\x46IDELITY_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x46IDELITY_MODEL\x10\x01\x12\x15\n\x11\x46IDELITY_SIMULATE\x10\x02\x32\xe5\x04\n\x11PredictionService\x12h\n\x07Predict\x12\x1b.nodewise.v1.PredictRequest\x1a\x1c.nodewise.v1.PredictResponse\"\"\x82\xd3\xe4\x93\x02\x1c\"\x17/v1/predictions:predict:\x01*\x12|\n\x0c\x42\x61tchPredict\x12 .nodewise.v1.BatchPredictRequest\x1a!.nodewise.v1.BatchPredictResponse\"\'\x82\xd3\xe4\x93\x02!\"\x1c/v1/predictions:batchPredict:\x01*\x12Z\n\rStreamPredict\x12!.nodewise.v1.StreamPredictRequest\x1a\".nodewise.v1.StreamPredictResponse(\x01\x30\x01\x12\x98\x01\n\x13SuggestMeasurements\x12\'.nodewise.v1.SuggestMeasurementsRequest\x1a(.nodewise.v1.SuggestMeasurementsResponse\".\x82\xd3\xe4\x93\x02(\"#/v1/predictions:suggestMeasurements:\x01*\x12q\n\x0eListEstimators\x12\".nodewise.v1.ListEstimatorsRequest\x1a#.nodewise.v1.ListEstimatorsResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/estimatorsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$nodewise/v1/prediction_service.proto\x12\x0bnodewise.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnodewise/v1/configuration.proto\x1a\x17nodewise/v1/facts.proto\x1a\x1bnodewise/v1/objective.proto\x1a\x19nodewise/v1/options.proto\x1a\x18nodewise/v1/plugin.proto\x1a\x1cnodewise/v1/prediction.proto\x1a\x19nodewise/v1/problem.proto\x1a\x19nodewise/v1/profile.proto\"\xf4\x03\n\x0ePredictRequest\x12+\n\x07profile\x18\x01 \x01(\x0b\x32\x1a.nodewise.v1.ProfileSource\x12\x33\n\x0e\x63onfigurations\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12/\n\x06ranges\x18\x03 \x03(\x0b\x32\x1f.nodewise.v1.ConfigurationRange\x12)\n\tobjective\x18\x04 \x01(\x0b\x32\x16.nodewise.v1.Objective\x12\x1f\n\x04work\x18\x05 \x01(\x0b\x32\x11.nodewise.v1.Work\x12\"\n\x06offers\x18\x06 \x03(\x0b\x32\x12.nodewise.v1.Offer\x12\x32\n\x07\x63urrent\x18\x07 \x01(\x0b\x32!.nodewise.v1.CurrentConfiguration\x12\x36\n\nefficiency\x18\x08 \x01(\x0b\x32\".nodewise.v1.StatisticalEfficiency\x12.\n\x0c\x62\x61tch_bounds\x18\t \x01(\x0b\x32\x18.nodewise.v1.BatchBounds\x12,\n\x07options\x18\n \x01(\x0b\x32\x1b.nodewise.v1.PredictOptions\x12\x15\n\rif_none_match\x18\x0b \x01(\t\"\xab\x01\n\x0fPredictResponse\x12-\n\x0bpredictions\x18\x01 \x01(\x0b\x32\x18.nodewise.v1.Predictions\x12\x33\n\x0erecommendation\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.Recommendation\x12!\n\x05\x62\x61sis\x18\x03 \x01(\x0b\x32\x12.nodewise.v1.Basis\x12\x11\n\tunchanged\x18\x04 \x01(\x08\"\xc0\x03\n\x08\x42\x61tchJob\x12+\n\x07profile\x18\x01 \x01(\x0b\x32\x1a.nodewise.v1.ProfileSource\x12\x33\n\x0e\x63onfigurations\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12/\n\x06ranges\x18\x03 \x03(\x0b\x32\x1f.nodewise.v1.ConfigurationRange\x12)\n\tobjective\x18\x04 \x01(\x0b\x32\x16.nodewise.v1.Objective\x12\x1f\n\x04work\x18\x05 \x01(\x0b\x32\x11.nodewise.v1.Work\x12\"\n\x06offers\x18\x06 \x03(\x0b\x32\x12.nodewise.v1.Offer\x12\x32\n\x07\x63urrent\x18\x07 \x01(\x0b\x32!.nodewise.v1.CurrentConfiguration\x12\x36\n\nefficiency\x18\x08 \x01(\x0b\x32\".nodewise.v1.StatisticalEfficiency\x12.\n\x0c\x62\x61tch_bounds\x18\t \x01(\x0b\x32\x18.nodewise.v1.BatchBounds\x12\x15\n\rif_none_match\x18\n \x01(\t\"\x9d\x02\n\x13\x42\x61tchPredictRequest\x12#\n\x04jobs\x18\x01 \x03(\x0b\x32\x15.nodewise.v1.BatchJob\x12\x33\n\x0e\x63onfigurations\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12/\n\x06ranges\x18\x03 \x03(\x0b\x32\x1f.nodewise.v1.ConfigurationRange\x12)\n\tobjective\x18\x04 \x01(\x0b\x32\x16.nodewise.v1.Objective\x12\"\n\x06offers\x18\x05 \x03(\x0b\x32\x12.nodewise.v1.Offer\x12,\n\x07options\x18\x06 \x01(\x0b\x32\x1b.nodewise.v1.PredictOptions\"\x8e\x02\n\x0f\x42\x61tchJobOutcome\x12%\n\x07problem\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Problem\x12\x18\n\x0b\x62\x61sis_index\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x33\n\x0erecommendation\x18\x03 \x01(\x0b\x32\x1b.nodewise.v1.Recommendation\x12.\n\x07\x63olumns\x18\x04 \x03(\x0e\x32\x1d.nodewise.v1.PredictionColumn\x12\x32\n\x0einterval_basis\x18\x05 \x01(\x0e\x32\x1a.nodewise.v1.IntervalBasis\x12\x11\n\tunchanged\x18\x06 \x01(\x08\x42\x0e\n\x0c_basis_index\"\xad\x01\n\x14\x42\x61tchPredictResponse\x12.\n\x08outcomes\x18\x01 \x03(\x0b\x32\x1c.nodewise.v1.BatchJobOutcome\x12\x13\n\x0brow_offsets\x18\x02 \x03(\x05\x12-\n\x0bpredictions\x18\x03 \x01(\x0b\x32\x18.nodewise.v1.Predictions\x12!\n\x05\x62\x61ses\x18\x04 \x03(\x0b\x32\x12.nodewise.v1.Basis\"\x9a\x01\n\x14StreamPredictRequest\x12\x13\n\x0bquestion_id\x18\x01 \x01(\t\x12.\n\x07predict\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.PredictRequestH\x00\x12\x31\n\x05\x62\x61tch\x18\x03 \x01(\x0b\x32 .nodewise.v1.BatchPredictRequestH\x00\x42\n\n\x08question\"\xc4\x01\n\x15StreamPredictResponse\x12\x13\n\x0bquestion_id\x18\x01 \x01(\t\x12/\n\x07predict\x18\x02 \x01(\x0b\x32\x1c.nodewise.v1.PredictResponseH\x00\x12\x32\n\x05\x62\x61tch\x18\x03 \x01(\x0b\x32!.nodewise.v1.BatchPredictResponseH\x00\x12\'\n\x07problem\x18\x04 \x01(\x0b\x32\x14.nodewise.v1.ProblemH\x00\x42\x08\n\x06\x61nswer\"\xa4\x04\n\x1aSuggestMeasurementsRequest\x12+\n\x07profile\x18\x01 \x01(\x0b\x32\x1a.nodewise.v1.ProfileSource\x12\x33\n\x0e\x63onfigurations\x18\x02 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12/\n\x06ranges\x18\x03 \x03(\x0b\x32\x1f.nodewise.v1.ConfigurationRange\x12)\n\tobjective\x18\x04 \x01(\x0b\x32\x16.nodewise.v1.Objective\x12\x1f\n\x04work\x18\x05 \x01(\x0b\x32\x11.nodewise.v1.Work\x12\"\n\x06offers\x18\x06 \x03(\x0b\x32\x12.nodewise.v1.Offer\x12=\n\x0fmax_suggestions\x18\x07 \x01(\x05\x42\x1f\xaa\x9a#\x1b!\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\x08@H\x00\x88\x01\x01\x12\x33\n\x10start_up_seconds\x18\x08 \x01(\x01\x42\x19\xaa\x9a#\x15\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\xd0\x12\x63\x41\x12;\n\x0frun_steps_count\x18\t \x01(\x05\x42\x1d\xaa\x9a#\x19\x1a\x05steps!\x00\x00\x00\x00\x00\x00Y@)\x00\x00\x00\x00\x00\x00\xf0?H\x01\x88\x01\x01\x12*\n\x07options\x18\n \x01(\x0b\x32\x19.nodewise.v1.ModelOptionsB\x12\n\x10_max_suggestionsB\x12\n\x10_run_steps_count\"\xb9\x01\n\x1bSuggestMeasurementsResponse\x12\x37\n\x0bsuggestions\x18\x01 \x03(\x0b\x32\".nodewise.v1.MeasurementSuggestion\x12!\n\x05\x62\x61sis\x18\x02 \x01(\x0b\x32\x12.nodewise.v1.Basis\x12\x17\n\x0f\x65xpected_regret\x18\x03 \x01(\x01\x12%\n\x08warnings\x18\x04 \x03(\x0b\x32\x13.nodewise.v1.Notice\"\xa7\x01\n\x15MeasurementSuggestion\x12\x0b\n\x03row\x18\x01 \x01(\x05\x12\x19\n\x11\x63ost_node_seconds\x18\x02 \x01(\x01\x12\x1c\n\x14\x65xpected_regret_fall\x18\x03 \x01(\x01\x12\x1b\n\x13\x65xpected_width_fall\x18\x04 \x01(\x01\x12\x0b\n\x03why\x18\x05 \x01(\t\x12\r\n\x05nodes\x18\x06 \x01(\x05\x12\x0f\n\x07workers\x18\x07 \x01(\x05\"Q\n\x15ListEstimatorsRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\tB\x0c\n\n_page_size\"]\n\x16ListEstimatorsResponse\x12*\n\nestimators\x18\x01 \x03(\x0b\x32\x16.nodewise.v1.Estimator\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x7f\n\tEstimator\x12#\n\x06plugin\x18\x01 \x01(\x0b\x32\x13.nodewise.v1.Plugin\x12\x14\n\x0c\x63\x61pabilities\x18\x02 \x03(\t\x12(\n\x05score\x18\x03 \x01(\x0b\x32\x19.nodewise.v1.RunningScore\x12\r\n\x05track\x18\x04 \x01(\t\"\xd2\x01\n\x0cRunningScore\x12\x1a\n\x12observations_count\x18\x01 \x01(\x03\x12\x1f\n\x17mean_absolute_log_error\x18\x02 \x01(\x01\x12\x16\n\x0emean_log_error\x18\x03 \x01(\x01\x12\x15\n\x08\x63overage\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12/\n\x0bupdate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10unanswered_count\x18\x06 \x01(\x03\x42\x0b\n\t_coverage\"N\n\x12ListDevicesRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\tB\x0c\n\n_page_size\"l\n\x13ListDevicesResponse\x12$\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x13.nodewise.v1.Device\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x16\n\x0e\x63\x61talog_digest\x18\x03 \x01(\t\"y\n\x06\x44\x65vice\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61liases\x18\x02 \x03(\t\x12\'\n\x05\x66\x61\x63ts\x18\x03 \x03(\x0b\x32\x18.nodewise.v1.NamedNumber\x12\x17\n\x0fintra_node_link\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\"u\n\x12ListPluginsRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\t\x12%\n\x04kind\x18\x03 \x01(\x0e\x32\x17.nodewise.v1.PluginKindB\x0c\n\n_page_size\"\x82\x01\n\x13ListPluginsResponse\x12$\n\x07plugins\x18\x01 \x03(\x0b\x32\x13.nodewise.v1.Plugin\x12,\n\x08problems\x18\x02 \x03(\x0b\x32\x1a.nodewise.v1.PluginProblem\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t2\xb3\x06\n\x11PredictionService\x12h\n\x07Predict\x12\x1b.nodewise.v1.PredictRequest\x1a\x1c.nodewise.v1.PredictResponse\"\"\x82\xd3\xe4\x93\x02\x1c\"\x17/v1/predictions:predict:\x01*\x12|\n\x0c\x42\x61tchPredict\x12 .nodewise.v1.BatchPredictRequest\x1a!.nodewise.v1.BatchPredictResponse\"\'\x82\xd3\xe4\x93\x02!\"\x1c/v1/predictions:batchPredict:\x01*\x12Z\n\rStreamPredict\x12!.nodewise.v1.StreamPredictRequest\x1a\".nodewise.v1.StreamPredictResponse(\x01\x30\x01\x12\x98\x01\n\x13SuggestMeasurements\x12\'.nodewise.v1.SuggestMeasurementsRequest\x1a(.nodewise.v1.SuggestMeasurementsResponse\".\x82\xd3\xe4\x93\x02(\"#/v1/predictions:suggestMeasurements:\x01*\x12q\n\x0eListEstimators\x12\".nodewise.v1.ListEstimatorsRequest\x1a#.nodewise.v1.ListEstimatorsResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/estimators\x12\x65\n\x0bListDevices\x12\x1f.nodewise.v1.ListDevicesRequest\x1a .nodewise.v1.ListDevicesResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/devices\x12\x65\n\x0bListPlugins\x12\x1f.nodewise.v1.ListPluginsRequest\x1a .nodewise.v1.ListPluginsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/pluginsBq\n\x15io.github.nodewise.v1B\x16PredictionServiceProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.v1.prediction_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\025io.github.nodewise.v1B\026PredictionServiceProtoP\001Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1'
+  _globals['_SUGGESTMEASUREMENTSREQUEST'].fields_by_name['max_suggestions']._loaded_options = None
+  _globals['_SUGGESTMEASUREMENTSREQUEST'].fields_by_name['max_suggestions']._serialized_options = b'\252\232#\033!\000\000\000\000\000\000\360?)\000\000\000\000\000\000\360?1\000\000\000\000\000\000\010@'
+  _globals['_SUGGESTMEASUREMENTSREQUEST'].fields_by_name['start_up_seconds']._loaded_options = None
+  _globals['_SUGGESTMEASUREMENTSREQUEST'].fields_by_name['start_up_seconds']._serialized_options = b'\252\232#\025\032\001s)\000\000\000\000\000\000\000\0001\000\000\000\000\320\022cA'
+  _globals['_SUGGESTMEASUREMENTSREQUEST'].fields_by_name['run_steps_count']._loaded_options = None
+  _globals['_SUGGESTMEASUREMENTSREQUEST'].fields_by_name['run_steps_count']._serialized_options = b'\252\232#\031\032\005steps!\000\000\000\000\000\000Y@)\000\000\000\000\000\000\360?'
   _globals['_PREDICTIONSERVICE'].methods_by_name['Predict']._loaded_options = None
   _globals['_PREDICTIONSERVICE'].methods_by_name['Predict']._serialized_options = b'\202\323\344\223\002\034\"\027/v1/predictions:predict:\001*'
   _globals['_PREDICTIONSERVICE'].methods_by_name['BatchPredict']._loaded_options = None
@@ -46,44 +56,50 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PREDICTIONSERVICE'].methods_by_name['SuggestMeasurements']._serialized_options = b'\202\323\344\223\002(\"#/v1/predictions:suggestMeasurements:\001*'
   _globals['_PREDICTIONSERVICE'].methods_by_name['ListEstimators']._loaded_options = None
   _globals['_PREDICTIONSERVICE'].methods_by_name['ListEstimators']._serialized_options = b'\202\323\344\223\002\020\022\016/v1/estimators'
-  _globals['_FRESHNESS']._serialized_start=3581
-  _globals['_FRESHNESS']._serialized_end=3693
-  _globals['_FIDELITY']._serialized_start=3695
-  _globals['_FIDELITY']._serialized_end=3774
-  _globals['_PREDICTOPTIONS']._serialized_start=261
-  _globals['_PREDICTOPTIONS']._serialized_end=524
-  _globals['_PREDICTREQUEST']._serialized_start=527
-  _globals['_PREDICTREQUEST']._serialized_end=779
-  _globals['_PREDICTRESPONSE']._serialized_start=782
-  _globals['_PREDICTRESPONSE']._serialized_end=934
-  _globals['_BATCHJOB']._serialized_start=937
-  _globals['_BATCHJOB']._serialized_end=1137
-  _globals['_BATCHPREDICTREQUEST']._serialized_start=1140
-  _globals['_BATCHPREDICTREQUEST']._serialized_end=1389
-  _globals['_BATCHJOBOUTCOME']._serialized_start=1392
-  _globals['_BATCHJOBOUTCOME']._serialized_end=1618
-  _globals['_BATCHPREDICTRESPONSE']._serialized_start=1621
-  _globals['_BATCHPREDICTRESPONSE']._serialized_end=1794
-  _globals['_STREAMPREDICTREQUEST']._serialized_start=1797
-  _globals['_STREAMPREDICTREQUEST']._serialized_end=1950
-  _globals['_STREAMPREDICTRESPONSE']._serialized_start=1953
-  _globals['_STREAMPREDICTRESPONSE']._serialized_end=2144
-  _globals['_SUGGESTMEASUREMENTSREQUEST']._serialized_start=2147
-  _globals['_SUGGESTMEASUREMENTSREQUEST']._serialized_end=2489
-  _globals['_SUGGESTMEASUREMENTSRESPONSE']._serialized_start=2492
-  _globals['_SUGGESTMEASUREMENTSRESPONSE']._serialized_end=2677
-  _globals['_MEASUREMENTSUGGESTION']._serialized_start=2680
-  _globals['_MEASUREMENTSUGGESTION']._serialized_end=2847
-  _globals['_LISTESTIMATORSREQUEST']._serialized_start=2849
-  _globals['_LISTESTIMATORSREQUEST']._serialized_end=2911
-  _globals['_LISTESTIMATORSRESPONSE']._serialized_start=2914
-  _globals['_LISTESTIMATORSRESPONSE']._serialized_end=3100
-  _globals['_ESTIMATOR']._serialized_start=3103
-  _globals['_ESTIMATOR']._serialized_end=3266
-  _globals['_RUNNINGSCORE']._serialized_start=3269
-  _globals['_RUNNINGSCORE']._serialized_end=3479
-  _globals['_PLUGINPROBLEM']._serialized_start=3481
-  _globals['_PLUGINPROBLEM']._serialized_end=3579
-  _globals['_PREDICTIONSERVICE']._serialized_start=3777
-  _globals['_PREDICTIONSERVICE']._serialized_end=4390
+  _globals['_PREDICTIONSERVICE'].methods_by_name['ListDevices']._loaded_options = None
+  _globals['_PREDICTIONSERVICE'].methods_by_name['ListDevices']._serialized_options = b'\202\323\344\223\002\r\022\013/v1/devices'
+  _globals['_PREDICTIONSERVICE'].methods_by_name['ListPlugins']._loaded_options = None
+  _globals['_PREDICTIONSERVICE'].methods_by_name['ListPlugins']._serialized_options = b'\202\323\344\223\002\r\022\013/v1/plugins'
+  _globals['_PREDICTREQUEST']._serialized_start=341
+  _globals['_PREDICTREQUEST']._serialized_end=841
+  _globals['_PREDICTRESPONSE']._serialized_start=844
+  _globals['_PREDICTRESPONSE']._serialized_end=1015
+  _globals['_BATCHJOB']._serialized_start=1018
+  _globals['_BATCHJOB']._serialized_end=1466
+  _globals['_BATCHPREDICTREQUEST']._serialized_start=1469
+  _globals['_BATCHPREDICTREQUEST']._serialized_end=1754
+  _globals['_BATCHJOBOUTCOME']._serialized_start=1757
+  _globals['_BATCHJOBOUTCOME']._serialized_end=2027
+  _globals['_BATCHPREDICTRESPONSE']._serialized_start=2030
+  _globals['_BATCHPREDICTRESPONSE']._serialized_end=2203
+  _globals['_STREAMPREDICTREQUEST']._serialized_start=2206
+  _globals['_STREAMPREDICTREQUEST']._serialized_end=2360
+  _globals['_STREAMPREDICTRESPONSE']._serialized_start=2363
+  _globals['_STREAMPREDICTRESPONSE']._serialized_end=2559
+  _globals['_SUGGESTMEASUREMENTSREQUEST']._serialized_start=2562
+  _globals['_SUGGESTMEASUREMENTSREQUEST']._serialized_end=3110
+  _globals['_SUGGESTMEASUREMENTSRESPONSE']._serialized_start=3113
+  _globals['_SUGGESTMEASUREMENTSRESPONSE']._serialized_end=3298
+  _globals['_MEASUREMENTSUGGESTION']._serialized_start=3301
+  _globals['_MEASUREMENTSUGGESTION']._serialized_end=3468
+  _globals['_LISTESTIMATORSREQUEST']._serialized_start=3470
+  _globals['_LISTESTIMATORSREQUEST']._serialized_end=3551
+  _globals['_LISTESTIMATORSRESPONSE']._serialized_start=3553
+  _globals['_LISTESTIMATORSRESPONSE']._serialized_end=3646
+  _globals['_ESTIMATOR']._serialized_start=3648
+  _globals['_ESTIMATOR']._serialized_end=3775
+  _globals['_RUNNINGSCORE']._serialized_start=3778
+  _globals['_RUNNINGSCORE']._serialized_end=3988
+  _globals['_LISTDEVICESREQUEST']._serialized_start=3990
+  _globals['_LISTDEVICESREQUEST']._serialized_end=4068
+  _globals['_LISTDEVICESRESPONSE']._serialized_start=4070
+  _globals['_LISTDEVICESRESPONSE']._serialized_end=4178
+  _globals['_DEVICE']._serialized_start=4180
+  _globals['_DEVICE']._serialized_end=4301
+  _globals['_LISTPLUGINSREQUEST']._serialized_start=4303
+  _globals['_LISTPLUGINSREQUEST']._serialized_end=4420
+  _globals['_LISTPLUGINSRESPONSE']._serialized_start=4423
+  _globals['_LISTPLUGINSRESPONSE']._serialized_end=4553
+  _globals['_PREDICTIONSERVICE']._serialized_start=4556
+  _globals['_PREDICTIONSERVICE']._serialized_end=5375
 # @@protoc_insertion_point(module_scope)

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class PredictionServiceStub(object):
-    """How fast a job would be on configurations that were never run, how sure that is, and what is worth measuring.
+    """How fast a job would be on configurations that were never run, how sure that is, and what is worth measuring. Speed
+    alone: nothing here predicts accuracy, or that training may stop early.
     """
 
     def __init__(self, channel):
@@ -60,23 +61,35 @@ class PredictionServiceStub(object):
                 request_serializer=nodewise_dot_v1_dot_prediction__service__pb2.ListEstimatorsRequest.SerializeToString,
                 response_deserializer=nodewise_dot_v1_dot_prediction__service__pb2.ListEstimatorsResponse.FromString,
                 _registered_method=True)
+        self.ListDevices = channel.unary_unary(
+                '/nodewise.v1.PredictionService/ListDevices',
+                request_serializer=nodewise_dot_v1_dot_prediction__service__pb2.ListDevicesRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1_dot_prediction__service__pb2.ListDevicesResponse.FromString,
+                _registered_method=True)
+        self.ListPlugins = channel.unary_unary(
+                '/nodewise.v1.PredictionService/ListPlugins',
+                request_serializer=nodewise_dot_v1_dot_prediction__service__pb2.ListPluginsRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1_dot_prediction__service__pb2.ListPluginsResponse.FromString,
+                _registered_method=True)
 
 
 class PredictionServiceServicer(object):
-    """How fast a job would be on configurations that were never run, how sure that is, and what is worth measuring.
+    """How fast a job would be on configurations that were never run, how sure that is, and what is worth measuring. Speed
+    alone: nothing here predicts accuracy, or that training may stop early.
     """
 
     def Predict(self, request, context):
         """Predicts one job on many configurations and recommends one.
         Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, REVISION_NOT_REACHED,
-        ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
+        REVISION_NOT_FOUND, ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED,
+        ESTIMATOR_INVALID_RESULT, ESTIMATOR_TIMEOUT, ESTIMATOR_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchPredict(self, request, context):
-        """Predicts many jobs. A job that cannot be answered carries its error; the others are answered.
+        """Predicts many jobs. A job that cannot be answered carries its problem; the others are answered.
         Reasons of the whole call: INVALID_FIELD, LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -85,7 +98,7 @@ class PredictionServiceServicer(object):
 
     def StreamPredict(self, request_iterator, context):
         """Predict and BatchPredict over one stream, for callers that ask often or for more than a call's cap. Replies carry
-        the id of their request; an error of one request ends that request, not the stream.
+        the id of their question; a problem of one question ends that question, not the stream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,7 +115,22 @@ class PredictionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListEstimators(self, request, context):
-        """The estimators that can be asked, and those that could not be loaded.
+        """The estimators that can be asked, "auto" among them, by name and version. Reasons: INVALID_FIELD.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDevices(self, request, context):
+        """The devices that the catalog knows: names, other names they go by, and facts. Device names in profiles and questions
+        are compared by these. Reasons: INVALID_FIELD.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListPlugins(self, request, context):
+        """All plugins that are loaded, and those that could not be. Reasons: INVALID_FIELD.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -136,6 +164,16 @@ def add_PredictionServiceServicer_to_server(servicer, server):
                     request_deserializer=nodewise_dot_v1_dot_prediction__service__pb2.ListEstimatorsRequest.FromString,
                     response_serializer=nodewise_dot_v1_dot_prediction__service__pb2.ListEstimatorsResponse.SerializeToString,
             ),
+            'ListDevices': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDevices,
+                    request_deserializer=nodewise_dot_v1_dot_prediction__service__pb2.ListDevicesRequest.FromString,
+                    response_serializer=nodewise_dot_v1_dot_prediction__service__pb2.ListDevicesResponse.SerializeToString,
+            ),
+            'ListPlugins': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPlugins,
+                    request_deserializer=nodewise_dot_v1_dot_prediction__service__pb2.ListPluginsRequest.FromString,
+                    response_serializer=nodewise_dot_v1_dot_prediction__service__pb2.ListPluginsResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'nodewise.v1.PredictionService', rpc_method_handlers)
@@ -145,7 +183,8 @@ def add_PredictionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PredictionService(object):
-    """How fast a job would be on configurations that were never run, how sure that is, and what is worth measuring.
+    """How fast a job would be on configurations that were never run, how sure that is, and what is worth measuring. Speed
+    alone: nothing here predicts accuracy, or that training may stop early.
     """
 
     @staticmethod
@@ -273,6 +312,60 @@ class PredictionService(object):
             '/nodewise.v1.PredictionService/ListEstimators',
             nodewise_dot_v1_dot_prediction__service__pb2.ListEstimatorsRequest.SerializeToString,
             nodewise_dot_v1_dot_prediction__service__pb2.ListEstimatorsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDevices(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1.PredictionService/ListDevices',
+            nodewise_dot_v1_dot_prediction__service__pb2.ListDevicesRequest.SerializeToString,
+            nodewise_dot_v1_dot_prediction__service__pb2.ListDevicesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPlugins(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1.PredictionService/ListPlugins',
+            nodewise_dot_v1_dot_prediction__service__pb2.ListPluginsRequest.SerializeToString,
+            nodewise_dot_v1_dot_prediction__service__pb2.ListPluginsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -13,7 +13,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PhaseTimings(_message.Message):
-    __slots__ = ("configurations", "download_seconds", "compute_seconds", "upload_seconds", "update_seconds", "compute_variation", "transfer_variation", "hidden_seconds", "steps_counts")
+    __slots__ = ("configurations", "download_seconds", "compute_seconds", "upload_seconds", "update_seconds", "compute_variation", "transfer_variation", "hidden_seconds", "steps_counts", "compute_variation_known", "transfer_variation_known", "numbers")
     CONFIGURATIONS_FIELD_NUMBER: _ClassVar[int]
     DOWNLOAD_SECONDS_FIELD_NUMBER: _ClassVar[int]
     COMPUTE_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +23,9 @@ class PhaseTimings(_message.Message):
     TRANSFER_VARIATION_FIELD_NUMBER: _ClassVar[int]
     HIDDEN_SECONDS_FIELD_NUMBER: _ClassVar[int]
     STEPS_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    COMPUTE_VARIATION_KNOWN_FIELD_NUMBER: _ClassVar[int]
+    TRANSFER_VARIATION_KNOWN_FIELD_NUMBER: _ClassVar[int]
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
     configurations: _configuration_pb2.Configurations
     download_seconds: _containers.RepeatedScalarFieldContainer[float]
     compute_seconds: _containers.RepeatedScalarFieldContainer[float]
@@ -32,10 +35,13 @@ class PhaseTimings(_message.Message):
     transfer_variation: _containers.RepeatedScalarFieldContainer[float]
     hidden_seconds: _containers.RepeatedScalarFieldContainer[float]
     steps_counts: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., download_seconds: _Optional[_Iterable[float]] = ..., compute_seconds: _Optional[_Iterable[float]] = ..., upload_seconds: _Optional[_Iterable[float]] = ..., update_seconds: _Optional[_Iterable[float]] = ..., compute_variation: _Optional[_Iterable[float]] = ..., transfer_variation: _Optional[_Iterable[float]] = ..., hidden_seconds: _Optional[_Iterable[float]] = ..., steps_counts: _Optional[_Iterable[int]] = ...) -> None: ...
+    compute_variation_known: _containers.RepeatedScalarFieldContainer[bool]
+    transfer_variation_known: _containers.RepeatedScalarFieldContainer[bool]
+    numbers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., download_seconds: _Optional[_Iterable[float]] = ..., compute_seconds: _Optional[_Iterable[float]] = ..., upload_seconds: _Optional[_Iterable[float]] = ..., update_seconds: _Optional[_Iterable[float]] = ..., compute_variation: _Optional[_Iterable[float]] = ..., transfer_variation: _Optional[_Iterable[float]] = ..., hidden_seconds: _Optional[_Iterable[float]] = ..., steps_counts: _Optional[_Iterable[int]] = ..., compute_variation_known: _Optional[_Iterable[bool]] = ..., transfer_variation_known: _Optional[_Iterable[bool]] = ..., numbers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Observations(_message.Message):
-    __slots__ = ("configurations", "steps_per_second", "measured_at_unix_seconds", "steps_counts", "step_variation", "exposed_sync_seconds", "numbers")
+    __slots__ = ("configurations", "steps_per_second", "measured_at_unix_seconds", "steps_counts", "step_variation", "exposed_sync_seconds", "numbers", "step_variation_known", "exposed_sync_known")
     CONFIGURATIONS_FIELD_NUMBER: _ClassVar[int]
     STEPS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     MEASURED_AT_UNIX_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +49,8 @@ class Observations(_message.Message):
     STEP_VARIATION_FIELD_NUMBER: _ClassVar[int]
     EXPOSED_SYNC_SECONDS_FIELD_NUMBER: _ClassVar[int]
     NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    STEP_VARIATION_KNOWN_FIELD_NUMBER: _ClassVar[int]
+    EXPOSED_SYNC_KNOWN_FIELD_NUMBER: _ClassVar[int]
     configurations: _configuration_pb2.Configurations
     steps_per_second: _containers.RepeatedScalarFieldContainer[float]
     measured_at_unix_seconds: _containers.RepeatedScalarFieldContainer[float]
@@ -50,7 +58,9 @@ class Observations(_message.Message):
     step_variation: _containers.RepeatedScalarFieldContainer[float]
     exposed_sync_seconds: _containers.RepeatedScalarFieldContainer[float]
     numbers: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., measured_at_unix_seconds: _Optional[_Iterable[float]] = ..., steps_counts: _Optional[_Iterable[int]] = ..., step_variation: _Optional[_Iterable[float]] = ..., exposed_sync_seconds: _Optional[_Iterable[float]] = ..., numbers: _Optional[_Iterable[int]] = ...) -> None: ...
+    step_variation_known: _containers.RepeatedScalarFieldContainer[bool]
+    exposed_sync_known: _containers.RepeatedScalarFieldContainer[bool]
+    def __init__(self, configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., measured_at_unix_seconds: _Optional[_Iterable[float]] = ..., steps_counts: _Optional[_Iterable[int]] = ..., step_variation: _Optional[_Iterable[float]] = ..., exposed_sync_seconds: _Optional[_Iterable[float]] = ..., numbers: _Optional[_Iterable[int]] = ..., step_variation_known: _Optional[_Iterable[bool]] = ..., exposed_sync_known: _Optional[_Iterable[bool]] = ...) -> None: ...
 
 class TraceReference(_message.Message):
     __slots__ = ("content_sha256", "format", "rank", "world_size", "size_bytes")
@@ -99,7 +109,14 @@ class ProfileContent(_message.Message):
     def __init__(self, workload: _Optional[_Union[_workload_pb2.Workload, _Mapping]] = ..., network: _Optional[_Union[_workload_pb2.Network, _Mapping]] = ..., phase_timings: _Optional[_Union[PhaseTimings, _Mapping]] = ..., observations: _Optional[_Union[Observations, _Mapping]] = ..., traces: _Optional[_Iterable[_Union[TraceReference, _Mapping]]] = ...) -> None: ...
 
 class Profile(_message.Message):
-    __slots__ = ("profile_id", "uid", "revision", "etag", "digest", "create_time", "update_time", "observations_count", "content")
+    __slots__ = ("profile_id", "uid", "revision", "etag", "digest", "create_time", "update_time", "observations_count", "content", "display_name", "labels", "delete_time", "purge_time")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     PROFILE_ID_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -109,6 +126,10 @@ class Profile(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
     OBSERVATIONS_COUNT_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
+    DISPLAY_NAME_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    DELETE_TIME_FIELD_NUMBER: _ClassVar[int]
+    PURGE_TIME_FIELD_NUMBER: _ClassVar[int]
     profile_id: str
     uid: str
     revision: int
@@ -118,14 +139,20 @@ class Profile(_message.Message):
     update_time: _timestamp_pb2.Timestamp
     observations_count: int
     content: ProfileContent
-    def __init__(self, profile_id: _Optional[str] = ..., uid: _Optional[str] = ..., revision: _Optional[int] = ..., etag: _Optional[str] = ..., digest: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., observations_count: _Optional[int] = ..., content: _Optional[_Union[ProfileContent, _Mapping]] = ...) -> None: ...
+    display_name: str
+    labels: _containers.ScalarMap[str, str]
+    delete_time: _timestamp_pb2.Timestamp
+    purge_time: _timestamp_pb2.Timestamp
+    def __init__(self, profile_id: _Optional[str] = ..., uid: _Optional[str] = ..., revision: _Optional[int] = ..., etag: _Optional[str] = ..., digest: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., observations_count: _Optional[int] = ..., content: _Optional[_Union[ProfileContent, _Mapping]] = ..., display_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., delete_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., purge_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ProfileSource(_message.Message):
-    __slots__ = ("profile_id", "inline", "minimum_revision")
+    __slots__ = ("profile_id", "content", "minimum_revision", "revision")
     PROFILE_ID_FIELD_NUMBER: _ClassVar[int]
-    INLINE_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
     MINIMUM_REVISION_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
     profile_id: str
-    inline: ProfileContent
+    content: ProfileContent
     minimum_revision: int
-    def __init__(self, profile_id: _Optional[str] = ..., inline: _Optional[_Union[ProfileContent, _Mapping]] = ..., minimum_revision: _Optional[int] = ...) -> None: ...
+    revision: int
+    def __init__(self, profile_id: _Optional[str] = ..., content: _Optional[_Union[ProfileContent, _Mapping]] = ..., minimum_revision: _Optional[int] = ..., revision: _Optional[int] = ...) -> None: ...

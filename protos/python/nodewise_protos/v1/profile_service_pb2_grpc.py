@@ -26,7 +26,9 @@ if _version_not_supported:
 
 
 class ProfileServiceStub(object):
-    """Stores what is known of jobs. Acknowledged means durable.
+    """Stores what is known of jobs. Acknowledged means durable. Where the server asks for tokens, each token has prefixes of
+    profile names: everything here, and every profile that a question names, is refused outside of them
+    (PERMISSION_DENIED), and listings leave it out.
     """
 
     def __init__(self, channel):
@@ -40,15 +42,20 @@ class ProfileServiceStub(object):
                 request_serializer=nodewise_dot_v1_dot_profile__service__pb2.IngestProfileRequest.SerializeToString,
                 response_deserializer=nodewise_dot_v1_dot_profile__service__pb2.IngestProfileResponse.FromString,
                 _registered_method=True)
+        self.IngestBatch = channel.unary_unary(
+                '/nodewise.v1.ProfileService/IngestBatch',
+                request_serializer=nodewise_dot_v1_dot_profile__service__pb2.IngestBatchRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1_dot_profile__service__pb2.IngestBatchResponse.FromString,
+                _registered_method=True)
         self.AppendProfile = channel.unary_unary(
                 '/nodewise.v1.ProfileService/AppendProfile',
                 request_serializer=nodewise_dot_v1_dot_profile__service__pb2.AppendProfileRequest.SerializeToString,
                 response_deserializer=nodewise_dot_v1_dot_profile__service__pb2.AppendProfileResponse.FromString,
                 _registered_method=True)
-        self.RetractObservations = channel.unary_unary(
-                '/nodewise.v1.ProfileService/RetractObservations',
-                request_serializer=nodewise_dot_v1_dot_profile__service__pb2.RetractObservationsRequest.SerializeToString,
-                response_deserializer=nodewise_dot_v1_dot_profile__service__pb2.RetractObservationsResponse.FromString,
+        self.RetractEvidence = channel.unary_unary(
+                '/nodewise.v1.ProfileService/RetractEvidence',
+                request_serializer=nodewise_dot_v1_dot_profile__service__pb2.RetractEvidenceRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1_dot_profile__service__pb2.RetractEvidenceResponse.FromString,
                 _registered_method=True)
         self.GetProfile = channel.unary_unary(
                 '/nodewise.v1.ProfileService/GetProfile',
@@ -60,15 +67,27 @@ class ProfileServiceStub(object):
                 request_serializer=nodewise_dot_v1_dot_profile__service__pb2.ListProfilesRequest.SerializeToString,
                 response_deserializer=nodewise_dot_v1_dot_profile__service__pb2.ListProfilesResponse.FromString,
                 _registered_method=True)
+        self.WatchProfiles = channel.unary_stream(
+                '/nodewise.v1.ProfileService/WatchProfiles',
+                request_serializer=nodewise_dot_v1_dot_profile__service__pb2.WatchProfilesRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1_dot_profile__service__pb2.WatchProfilesResponse.FromString,
+                _registered_method=True)
         self.DeleteProfile = channel.unary_unary(
                 '/nodewise.v1.ProfileService/DeleteProfile',
                 request_serializer=nodewise_dot_v1_dot_profile__service__pb2.DeleteProfileRequest.SerializeToString,
                 response_deserializer=nodewise_dot_v1_dot_profile__service__pb2.DeleteProfileResponse.FromString,
                 _registered_method=True)
+        self.UndeleteProfile = channel.unary_unary(
+                '/nodewise.v1.ProfileService/UndeleteProfile',
+                request_serializer=nodewise_dot_v1_dot_profile__service__pb2.UndeleteProfileRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1_dot_profile__service__pb2.UndeleteProfileResponse.FromString,
+                _registered_method=True)
 
 
 class ProfileServiceServicer(object):
-    """Stores what is known of jobs. Acknowledged means durable.
+    """Stores what is known of jobs. Acknowledged means durable. Where the server asks for tokens, each token has prefixes of
+    profile names: everything here, and every profile that a question names, is refused outside of them
+    (PERMISSION_DENIED), and listings leave it out.
     """
 
     def IngestProfile(self, request_iterator, context):
@@ -82,25 +101,34 @@ class ProfileServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def AppendProfile(self, request, context):
-        """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
-        is now.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_CONFLICT, STORE_UNAVAILABLE.
+    def IngestBatch(self, request, context):
+        """One batch of a session in one call: the twin of IngestProfile for callers without streams, traces included. Without a
+        batch it only tells the last durable number. The same batch again changes nothing.
+        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def RetractObservations(self, request, context):
-        """Takes observations out of a profile; they stay in its history.
-        Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, OBSERVATION_NOT_FOUND, BATCH_CONFLICT, STORE_UNAVAILABLE.
+    def AppendProfile(self, request, context):
+        """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
+        is now.
+        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED, STORE_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetractEvidence(self, request, context):
+        """Takes evidence out of a profile: observations, phase timings, facts and traces. It stays in the profile's history.
+        Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, EVIDENCE_NOT_FOUND, REQUEST_ID_REUSED, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetProfile(self, request, context):
-        """Reads one profile. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND.
+        """Reads one profile, as it is or as it was. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, REVISION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -113,8 +141,25 @@ class ProfileServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WatchProfiles(self, request, context):
+        """Tells of profiles as they are and then of every change, until the caller ends it. Several changes of one profile may
+        come as one. After a cut the caller watches anew and is told of all profiles again. Reasons: INVALID_FIELD.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteProfile(self, request, context):
-        """Deletes a profile. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, ETAG_MISMATCH, STORE_UNAVAILABLE.
+        """Deletes a profile; until its purge time UndeleteProfile brings it back. Deleting again what the same etag deleted
+        changes nothing. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, ETAG_MISMATCH, STORE_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UndeleteProfile(self, request, context):
+        """Brings a deleted profile back as it was. Of one that is not deleted it changes nothing.
+        Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -128,15 +173,20 @@ def add_ProfileServiceServicer_to_server(servicer, server):
                     request_deserializer=nodewise_dot_v1_dot_profile__service__pb2.IngestProfileRequest.FromString,
                     response_serializer=nodewise_dot_v1_dot_profile__service__pb2.IngestProfileResponse.SerializeToString,
             ),
+            'IngestBatch': grpc.unary_unary_rpc_method_handler(
+                    servicer.IngestBatch,
+                    request_deserializer=nodewise_dot_v1_dot_profile__service__pb2.IngestBatchRequest.FromString,
+                    response_serializer=nodewise_dot_v1_dot_profile__service__pb2.IngestBatchResponse.SerializeToString,
+            ),
             'AppendProfile': grpc.unary_unary_rpc_method_handler(
                     servicer.AppendProfile,
                     request_deserializer=nodewise_dot_v1_dot_profile__service__pb2.AppendProfileRequest.FromString,
                     response_serializer=nodewise_dot_v1_dot_profile__service__pb2.AppendProfileResponse.SerializeToString,
             ),
-            'RetractObservations': grpc.unary_unary_rpc_method_handler(
-                    servicer.RetractObservations,
-                    request_deserializer=nodewise_dot_v1_dot_profile__service__pb2.RetractObservationsRequest.FromString,
-                    response_serializer=nodewise_dot_v1_dot_profile__service__pb2.RetractObservationsResponse.SerializeToString,
+            'RetractEvidence': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetractEvidence,
+                    request_deserializer=nodewise_dot_v1_dot_profile__service__pb2.RetractEvidenceRequest.FromString,
+                    response_serializer=nodewise_dot_v1_dot_profile__service__pb2.RetractEvidenceResponse.SerializeToString,
             ),
             'GetProfile': grpc.unary_unary_rpc_method_handler(
                     servicer.GetProfile,
@@ -148,10 +198,20 @@ def add_ProfileServiceServicer_to_server(servicer, server):
                     request_deserializer=nodewise_dot_v1_dot_profile__service__pb2.ListProfilesRequest.FromString,
                     response_serializer=nodewise_dot_v1_dot_profile__service__pb2.ListProfilesResponse.SerializeToString,
             ),
+            'WatchProfiles': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchProfiles,
+                    request_deserializer=nodewise_dot_v1_dot_profile__service__pb2.WatchProfilesRequest.FromString,
+                    response_serializer=nodewise_dot_v1_dot_profile__service__pb2.WatchProfilesResponse.SerializeToString,
+            ),
             'DeleteProfile': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteProfile,
                     request_deserializer=nodewise_dot_v1_dot_profile__service__pb2.DeleteProfileRequest.FromString,
                     response_serializer=nodewise_dot_v1_dot_profile__service__pb2.DeleteProfileResponse.SerializeToString,
+            ),
+            'UndeleteProfile': grpc.unary_unary_rpc_method_handler(
+                    servicer.UndeleteProfile,
+                    request_deserializer=nodewise_dot_v1_dot_profile__service__pb2.UndeleteProfileRequest.FromString,
+                    response_serializer=nodewise_dot_v1_dot_profile__service__pb2.UndeleteProfileResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -162,7 +222,9 @@ def add_ProfileServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ProfileService(object):
-    """Stores what is known of jobs. Acknowledged means durable.
+    """Stores what is known of jobs. Acknowledged means durable. Where the server asks for tokens, each token has prefixes of
+    profile names: everything here, and every profile that a question names, is refused outside of them
+    (PERMISSION_DENIED), and listings leave it out.
     """
 
     @staticmethod
@@ -182,6 +244,33 @@ class ProfileService(object):
             '/nodewise.v1.ProfileService/IngestProfile',
             nodewise_dot_v1_dot_profile__service__pb2.IngestProfileRequest.SerializeToString,
             nodewise_dot_v1_dot_profile__service__pb2.IngestProfileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def IngestBatch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1.ProfileService/IngestBatch',
+            nodewise_dot_v1_dot_profile__service__pb2.IngestBatchRequest.SerializeToString,
+            nodewise_dot_v1_dot_profile__service__pb2.IngestBatchResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -220,7 +309,7 @@ class ProfileService(object):
             _registered_method=True)
 
     @staticmethod
-    def RetractObservations(request,
+    def RetractEvidence(request,
             target,
             options=(),
             channel_credentials=None,
@@ -233,9 +322,9 @@ class ProfileService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/nodewise.v1.ProfileService/RetractObservations',
-            nodewise_dot_v1_dot_profile__service__pb2.RetractObservationsRequest.SerializeToString,
-            nodewise_dot_v1_dot_profile__service__pb2.RetractObservationsResponse.FromString,
+            '/nodewise.v1.ProfileService/RetractEvidence',
+            nodewise_dot_v1_dot_profile__service__pb2.RetractEvidenceRequest.SerializeToString,
+            nodewise_dot_v1_dot_profile__service__pb2.RetractEvidenceResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -301,6 +390,33 @@ class ProfileService(object):
             _registered_method=True)
 
     @staticmethod
+    def WatchProfiles(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/nodewise.v1.ProfileService/WatchProfiles',
+            nodewise_dot_v1_dot_profile__service__pb2.WatchProfilesRequest.SerializeToString,
+            nodewise_dot_v1_dot_profile__service__pb2.WatchProfilesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def DeleteProfile(request,
             target,
             options=(),
@@ -317,6 +433,33 @@ class ProfileService(object):
             '/nodewise.v1.ProfileService/DeleteProfile',
             nodewise_dot_v1_dot_profile__service__pb2.DeleteProfileRequest.SerializeToString,
             nodewise_dot_v1_dot_profile__service__pb2.DeleteProfileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UndeleteProfile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1.ProfileService/UndeleteProfile',
+            nodewise_dot_v1_dot_profile__service__pb2.UndeleteProfileRequest.SerializeToString,
+            nodewise_dot_v1_dot_profile__service__pb2.UndeleteProfileResponse.FromString,
             options,
             channel_credentials,
             insecure,

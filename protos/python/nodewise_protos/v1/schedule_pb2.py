@@ -24,31 +24,52 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from nodewise_protos.v1 import configuration_pb2 as nodewise_dot_v1_dot_configuration__pb2
-from nodewise_protos.v1 import prediction_pb2 as nodewise_dot_v1_dot_prediction__pb2
+from nodewise_protos.v1 import facts_pb2 as nodewise_dot_v1_dot_facts__pb2
+from nodewise_protos.v1 import objective_pb2 as nodewise_dot_v1_dot_objective__pb2
+from nodewise_protos.v1 import problem_pb2 as nodewise_dot_v1_dot_problem__pb2
 from nodewise_protos.v1 import profile_pb2 as nodewise_dot_v1_dot_profile__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1anodewise/v1/schedule.proto\x12\x0bnodewise.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnodewise/v1/configuration.proto\x1a\x1cnodewise/v1/prediction.proto\x1a\x19nodewise/v1/profile.proto\"/\n\x07\x43luster\x12$\n\x05pools\x18\x01 \x03(\x0b\x32\x15.nodewise.v1.NodePool\"\x84\x01\n\x08NodePool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x02 \x01(\t\x12\x19\n\x11\x61vailable_devices\x18\x03 \x03(\x05\x12\x1d\n\x15link_bytes_per_second\x18\x04 \x01(\x01\x12\x1b\n\x13price_per_node_hour\x18\x05 \x01(\x01\"\xc2\x05\n\x0bScheduleJob\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12+\n\x07profile\x18\x02 \x01(\x0b\x32\x1a.nodewise.v1.ProfileSource\x12\x19\n\x11remaining_samples\x18\x03 \x01(\x01\x12\x17\n\x0f\x61llowed_devices\x18\x04 \x03(\x05\x12\x13\n\x0bmin_devices\x18\x05 \x01(\x05\x12\x13\n\x0bmax_devices\x18\x06 \x01(\x05\x12\x15\n\rallowed_pools\x18\x07 \x03(\t\x12\x16\n\x0eserver_devices\x18\x08 \x01(\x05\x12\x19\n\x11requested_devices\x18\t \x01(\x05\x12/\n\x0bsubmit_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x1f\x61ttained_service_device_seconds\x18\x0b \x01(\x01\x12:\n\x12\x63urrent_allocation\x18\x0c \x01(\x0b\x32\x1e.nodewise.v1.CurrentAllocation\x12\x1c\n\x14restart_cost_seconds\x18\r \x01(\x01\x12\x0e\n\x06weight\x18\x0e \x01(\x01\x12\r\n\x05queue\x18\x0f \x01(\t\x12,\n\x08\x64\x65\x61\x64line\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\x08template\x18\x11 \x01(\x0b\x32\x1b.nodewise.v1.Configurations\x12\x1b\n\x13minimum_run_seconds\x18\x12 \x01(\x01\x12\x16\n\x0erestarts_count\x18\x13 \x01(\x05\x12)\n\x1cgradient_noise_scale_samples\x18\x14 \x01(\x01H\x00\x88\x01\x01\x12\x1d\n\x15initial_batch_samples\x18\x15 \x01(\x01\x42\x1f\n\x1d_gradient_noise_scale_samples\"c\n\x11\x43urrentAllocation\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12+\n\tplacement\x18\x02 \x03(\x0b\x32\x18.nodewise.v1.NodeDevices\x12\x13\n\x0b\x61ge_seconds\x18\x03 \x01(\x01\"8\n\x0bNodeDevices\x12\x12\n\nnode_index\x18\x01 \x01(\x05\x12\x15\n\rdevices_count\x18\x02 \x01(\x05\"0\n\nQueueQuota\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x13\n\x0bmax_devices\x18\x02 \x01(\x05\"\xe8\x02\n\rJobAllocation\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12+\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x1b.nodewise.v1.ScheduleAction\x12\x0c\n\x04pool\x18\x03 \x01(\t\x12\x15\n\rdevices_count\x18\x04 \x01(\x05\x12\x13\n\x0bnodes_count\x18\x05 \x01(\x05\x12+\n\tplacement\x18\x06 \x03(\x0b\x32\x18.nodewise.v1.NodeDevices\x12\x1a\n\x12samples_per_second\x18\x07 \x01(\x01\x12\x16\n\x0e\x66inish_seconds\x18\x08 \x01(\x01\x12#\n\x1bmarginal_samples_per_second\x18\t \x01(\x01\x12\x0e\n\x06reason\x18\n \x01(\t\x12\x0b\n\x03why\x18\x0b \x01(\t\x12\x13\n\x0b\x62\x61sis_index\x18\x0c \x01(\x05\x12(\n\x07refusal\x18\r \x01(\x0b\x32\x17.nodewise.v1.RowRefusal*\xa0\x01\n\x0eScheduleAction\x12\x1f\n\x1bSCHEDULE_ACTION_UNSPECIFIED\x10\x00\x12\x18\n\x14SCHEDULE_ACTION_KEEP\x10\x01\x12\x1a\n\x16SCHEDULE_ACTION_CHANGE\x10\x02\x12\x18\n\x14SCHEDULE_ACTION_WAIT\x10\x03\x12\x1d\n\x19SCHEDULE_ACTION_NO_ANSWER\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1anodewise/v1/schedule.proto\x12\x0bnodewise.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnodewise/v1/configuration.proto\x1a\x17nodewise/v1/facts.proto\x1a\x1bnodewise/v1/objective.proto\x1a\x19nodewise/v1/problem.proto\x1a\x19nodewise/v1/profile.proto\"/\n\x07\x43luster\x12$\n\x05pools\x18\x01 \x03(\x0b\x32\x15.nodewise.v1.NodePool\"\xf3\x02\n\x08NodePool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x02 \x01(\t\x12\x19\n\x11\x61vailable_devices\x18\x03 \x03(\x05\x12:\n\x15link_bytes_per_second\x18\x04 \x01(\x01\x42\x16\xaa\x9a#\x12\x1a\x07\x62ytes/s)\x00\x00\x00\x00\x00\x00\xf0?H\x00\x88\x01\x01\x12/\n\x13price_per_node_hour\x18\x05 \x01(\x01\x42\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\x00\x00H\x01\x88\x01\x01\x12\x12\n\nnode_names\x18\x06 \x03(\t\x12,\n\x10\x64\x65vices_per_node\x18\x07 \x01(\x05\x42\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\xf0?H\x02\x88\x01\x01\x12%\n\tmax_nodes\x18\x08 \x01(\x05\x42\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\x00\x00H\x03\x88\x01\x01\x42\x18\n\x16_link_bytes_per_secondB\x16\n\x14_price_per_node_hourB\x13\n\x11_devices_per_nodeB\x0c\n\n_max_nodes\"\xdc\x06\n\x0bScheduleJob\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12+\n\x07profile\x18\x02 \x01(\x0b\x32\x1a.nodewise.v1.ProfileSource\x12\x19\n\x11remaining_samples\x18\x03 \x01(\x01\x12\x17\n\x0f\x61llowed_devices\x18\x04 \x03(\x05\x12\'\n\x0bmin_devices\x18\x05 \x01(\x05\x42\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\xf0?H\x00\x88\x01\x01\x12\'\n\x0bmax_devices\x18\x06 \x01(\x05\x42\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\xf0?H\x01\x88\x01\x01\x12\x15\n\rallowed_pools\x18\x07 \x03(\t\x12\x16\n\x0eserver_devices\x18\x08 \x01(\x05\x12-\n\x11requested_devices\x18\t \x01(\x05\x42\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\xf0?H\x02\x88\x01\x01\x12/\n\x0bsubmit_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x1f\x61ttained_service_device_seconds\x18\x0b \x01(\x01\x12:\n\x12\x63urrent_allocation\x18\x0c \x01(\x0b\x32\x1e.nodewise.v1.CurrentAllocation\x12\x1c\n\x14restart_cost_seconds\x18\r \x01(\x01\x12-\n\x06weight\x18\x0e \x01(\x01\x42\x18\xaa\x9a#\x14!\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00\x38\x01H\x03\x88\x01\x01\x12\r\n\x05queue\x18\x0f \x01(\t\x12,\n\x08\x64\x65\x61\x64line\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x34\n\x08settings\x18\x11 \x01(\x0b\x32\".nodewise.v1.ConfigurationSettings\x12\x1b\n\x13minimum_run_seconds\x18\x12 \x01(\x01\x12\x16\n\x0erestarts_count\x18\x13 \x01(\x05\x12\x36\n\nefficiency\x18\x14 \x01(\x0b\x32\".nodewise.v1.StatisticalEfficiency\x12\x18\n\x0bpreemptible\x18\x15 \x01(\x08H\x04\x88\x01\x01\x42\x0e\n\x0c_min_devicesB\x0e\n\x0c_max_devicesB\x14\n\x12_requested_devicesB\t\n\x07_weightB\x0e\n\x0c_preemptible\"c\n\x11\x43urrentAllocation\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12+\n\tplacement\x18\x02 \x03(\x0b\x32\x18.nodewise.v1.NodeDevices\x12\x13\n\x0b\x61ge_seconds\x18\x03 \x01(\x01\"_\n\x0bNodeDevices\x12\x17\n\nnode_index\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x15\n\rdevices_count\x18\x02 \x01(\x05\x12\x11\n\tnode_name\x18\x03 \x01(\tB\r\n\x0b_node_index\"0\n\nQueueQuota\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x13\n\x0bmax_devices\x18\x02 \x01(\x05\"\xb7\x03\n\rJobAllocation\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12+\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x1b.nodewise.v1.ScheduleAction\x12\x0c\n\x04pool\x18\x03 \x01(\t\x12\x15\n\rdevices_count\x18\x04 \x01(\x05\x12\x13\n\x0bnodes_count\x18\x05 \x01(\x05\x12+\n\tplacement\x18\x06 \x03(\x0b\x32\x18.nodewise.v1.NodeDevices\x12\x1a\n\x12samples_per_second\x18\x07 \x01(\x01\x12\x1b\n\x0e\x66inish_seconds\x18\x08 \x01(\x01H\x00\x88\x01\x01\x12(\n\x1bmarginal_samples_per_second\x18\t \x01(\x01H\x01\x88\x01\x01\x12\x0e\n\x06reason\x18\n \x01(\t\x12\x0b\n\x03why\x18\x0b \x01(\t\x12\x18\n\x0b\x62\x61sis_index\x18\x0c \x01(\x05H\x02\x88\x01\x01\x12%\n\x07problem\x18\r \x01(\x0b\x32\x14.nodewise.v1.ProblemB\x11\n\x0f_finish_secondsB\x1e\n\x1c_marginal_samples_per_secondB\x0e\n\x0c_basis_index\"E\n\nPoolDemand\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x12\n\nused_nodes\x18\x02 \x01(\x05\x12\x15\n\rdesired_nodes\x18\x03 \x01(\x05*\xbb\x01\n\x0eScheduleAction\x12\x1f\n\x1bSCHEDULE_ACTION_UNSPECIFIED\x10\x00\x12\x19\n\x15SCHEDULE_ACTION_START\x10\x01\x12\x18\n\x14SCHEDULE_ACTION_KEEP\x10\x02\x12\x1a\n\x16SCHEDULE_ACTION_CHANGE\x10\x03\x12\x18\n\x14SCHEDULE_ACTION_WAIT\x10\x04\x12\x1d\n\x19SCHEDULE_ACTION_NO_ANSWER\x10\x05\x42h\n\x15io.github.nodewise.v1B\rScheduleProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.v1.schedule_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_SCHEDULEACTION']._serialized_start=1632
-  _globals['_SCHEDULEACTION']._serialized_end=1792
-  _globals['_CLUSTER']._serialized_start=166
-  _globals['_CLUSTER']._serialized_end=213
-  _globals['_NODEPOOL']._serialized_start=216
-  _globals['_NODEPOOL']._serialized_end=348
-  _globals['_SCHEDULEJOB']._serialized_start=351
-  _globals['_SCHEDULEJOB']._serialized_end=1057
-  _globals['_CURRENTALLOCATION']._serialized_start=1059
-  _globals['_CURRENTALLOCATION']._serialized_end=1158
-  _globals['_NODEDEVICES']._serialized_start=1160
-  _globals['_NODEDEVICES']._serialized_end=1216
-  _globals['_QUEUEQUOTA']._serialized_start=1218
-  _globals['_QUEUEQUOTA']._serialized_end=1266
-  _globals['_JOBALLOCATION']._serialized_start=1269
-  _globals['_JOBALLOCATION']._serialized_end=1629
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\025io.github.nodewise.v1B\rScheduleProtoP\001Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1'
+  _globals['_NODEPOOL'].fields_by_name['link_bytes_per_second']._loaded_options = None
+  _globals['_NODEPOOL'].fields_by_name['link_bytes_per_second']._serialized_options = b'\252\232#\022\032\007bytes/s)\000\000\000\000\000\000\360?'
+  _globals['_NODEPOOL'].fields_by_name['price_per_node_hour']._loaded_options = None
+  _globals['_NODEPOOL'].fields_by_name['price_per_node_hour']._serialized_options = b'\252\232#\t)\000\000\000\000\000\000\000\000'
+  _globals['_NODEPOOL'].fields_by_name['devices_per_node']._loaded_options = None
+  _globals['_NODEPOOL'].fields_by_name['devices_per_node']._serialized_options = b'\252\232#\t)\000\000\000\000\000\000\360?'
+  _globals['_NODEPOOL'].fields_by_name['max_nodes']._loaded_options = None
+  _globals['_NODEPOOL'].fields_by_name['max_nodes']._serialized_options = b'\252\232#\t)\000\000\000\000\000\000\000\000'
+  _globals['_SCHEDULEJOB'].fields_by_name['min_devices']._loaded_options = None
+  _globals['_SCHEDULEJOB'].fields_by_name['min_devices']._serialized_options = b'\252\232#\t)\000\000\000\000\000\000\360?'
+  _globals['_SCHEDULEJOB'].fields_by_name['max_devices']._loaded_options = None
+  _globals['_SCHEDULEJOB'].fields_by_name['max_devices']._serialized_options = b'\252\232#\t)\000\000\000\000\000\000\360?'
+  _globals['_SCHEDULEJOB'].fields_by_name['requested_devices']._loaded_options = None
+  _globals['_SCHEDULEJOB'].fields_by_name['requested_devices']._serialized_options = b'\252\232#\t)\000\000\000\000\000\000\360?'
+  _globals['_SCHEDULEJOB'].fields_by_name['weight']._loaded_options = None
+  _globals['_SCHEDULEJOB'].fields_by_name['weight']._serialized_options = b'\252\232#\024!\000\000\000\000\000\000\360?)\000\000\000\000\000\000\000\0008\001'
+  _globals['_SCHEDULEACTION']._serialized_start=2265
+  _globals['_SCHEDULEACTION']._serialized_end=2452
+  _globals['_CLUSTER']._serialized_start=217
+  _globals['_CLUSTER']._serialized_end=264
+  _globals['_NODEPOOL']._serialized_start=267
+  _globals['_NODEPOOL']._serialized_end=638
+  _globals['_SCHEDULEJOB']._serialized_start=641
+  _globals['_SCHEDULEJOB']._serialized_end=1501
+  _globals['_CURRENTALLOCATION']._serialized_start=1503
+  _globals['_CURRENTALLOCATION']._serialized_end=1602
+  _globals['_NODEDEVICES']._serialized_start=1604
+  _globals['_NODEDEVICES']._serialized_end=1699
+  _globals['_QUEUEQUOTA']._serialized_start=1701
+  _globals['_QUEUEQUOTA']._serialized_end=1749
+  _globals['_JOBALLOCATION']._serialized_start=1752
+  _globals['_JOBALLOCATION']._serialized_end=2191
+  _globals['_POOLDEMAND']._serialized_start=2193
+  _globals['_POOLDEMAND']._serialized_end=2262
 # @@protoc_insertion_point(module_scope)

@@ -2,7 +2,9 @@ import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from nodewise_protos.v1 import configuration_pb2 as _configuration_pb2
-from nodewise_protos.v1 import prediction_pb2 as _prediction_pb2
+from nodewise_protos.v1 import facts_pb2 as _facts_pb2
+from nodewise_protos.v1 import objective_pb2 as _objective_pb2
+from nodewise_protos.v1 import problem_pb2 as _problem_pb2
 from nodewise_protos.v1 import profile_pb2 as _profile_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -16,11 +18,13 @@ DESCRIPTOR: _descriptor.FileDescriptor
 class ScheduleAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     SCHEDULE_ACTION_UNSPECIFIED: _ClassVar[ScheduleAction]
+    SCHEDULE_ACTION_START: _ClassVar[ScheduleAction]
     SCHEDULE_ACTION_KEEP: _ClassVar[ScheduleAction]
     SCHEDULE_ACTION_CHANGE: _ClassVar[ScheduleAction]
     SCHEDULE_ACTION_WAIT: _ClassVar[ScheduleAction]
     SCHEDULE_ACTION_NO_ANSWER: _ClassVar[ScheduleAction]
 SCHEDULE_ACTION_UNSPECIFIED: ScheduleAction
+SCHEDULE_ACTION_START: ScheduleAction
 SCHEDULE_ACTION_KEEP: ScheduleAction
 SCHEDULE_ACTION_CHANGE: ScheduleAction
 SCHEDULE_ACTION_WAIT: ScheduleAction
@@ -33,21 +37,27 @@ class Cluster(_message.Message):
     def __init__(self, pools: _Optional[_Iterable[_Union[NodePool, _Mapping]]] = ...) -> None: ...
 
 class NodePool(_message.Message):
-    __slots__ = ("name", "device_name", "available_devices", "link_bytes_per_second", "price_per_node_hour")
+    __slots__ = ("name", "device_name", "available_devices", "link_bytes_per_second", "price_per_node_hour", "node_names", "devices_per_node", "max_nodes")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DEVICE_NAME_FIELD_NUMBER: _ClassVar[int]
     AVAILABLE_DEVICES_FIELD_NUMBER: _ClassVar[int]
     LINK_BYTES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     PRICE_PER_NODE_HOUR_FIELD_NUMBER: _ClassVar[int]
+    NODE_NAMES_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_PER_NODE_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
     name: str
     device_name: str
     available_devices: _containers.RepeatedScalarFieldContainer[int]
     link_bytes_per_second: float
     price_per_node_hour: float
-    def __init__(self, name: _Optional[str] = ..., device_name: _Optional[str] = ..., available_devices: _Optional[_Iterable[int]] = ..., link_bytes_per_second: _Optional[float] = ..., price_per_node_hour: _Optional[float] = ...) -> None: ...
+    node_names: _containers.RepeatedScalarFieldContainer[str]
+    devices_per_node: int
+    max_nodes: int
+    def __init__(self, name: _Optional[str] = ..., device_name: _Optional[str] = ..., available_devices: _Optional[_Iterable[int]] = ..., link_bytes_per_second: _Optional[float] = ..., price_per_node_hour: _Optional[float] = ..., node_names: _Optional[_Iterable[str]] = ..., devices_per_node: _Optional[int] = ..., max_nodes: _Optional[int] = ...) -> None: ...
 
 class ScheduleJob(_message.Message):
-    __slots__ = ("job_id", "profile", "remaining_samples", "allowed_devices", "min_devices", "max_devices", "allowed_pools", "server_devices", "requested_devices", "submit_time", "attained_service_device_seconds", "current_allocation", "restart_cost_seconds", "weight", "queue", "deadline", "template", "minimum_run_seconds", "restarts_count", "gradient_noise_scale_samples", "initial_batch_samples")
+    __slots__ = ("job_id", "profile", "remaining_samples", "allowed_devices", "min_devices", "max_devices", "allowed_pools", "server_devices", "requested_devices", "submit_time", "attained_service_device_seconds", "current_allocation", "restart_cost_seconds", "weight", "queue", "deadline", "settings", "minimum_run_seconds", "restarts_count", "efficiency", "preemptible")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     REMAINING_SAMPLES_FIELD_NUMBER: _ClassVar[int]
@@ -64,11 +74,11 @@ class ScheduleJob(_message.Message):
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
-    TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
     MINIMUM_RUN_SECONDS_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_COUNT_FIELD_NUMBER: _ClassVar[int]
-    GRADIENT_NOISE_SCALE_SAMPLES_FIELD_NUMBER: _ClassVar[int]
-    INITIAL_BATCH_SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    EFFICIENCY_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTIBLE_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     profile: _profile_pb2.ProfileSource
     remaining_samples: float
@@ -85,12 +95,12 @@ class ScheduleJob(_message.Message):
     weight: float
     queue: str
     deadline: _timestamp_pb2.Timestamp
-    template: _configuration_pb2.Configurations
+    settings: _configuration_pb2.ConfigurationSettings
     minimum_run_seconds: float
     restarts_count: int
-    gradient_noise_scale_samples: float
-    initial_batch_samples: float
-    def __init__(self, job_id: _Optional[str] = ..., profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., remaining_samples: _Optional[float] = ..., allowed_devices: _Optional[_Iterable[int]] = ..., min_devices: _Optional[int] = ..., max_devices: _Optional[int] = ..., allowed_pools: _Optional[_Iterable[str]] = ..., server_devices: _Optional[int] = ..., requested_devices: _Optional[int] = ..., submit_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attained_service_device_seconds: _Optional[float] = ..., current_allocation: _Optional[_Union[CurrentAllocation, _Mapping]] = ..., restart_cost_seconds: _Optional[float] = ..., weight: _Optional[float] = ..., queue: _Optional[str] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., template: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., minimum_run_seconds: _Optional[float] = ..., restarts_count: _Optional[int] = ..., gradient_noise_scale_samples: _Optional[float] = ..., initial_batch_samples: _Optional[float] = ...) -> None: ...
+    efficiency: _objective_pb2.StatisticalEfficiency
+    preemptible: bool
+    def __init__(self, job_id: _Optional[str] = ..., profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., remaining_samples: _Optional[float] = ..., allowed_devices: _Optional[_Iterable[int]] = ..., min_devices: _Optional[int] = ..., max_devices: _Optional[int] = ..., allowed_pools: _Optional[_Iterable[str]] = ..., server_devices: _Optional[int] = ..., requested_devices: _Optional[int] = ..., submit_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attained_service_device_seconds: _Optional[float] = ..., current_allocation: _Optional[_Union[CurrentAllocation, _Mapping]] = ..., restart_cost_seconds: _Optional[float] = ..., weight: _Optional[float] = ..., queue: _Optional[str] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., settings: _Optional[_Union[_configuration_pb2.ConfigurationSettings, _Mapping]] = ..., minimum_run_seconds: _Optional[float] = ..., restarts_count: _Optional[int] = ..., efficiency: _Optional[_Union[_objective_pb2.StatisticalEfficiency, _Mapping]] = ..., preemptible: bool = ...) -> None: ...
 
 class CurrentAllocation(_message.Message):
     __slots__ = ("pool", "placement", "age_seconds")
@@ -103,12 +113,14 @@ class CurrentAllocation(_message.Message):
     def __init__(self, pool: _Optional[str] = ..., placement: _Optional[_Iterable[_Union[NodeDevices, _Mapping]]] = ..., age_seconds: _Optional[float] = ...) -> None: ...
 
 class NodeDevices(_message.Message):
-    __slots__ = ("node_index", "devices_count")
+    __slots__ = ("node_index", "devices_count", "node_name")
     NODE_INDEX_FIELD_NUMBER: _ClassVar[int]
     DEVICES_COUNT_FIELD_NUMBER: _ClassVar[int]
+    NODE_NAME_FIELD_NUMBER: _ClassVar[int]
     node_index: int
     devices_count: int
-    def __init__(self, node_index: _Optional[int] = ..., devices_count: _Optional[int] = ...) -> None: ...
+    node_name: str
+    def __init__(self, node_index: _Optional[int] = ..., devices_count: _Optional[int] = ..., node_name: _Optional[str] = ...) -> None: ...
 
 class QueueQuota(_message.Message):
     __slots__ = ("queue", "max_devices")
@@ -119,7 +131,7 @@ class QueueQuota(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., max_devices: _Optional[int] = ...) -> None: ...
 
 class JobAllocation(_message.Message):
-    __slots__ = ("job_id", "action", "pool", "devices_count", "nodes_count", "placement", "samples_per_second", "finish_seconds", "marginal_samples_per_second", "reason", "why", "basis_index", "refusal")
+    __slots__ = ("job_id", "action", "pool", "devices_count", "nodes_count", "placement", "samples_per_second", "finish_seconds", "marginal_samples_per_second", "reason", "why", "basis_index", "problem")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     POOL_FIELD_NUMBER: _ClassVar[int]
@@ -132,7 +144,7 @@ class JobAllocation(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
     BASIS_INDEX_FIELD_NUMBER: _ClassVar[int]
-    REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     action: ScheduleAction
     pool: str
@@ -145,5 +157,15 @@ class JobAllocation(_message.Message):
     reason: str
     why: str
     basis_index: int
-    refusal: _prediction_pb2.RowRefusal
-    def __init__(self, job_id: _Optional[str] = ..., action: _Optional[_Union[ScheduleAction, str]] = ..., pool: _Optional[str] = ..., devices_count: _Optional[int] = ..., nodes_count: _Optional[int] = ..., placement: _Optional[_Iterable[_Union[NodeDevices, _Mapping]]] = ..., samples_per_second: _Optional[float] = ..., finish_seconds: _Optional[float] = ..., marginal_samples_per_second: _Optional[float] = ..., reason: _Optional[str] = ..., why: _Optional[str] = ..., basis_index: _Optional[int] = ..., refusal: _Optional[_Union[_prediction_pb2.RowRefusal, _Mapping]] = ...) -> None: ...
+    problem: _problem_pb2.Problem
+    def __init__(self, job_id: _Optional[str] = ..., action: _Optional[_Union[ScheduleAction, str]] = ..., pool: _Optional[str] = ..., devices_count: _Optional[int] = ..., nodes_count: _Optional[int] = ..., placement: _Optional[_Iterable[_Union[NodeDevices, _Mapping]]] = ..., samples_per_second: _Optional[float] = ..., finish_seconds: _Optional[float] = ..., marginal_samples_per_second: _Optional[float] = ..., reason: _Optional[str] = ..., why: _Optional[str] = ..., basis_index: _Optional[int] = ..., problem: _Optional[_Union[_problem_pb2.Problem, _Mapping]] = ...) -> None: ...
+
+class PoolDemand(_message.Message):
+    __slots__ = ("pool", "used_nodes", "desired_nodes")
+    POOL_FIELD_NUMBER: _ClassVar[int]
+    USED_NODES_FIELD_NUMBER: _ClassVar[int]
+    DESIRED_NODES_FIELD_NUMBER: _ClassVar[int]
+    pool: str
+    used_nodes: int
+    desired_nodes: int
+    def __init__(self, pool: _Optional[str] = ..., used_nodes: _Optional[int] = ..., desired_nodes: _Optional[int] = ...) -> None: ...

@@ -40,11 +40,6 @@ class ScheduleServiceStub(object):
                 request_serializer=nodewise_dot_v1_dot_schedule__service__pb2.ScheduleRequest.SerializeToString,
                 response_deserializer=nodewise_dot_v1_dot_schedule__service__pb2.ScheduleResponse.FromString,
                 _registered_method=True)
-        self.Simulate = channel.unary_stream(
-                '/nodewise.v1.ScheduleService/Simulate',
-                request_serializer=nodewise_dot_v1_dot_schedule__service__pb2.SimulateRequest.SerializeToString,
-                response_deserializer=nodewise_dot_v1_dot_schedule__service__pb2.SimulateResponse.FromString,
-                _registered_method=True)
         self.ListPolicies = channel.unary_unary(
                 '/nodewise.v1.ScheduleService/ListPolicies',
                 request_serializer=nodewise_dot_v1_dot_schedule__service__pb2.ListPoliciesRequest.SerializeToString,
@@ -65,19 +60,8 @@ class ScheduleServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Simulate(self, request, context):
-        """Tells what a policy would have done to jobs that arrive over time. Pure, and the same for the same request but for wall
-        times. Progress comes first, then columns of jobs and of the timeline if they were asked for, in chunks, the result
-        last. When the call's time is over, what was simulated so far is the result, and says that it is not complete.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
-        EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, POLICY_FAILED, POLICY_INVALID_RESULT.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def ListPolicies(self, request, context):
-        """The policies that can be asked, and those that could not be loaded.
+        """The policies that can be asked, by name. Reasons: INVALID_FIELD.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -90,11 +74,6 @@ def add_ScheduleServiceServicer_to_server(servicer, server):
                     servicer.Schedule,
                     request_deserializer=nodewise_dot_v1_dot_schedule__service__pb2.ScheduleRequest.FromString,
                     response_serializer=nodewise_dot_v1_dot_schedule__service__pb2.ScheduleResponse.SerializeToString,
-            ),
-            'Simulate': grpc.unary_stream_rpc_method_handler(
-                    servicer.Simulate,
-                    request_deserializer=nodewise_dot_v1_dot_schedule__service__pb2.SimulateRequest.FromString,
-                    response_serializer=nodewise_dot_v1_dot_schedule__service__pb2.SimulateResponse.SerializeToString,
             ),
             'ListPolicies': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPolicies,
@@ -130,33 +109,6 @@ class ScheduleService(object):
             '/nodewise.v1.ScheduleService/Schedule',
             nodewise_dot_v1_dot_schedule__service__pb2.ScheduleRequest.SerializeToString,
             nodewise_dot_v1_dot_schedule__service__pb2.ScheduleResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Simulate(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/nodewise.v1.ScheduleService/Simulate',
-            nodewise_dot_v1_dot_schedule__service__pb2.SimulateRequest.SerializeToString,
-            nodewise_dot_v1_dot_schedule__service__pb2.SimulateResponse.FromString,
             options,
             channel_credentials,
             insecure,

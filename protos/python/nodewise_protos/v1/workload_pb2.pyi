@@ -23,19 +23,19 @@ class Workload(_message.Message):
     SHARD_BYTES_FIELD_NUMBER: _ClassVar[int]
     SHARD_TENSORS_COUNTS_FIELD_NUMBER: _ClassVar[int]
     model_name: str
-    parameter_bytes: int
+    parameter_bytes: float
     tensors_count: int
     flops_per_sample: float
-    samples_per_epoch: int
+    samples_per_epoch: float
     epochs_count: float
     transformer: Transformer
     layers: _containers.RepeatedCompositeFieldContainer[Layer]
     framework: str
     optimizer: str
     precision: str
-    shard_bytes: _containers.RepeatedScalarFieldContainer[int]
+    shard_bytes: _containers.RepeatedScalarFieldContainer[float]
     shard_tensors_counts: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, model_name: _Optional[str] = ..., parameter_bytes: _Optional[int] = ..., tensors_count: _Optional[int] = ..., flops_per_sample: _Optional[float] = ..., samples_per_epoch: _Optional[int] = ..., epochs_count: _Optional[float] = ..., transformer: _Optional[_Union[Transformer, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[Layer, _Mapping]]] = ..., framework: _Optional[str] = ..., optimizer: _Optional[str] = ..., precision: _Optional[str] = ..., shard_bytes: _Optional[_Iterable[int]] = ..., shard_tensors_counts: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, model_name: _Optional[str] = ..., parameter_bytes: _Optional[float] = ..., tensors_count: _Optional[int] = ..., flops_per_sample: _Optional[float] = ..., samples_per_epoch: _Optional[float] = ..., epochs_count: _Optional[float] = ..., transformer: _Optional[_Union[Transformer, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[Layer, _Mapping]]] = ..., framework: _Optional[str] = ..., optimizer: _Optional[str] = ..., precision: _Optional[str] = ..., shard_bytes: _Optional[_Iterable[float]] = ..., shard_tensors_counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Transformer(_message.Message):
     __slots__ = ("layers_count", "hidden_size", "attention_heads_count", "sequence_length_tokens", "vocabulary_size", "key_value_heads_count", "feed_forward_size", "experts_count", "experts_per_token_count", "head_size", "gated_feed_forward", "untied_embeddings", "expert_feed_forward_size", "shared_expert_feed_forward_size", "expert_layers_count")
@@ -82,10 +82,10 @@ class Layer(_message.Message):
     name: str
     kind: str
     forward_flops_per_sample: float
-    parameter_bytes: int
+    parameter_bytes: float
     activation_bytes_per_sample: float
     halo_bytes_per_sample: float
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., forward_flops_per_sample: _Optional[float] = ..., parameter_bytes: _Optional[int] = ..., activation_bytes_per_sample: _Optional[float] = ..., halo_bytes_per_sample: _Optional[float] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., forward_flops_per_sample: _Optional[float] = ..., parameter_bytes: _Optional[float] = ..., activation_bytes_per_sample: _Optional[float] = ..., halo_bytes_per_sample: _Optional[float] = ...) -> None: ...
 
 class Network(_message.Message):
     __slots__ = ("link_bytes_per_second", "half_duplex", "worker_link_bytes_per_second", "per_message_seconds", "round_trip_seconds")

@@ -1,4 +1,11 @@
-"""Configurations: the candidate answers, as columns."""
+"""Configurations: the candidate answers, as columns.
+
+Absence follows one rule on the whole wire. What is not stated is an `optional` field without presence, an absent
+message, an empty list, map or text, or an enum's UNSPECIFIED; its comment says what then holds. No number stands for
+absence, but for rows of a column: a row that states nothing holds 0 where 0 can be no value of that column (counts,
+sizes, rates); where 0 can be one, a column of booleans beside it says which rows are known. Indexes into a dictionary
+always name an entry; an entry may be the empty text. Rows of Predictions that are not answered hold 0.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +15,7 @@ from nodewise_values.value import Value, Word
 
 __all__ = [
     "ConfigurationRange",
+    "ConfigurationSettings",
     "Configurations",
     "CountRange",
     "PlacementRule",
@@ -89,24 +97,28 @@ class Configurations(Value):
     """
     placement_workers: tuple[int, ...] = ()
     """Workers on each node of a row's placement; the sum is the row's workers, the number of entries its nodes."""
-    batch_per_worker_samples: tuple[int, ...] = ()
-    """Samples per worker and micro-step. 0 = not known."""
+    batch_per_worker_samples: tuple[float, ...] = ()
+    """Samples per worker and micro-step.
+
+    Empty or 0 in a row: as in the job's evidence, where that tells. Whole numbers; the type leaves room for samples
+    that several workers share.
+    """
     accumulation_steps: tuple[int, ...] = ()
     """Micro-steps whose gradients are added before an exchange. Default 1."""
-    global_batch_samples: tuple[int, ...] = ()
+    global_batch_samples: tuple[float, ...] = ()
     """Samples per step over all workers (asynchronous and hybrid: of one mini-batch from each worker).
 
-    0 = replicas times batch per worker times accumulation steps. Given without a batch per worker (strong scaling), the
-    batch per worker is rounded up.
+    Empty or 0 in a row: replicas times batch per worker times accumulation steps. Given without a batch per worker
+    (strong scaling), the batch per worker is rounded up.
     """
     link_bytes_per_second: tuple[float, ...] = ()
-    """Link of a parameter server or node, bytes per second and direction. 0 = the job's own."""
+    """Link of a parameter server or node, bytes per second and direction. Empty or 0 in a row: the job's own."""
     tensor_parallel_degrees: tuple[int, ...] = ()
     """Tensor-parallel degree. Default 1."""
     pipeline_parallel_degrees: tuple[int, ...] = ()
     """Pipeline stages. Default 1."""
     data_parallel_degrees: tuple[int, ...] = ()
-    """Data-parallel replicas. 0 = workers divided by the product of the other degrees."""
+    """Data-parallel replicas. Empty or 0 in a row: workers divided by the product of the other degrees."""
     expert_parallel_degrees: tuple[int, ...] = ()
     """Expert-parallel degree. Default 1."""
     context_parallel_degrees: tuple[int, ...] = ()
@@ -120,7 +132,7 @@ class Configurations(Value):
     recomputations: tuple[Recomputation | None, ...] = ()
     """What is recomputed in the backward pass."""
     precisions: tuple[str, ...] = ()
-    """Number format of weights and activations, e.g. "fp16". Empty = the job's own."""
+    """Number format of weights and activations, e.g. "fp16". An empty text is the job's own."""
     backup_workers: tuple[int, ...] = ()
     """Synchronous training: workers of each step whose result is not waited for. Default 0."""
     hybrid_sync_fractions: tuple[float, ...] = ()
@@ -144,6 +156,65 @@ class Configurations(Value):
     Compute time of each group's workers relative to what the evidence says of their device, e.g. 2 for stragglers that
     take twice as long. Empty: 1. One entry holds for all groups.
     """
+    offer_names: tuple[str, ...] = ()
+    """Dictionary of names of the question's offers. One name and no indexes: it holds for all rows."""
+    offer_indexes: tuple[int, ...] = ()
+    """Row to entry of offer_names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ConfigurationSettings(Value):
+    """How a job runs, whatever its scale: one value of every column but nodes, workers, placement and groups."""
+
+    parameter_servers: int | None = None
+    """Parameter servers. Absent = 0 for all-reduce, otherwise as in the job's evidence (1 where that does not tell)."""
+    device_name: str = ""
+    """Accelerator, e.g. "V100". Empty = that of the job's evidence."""
+    sync_mode: SyncMode | None = None
+    """How gradients are exchanged. Absent = as in the job's evidence."""
+    batch_per_worker_samples: float | None = None
+    """Samples per worker and micro-step. Absent = as in the job's evidence, where that tells. Whole numbers."""
+    accumulation_steps: int | None = None
+    """Micro-steps whose gradients are added before an exchange. Absent = 1."""
+    global_batch_samples: float | None = None
+    """Samples per step over all workers (asynchronous and hybrid: of one mini-batch from each worker).
+
+    Absent = replicas times batch per worker times accumulation steps. Given without a batch per worker (strong
+    scaling), the batch per worker is rounded up.
+    """
+    link_bytes_per_second: float | None = None
+    """Link of a parameter server or node, bytes per second and direction. Absent = the job's own."""
+    tensor_parallel_degree: int | None = None
+    """Tensor-parallel degree. Absent = 1."""
+    pipeline_parallel_degree: int | None = None
+    """Pipeline stages. Absent = 1."""
+    data_parallel_degree: int | None = None
+    """Data-parallel replicas. Absent = workers divided by the product of the other degrees."""
+    expert_parallel_degree: int | None = None
+    """Expert-parallel degree. Absent = 1."""
+    context_parallel_degree: int | None = None
+    """Context-parallel (sequence-dimension) degree. Absent = 1."""
+    sequence_parallel: bool | None = None
+    """Whether layer norms and dropouts are split along the sequence. Absent = false."""
+    interleave_degree: int | None = None
+    """Model chunks per pipeline stage. Absent = 1."""
+    zero_stage: int | None = None
+    """ZeRO stage, 0 to 3. Absent = 0."""
+    recomputation: Recomputation | None = None
+    """What is recomputed in the backward pass."""
+    precision: str = ""
+    """Number format of weights and activations, e.g. "fp16". Empty = the job's own."""
+    backup_workers: int | None = None
+    """Synchronous training: workers of each step whose result is not waited for. Absent = 0."""
+    hybrid_sync_fraction: float | None = None
+    """Hybrid training: share of each worker's mini-batches that is run synchronously, 0 to 1.
+
+    Absent = 0. Other modes: 0.
+    """
+    hybrid_switch_seconds: float | None = None
+    """Hybrid training: seconds lost once at the switch from synchronous to asynchronous. Absent = 0. Other modes: 0."""
+    offer_name: str = ""
+    """Name of one of the question's offers. Empty = as said of Offer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -151,11 +222,11 @@ class CountRange(Value):
     """Whole numbers first, first + step, ... up to last."""
 
     first: int = 0
-    """First value, at least 1."""
+    """First value."""
     last: int = 0
     """Last value, at least first."""
-    step: int = 0
-    """Increment. 0 = 1. Not with powers_of_two."""
+    step: int | None = None
+    """Increment. Absent = 1. Not with powers_of_two."""
     powers_of_two: bool = False
     """Only the powers of two between first and last."""
 
@@ -168,13 +239,9 @@ class ConfigurationRange(Value):
     """One row per number of nodes; workers = nodes times workers per node."""
     workers: CountRange | None = None
     """One row per number of workers; nodes follow from the placement rule."""
-    workers_per_node: int = 0
-    """Devices used on each node. 0 = as in the job's evidence (1 where that does not tell)."""
+    workers_per_node: int | None = None
+    """Devices used on each node. Absent = as in the job's evidence (1 where that does not tell)."""
     placement_rule: PlacementRule | None = None
     """How workers are laid over nodes."""
-    template: Configurations | None = None
-    """Everything else, as Configurations with one row.
-
-    Its nodes, workers, placement and groups must be empty. A global batch here means strong scaling, a batch per worker
-    weak scaling.
-    """
+    settings: ConfigurationSettings | None = None
+    """Everything else. A global batch here means strong scaling, a batch per worker weak scaling."""

@@ -1,12 +1,18 @@
-"""Objectives: what "best" means, and the recommendation that follows."""
+"""Objectives: what "best" means, what it is computed from, and the recommendation that follows.
+
+Absence, as on the whole wire: see configuration.proto.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodewise_values.value import Value
+from nodewise_values.value import Value, Word
 
 __all__ = [
+    "BatchBounds",
+    "CapacityTier",
+    "CurrentConfiguration",
     "FewestDevices",
     "HighestThroughput",
     "Knee",
@@ -14,18 +20,47 @@ __all__ = [
     "LeastTime",
     "NamedNumber",
     "Objective",
-    "Price",
+    "ObjectiveRule",
+    "Offer",
     "Recommendation",
+    "StatisticalEfficiency",
     "Work",
 ]
+
+
+class ObjectiveRule(Word):
+    """Rules of objectives."""
+
+    HIGHEST_THROUGHPUT = "highest_throughput"
+    """Highest throughput."""
+    KNEE = "knee"
+    """Where more nodes stop paying."""
+    LEAST_TIME = "least_time"
+    """Least time."""
+    LEAST_COST = "least_cost"
+    """Least cost."""
+    FEWEST_DEVICES = "fewest_devices"
+    """Fewest devices."""
+
+
+class CapacityTier(Word):
+    """How firmly capacity is held."""
+
+    ON_DEMAND = "on_demand"
+    """Held until it is given back."""
+    SPOT = "spot"
+    """May be revoked at any time."""
+    RESERVED = "reserved"
+    """Paid whether it is used or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Objective(Value):
     """What is asked for.
 
-    Throughput is compared in samples per second; where the batch is not known, in mini-batches per second, and the
-    recommendation says so.
+    An absent objective, or one without a rule, means highest throughput: in Predict, BatchPredict, SuggestMeasurements
+    and Plan alike. Throughput is compared in samples per second; where the batch is not known, in mini-batches per
+    second, and the recommendation says so; where the question tells the gradient noise scale, in goodput.
     """
 
     highest_throughput: HighestThroughput | None = None
@@ -38,20 +73,8 @@ class Objective(Value):
     """Least cost within a deadline."""
     fewest_devices: FewestDevices | None = None
     """Fewest devices within a deadline."""
-    confidence: float = 0.0
-    """Judge by the bound of the interval that holds with this probability instead of the point.
-
-    Judge by the bound of the interval that holds with this probability instead of the point, above 0.5, at most 0.9999.
-    0 = by the point.
-    """
-    work: Work | None = None
-    """Work left.
-
-    Absent = all of the workload's epochs, where the profile says how many there are and of how many samples; needed
-    wherever a time or a cost is.
-    """
-    prices: tuple[Price, ...] = ()
-    """Prices, by device."""
+    confidence: float | None = None
+    """Judge by the bound of the interval that holds with this probability. Absent = by the point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -63,29 +86,26 @@ class HighestThroughput(Value):
 class Knee(Value):
     """Largest n with X(n) - X(previous n) >= share x (n - previous n) x X(n_min) / n_min, X in samples/s."""
 
-    share: float = 0.0
-    """Share of the smallest configuration's throughput per node that each further node must bring, above 0, at most 1.
-
-    0 = 0.5.
-    """
+    share: float | None = None
+    """Share of the smallest configuration's throughput per node that each further node must bring. Absent = 0.5."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LeastTime(Value):
     """Least time to finish."""
 
-    max_nodes: int = 0
-    """At most this many nodes, those of parameter servers included. 0 = no limit."""
-    max_cost: float = 0.0
-    """At most this cost in the prices' currency. 0 = no limit."""
+    max_nodes: int | None = None
+    """At most this many nodes, those of parameter servers included. Absent = no limit."""
+    max_cost: float | None = None
+    """At most this cost in the offers' currency. Absent = no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LeastCost(Value):
     """Least cost."""
 
-    deadline_seconds: float = 0.0
-    """Finish within this many seconds from now. 0 = no deadline."""
+    deadline_seconds: float | None = None
+    """Finish within this many seconds from now. Absent = no deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -93,12 +113,16 @@ class FewestDevices(Value):
     """Fewest devices that finish in time; among equals the least time."""
 
     deadline_seconds: float = 0.0
-    """Finish within this many seconds from now, above 0."""
+    """Finish within this many seconds from now. Must be given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Work(Value):
-    """Work left to do."""
+    """Work left to do.
+
+    Absent = all of the workload's epochs, where the profile says how many there are and of how many samples; needed
+    wherever a time or a cost decides. Nothing here ends early: whether training converges before is never predicted.
+    """
 
     samples: float | None = None
     """Samples left to train on; needs a known batch, in the question or in the job's evidence."""
@@ -107,18 +131,76 @@ class Work(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Price(Value):
-    """What a node costs.
+class Offer(Value):
+    """Nodes that can be had, and what they cost.
 
-    A row with groups of workers on several devices is charged in proportion to the workers on each.
+    A row names its offer (Configurations.offer_names); a row that names none has the only offer of its device, else the
+    only one without a device. Where several fit the question is refused: they must be named. A row with groups of
+    workers on several devices is charged in proportion to the workers on each.
     """
 
+    name: str = ""
+    """Name, unique in the request. Needed only where rows name offers."""
     device_name: str = ""
-    """Accelerator of the node. Empty = any device without a price of its own."""
+    """Accelerator of the node. Empty = any device without an offer of its own."""
+    tier: CapacityTier | None = None
+    """How firmly it is held."""
+    region: str = ""
+    """Where, e.g. "us-east-1a". Empty = not known."""
     price_per_node_hour: float = 0.0
-    """Price of one node for one hour, parameter servers' nodes are charged alike."""
+    """Price of one node for one hour; parameter servers' nodes are charged alike."""
     currency: str = ""
-    """Currency, for people. All prices of a request share one."""
+    """Currency, for people. All offers of a request share one."""
+    start_up_seconds: float = 0.0
+    """Seconds until its nodes work, in which they are paid for: part of the time and the cost to finish."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class StatisticalEfficiency(Value):
+    """What another batch is worth.
+
+    What another batch is worth: goodput is samples per second times (noise scale + initial batch) / (noise scale +
+    batch).
+    """
+
+    gradient_noise_scale_samples: float = 0.0
+    """Gradient noise scale of the training now."""
+    initial_batch_samples: float = 0.0
+    """Global batch that samples are worth one each at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class BatchBounds(Value):
+    """Batches that may be chosen.
+
+    With them, each row that states no global batch gets the one of best goodput, out of a geometric series of at most
+    32 between the bounds.
+    """
+
+    min_global_batch_samples: float = 0.0
+    """Least global batch."""
+    max_global_batch_samples: float = 0.0
+    """Greatest global batch."""
+    max_batch_per_worker_samples: float | None = None
+    """Most samples that a worker can take in a micro-step; more are accumulated.
+
+    Absent = a worker takes its share at once.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CurrentConfiguration(Value):
+    """What the job runs on now: another row is recommended only where moving there pays."""
+
+    row: int = 0
+    """Its row in the question."""
+    restart_cost_seconds: float = 0.0
+    """Seconds lost when the job moves."""
+    payback_seconds: float | None = None
+    """Seconds in which the move must have paid for itself.
+
+    Absent = those of the work left, or 3600 where it is not known.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -131,12 +213,24 @@ class Recommendation(Value):
     """Its nodes."""
     workers: int = 0
     """Its workers."""
-    rule: str = ""
-    """The rule that chose it, e.g. "knee"."""
+    device_name: str = ""
+    """Its device; of a row with groups, that of the first."""
+    offer_name: str = ""
+    """Its offer. Empty = none."""
+    samples_per_second: float | None = None
+    """Its throughput, samples per second. Absent = its batch is not known."""
+    finish_seconds: float | None = None
+    """Seconds until the work is done there, restart included. Absent = no work is known."""
+    cost: float | None = None
+    """Cost of that work. Absent = no offer was given."""
+    rule: ObjectiveRule | None = None
+    """The rule that chose it."""
     why: str = ""
     """The rule applied, in one sentence with its numbers."""
     numbers: tuple[NamedNumber, ...] = ()
     """The numbers behind it."""
+    keeps_current: bool = False
+    """It is the row that the job runs on now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

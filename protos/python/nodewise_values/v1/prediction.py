@@ -1,10 +1,14 @@
-"""Predictions: the answers, as columns, and what they rest on."""
+"""Predictions: the answers, as columns, and what they rest on.
+
+Absence, as on the whole wire: see configuration.proto.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 
+from nodewise_values.v1.problem import Notice, Problem
 from nodewise_values.value import Value, Word
 
 __all__ = [
@@ -12,9 +16,8 @@ __all__ = [
     "EstimatorShare",
     "IntervalBasis",
     "NamedColumn",
-    "Notice",
-    "PredictionColumn",
     "Predictions",
+    "QuantileColumn",
     "RowRefusal",
     "RowStatus",
 ]
@@ -40,27 +43,6 @@ class IntervalBasis(Word):
     """Calibrated on measured errors (conformal)."""
     SIMULATION = "simulation"
     """Confidence interval of a simulation."""
-
-
-class PredictionColumn(Word):
-    """Columns that may be left out of an answer."""
-
-    INTERVAL = "interval"
-    """Lower and upper bounds."""
-    BREAKDOWN = "breakdown"
-    """Breakdown of the step."""
-    UTILISATION = "utilisation"
-    """Utilisation of each station."""
-    STALENESS = "staleness"
-    """Staleness of asynchronous updates."""
-    MEMORY = "memory"
-    """Memory per device."""
-    WORK = "work"
-    """Time and cost to finish."""
-    NONE = "none"
-    """Nothing but status, step time and throughput."""
-    EXTRA = "extra"
-    """What else the estimator has to say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -89,10 +71,10 @@ class Predictions(Value):
     """Lower bound of steps_per_second. Empty = no interval."""
     upper_steps_per_second: tuple[float, ...] = ()
     """Upper bound of steps_per_second. Empty = no interval."""
-    interval_coverage: float = 0.0
+    interval_coverage: float | None = None
     """Probability that the measured throughput (of a simulation: the simulated mean) lies within the bounds.
 
-    0 = no interval.
+    Absent = no interval.
     """
     interval_basis: IntervalBasis | None = None
     """Where the interval comes from."""
@@ -101,8 +83,8 @@ class Predictions(Value):
     bottleneck_names: tuple[str, ...] = ()
     """Dictionary of bottlenecks, e.g. "upload"."""
     bottleneck_indexes: tuple[int, ...] = ()
-    """Row to entry of bottleneck_names. -1 in rows that are not answered."""
-    utilisation: tuple[NamedColumn, ...] = ()
+    """Row to entry of bottleneck_names."""
+    utilization: tuple[NamedColumn, ...] = ()
     """Share of time that each station is busy, 0 to 1."""
     staleness_mean_steps: tuple[float, ...] = ()
     """Mean updates by others between a worker's download and its upload. Empty where it has no meaning."""
@@ -122,11 +104,11 @@ class Predictions(Value):
     finish_seconds: tuple[float, ...] = ()
     """Seconds to do the work.
 
-    Seconds to do the work: what the objective says, else the workload's epochs where they and the batch are known,
+    Seconds to do the work: what the question says, else the workload's epochs where they and the batch are known,
     besides once_seconds. Empty = no work is known.
     """
     costs: tuple[float, ...] = ()
-    """Cost of that work, in the currency of the prices. Empty = no price was given."""
+    """Cost of that work, in the currency of the offers. Empty = no offer was given."""
     warnings: tuple[Notice, ...] = ()
     """What the reader should know."""
     nodes: tuple[int, ...] = ()
@@ -140,6 +122,36 @@ class Predictions(Value):
 
     Empty = none in any row.
     """
+    global_batch_samples: tuple[float, ...] = ()
+    """Global batch of each row as resolved or chosen, samples.
+
+    Empty = not wanted; 0 in rows whose batch is not known.
+    """
+    batch_per_worker_samples: tuple[float, ...] = ()
+    """Samples per worker and micro-step as resolved or chosen. Empty = not wanted; 0 in rows where it is not known."""
+    accumulation_steps: tuple[int, ...] = ()
+    """Micro-steps between two exchanges as resolved or chosen. Empty = not wanted."""
+    goodput_samples_per_second: tuple[float, ...] = ()
+    """Samples per second times statistical efficiency.
+
+    Empty = the question tells no noise scale; 0 in rows whose batch is not known.
+    """
+    finish_seconds_quantiles: tuple[QuantileColumn, ...] = ()
+    """Quantiles of the time to do the work, ascending by probability. Empty = only the mean is known."""
+    cost_quantiles: tuple[QuantileColumn, ...] = ()
+    """Quantiles of its cost, ascending by probability. Empty = only the mean is known."""
+    revocations_means: tuple[float, ...] = ()
+    """Mean revocations of nodes until the work is done. Empty = none are expected in any row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class QuantileColumn(Value):
+    """A quantile of a column."""
+
+    probability: float = 0.0
+    """Probability of at most the value, above 0, below 1."""
+    values: tuple[float, ...] = ()
+    """One value per row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -158,28 +170,8 @@ class RowRefusal(Value):
 
     rows: tuple[int, ...] = ()
     """The rows."""
-    reason: str = ""
-    """Stable reason from the catalogue of errors, e.g. "EVIDENCE_MISSING"."""
-    message: str = ""
-    """For people."""
-    missing_fields: tuple[str, ...] = ()
-    """Fields that would make an answer possible."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Notice(Value):
-    """Something the reader of an answer should know."""
-
-    reason: str = ""
-    """Stable reason.
-
-    Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD, NOT_SIMULATED, EVIDENCE_DISAGREES, or one of the
-    estimator's own.
-    """
-    message: str = ""
-    """For people."""
-    rows: tuple[int, ...] = ()
-    """The rows concerned. Empty = all."""
+    problem: Problem | None = None
+    """Why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -194,14 +186,14 @@ class Basis(Value):
     """Why this estimator (or mixture) answered."""
     mixture: tuple[EstimatorShare, ...] = ()
     """Shares of a mixture, the heaviest first. Empty = one estimator alone."""
-    profile_revision: int = 0
-    """Revision of the stored profile. 0 = inline."""
+    profile_revision: int | None = None
+    """Revision of the stored profile. Absent = the profile came with the question."""
     profile_digest: str = ""
     """Digest of the profile's content."""
-    prior_id: str = ""
-    """The prior that was used; of a mixture all of them, separated by ", ". Empty = none."""
-    catalogue_digest: str = ""
-    """Digest of the catalogue of devices and links. Empty = not used."""
+    prior_ids: tuple[str, ...] = ()
+    """Priors that were used; of a mixture all of them. Empty = none."""
+    catalog_digest: str = ""
+    """Digest of the catalog of devices and links. Empty = not used."""
     fit_time: datetime | None = None
     """When the model was fitted."""
     stale: bool = False
@@ -210,6 +202,15 @@ class Basis(Value):
     """Another estimator than the one asked for answered."""
     evidence: tuple[str, ...] = ()
     """The evidence in words, e.g. "phase timings of 1 run"."""
+    digest: str = ""
+    """Digest of all that the answer depends on but the question: profile, estimators, priors, catalog, options.
+
+    As `if_none_match` of the same question later it asks for an answer only if there is another one.
+    """
+    generation: str = ""
+    """Generation of plugins and settings that answered; it changes when the server swaps them."""
+    track: str = ""
+    """Track that answered, e.g. "canary". Empty = the default one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

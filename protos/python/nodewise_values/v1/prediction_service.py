@@ -1,4 +1,4 @@
-"""PredictionService: how fast, how sure, how many nodes."""
+"""PredictionService: how fast, how sure, how many nodes. Absence, as on the whole wire: see configuration.proto."""
 
 from __future__ import annotations
 
@@ -6,24 +6,37 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from nodewise_values.v1.configuration import ConfigurationRange, Configurations
-from nodewise_values.v1.objective import Objective, Recommendation
-from nodewise_values.v1.prediction import Basis, IntervalBasis, Notice, PredictionColumn, Predictions
+from nodewise_values.v1.objective import (
+    BatchBounds,
+    CurrentConfiguration,
+    NamedNumber,
+    Objective,
+    Offer,
+    Recommendation,
+    StatisticalEfficiency,
+    Work,
+)
+from nodewise_values.v1.options import ModelOptions, PredictionColumn, PredictOptions
+from nodewise_values.v1.plugin import Plugin, PluginKind, PluginProblem
+from nodewise_values.v1.prediction import Basis, IntervalBasis, Predictions
+from nodewise_values.v1.problem import Notice, Problem
 from nodewise_values.v1.profile import ProfileSource
-from nodewise_values.value import Value, Word
+from nodewise_values.value import Value
 
 __all__ = [
     "BatchJob",
     "BatchJobOutcome",
     "BatchPredictRequest",
     "BatchPredictResponse",
+    "Device",
     "Estimator",
-    "Fidelity",
-    "Freshness",
+    "ListDevicesRequest",
+    "ListDevicesResponse",
     "ListEstimatorsRequest",
     "ListEstimatorsResponse",
+    "ListPluginsRequest",
+    "ListPluginsResponse",
     "MeasurementSuggestion",
-    "PluginProblem",
-    "PredictOptions",
     "PredictRequest",
     "PredictResponse",
     "RunningScore",
@@ -32,56 +45,6 @@ __all__ = [
     "SuggestMeasurementsRequest",
     "SuggestMeasurementsResponse",
 ]
-
-
-class Freshness(Word):
-    """How fresh a fitted model must be."""
-
-    CACHED_ONLY = "cached_only"
-    """Answer from a model that is already fitted, else refuse."""
-    ALLOW_STALE = "allow_stale"
-    """Answer from an older revision's model rather than wait for a slow fit; the answer says that it is stale."""
-    WAIT = "wait"
-    """Wait for the fit."""
-
-
-class Fidelity(Word):
-    """How an answer is computed."""
-
-    MODEL = "model"
-    """By the estimator's model."""
-    SIMULATE = "simulate"
-    """By simulation, where the estimator has one; the interval is then the confidence interval of the simulation.
-
-    Where it has none its model answers, with the warning NOT_SIMULATED. A simulation that the call's deadline would cut
-    short ends with DEADLINE_EXCEEDED: a shorter one would be another answer.
-    """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PredictOptions(Value):
-    """How to answer."""
-
-    estimator: str = ""
-    """Estimator's name. Empty or "auto" = the service chooses."""
-    interval_coverage: float = 0.0
-    """Coverage of the interval, above 0, at most 0.9999. 0 = 0.9."""
-    freshness: Freshness | None = None
-    """How fresh the model must be."""
-    allow_fallback: bool = False
-    """Whether another estimator may answer if the one named refuses. A fault of the one named is always reported."""
-    columns: tuple[PredictionColumn | None, ...] = ()
-    """Optional columns wanted. Empty = all that the estimator has."""
-    fidelity: Fidelity | None = None
-    """Model or simulation."""
-    seed: int = 0
-    """Seed of whatever is random."""
-    simulated_steps_count: int = 0
-    """Steps that a simulation counts in each row after warming up: workers' cycles (asynchronous), else rounds.
-
-    0 = as many as the estimator thinks right. Rows times steps are capped (LIMIT_EXCEEDED, simulated_steps_per_call).
-    Only with FIDELITY_SIMULATE.
-    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -95,9 +58,24 @@ class PredictRequest(Value):
     ranges: tuple[ConfigurationRange, ...] = ()
     """Ranges of configurations; their rows follow in order."""
     objective: Objective | None = None
-    """What best means. Absent = no recommendation."""
+    """What best means. Absent = highest throughput."""
+    work: Work | None = None
+    """Work left, which times and costs are computed of. Absent = as said of Work."""
+    offers: tuple[Offer, ...] = ()
+    """What nodes cost. Empty = costs are not known."""
+    current: CurrentConfiguration | None = None
+    """What the job runs on now. Absent = it does not run, or moving costs nothing."""
+    efficiency: StatisticalEfficiency | None = None
+    """What another batch is worth. Absent = a sample is a sample."""
+    batch_bounds: BatchBounds | None = None
+    """Batches that may be chosen. Absent = those of the rows. Needs efficiency."""
     options: PredictOptions | None = None
     """How to answer."""
+    if_none_match: str = ""
+    """Basis.digest of an earlier answer to the same question: where it still holds, the answer is `unchanged`.
+
+    Empty = answer in any case.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -107,14 +85,16 @@ class PredictResponse(Value):
     predictions: Predictions | None = None
     """One row per configuration asked about."""
     recommendation: Recommendation | None = None
-    """The recommended row. Absent without an objective or when no row meets it (a warning then says why)."""
+    """The recommended row. Absent where no row meets the objective (a warning then says why)."""
     basis: Basis | None = None
     """What the answer rests on."""
+    unchanged: bool = False
+    """The digest that was asked about still holds: there is nothing here but the basis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BatchJob(Value):
-    """One job of a batch."""
+    """One job of a batch. What it does not bring is that of the batch."""
 
     profile: ProfileSource | None = None
     """The job."""
@@ -124,6 +104,18 @@ class BatchJob(Value):
     """Its own ranges."""
     objective: Objective | None = None
     """Its own objective. Absent = the one shared by the batch."""
+    work: Work | None = None
+    """Work left of it. Absent = as said of Work."""
+    offers: tuple[Offer, ...] = ()
+    """What nodes cost it. Empty = the offers shared by the batch."""
+    current: CurrentConfiguration | None = None
+    """What it runs on now. Absent = it does not run, or moving costs nothing."""
+    efficiency: StatisticalEfficiency | None = None
+    """What another batch is worth. Absent = a sample is a sample."""
+    batch_bounds: BatchBounds | None = None
+    """Batches that may be chosen. Absent = those of the rows. Needs efficiency."""
+    if_none_match: str = ""
+    """Basis.digest of an earlier answer to the same question. Empty = answer in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -137,7 +129,9 @@ class BatchPredictRequest(Value):
     ranges: tuple[ConfigurationRange, ...] = ()
     """Ranges for every job that brings none of its own."""
     objective: Objective | None = None
-    """Objective for every job that brings none of its own."""
+    """Objective for every job that brings none of its own. Absent = highest throughput."""
+    offers: tuple[Offer, ...] = ()
+    """Offers for every job that brings none of its own."""
     options: PredictOptions | None = None
     """How to answer."""
 
@@ -146,16 +140,18 @@ class BatchPredictRequest(Value):
 class BatchJobOutcome(Value):
     """What became of one job of a batch."""
 
-    error: object | None = None
+    problem: Problem | None = None
     """Why the job could not be answered. Absent = answered."""
-    basis_index: int = 0
-    """Entry of BatchPredictResponse.bases. -1 when not answered."""
-    columns: tuple[PredictionColumn | None, ...] = ()
-    """Optional columns that this job's rows hold; all other optional columns are 0 in its rows."""
-    interval_basis: IntervalBasis | None = None
-    """Where this job's interval comes from."""
+    basis_index: int | None = None
+    """Entry of BatchPredictResponse.bases. Absent = not answered."""
     recommendation: Recommendation | None = None
     """The recommended row, counted from the job's first row."""
+    columns: tuple[PredictionColumn | None, ...] = ()
+    """Columns that this job's rows hold; all other optional columns are 0 in its rows."""
+    interval_basis: IntervalBasis | None = None
+    """Where this job's interval comes from."""
+    unchanged: bool = False
+    """The digest that was asked about still holds: the job has no rows here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -165,7 +161,7 @@ class BatchPredictResponse(Value):
     outcomes: tuple[BatchJobOutcome, ...] = ()
     """One outcome per job, in order."""
     row_offsets: tuple[int, ...] = ()
-    """Rows of job j are row_offsets[j] to row_offsets[j + 1] of predictions; a job with an error has none."""
+    """Rows of job j are row_offsets[j] to row_offsets[j + 1] of predictions; a job with a problem has none."""
     predictions: Predictions | None = None
     """The rows of all jobs, one after the other. A column that only some jobs have is 0 in the others' rows."""
     bases: tuple[Basis, ...] = ()
@@ -174,9 +170,9 @@ class BatchPredictResponse(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StreamPredictRequest(Value):
-    """A request on a stream."""
+    """A question on a stream."""
 
-    request_id: str = ""
+    question_id: str = ""
     """Chosen by the caller; the reply carries it."""
     predict: PredictRequest | None = None
     """About one job."""
@@ -188,14 +184,14 @@ class StreamPredictRequest(Value):
 class StreamPredictResponse(Value):
     """A reply on a stream."""
 
-    request_id: str = ""
-    """The request that this answers."""
+    question_id: str = ""
+    """The question that this answers."""
     predict: PredictResponse | None = None
     """About one job."""
     batch: BatchPredictResponse | None = None
     """About many jobs."""
-    error: object | None = None
-    """The request could not be answered."""
+    problem: Problem | None = None
+    """The question could not be answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -210,18 +206,18 @@ class SuggestMeasurementsRequest(Value):
     """Ranges of what may be run; their rows follow in order."""
     objective: Objective | None = None
     """The decision that the measurement should improve. Absent = highest throughput."""
-    suggestions_count: int = 0
-    """At most this many suggestions, 1 to 3. 0 = 1. Each rests on those before it."""
+    work: Work | None = None
+    """Work left, for objectives of time or cost. Absent = as said of Work."""
+    offers: tuple[Offer, ...] = ()
+    """What nodes cost, for objectives of cost."""
+    max_suggestions: int | None = None
+    """At most this many suggestions. Absent = 1. Each rests on those before it."""
     start_up_seconds: float = 0.0
     """Seconds to start a run, in which its nodes are held."""
-    run_steps_count: int = 0
-    """Steps of a run: workers' cycles (asynchronous and hybrid), else global batches. 0 = 100."""
-    options: PredictOptions | None = None
-    """How to answer.
-
-    How to answer; FIDELITY_SIMULATE is refused, as the spread of a simulation is not that of a measurement, and columns
-    have no meaning.
-    """
+    run_steps_count: int | None = None
+    """Steps of a run: workers' cycles (asynchronous and hybrid), else global batches. Absent = 100."""
+    options: ModelOptions | None = None
+    """Who answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -266,8 +262,8 @@ class MeasurementSuggestion(Value):
 class ListEstimatorsRequest(Value):
     """Which estimators to list."""
 
-    page_size: int = 0
-    """At most this many. 0 = 100."""
+    page_size: int | None = None
+    """At most this many, up to 1000. Absent = 100."""
     page_token: str = ""
     """From an earlier reply."""
 
@@ -277,36 +273,23 @@ class ListEstimatorsResponse(Value):
     """Estimators."""
 
     estimators: tuple[Estimator, ...] = ()
-    """The estimators, by name."""
-    problems: tuple[PluginProblem, ...] = ()
-    """Plugins that were left out."""
+    """The estimators, by name and version."""
     next_page_token: str = ""
     """For the next page. Empty = this was the last."""
-    auto_score: RunningScore | None = None
-    """How well "auto" has predicted in operation, with the estimators that are loaded now.
-
-    Absent until observations have scored it.
-    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Estimator(Value):
     """An estimator."""
 
-    name: str = ""
-    """Name to ask for."""
-    version: str = ""
-    """Version."""
-    description: str = ""
-    """What it does, for people."""
-    distribution: str = ""
-    """Distribution that brought it, with its version."""
-    mode: str = ""
-    """Where it runs: "inline" or "thread"."""
+    plugin: Plugin | None = None
+    """What every plugin says of itself."""
     capabilities: tuple[str, ...] = ()
     """What it can do, e.g. "phase_timings"."""
     score: RunningScore | None = None
     """How well it has predicted in operation. Absent until observations have scored it."""
+    track: str = ""
+    """Track that it answers on, e.g. "canary". Empty = the default one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -328,16 +311,62 @@ class RunningScore(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PluginProblem(Value):
-    """A plugin that was left out, and why."""
+class ListDevicesRequest(Value):
+    """Which devices to list."""
+
+    page_size: int | None = None
+    """At most this many, up to 1000. Absent = 100."""
+    page_token: str = ""
+    """From an earlier reply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListDevicesResponse(Value):
+    """Devices."""
+
+    devices: tuple[Device, ...] = ()
+    """The devices, by name."""
+    next_page_token: str = ""
+    """For the next page. Empty = this was the last."""
+    catalog_digest: str = ""
+    """Digest of the catalog, as in Basis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Device(Value):
+    """A device that the catalog knows."""
 
     name: str = ""
-    """Entry point or record."""
-    distribution: str = ""
-    """Distribution that brought it, with its version."""
-    kind: str = ""
-    """"estimator", "policy", "trace_reader", "diagnoser" or "plugin"."""
-    reason: str = ""
-    """Stable reason, e.g. "PLUGIN_BROKEN"."""
-    message: str = ""
-    """For people."""
+    """Name, e.g. "V100"."""
+    aliases: tuple[str, ...] = ()
+    """Other names that mean the same. Case, spaces and marks do not matter, nor does a leading "NVIDIA"."""
+    facts: tuple[NamedNumber, ...] = ()
+    """Facts; their names carry units, e.g. "fp16_flops_per_s"."""
+    intra_node_link: str = ""
+    """Link between devices of one node, e.g. "NVLink2". Empty = not known."""
+    source: str = ""
+    """Where the facts come from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListPluginsRequest(Value):
+    """Which plugins to list."""
+
+    page_size: int | None = None
+    """At most this many, up to 1000. Absent = 100."""
+    page_token: str = ""
+    """From an earlier reply."""
+    kind: PluginKind | None = None
+    """Only this kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListPluginsResponse(Value):
+    """Plugins."""
+
+    plugins: tuple[Plugin, ...] = ()
+    """Those loaded, by kind, name and version."""
+    problems: tuple[PluginProblem, ...] = ()
+    """All that were left out, on the first page."""
+    next_page_token: str = ""
+    """For the next page. Empty = this was the last."""

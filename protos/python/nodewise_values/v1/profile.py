@@ -1,8 +1,9 @@
-"""Profiles: everything known of a job."""
+"""Profiles: everything known of a job. Absence, as on the whole wire: see configuration.proto."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from nodewise_values.v1.configuration import Configurations
@@ -35,13 +36,22 @@ class PhaseTimings(Value):
     update_seconds: tuple[float, ...] = ()
     """Mean seconds to apply the gradient at the server."""
     compute_variation: tuple[float, ...] = ()
-    """Coefficient of variation of the compute time, dimensionless. Negative = not known. Empty = not known."""
+    """Coefficient of variation of the compute time, dimensionless. Empty = not known."""
     transfer_variation: tuple[float, ...] = ()
-    """Coefficient of variation of the transfer times, dimensionless. Negative = not known. Empty = not known."""
+    """Coefficient of variation of the transfer times, dimensionless. Empty = not known."""
     hidden_seconds: tuple[float, ...] = ()
     """Seconds of transfer that ran while the worker computed. Default 0."""
     steps_counts: tuple[int, ...] = ()
-    """Steps the means were taken over. 0 = not known."""
+    """Steps the means were taken over. Empty or 0 in a row: not known."""
+    compute_variation_known: tuple[bool, ...] = ()
+    """Rows whose compute_variation is known. Empty = all, where that column is given."""
+    transfer_variation_known: tuple[bool, ...] = ()
+    """Rows whose transfer_variation is known. Empty = all, where that column is given."""
+    numbers: tuple[int, ...] = ()
+    """Number of each run within its profile, from 1; assigned by the server, named in RetractEvidence.
+
+    Ignored in requests, so that what GetProfile returned may be sent again.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -56,18 +66,22 @@ class Observations(Value):
     Asynchronous and hybrid: mini-batches applied per second by all workers together; otherwise global steps per second.
     """
     measured_at_unix_seconds: tuple[float, ...] = ()
-    """When, seconds since 1970 (UTC). 0 = not known."""
+    """When, seconds since 1970 (UTC). Empty or 0 in a row: not known."""
     steps_counts: tuple[int, ...] = ()
-    """Steps that were counted. 0 = not known."""
+    """Steps that were counted. Empty or 0 in a row: not known."""
     step_variation: tuple[float, ...] = ()
-    """Coefficient of variation of the step time, dimensionless. Negative = not known. Empty = not known."""
+    """Coefficient of variation of the step time, dimensionless. Empty = not known."""
     exposed_sync_seconds: tuple[float, ...] = ()
-    """Synchronisation not hidden by compute, seconds per step. Negative = not known. Empty = not known."""
+    """Synchronization not hidden by compute, seconds per step. Empty = not known."""
     numbers: tuple[int, ...] = ()
-    """Number of each observation within its profile, from 1; assigned by the server, named in RetractObservations.
+    """Number of each observation within its profile, from 1; assigned by the server, named in RetractEvidence.
 
-    Ignored in requests, so that what GetProfile returned may be sent inline.
+    Ignored in requests, so that what GetProfile returned may be sent again.
     """
+    step_variation_known: tuple[bool, ...] = ()
+    """Rows whose step_variation is known. Empty = all, where that column is given."""
+    exposed_sync_known: tuple[bool, ...] = ()
+    """Rows whose exposed_sync_seconds is known. Empty = all, where that column is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -78,10 +92,10 @@ class TraceReference(Value):
     """SHA-256 of its bytes, hexadecimal."""
     format: str = ""
     """Its format, e.g. "kineto"; "auto" = that of the reader which recognises it."""
-    rank: int = 0
-    """Rank of the process that recorded it; -1 = as the trace says."""
-    world_size: int = 0
-    """Processes of the job when it was recorded; 0 = as the trace says."""
+    rank: int | None = None
+    """Rank of the process that recorded it. Absent = as the trace says."""
+    world_size: int | None = None
+    """Processes of the job when it was recorded. Absent = as the trace says."""
     size_bytes: int = 0
     """Its size in bytes."""
 
@@ -94,10 +108,10 @@ class TraceChunk(Value):
     """Chosen by the sender, one per trace and session."""
     format: str = ""
     """Format, e.g. "kineto"; "auto" = that of the reader which recognises it. In the first chunk."""
-    rank: int = 0
-    """Rank of the process that recorded it; -1 = as the trace says. In the first chunk."""
-    world_size: int = 0
-    """Processes of the job; 0 = as the trace says. In the first chunk."""
+    rank: int | None = None
+    """Rank of the process that recorded it. Absent = as the trace says. In the first chunk."""
+    world_size: int | None = None
+    """Processes of the job. Absent = as the trace says. In the first chunk."""
     offset_bytes: int = 0
     """Position of this piece in the trace, bytes."""
     data: bytes = b""
@@ -127,16 +141,16 @@ class Profile(Value):
     """A stored profile. Append-only, with retraction."""
 
     profile_id: str = ""
-    """Name chosen by the client: 1 to 128 characters, letters, digits, space and .
+    """Name chosen by the client: 1 to 128 letters, digits and - .
 
-    _ / + : @ = , ( ) # -, the first a letter or digit, the last no space.
+    _ ~ / of which the first and the last are a letter or digit, without two / in a row. It stands in paths as it is.
     """
     uid: str = ""
     """Assigned by the server; another profile under the same name has another uid."""
     revision: int = 0
     """Grows by one with every commit."""
     etag: str = ""
-    """Changes with every revision; may be given to DeleteProfile."""
+    """Changes with every revision; DeleteProfile asks for it."""
     digest: str = ""
     """SHA-256 of the content, hexadecimal. Same digest, same content."""
     create_time: datetime | None = None
@@ -146,7 +160,18 @@ class Profile(Value):
     observations_count: int = 0
     """Observations that count (retracted ones do not)."""
     content: ProfileContent | None = None
-    """What it holds. Absent in listings."""
+    """What it holds. Absent in listings and in the basic view."""
+    display_name: str = ""
+    """Name for people, any text. Empty = none."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels to list by: up to 32, keys of 1 to 63 letters, digits and - . _ /, values of at most 128 characters."""
+    delete_time: datetime | None = None
+    """When it was deleted. Absent = it was not."""
+    purge_time: datetime | None = None
+    """When a deleted profile is gone for good; until then UndeleteProfile brings it back.
+
+    Absent = it was not deleted.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -155,7 +180,12 @@ class ProfileSource(Value):
 
     profile_id: str | None = None
     """Name of a stored profile."""
-    inline: ProfileContent | None = None
-    """The profile itself; nothing is stored. Its revision is its digest."""
-    minimum_revision: int = 0
-    """Refuse to answer from an older revision. 0 = any."""
+    content: ProfileContent | None = None
+    """The profile itself; nothing is stored. Its digest identifies it."""
+    minimum_revision: int | None = None
+    """Do not answer from an older revision: wait for it under WAIT, then REVISION_NOT_REACHED. Absent = any."""
+    revision: int | None = None
+    """Answer from exactly this revision, though there are newer ones: the same question has the same answer later.
+
+    Absent = the newest. Not with minimum_revision.
+    """

@@ -1,4 +1,4 @@
-"""ScheduleService: who should get what."""
+"""ScheduleService: who should get what. Absence, as on the whole wire: see configuration.proto."""
 
 from __future__ import annotations
 
@@ -6,29 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from nodewise_values.v1.options import ModelOptions
+from nodewise_values.v1.plugin import Plugin
 from nodewise_values.v1.prediction import Basis
-from nodewise_values.v1.prediction_service import PluginProblem, PredictOptions
-from nodewise_values.v1.schedule import Cluster, JobAllocation, QueueQuota, ScheduleJob
-from nodewise_values.v1.simulation import (
-    SimulationCurve,
-    SimulationJobRows,
-    SimulationJobs,
-    SimulationProgress,
-    SimulationResult,
-    SimulationSettings,
-    SimulationTimelineRows,
-)
+from nodewise_values.v1.schedule import Cluster, JobAllocation, PoolDemand, QueueQuota, ScheduleJob
 from nodewise_values.value import Value
 
 __all__ = [
     "ListPoliciesRequest",
     "ListPoliciesResponse",
-    "Policy",
-    "PolicyParameter",
     "ScheduleRequest",
     "ScheduleResponse",
-    "SimulateRequest",
-    "SimulateResponse",
 ]
 
 
@@ -53,7 +41,7 @@ class ScheduleRequest(Value):
     """
     quotas: tuple[QueueQuota, ...] = ()
     """Quotas of queues."""
-    options: PredictOptions | None = None
+    options: ModelOptions | None = None
     """How to predict."""
 
 
@@ -75,56 +63,16 @@ class ScheduleResponse(Value):
     """What the policy remembers, for the next request."""
     bases: tuple[Basis, ...] = ()
     """What the predictions rest on, without repetition."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SimulateRequest(Value):
-    """A cluster, jobs over time, and the rule to share it by."""
-
-    cluster: Cluster | None = None
-    """What there is. Times of the simulation are seconds; a pool's price is not looked at."""
-    jobs: SimulationJobs | None = None
-    """Who comes when, and wants it."""
-    curves: tuple[SimulationCurve, ...] = ()
-    """Throughput curves that the jobs name."""
-    policy: str = ""
-    """Policy's name. Empty = the server's default (its setting default_policy)."""
-    policy_parameters: Mapping[str, float] = field(default_factory=dict)
-    """Parameters of the policy, by name."""
-    quotas: tuple[QueueQuota, ...] = ()
-    """Quotas of queues."""
-    settings: SimulationSettings | None = None
-    """Time, costs and chance. Absent = events, and none of the others."""
-    repetitions_count: int = 0
-    """Repetitions, with the seeds seed, seed + 1 and so on. 0 = 1."""
-    include_jobs: bool = False
-    """Whether to answer with what became of each job."""
-    include_timeline: bool = False
-    """Whether to answer with who held what when."""
-    options: PredictOptions | None = None
-    """How to predict curves that come from profiles."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SimulateResponse(Value):
-    """Progress, then columns, then the result."""
-
-    progress: SimulationProgress | None = None
-    """How far it is."""
-    jobs: SimulationJobRows | None = None
-    """Some of the finished jobs."""
-    timeline: SimulationTimelineRows | None = None
-    """A part of the timeline."""
-    result: SimulationResult | None = None
-    """The answer; the last message."""
+    pool_demands: tuple[PoolDemand, ...] = ()
+    """How many nodes each pool should have, in the request's order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListPoliciesRequest(Value):
     """Which policies to list."""
 
-    page_size: int = 0
-    """At most this many. 0 = 100."""
+    page_size: int | None = None
+    """At most this many, up to 1000. Absent = 100."""
     page_token: str = ""
     """From an earlier reply."""
 
@@ -133,43 +81,7 @@ class ListPoliciesRequest(Value):
 class ListPoliciesResponse(Value):
     """Policies."""
 
-    policies: tuple[Policy, ...] = ()
-    """The policies, by name."""
-    problems: tuple[PluginProblem, ...] = ()
-    """Plugins that were left out."""
+    policies: tuple[Plugin, ...] = ()
+    """The policies, by name, with their parameters."""
     next_page_token: str = ""
     """For the next page. Empty = this was the last."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Policy(Value):
-    """A policy."""
-
-    name: str = ""
-    """Name to ask for."""
-    version: str = ""
-    """Version."""
-    description: str = ""
-    """What it does, for people."""
-    distribution: str = ""
-    """Distribution that brought it, with its version."""
-    mode: str = ""
-    """Where it runs: "inline" or "thread"."""
-    parameters: tuple[PolicyParameter, ...] = ()
-    """Its parameters."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PolicyParameter(Value):
-    """A parameter of a policy."""
-
-    name: str = ""
-    """Name."""
-    description: str = ""
-    """Meaning, with unit."""
-    default_value: float = 0.0
-    """Value when not given."""
-    minimum: float = 0.0
-    """Least value allowed."""
-    maximum: float = 0.0
-    """Greatest value allowed."""

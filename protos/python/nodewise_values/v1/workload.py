@@ -1,4 +1,4 @@
-"""Workloads: what is trained, and over what network."""
+"""Workloads: what is trained, and over what network. Absence, as on the whole wire: see configuration.proto."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Workload(Value):
 
     model_name: str = ""
     """Name of the model, for people."""
-    parameter_bytes: int | None = None
+    parameter_bytes: float | None = None
     """Bytes of the parameters (and of the gradient) that cross the network per worker and direction in a step."""
     tensors_count: int | None = None
     """Tensors that the parameters are sent in."""
     flops_per_sample: float | None = None
     """Floating-point operations of forward and backward pass per sample."""
-    samples_per_epoch: int | None = None
+    samples_per_epoch: float | None = None
     """Samples in one epoch."""
     epochs_count: float | None = None
     """Epochs to train."""
@@ -40,7 +40,7 @@ class Workload(Value):
     """Optimizer, e.g. "adam". Empty = not known."""
     precision: str = ""
     """Number format of weights and activations, e.g. "fp16". Empty = not known."""
-    shard_bytes: tuple[int, ...] = ()
+    shard_bytes: tuple[float, ...] = ()
     """Bytes of the parameters that each parameter server holds, one entry per server.
 
     Bytes of the parameters that each parameter server holds, one entry per server; they add up to parameter_bytes where
@@ -67,26 +67,26 @@ class Transformer(Value):
     """Tokens per sample."""
     vocabulary_size: int = 0
     """Entries of the vocabulary."""
-    key_value_heads_count: int = 0
-    """Key-value heads of grouped-query attention. 0 = attention_heads_count."""
-    feed_forward_size: int = 0
-    """Width of the feed-forward layer. 0 = four times hidden_size."""
-    experts_count: int = 0
-    """Experts per mixture layer. 0 = dense."""
-    experts_per_token_count: int = 0
-    """Experts that each token is sent to."""
-    head_size: int = 0
-    """Width of an attention head. 0 = hidden_size / attention_heads_count."""
+    key_value_heads_count: int | None = None
+    """Key-value heads of grouped-query attention. Absent = attention_heads_count."""
+    feed_forward_size: int | None = None
+    """Width of the feed-forward layer. Absent = four times hidden_size."""
+    experts_count: int | None = None
+    """Experts per mixture layer. Absent = dense."""
+    experts_per_token_count: int | None = None
+    """Experts that each token is sent to. Absent = dense."""
+    head_size: int | None = None
+    """Width of an attention head. Absent = hidden_size / attention_heads_count."""
     gated_feed_forward: bool = False
     """The feed-forward layer has three matrices and a gate (SwiGLU and its like), not two."""
     untied_embeddings: bool = False
     """The output layer has a matrix of its own. Default: it is that of the input embedding."""
-    expert_feed_forward_size: int = 0
-    """Width of one expert. 0 = feed_forward_size."""
-    shared_expert_feed_forward_size: int = 0
-    """Width of the experts that every token visits, together. 0 = there are none."""
-    expert_layers_count: int = 0
-    """Layers with experts; the others are dense. 0 = all, where there are experts."""
+    expert_feed_forward_size: int | None = None
+    """Width of one expert. Absent = feed_forward_size."""
+    shared_expert_feed_forward_size: int | None = None
+    """Width of the experts that every token visits, together. Absent = there are none."""
+    expert_layers_count: int | None = None
+    """Layers with experts; the others are dense. Absent = all, where there are experts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -99,7 +99,7 @@ class Layer(Value):
     """Kind, e.g. "dense", "convolution", "recurrent", "embedding"."""
     forward_flops_per_sample: float = 0.0
     """Floating-point operations of the forward pass per sample."""
-    parameter_bytes: int = 0
+    parameter_bytes: float = 0.0
     """Bytes of its parameters."""
     activation_bytes_per_sample: float = 0.0
     """Bytes of its output per sample."""

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Fidelity, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
 from nodewise.estimation.answer.assembly import assembled
+from nodewise.estimation.answer.goodput import Candidates, candidates_of
 from nodewise.estimation.answer.prediction import predicted
 from nodewise.estimation.choice.chooser import Chooser
 from nodewise.estimation.estimators.estimators import Estimators
-from nodewise.estimation.fit.fitted import Fitted
+from nodewise.estimation.fit.fitted import Fitted, with_digest
 from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.lessons.trials import Predict
-from nodewise.estimation.question import Answer, Question, Terms
+from nodewise.estimation.question import Answer, Basis, Freshness, Question, Terms
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
@@ -36,11 +39,15 @@ both, and take tens of milliseconds there, in which an event loop serves nobody 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A question with its configurations resolved and its model fitted."""
+    """A question with its configurations resolved, its model fitted, and what its answer rests on.
+
+    Where batches may be chosen, ``configurations`` are the rows with each of them.
+    """
 
     question: Question
     configurations: Configurations
     fitted: Fitted
+    basis: Basis
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -69,6 +76,8 @@ class Answers:
         Largest number of workers that is asked of a model, stated or resolved from nodes.
     traces : callable
         Reads the traces that a profile names. Absent = none can be read here.
+    ahead : callable or None
+        Does work that no answer waits for, soon and elsewhere; None = nothing is begun that nobody waits for.
     """
 
     def __init__(
@@ -82,6 +91,7 @@ class Answers:
         max_workers: int = MAX_WORKERS,
         clock: Clock | None = None,
         traces: Callable[[Profile], Sequence[Trace]] | None = None,
+        ahead: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         self.estimators = Estimators(registry, catalogue or Catalogue())
         self._resolution = Resolution(max_workers, capacity)
@@ -90,9 +100,16 @@ class Answers:
         )
         self._chooser = Chooser(self.estimators, self._alone)
         self._lessons = Lessons(dict(priors or {}), dict(calibrations or {}))
-        self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted]] = LruCache(capacity)
+        self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted, Basis]] = LruCache(capacity)
         self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(KEPT_ROWS)
         self._answers: LruCache[tuple[object, ...], Answer] = LruCache(KEPT_ROWS)
+        self._candidates: LruCache[tuple[object, ...], Candidates] = LruCache(KEPT_ROWS)
+        self._bases: LruCache[tuple[object, ...], Basis] = LruCache(capacity)
+        self._newest: LruCache[str, Profile] = LruCache(capacity)
+        self._stale_ones: LruCache[Fitted, Fitted] = LruCache(capacity)
+        self._ahead = ahead
+        self._begun: set[tuple[object, ...]] = set()
+        self._beginning = threading.Lock()
 
     @property
     def registry(self) -> Registry:
@@ -115,7 +132,8 @@ class Answers:
         if keep:
             return self.complete(self.prepared(question))
         configurations, fitted = self._fitted(question)
-        return assembled(question, configurations, predicted(self.estimators, fitted, configurations, question), fitted)
+        prepared = Prepared(question, configurations, fitted, fitted.basis)
+        return self._assembled(prepared, predicted(self.estimators, fitted, configurations, question))
 
     def ready(self, question: Question) -> Prepared | None:
         """The prepared question if nothing is left to do but to complete it here and now, else None.
@@ -138,18 +156,32 @@ class Answers:
         if not question.profile.digest or len(question.configurations) > INLINE_ROWS or not self._inline(question):
             return None
         # Resolving and assessing are cheap; a fit is what must not happen here.
-        configurations = self.resolve(question.profile, question.configurations)
-        if _scale(configurations) > INLINE_SCALE:
+        configurations = self._rows(question)
+        if len(configurations) > INLINE_ROWS or _scale(configurations) > INLINE_SCALE:
             return None
-        lessons = self._lessons
-        choice = self._chooser.choose(question, configurations, lessons, may_try=False)
-        if choice is None or not self._models.all_kept(question, choice, lessons):
-            return None
-        return self.prepared(question)
+        try:
+            return self.prepared(question) if self._at_hand(question, configurations) else None
+        except NodewiseError as error:
+            self._begin_if_missed(question, error)
+            raise
 
     def prepared(self, question: Question) -> Prepared:
-        """All that an answer depends on: what is the same here is answered the same. Fits where it must."""
-        configurations, fitted = self._fitted(question)
+        """All that an answer depends on: what is the same here is answered the same. Fits where it must.
+
+        A question that allows for stale answers, and would have to wait, is that about the newest revision of which
+        everything is fitted. Whatever is not waited for is begun.
+        """
+        older = self._older(question)
+        if older is not None:
+            self._begin(question)
+            prepared = self.prepared(replace(question, profile=older))
+            fitted = self._stale(prepared.fitted)
+            return replace(prepared, fitted=fitted, basis=self._basis(question, fitted))
+        try:
+            configurations, fitted = self._fitted(question)
+        except NodewiseError as error:
+            self._begin_if_missed(question, error)
+            raise
         may_be_ready = (
             question.profile.digest
             and question.terms.options.fidelity != Fidelity.SIMULATE
@@ -157,9 +189,10 @@ class Answers:
             and self._inline(question)
             and _scale(configurations) <= INLINE_SCALE
         )
+        basis = self._basis(question, fitted)
         if may_be_ready:
-            self._ready.put(_question_key(question), (configurations, fitted))
-        return Prepared(question, configurations, fitted)
+            self._ready.put(_question_key(question), (configurations, fitted, basis))
+        return Prepared(question, configurations, fitted, basis)
 
     def complete(self, prepared: Prepared) -> Answer:
         """The answer to a prepared question; kept for as long as nothing that it depends on changes."""
@@ -173,7 +206,7 @@ class Answers:
             if predictions is None:
                 predictions = predicted(self.estimators, fitted, configurations, question)
                 self._predictions.put(rows, predictions, len(configurations) or 1)
-            known = assembled(question, configurations, predictions, fitted)
+            known = self._assembled(prepared, predictions)
             self._answers.put(key, known, len(configurations) or 1)
         return known
 
@@ -209,11 +242,108 @@ class Answers:
         self._ready.clear()
 
     def _fitted(self, question: Question) -> tuple[Configurations, Fitted]:
-        configurations = self.resolve(question.profile, question.configurations)
+        configurations = self._rows(question)
         lessons = self._lessons
         choice = self._chooser.choose(question, configurations, lessons, may_try=True)
         assert choice is not None
-        return configurations, self._models.fitted(question, choice, lessons)
+        fitted = self._models.fitted(question, choice, lessons)
+        profile = question.profile
+        if profile.profile_id:
+            before = self._newest.get(profile.profile_id)
+            if before is None or before.uid != profile.uid or before.revision < profile.revision:
+                self._newest.put(profile.profile_id, profile)
+        return configurations, fitted
+
+    def _rows(self, question: Question) -> Configurations:
+        """The rows of a question as resolved, with every batch that may be chosen."""
+        configurations = self.resolve(question.profile, question.configurations)
+        candidates = self._candidates_of(question, configurations)
+        return configurations if candidates is None else candidates.configurations
+
+    def _candidates_of(self, question: Question, configurations: Configurations) -> Candidates | None:
+        bounds = None if question.objective is None else question.objective.batch_bounds
+        if bounds is None:
+            return None
+        key = (configurations, bounds)
+        known = self._candidates.get(key)
+        if known is None:
+            known = candidates_of(configurations, bounds)
+            self._candidates.put(key, known, len(known.row_of) or 1)
+        return known
+
+    def _assembled(self, prepared: Prepared, predictions: Predictions) -> Answer:
+        """The answer, of each row at the batch of best goodput."""
+        question, configurations = prepared.question, prepared.configurations
+        objective = question.objective
+        if objective is not None and objective.batch_bounds is not None:
+            assert objective.efficiency is not None  # the wire refuses bounds without
+            asked = self.resolve(question.profile, question.configurations)
+            candidates = self._candidates_of(question, asked)
+            assert candidates is not None
+            best = candidates.best(objective.efficiency, predictions)
+            configurations, predictions = candidates.configurations.take(best), predictions.take(best)
+        return assembled(question, configurations, predictions, prepared.fitted, prepared.basis)
+
+    def _basis(self, question: Question, fitted: Fitted) -> Basis:
+        """What an answer rests on, with the digest of all of it; the same is one object."""
+        options = question.terms.options
+        key = (fitted, options.seed, options.fidelity, options.simulated_steps, question.terms.coverage)
+        known = self._bases.get(key)
+        if known is None:
+            known = with_digest(fitted, key[1:])
+            self._bases.put(key, known)
+        return known
+
+    def _at_hand(self, question: Question, configurations: Configurations) -> bool:
+        """Whether nothing would have to be tried or fitted."""
+        lessons = self._lessons
+        choice = self._chooser.choose(question, configurations, lessons, may_try=False)
+        return choice is not None and self._models.all_kept(question, choice, lessons)
+
+    def _older(self, question: Question) -> Profile | None:
+        """The profile at an older revision of which everything is fitted, where it may answer and the newest cannot."""
+        profile = question.profile
+        if question.terms.freshness != Freshness.ALLOW_STALE or not profile.profile_id:
+            return None
+        older = self._newest.get(profile.profile_id)
+        if older is None or older.uid != profile.uid or older.revision >= profile.revision:
+            return None
+        if self._at_hand(question, self._rows(question)):
+            return None
+        before = replace(question, profile=older)
+        return older if self._at_hand(before, self._rows(before)) else None
+
+    def _stale(self, fitted: Fitted) -> Fitted:
+        """The same model, of which answers say that there is newer evidence."""
+        known = self._stale_ones.get(fitted)
+        if known is None:
+            known = replace(fitted, basis=replace(fitted.basis, stale=True))
+            self._stale_ones.put(fitted, known)
+        return known
+
+    def _begin_if_missed(self, question: Question, error: NodewiseError) -> None:
+        if error.reason == Reason.MODEL_NOT_CACHED:
+            self._begin(question)
+
+    def _begin(self, question: Question) -> None:
+        """Have fitted, by somebody else, what this question does not wait for; once at a time."""
+        if self._ahead is None or not question.profile.digest:
+            return
+        key = (question.profile.digest, question.terms.estimator, question.terms.options.seed)
+        with self._beginning:
+            if key in self._begun:
+                return
+            self._begun.add(key)
+        waiting = replace(question, terms=replace(question.terms, freshness=Freshness.WAIT))
+
+        def fit() -> None:
+            try:
+                self.prepared(waiting)
+            finally:
+                with self._beginning:
+                    self._begun.discard(key)
+
+        self._ahead(fit)
 
     def _inline(self, question: Question) -> bool:
         """Whether every estimator that a question may reach runs in the caller's thread."""
@@ -241,7 +371,9 @@ def _question_key(question: Question) -> tuple[object, ...]:
         question.configurations,
         question.terms.estimator,
         question.terms.options,
+        question.terms.coverage,
         question.terms.allow_fallback,
+        None if question.objective is None else question.objective.batch_bounds,
     )
 
 

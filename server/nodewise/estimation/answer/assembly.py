@@ -12,10 +12,11 @@ from nodewise.domain.columns import Floats
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Fidelity, Notice, Predictions
+from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import interval_of
 from nodewise.estimation.answer.objectives import judged, whole_finish_s
 from nodewise.estimation.fit.fitted import Fitted
-from nodewise.estimation.question import Answer, Question
+from nodewise.estimation.question import Answer, Basis, Question
 
 __all__ = ["assembled"]
 
@@ -24,14 +25,17 @@ FAR_EXTRAPOLATION: Final = 2.0
 model's saturation rests on assumption (research/queueing.md)."""
 
 
-def assembled(question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Answer:
+def assembled(
+    question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted, basis: Basis
+) -> Answer:
     """Everything that follows from the predictions: rates, interval, objective, warnings."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return _assembled(question, configurations, predictions, fitted)
+        return _assembled(question, configurations, predictions, fitted, basis)
 
 
-def _assembled(question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Answer:
-    basis = fitted.basis
+def _assembled(
+    question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted, basis: Basis
+) -> Answer:
     rates = configurations.rates
     step_s = predictions.step_s
     if predictions.all_answered:
@@ -52,11 +56,13 @@ def _assembled(question: Question, configurations: Configurations, predictions: 
         beyond = "beyond twice the scale that the evidence identifies"
         message = f"{len(far)} rows lie {beyond} (the furthest {furthest:.3g} times)"
         notices = (*notices, Notice("EXTRAPOLATES", message, tuple(far.tolist())))
-    finish_s = costs = recommendation = None
+    finish_s = costs = recommendation = goodput = None
     workload = question.profile.workload
     if question.objective is None:
         finish_s = whole_finish_s(configurations, predictions, samples_per_s, workload)
     else:
+        if question.objective.efficiency is not None:
+            goodput = goodput_per_s(question.objective.efficiency, configurations, samples_per_s)
         verdict = judged(question.objective, configurations, predictions, samples_per_s, minibatches_per_s, workload)
         finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
         notices = (*notices, *verdict.remarks)
@@ -72,6 +78,7 @@ def _assembled(question: Question, configurations: Configurations, predictions: 
             "upper_steps_per_s": None if interval is None else interval.upper_steps_per_s,
             "finish_s": finish_s,
             "costs": costs,
+            "goodput_per_s": goodput,
         },
     )
     return Answer(
@@ -87,6 +94,7 @@ def _assembled(question: Question, configurations: Configurations, predictions: 
         notices=notices,
         basis=basis,
         samples_per_step=rates.samples_per_step,
+        goodput_per_s=goodput,
     )
 
 

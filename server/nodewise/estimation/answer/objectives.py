@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.errors import Reason, invalid_field
 from nodewise.domain.objective import (
+    CurrentConfiguration,
     FewestDevices,
     HighestThroughput,
     Knee,
@@ -18,16 +21,29 @@ from nodewise.domain.objective import (
     LeastTime,
     Objective,
     Recommendation,
+    Rule,
 )
 from nodewise.domain.predictions import Notice, Predictions
 from nodewise.domain.words import number
 from nodewise.domain.workload import Workload
+from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import one_sided_rate
+from nodewise.estimation.answer.moving import Stay, staying
+from nodewise.estimation.answer.offers import Charged, charged
 
 __all__ = ["Verdict", "judged", "whole_finish_s", "work_of"]
 
 KNEE_TOLERANCE = 1e-9
 """Relative slack of the knee's comparison: exactly linear scaling must not fail at share 1 by one bit of rounding."""
+
+
+_RATE_KEYS: Final = MappingProxyType(
+    {
+        "samples/s": "samples_per_s",
+        "mini-batches/s": "minibatches_per_s",
+        "samples/s of goodput": "goodput_samples_per_s",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -74,7 +90,9 @@ def judged(
 ) -> Verdict:
     """Apply an objective to predicted rows.
 
-    Rates are samples/s; where the batch of a row is not known, mini-batches/s, which compare rows of one batch alike.
+    Rates are samples/s, or goodput where the objective says what another batch is worth; where the batch of a row is
+    not known, mini-batches/s, which compare rows of one batch alike. Other rows than the current one are judged with
+    the restart in their times and costs.
 
     Raises
     ------
@@ -82,9 +100,13 @@ def judged(
         INVALID_FIELD when the rule needs work, a data set's size or prices that were not given.
     """
     answered = predictions.answered
+    efficiency, current = objective.efficiency, objective.current
     everything = predictions.all_answered
     known = _batch_known(configurations, predictions, samples_per_s)
     rate, rate_name = (samples_per_s, "samples/s") if known else (minibatches_per_s, "mini-batches/s")
+    if known and efficiency is not None:
+        rate, rate_name = goodput_per_s(efficiency, configurations, samples_per_s), "samples/s of goodput"
+    elsewhere = answered if current is None else answered & (np.arange(len(answered)) != current.row)
     judging = answered
     remarks: tuple[Notice, ...] = ()
     confidence = objective.confidence
@@ -93,15 +115,22 @@ def judged(
         judging, confidence, remarks = _with_spread(predictions, answered, confidence)
         everything = everything and judging is answered
     work = work_of(objective, workload, known=known)
+    charges = charged(objective, configurations)
     finish_s = None
     if work is not None:
         if not known:
             path = "configurations.batch_per_worker_samples"
-            raise NodewiseError.invalid(
-                [Violation(path, "must be known, here or from the profile's evidence: the work is counted in samples")]
-            )
+            text = "must be known, here or from the profile's evidence: the work is counted in samples"
+            raise invalid_field(path, text)
         finish_s = _finish_s(work, rate, predictions)
-    costs = _costs(objective, configurations, finish_s)
+        if charges is not None:
+            finish_s = np.where(elsewhere, finish_s + charges.start_up_s, finish_s)
+    costs = _costs(objective, charges, finish_s)
+    # Judged by what a move really takes; the columns say what each row would take by itself.
+    weighed_s, weighed_costs = finish_s, costs
+    if finish_s is not None and current is not None:
+        weighed_s = np.where(elsewhere, finish_s + current.restart_cost_s, finish_s)
+        weighed_costs = _costs(objective, charges, weighed_s)
     index: slice | Ints = slice(None) if everything else np.flatnonzero(judging)
     nodes = configurations.nodes[index]
     varied = len(nodes) < 2 or bool(np.logical_or.reduce(nodes != nodes[0]))
@@ -114,14 +143,19 @@ def judged(
         scale_name="nodes" if varied else "workers",
         rate=rate[index],
         rate_name=rate_name,
-        finish_s=None if finish_s is None else finish_s[index],
-        costs=None if costs is None else costs[index],
-        currency=objective.prices.currency if objective.prices else "",
+        finish_s=None if weighed_s is None else weighed_s[index],
+        costs=None if weighed_costs is None else weighed_costs[index],
+        currency=objective.currency,
     )
     chosen, rule, why, numbers = _apply(objective, rows) if len(nodes) else (None, "", "no row was answered", {})
     if chosen is None:
         notice = Notice(Reason.OBJECTIVE_UNREACHABLE, why)
         return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice, remarks=remarks)
+    keeps = False
+    if current is not None and judging[current.row]:
+        here = current.row if isinstance(index, slice) else int(np.searchsorted(index, current.row))
+        chosen, why, keeps = _or_kept(objective.rule, current, rows, here, (chosen, why))
+        numbers |= {_rate_key(rows): float(rows.rate[chosen]), "restart_cost_s": current.restart_cost_s}
     row = chosen if isinstance(index, slice) else int(index[chosen])
     if confidence is not None:
         why += f", judged by what is reached with probability {confidence:g}"
@@ -134,8 +168,34 @@ def judged(
         rule=rule,
         why=why,
         numbers=numbers,
+        device=configurations.devices[configurations.device_index[row]],
+        offer="" if charges is None else objective.offers[charges.index[row]].name,
+        samples_per_s=float(samples_per_s[row]) if known else None,
+        finish_s=None if weighed_s is None else float(weighed_s[row]),
+        cost=None if weighed_costs is None else float(weighed_costs[row]),
+        keeps_current=keeps,
     )
     return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=remarks)
+
+
+def _or_kept(
+    rule: Rule, current: CurrentConfiguration, rows: _Rows, here: int, preferred: tuple[int, str]
+) -> tuple[int, str, bool]:
+    """The preferred row and why, or the current one where moving does not pay; and whether it is the current one."""
+    chosen, why = preferred
+    if chosen == here:
+        return here, f"{why}, and it runs there now", True
+    weighed = Stay(rate=rows.rate, finish_s=rows.finish_s, costs=rows.costs, held=rows.held, devices=rows.devices)
+    window_s = staying(rule, current, here, chosen, weighed)
+    if window_s is None:
+        return chosen, f"{why}, worth a restart of {number(current.restart_cost_s)} s", False
+    where = f"{rows.scale[here]} {rows.scale_name}"
+    text = (
+        f"{where}, as now: {number(float(rows.rate[chosen]))} {rows.rate_name} on {rows.scale[chosen]} instead of "
+        f"{number(float(rows.rate[here]))} do not pay for a restart of {number(current.restart_cost_s)} s within "
+        f"{number(window_s)} s"
+    )
+    return here, text, True
 
 
 def whole_finish_s(
@@ -310,7 +370,7 @@ def _first(key: Floats, nodes: Ints) -> int:
 
 
 def _rate_key(rows: _Rows) -> str:
-    return "samples_per_s" if rows.rate_name == "samples/s" else "minibatches_per_s"
+    return _RATE_KEYS[rows.rate_name]
 
 
 def _whole(workload: Workload) -> float | None:
@@ -329,73 +389,34 @@ def work_of(objective: Objective, workload: Workload, *, known: bool) -> float |
         return objective.remaining_samples
     if objective.remaining_epochs is not None:
         if workload.samples_per_epoch is None:
-            raise NodewiseError.invalid(
-                [
-                    Violation(
-                        "objective.work.epochs",
-                        "needs the profile's workload.samples_per_epoch; give it, or give objective.work.samples",
-                    )
-                ]
-            )
+            text = "needs the profile's workload.samples_per_epoch; give it, or give work.samples"
+            raise invalid_field("work.epochs", text)
         return objective.remaining_epochs * workload.samples_per_epoch
     rule = objective.rule
     needs = (
         isinstance(rule, FewestDevices)
         or (isinstance(rule, LeastTime) and rule.max_cost is not None)
-        or (isinstance(rule, LeastCost) and (rule.deadline_s is not None or objective.prices is not None))
+        or (isinstance(rule, LeastCost) and (rule.deadline_s is not None or bool(objective.offers)))
     )
     whole = _whole(workload)
     if needs and whole is None:
-        raise NodewiseError.invalid(
-            [
-                Violation(
-                    "objective.work",
-                    "must be given, or the profile's workload.epochs_count and workload.samples_per_epoch: the rule "
-                    "compares with a time or a cost",
-                )
-            ]
+        text = (
+            "must be given, or the profile's workload.epochs_count and workload.samples_per_epoch: the rule compares "
+            "with a time or a cost"
         )
+        raise invalid_field("work", text)
     return whole if known or needs else None
 
 
-def _costs(objective: Objective, configurations: Configurations, finish_s: Floats | None) -> Floats | None:
-    """Cost of the work, None without work or prices; refuses rules that need them without."""
+def _costs(objective: Objective, charges: Charged | None, finish_s: Floats | None) -> Floats | None:
+    """Cost of the work, None without work or offers; refuses rules that need them without."""
     rule = objective.rule
-    if objective.prices is None:
+    if charges is None:
         if isinstance(rule, LeastCost) or (isinstance(rule, LeastTime) and rule.max_cost is not None):
-            raise NodewiseError.invalid([Violation("objective.prices", "must be given: the rule compares costs")])
+            raise invalid_field("offers", "must be given: the rule compares costs")
         return None
     if finish_s is None:
         if isinstance(rule, LeastCost):
-            raise NodewiseError.invalid([Violation("objective.work", "must be given: the rule compares costs")])
+            raise invalid_field("work", "must be given: the rule compares costs")
         return None
-    prices = objective.prices.per_node_hour
-    used = set(configurations.device_names())
-    if configurations.worker_groups is not None:
-        used |= {configurations.devices[index] for index in configurations.worker_groups.device_index.tolist()}
-    missing = sorted(name for name in used if name not in prices and "" not in prices)
-    if missing:
-        raise NodewiseError.invalid(
-            [
-                Violation(
-                    "objective.prices", f"no price for device {missing[0]!r}; add it, or one with an empty device_name"
-                )
-            ]
-        )
-    per_device = np.array([prices.get(name, prices.get("", 0.0)) for name in configurations.devices])
-    per_node_s = per_device[configurations.device_index] / 3600.0
-    if configurations.worker_groups is None:
-        return finish_s * per_node_s * configurations.nodes_held()
-    shared_s = _group_price(configurations, per_device / 3600.0, per_node_s)
-    servers = np.maximum(configurations.parameter_servers, 0)
-    return finish_s * (shared_s * configurations.nodes + per_node_s * servers)
-
-
-def _group_price(configurations: Configurations, per_device_s: Floats, per_node_s: Floats) -> Floats:
-    """Price of a second of one of a row's nodes, in proportion to the workers on each device."""
-    groups = configurations.worker_groups
-    assert groups is not None
-    rows = groups.row_of_group()
-    workers = groups.row_workers()
-    paid = np.bincount(rows, weights=groups.workers * per_device_s[groups.device_index], minlength=len(configurations))
-    return np.where(workers > 0, paid / np.maximum(workers, 1), per_node_s)
+    return finish_s * charges.per_s

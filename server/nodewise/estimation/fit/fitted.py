@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 
 from nodewise.domain.errors import NodewiseError
@@ -11,7 +12,7 @@ from nodewise.estimation.lessons.calibration import UNTRIED, Calibration
 from nodewise.estimation.question import AUTO, Basis, MixtureShare
 from nodewise.plugin import Model
 
-__all__ = ["Fitted", "MixturePart", "ModelKey", "lost_part", "mixture_of", "stated"]
+__all__ = ["Fitted", "MixturePart", "ModelKey", "lost_part", "mixture_of", "stated", "with_digest"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -97,6 +98,30 @@ def mixture_of(parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notic
         calibration=tried,
         parts=parts,
     )
+
+
+def with_digest(fitted: Fitted, options: tuple[object, ...]) -> Basis:
+    """What answers of a model rest on, with the digest of all that they depend on but the question.
+
+    Parameters
+    ----------
+    options : tuple
+        Who asks how: whatever else changes an answer to the same rows.
+    """
+    basis = fitted.basis
+    calibrations = [each.calibration.calibration_id for each in (fitted, *(part.fitted for part in fitted.parts))]
+    content = (
+        basis.profile_digest,
+        basis.estimator,
+        basis.estimator_version,
+        basis.mixture,
+        basis.prior_ids,
+        calibrations,
+        basis.catalogue_digest,
+        basis.fallback,
+        options,
+    )
+    return replace(basis, digest=hashlib.sha256(repr(content).encode()).hexdigest())
 
 
 def lost_part(estimator: str, error: NodewiseError) -> Notice:

@@ -24,6 +24,8 @@ __all__ = ["LogCovariance", "assumed_covariance", "covariance_of", "measured"]
 CORRELATION_SCALE: Final = math.log(4.0)
 """Distance in ln(workers), and in ln(batch), over which assumed errors keep 1/e of their correlation."""
 
+KNOWN_VARIANCE: Final = 1e-24
+"""Variance relative to the largest below which nothing but rounding is left: of ln(step time) to a part in 10^12."""
 SYMMETRY_TOLERANCE: Final = 1e-6
 """Asymmetry and negative eigenvalues of a model's covariance that count as rounding, per largest variance."""
 
@@ -137,11 +139,12 @@ def measured(covariance: Floats, row: int, noise: float) -> Floats:
     """The covariance that is left when a row was measured once.
 
     ``C - c c' / (c_row + noise^2)`` with ``c`` the row's column: the normal distribution conditioned on the
-    measurement, whatever it finds. Rounding is cleared: symmetric, no variance below 0.
+    measurement, whatever it finds. Rounding is cleared: symmetric, no variance below 0. A row that is known as well as
+    rounding lets it be teaches nothing.
     """
     column = covariance[:, row]
     total = column[row] + noise**2
-    if total <= 0.0:
+    if total <= KNOWN_VARIANCE * covariance.diagonal().max():
         return covariance
     left: Floats = covariance - np.outer(column, column) / total
     left = 0.5 * (left + left.T)

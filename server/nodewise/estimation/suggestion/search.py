@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from nodewise.domain.budget import Budget
 from nodewise.domain.columns import Floats, Ints, as_ints
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.objective import HighestThroughput, Objective
+from nodewise.domain.objective import HIGHEST_THROUGHPUT
 from nodewise.domain.predictions import Notice, Predictions
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.suggestion.covariance import LogCovariance, measured
@@ -26,9 +26,7 @@ from nodewise.estimation.suggestion.ran_before import ran_before
 from nodewise.estimation.suggestion.regret import Decision, Samples, likelihoods
 
 __all__ = [
-    "HIGHEST_THROUGHPUT",
     "MOST_ROWS",
-    "MOST_SUGGESTIONS",
     "Suggestion",
     "Suggestions",
     "Wish",
@@ -36,13 +34,9 @@ __all__ = [
     "suggested",
 ]
 
-HIGHEST_THROUGHPUT: Final = Objective(rule=HighestThroughput())
-"""Objective of a question that states none."""
 MOST_ROWS: Final = 1024
 """Rows that may be weighed against each other: their covariance is decomposed, the time of which grows with the third
 power of their number (about half a second here)."""
-MOST_SUGGESTIONS: Final = 3
-"""Suggestions of one answer: each further one rests on measurements that are not made yet."""
 DRAWS: Final = 256
 DRAWS_OF_MANY: Final = 64
 MANY_ROWS: Final = 128
@@ -67,7 +61,7 @@ class Wish:
     Attributes
     ----------
     count : int
-        At most so many suggestions, 1 to ``MOST_SUGGESTIONS``.
+        At most so many suggestions, at least 1: each further one rests on measurements that are not made yet.
     start_up_s : float
         Seconds to start a run, in which its nodes are held.
     run_steps : int
@@ -190,7 +184,7 @@ class _Search:
         once_s = 0.0 if predictions.once_s is None else predictions.once_s[self._places]
         self._log_step = np.log(step_s)
         self._decision = Decision(
-            question.objective or HIGHEST_THROUGHPUT,
+            (question.objective or HIGHEST_THROUGHPUT).of_rows(self._places.tolist()),
             self._configurations,
             Predictions.of(step_s, log_spread=self._log_spread, once_s=once_s),
             question.profile.workload,

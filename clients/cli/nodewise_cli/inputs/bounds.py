@@ -1,0 +1,38 @@
+"""Numbers within the bounds that the contract's facts state."""
+
+from __future__ import annotations
+
+import math
+
+from nodewise_cli.failures import InputError
+from nodewise_values.fact import Fact
+
+__all__ = ["checked", "demanded", "within"]
+
+
+def checked(option: str, value: float | None, fact: Fact) -> None:
+    """Refuse an option's value that the field it goes to cannot hold.
+
+    Raises
+    ------
+    InputError
+        Naming the option and what would be right.
+    """
+    if value is not None and not within(fact, value):
+        raise InputError(f"{option}: {demanded(fact)}, found {value:g}")
+
+
+def within(fact: Fact, value: float) -> bool:
+    """Whether a number is within the bounds of a fact."""
+    least = -math.inf if fact.minimum is None else fact.minimum
+    most = math.inf if fact.maximum is None else fact.maximum
+    return math.isfinite(value) and (least < value if fact.exclusive_minimum else least <= value) and value <= most
+
+
+def demanded(fact: Fact) -> str:
+    """What such a number must be."""
+    bounds = (
+        [] if fact.minimum is None else [f"{'above' if fact.exclusive_minimum else 'of at least'} {fact.minimum:g}"]
+    )
+    bounds += [] if fact.maximum is None else [f"at most {fact.maximum:g}"]
+    return f"must be a finite number {' and '.join(bounds)}{fact.unit and f' ({fact.unit})'}"

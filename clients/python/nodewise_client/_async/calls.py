@@ -1,0 +1,123 @@
+"""How the client for asyncio calls: methods by their requests, pages, streams of progress, and what went wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, cast
+
+from nodewise_client._async.seam import Failure, RpcError, Services, UnaryCall, sleep
+from nodewise_client._connection import Connection
+from nodewise_client._errors import Code, FailedCall, InternalError, NodewiseError, from_call
+from nodewise_client._requests import message_of, method_of
+from nodewise_client._resume import restart_pause_s
+from nodewise_values.value import Value
+from nodewise_values.wire import from_message
+
+Progress = TypeVar("Progress", bound=Value)
+Result = TypeVar("Result")
+Reply = TypeVar("Reply", bound=Value)
+Answered = TypeVar("Answered")
+
+
+class AsyncCalls:
+    """A connection, for as long as it is open."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection: Final = connection
+        self._services: Final = Services(connection)
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._connection.target!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End every call and the connection. Ingest writers are to be left before."""
+        self._closed = True
+        await self._services.close()
+
+    @property
+    def _rpc(self) -> Services:
+        # Nothing may reach a closed channel: gRPC would make a method on it, and break the process's memory.
+        if self._closed:
+            raise RuntimeError("the client is closed")
+        return self._services
+
+    async def _unary(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Reply:
+        method = method_of(request)
+        call = self._rpc.method(method)
+        return from_message(await self._called(method, call, message_of(request), timeout_s), kind)
+
+    async def _called(
+        self, method: str, call: UnaryCall[Any, Answered], request: Any, timeout_s: float | None
+    ) -> Answered:
+        timeout_s = self._connection.timeout_of(method) if timeout_s is None else timeout_s
+        try:
+            return await call(request, timeout=timeout_s, metadata=self._connection.metadata)
+        except RpcError as failure:
+            raise self._explained(failure, method) from failure
+
+    async def _pages(self, request: Value, kind: type[Reply], timeout_s: float | None) -> AsyncIterator[Reply]:
+        """Yield the pages of a listing, each as it is asked for."""
+        method = method_of(request)
+        call = self._rpc.method(method)
+        message = message_of(request)
+        while True:
+            page = await self._called(method, call, message, timeout_s)
+            yield from_message(page, kind)
+            if not page.next_page_token:
+                return
+            message.page_token = page.next_page_token
+
+    async def _answer(
+        self,
+        request: Value,
+        told: tuple[type[Progress], Callable[[Progress], None] | None],
+        result: Callable[[Sequence[Any]], Result],
+        timeout_s: float,
+    ) -> Result:
+        """What a stream of progress ends with. It changes nothing: where it was cut, it is begun again, a few times."""
+        kind, on_progress = told
+        method = method_of(request)
+        call = self._rpc.method(method)
+        message = message_of(request)
+        end = time.monotonic() + timeout_s
+        attempt = 1
+        while True:
+            events: list[Any] = []
+            heard = False
+            stream = call(message, timeout=max(0.0, end - time.monotonic()), metadata=self._connection.metadata)
+            try:
+                async for event in stream:
+                    heard = True
+                    if not event.HasField("progress"):
+                        events.append(event)
+                    elif on_progress is not None:
+                        on_progress(from_message(event.progress, kind))
+            except RpcError as failure:
+                error = self._explained(failure, method)
+                # gRPC itself tries again what was cut before its first message.
+                again = heard and self._connection.retry
+                pause_s = restart_pause_s(error, attempt, end - time.monotonic()) if again else None
+                if pause_s is None:
+                    raise error from failure
+            else:
+                if not events or not events[-1].HasField("result"):
+                    raise InternalError(f"the server ended {method} without a result", code=Code.INTERNAL)
+                return result(events)
+            finally:
+                stream.cancel()
+            attempt += 1
+            await sleep(pause_s)
+
+    def _explained(self, failure: Failure, method: str) -> NodewiseError:
+        return from_call(cast("FailedCall", failure), target=self._connection.target, method=method)

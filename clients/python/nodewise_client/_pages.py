@@ -1,0 +1,35 @@
+"""What comes in several pages or pieces, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from itertools import chain
+from typing import Any, TypeVar
+
+from nodewise_client._measured import gathered_rows
+from nodewise_values import Observations, Profile
+from nodewise_values.value import Value
+
+ValueT = TypeVar("ValueT", bound=Value)
+
+
+def joined(parts: Sequence[ValueT]) -> ValueT:
+    """Values of one kind as one: columns one after the other, of everything else the last that is stated."""
+    held: dict[str, Any] = {}
+    for each in fields(parts[0]):  # type: ignore[arg-type]  # every value is a dataclass
+        entries = [getattr(part, each.name) for part in parts]
+        if isinstance(entries[0], tuple):
+            held[each.name] = tuple(chain.from_iterable(entries))
+        else:
+            held[each.name] = next((entry for entry in reversed(entries) if entry), entries[-1])
+    return type(parts[0])(**held)
+
+
+def whole_profile(pages: Sequence[Profile]) -> Profile:
+    """A profile of which all pages but the first hold observations alone."""
+    first = pages[0]
+    if len(pages) == 1 or first.content is None:
+        return first
+    rows = [page.content.observations for page in pages if page.content is not None and page.content.observations]
+    return replace(first, content=replace(first.content, observations=gathered_rows(Observations, rows)))

@@ -1,0 +1,1 @@
+"""Messages and gRPC stubs of nodewise.v1beta1, two modules a file."""

@@ -1,0 +1,93 @@
+"""Goodput: what samples per second are worth at their batch, and the batch at which they are worth most.
+
+Goodput is samples/s x (noise scale + initial batch) / (noise scale + batch): Qiao et al., "Pollux", OSDI'21.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints, as_ints, freeze
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import invalid_field
+from nodewise.domain.objective import BatchBounds, StatisticalEfficiency
+from nodewise.domain.predictions import Predictions
+
+__all__ = ["Candidates", "candidates_of", "global_batch", "goodput_per_s"]
+
+
+def global_batch(configurations: Configurations) -> Floats:
+    """Samples of one mini-batch from everyone, of asynchronous replicas too; 0 where the batch is not known."""
+    rates = configurations.rates
+    return rates.samples_per_step * rates.cycles_per_step
+
+
+def goodput_per_s(efficiency: StatisticalEfficiency, configurations: Configurations, samples_per_s: Floats) -> Floats:
+    """Samples/s by what one is worth at the row's batch; 0 where the batch is not known."""
+    scale = efficiency.noise_scale
+    return samples_per_s * (scale + efficiency.initial_batch) / (scale + np.maximum(global_batch(configurations), 1.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """The rows of a question, each with every batch that may be chosen in it.
+
+    Attributes
+    ----------
+    configurations : Configurations
+        As resolved, with their batches.
+    row_of : int
+        Row of the question that each one is of, ascending.
+    """
+
+    configurations: Configurations
+    row_of: Ints
+
+    def best(self, efficiency: StatisticalEfficiency, predictions: Predictions) -> Ints:
+        """For each row of the question its place of the highest goodput; the first one where none is answered."""
+        rates = self.configurations.rates
+        step_s = predictions.step_s
+        cycles_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=predictions.answered)
+        worth = goodput_per_s(efficiency, self.configurations, cycles_per_s * rates.samples_per_step)
+        order = np.lexsort((np.arange(len(worth)), -worth, self.row_of))
+        first = np.concatenate(([True], np.diff(self.row_of[order]) > 0))
+        return as_ints(order[first])
+
+
+def candidates_of(configurations: Configurations, bounds: BatchBounds) -> Candidates:
+    """Resolved rows with every batch between the bounds, where they state no global batch.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD where a row has more replicas than the largest batch has samples.
+    """
+    batches = np.array(bounds.candidates)
+    free = configurations.global_batch == 0
+    counts = np.where(free, len(batches), 1)
+    row_of = as_ints(np.repeat(np.arange(len(configurations)), counts))
+    rows = configurations.take(row_of)
+    chosen = free[row_of]
+    replicas = rows.replicas()
+    crowded = chosen & (replicas > bounds.most)
+    if crowded.any():
+        place = int(crowded.argmax())
+        text = f"must be at least the {replicas[place]} replicas of row {row_of[place]}, which train on a sample each"
+        raise invalid_field("batch_bounds.max_global_batch_samples", text)
+    starts = np.cumsum(counts) - counts
+    batch = np.where(chosen, batches[np.where(chosen, np.arange(len(rows)) - starts[row_of], 0)], rows.global_batch)
+    batch = np.where(chosen, np.maximum(batch, replicas), batch)
+    share = -(-batch // replicas)
+    most = share if bounds.most_per_worker is None else np.minimum(share, bounds.most_per_worker)
+    accumulation = np.maximum(rows.accumulation, -(-share // np.maximum(most, 1)))
+    each = -(-share // np.maximum(accumulation, 1))
+    return Candidates(
+        rows.replaced(
+            global_batch=freeze(batch),
+            accumulation=freeze(np.where(chosen, accumulation, rows.accumulation)),
+            batch_per_worker=freeze(np.where(chosen, each, rows.batch_per_worker)),
+        ),
+        row_of,
+    )

@@ -1,0 +1,109 @@
+"""Offers: which one each row is charged by, how long its nodes take to start, and what the work costs there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import invalid_field
+from nodewise.domain.objective import Objective, Offer
+
+__all__ = ["Charged", "charged", "offer_of_device"]
+
+NONE = -1
+_HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Charged:
+    """What rows are charged.
+
+    Attributes
+    ----------
+    index : int
+        Place of each row's offer.
+    per_s : float
+        Price of all nodes that a row holds, for one second.
+    start_up_s : float
+        Seconds until its nodes work, in which they are paid for.
+    """
+
+    index: Ints
+    per_s: Floats
+    start_up_s: Floats
+
+
+def offer_of_device(offers: Sequence[Offer], device: str) -> int:
+    """Place of the only offer of a device, else of the only one without a device.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD where several fit, or none.
+    """
+    for wanted in (device, ""):
+        found = [place for place, offer in enumerate(offers) if offer.device == wanted]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            whose = f"device {wanted!r}" if wanted else "any device"
+            text = (
+                f"{len(found)} of them are of {whose}: rows must say by configurations.offer_names which one is theirs"
+            )
+            raise invalid_field("offers", text)
+    raise invalid_field("offers", f"none is of device {device!r}; add one, or one with an empty device_name")
+
+
+def charged(objective: Objective, configurations: Configurations) -> Charged | None:
+    """What each row is charged; None without offers.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for a row to which no offer belongs, or several.
+    """
+    offers = objective.offers
+    if not offers:
+        return None
+    rows = len(configurations)
+    named = np.full(rows, NONE) if objective.offers_of_rows is None else np.array(objective.offers_of_rows)
+    of_devices = _of_devices(objective, configurations, named)
+    index = np.where(named == NONE, of_devices[configurations.device_index], named)
+    price_s = np.array([offer.price_per_node_hour for offer in offers]) / _HOUR_S
+    per_node_s = price_s[index]
+    of_workers_s = per_node_s
+    if configurations.worker_groups is not None:
+        of_workers_s = _of_groups(configurations, price_s[np.maximum(of_devices, 0)], per_node_s, named)
+    servers = np.maximum(configurations.parameter_servers, 0)
+    start_up_s = np.array([offer.start_up_s for offer in offers])[index]
+    return Charged(
+        index=as_ints(index),
+        per_s=as_floats(of_workers_s * configurations.nodes + per_node_s * servers),
+        start_up_s=as_floats(start_up_s),
+    )
+
+
+def _of_devices(objective: Objective, configurations: Configurations, named: Ints) -> Ints:
+    """The offer of each device of the dictionary that a row without a named one uses; ``NONE`` for the others."""
+    used = set(configurations.device_index[named == NONE].tolist())
+    groups = configurations.worker_groups
+    if groups is not None:
+        used |= set(groups.device_index[(named == NONE)[groups.row_of_group()]].tolist())
+    found = np.full(len(configurations.devices), NONE)
+    for device in used:
+        found[device] = offer_of_device(objective.offers, configurations.devices[device])
+    return found
+
+
+def _of_groups(configurations: Configurations, per_device_s: Floats, per_node_s: Floats, named: Ints) -> Floats:
+    """Price of a second of one of a row's nodes, in proportion to the workers on each device; as named where it is."""
+    groups = configurations.worker_groups
+    assert groups is not None
+    workers = groups.row_workers()
+    weights = groups.workers * per_device_s[groups.device_index]
+    paid = np.bincount(groups.row_of_group(), weights=weights, minlength=len(configurations))
+    return np.where((workers > 0) & (named == NONE), paid / np.maximum(workers, 1), per_node_s)

@@ -1,0 +1,229 @@
+"""Taking out of the SQLite file: evidence, profiles, and for good what was deleted long enough ago."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from dataclasses import replace
+from typing import Any
+
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.profiles.codec import PayloadError, facts_to_json
+from nodewise.profiles.sqlite_reads import (
+    ProfileRow,
+    deleted_rows,
+    digest_of,
+    facts_in,
+    facts_out,
+    memo,
+    profile_row,
+    replayed,
+    without_fact,
+)
+from nodewise.profiles.store import (
+    DeleteRequest,
+    Evidence,
+    ProfileSummary,
+    RetractRequest,
+    UndeleteRequest,
+    profile_not_found,
+)
+from nodewise.profiles.traces import stage_name
+
+__all__ = ["delete", "purge", "retract", "summary", "undelete"]
+
+_NAMED = 20
+"""Pieces of evidence that an error names at most."""
+
+
+def summary(row: ProfileRow, digest: str) -> ProfileSummary:
+    """What listings say of a profile."""
+    return ProfileSummary(
+        profile_id=row.profile_id,
+        uid=row.uid,
+        revision=row.revision,
+        digest=digest,
+        create_time_s=row.create_time_s,
+        update_time_s=row.update_time_s,
+        observations_count=row.observations_count,
+        display_name=row.display_name,
+        labels=row.naming.labels,
+        delete_time_s=row.delete_time_s,
+        purge_time_s=row.purge_time_s,
+    )
+
+
+def retract(connection: sqlite3.Connection, request: RetractRequest, now_s: float) -> tuple[ProfileSummary, bool]:
+    """The profile afterwards, and whether it changed."""
+    row = _committed_row(connection, request.profile_id)
+    if not request.evidence:
+        raise invalid_field("observation_numbers", "must name an observation, or another list other evidence")
+    content_hash = _hash_of(request.evidence)
+    known = connection.execute(
+        "SELECT content_hash FROM retractions WHERE profile_key = ? AND request_id = ?", (row.key, request.request_id)
+    ).fetchone()
+    if known is not None and known[0] != content_hash:
+        raise NodewiseError(
+            Reason.REQUEST_ID_REUSED,
+            "this request_id retracted other evidence; a new request needs a new request_id",
+            {"request_id": request.request_id},
+        )
+    if known is None:
+        _put_retraction(connection, row, request, content_hash, now_s)
+        row = _committed_row(connection, request.profile_id)
+    return summary(row, digest_of(connection, row)), known is None
+
+
+def _hash_of(evidence: Evidence) -> bytes:
+    """Of observations alone as the first release had it, so that its requests may still be repeated."""
+    names: Any = list(evidence.observations)
+    if evidence.phase_timings or evidence.facts or evidence.traces:
+        names = [names, evidence.phase_timings, evidence.facts, evidence.traces]
+    return hashlib.sha256(repr(names).encode()).digest()
+
+
+def _put_retraction(
+    connection: sqlite3.Connection, row: ProfileRow, request: RetractRequest, content_hash: bytes, now_s: float
+) -> None:
+    evidence, revision = request.evidence, row.revision + 1
+    _check(connection, row, evidence)
+    connection.execute(
+        "INSERT INTO retractions VALUES (?, ?, ?, ?, ?, ?)",
+        (row.key, request.request_id, revision, content_hash, request.reason, now_s),
+    )
+    connection.executemany(
+        "INSERT INTO retracted VALUES (?, ?, ?)", [(row.key, number, revision) for number in evidence.observations]
+    )
+    others = (("phase_timing", evidence.phase_timings), ("fact", evidence.facts), ("trace", evidence.traces))
+    connection.executemany(
+        "INSERT INTO retracted_evidence VALUES (?, ?, ?, ?)",
+        [(row.key, kind, name, revision) for kind, names in others for name in names],
+    )
+    workload, network, _ = facts_in(row.facts)
+    for path in evidence.facts:
+        workload, network = without_fact(workload, network, path)
+    connection.execute(
+        "UPDATE profiles SET revision = ?, observations_count = observations_count - ?, update_time_s = ?,"
+        " digest = NULL, facts = ?, changed = (SELECT value + 1 FROM meta WHERE name = 'generation')"
+        " WHERE key = ?",
+        (revision, len(evidence.observations), now_s, facts_out(workload, network), row.key),
+    )
+
+
+def _check(connection: sqlite3.Connection, row: ProfileRow, evidence: Evidence) -> None:
+    """Refuse evidence that the profile does not hold, or no longer holds."""
+    missing: dict[str, list[Any]] = {}
+    if evidence.observations:
+        known = connection.execute("SELECT number FROM retracted WHERE profile_key = ?", (row.key,))
+        gone = {number for (number,) in known}
+        missing["observation_numbers"] = _absent(evidence.observations, row.last_number, gone)
+    if evidence.phase_timings:
+        known = connection.execute(
+            "SELECT name FROM retracted_evidence WHERE profile_key = ? AND kind = 'phase_timing'", (row.key,)
+        )
+        gone = {number for (number,) in known}
+        missing["phase_timing_numbers"] = _absent(evidence.phase_timings, row.last_timing_number, gone)
+    if evidence.facts:
+        workload, network, _ = facts_in(row.facts)
+        parts = {"workload": facts_to_json(workload, "workload"), "network": facts_to_json(network, "network")}
+        stated = {f"{part}.{name}" for part, facts in parts.items() for name in facts}
+        missing["fact_paths"] = [path for path in evidence.facts if path not in stated]
+    if evidence.traces:
+        held = {trace.content_sha256 for trace in replayed(connection, row, row.profile_id, None).traces}
+        missing["trace_sha256s"] = [sha256 for sha256 in evidence.traces if sha256 not in held]
+    found = {kind: names for kind, names in missing.items() if names}
+    if found:
+        named = {kind: ",".join(str(name) for name in names[:_NAMED]) for kind, names in found.items()}
+        more = any(len(names) > _NAMED for names in found.values())
+        text = ", ".join(f"{kind} {names}" for kind, names in named.items())
+        raise NodewiseError(
+            Reason.EVIDENCE_NOT_FOUND,
+            f"the profile does not hold {text}{' and others' if more else ''}",
+            {"profile_id": row.profile_id, **named},
+        )
+
+
+def _absent(numbers: tuple[int, ...], last: int, gone: set[int]) -> list[int]:
+    return [number for number in numbers if not 1 <= number <= last or number in gone]
+
+
+def delete(
+    connection: sqlite3.Connection, request: DeleteRequest, now_s: float, kept_s: float
+) -> tuple[ProfileSummary, bool]:
+    """The profile with the times of its deletion, and whether it is this that deleted it."""
+    row = profile_row(connection, request.profile_id)
+    if row is None or not row.revision or request.etag not in (None, _etag(row)):
+        for deleted in deleted_rows(connection, request.profile_id, now_s):
+            if _etag(deleted) == request.etag:
+                return summary(deleted, _last_digest(connection, deleted)), False
+        if row is None or not row.revision:
+            raise profile_not_found(request.profile_id)
+        raise NodewiseError(
+            Reason.ETAG_MISMATCH,
+            f"the profile's etag is {_etag(row)!r} by now",
+            {"profile_id": request.profile_id, "etag": _etag(row)},
+        )
+    digest = _last_digest(connection, row)
+    connection.execute("DELETE FROM unscored WHERE profile_key = ?", (row.key,))
+    connection.execute(
+        "UPDATE profiles SET delete_time_s = ?, purge_time_s = ?, digest = ?,"
+        " changed = (SELECT value + 1 FROM meta WHERE name = 'generation') WHERE key = ?",
+        (now_s, now_s + kept_s, memo(digest), row.key),
+    )
+    return summary(replace(row, delete_time_s=now_s, purge_time_s=now_s + kept_s), digest), True
+
+
+def undelete(connection: sqlite3.Connection, request: UndeleteRequest, now_s: float) -> tuple[ProfileSummary, bool]:
+    """The profile that is back, and whether it was away."""
+    row = profile_row(connection, request.profile_id)
+    if row is not None and row.revision:
+        return summary(row, digest_of(connection, row)), False
+    deleted = deleted_rows(connection, request.profile_id, now_s)
+    if row is not None or not deleted:  # a session that began a new profile has what it sent acknowledged
+        raise profile_not_found(request.profile_id)
+    back = replace(deleted[0], delete_time_s=0.0, purge_time_s=0.0)
+    connection.execute(
+        "UPDATE profiles SET delete_time_s = 0, purge_time_s = 0,"
+        " changed = (SELECT value + 1 FROM meta WHERE name = 'generation') WHERE key = ?",
+        (back.key,),
+    )
+    return summary(back, _last_digest(connection, back)), True
+
+
+def purge(connection: sqlite3.Connection, now_s: float) -> tuple[list[str], bool]:
+    """Remove what was deleted long enough ago: stages of traces to discard, and whether traces may be orphaned."""
+    discards: list[str] = []
+    orphaned = False
+    for key, uid in connection.execute(
+        "SELECT key, uid FROM profiles WHERE purge_time_s > 0 AND purge_time_s <= ?", (now_s,)
+    ).fetchall():
+        for session_id, trace_id, sha256 in connection.execute(
+            "SELECT s.session_id, t.trace_id, t.content_sha256 FROM sessions s JOIN traces t ON t.session_key = s.key"
+            " WHERE s.profile_key = ?",
+            (key,),
+        ).fetchall():
+            discards.append(stage_name(uid, session_id, trace_id))
+            if sha256 is not None:
+                connection.execute("INSERT OR IGNORE INTO unreferenced VALUES (?)", (sha256,))
+                orphaned = True
+        connection.execute("DELETE FROM profiles WHERE key = ?", (key,))
+    return discards, orphaned
+
+
+def _last_digest(connection: sqlite3.Connection, row: ProfileRow) -> str:
+    """The digest, empty for a damaged profile: it can be deleted."""
+    try:
+        return digest_of(connection, row)
+    except PayloadError:
+        return ""
+
+
+def _etag(row: ProfileRow) -> str:
+    return f"{row.uid}-{row.revision}"
+
+
+def _committed_row(connection: sqlite3.Connection, profile_id: str) -> ProfileRow:
+    row = profile_row(connection, profile_id)
+    if row is None or not row.revision:
+        raise profile_not_found(profile_id)
+    return row

@@ -1,0 +1,150 @@
+"""What changes profiles on the wire: batches, names and labels, and evidence that is taken out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.ports.limits import Limits
+from nodewise.profiles.batches import Batch, TraceChunk
+from nodewise.profiles.naming import UNNAMED, Naming
+from nodewise.profiles.store import Evidence, Label
+from nodewise.rpc.reading import Reader, shown
+from nodewise.rpc.wire_profiles import (
+    WHOLE_TRACE,
+    read_hash,
+    read_network,
+    read_observations,
+    read_phase_timings,
+    read_workload,
+)
+from nodewise_protos.v1 import profile_pb2, workload_pb2
+from nodewise_protos.v1 import profile_service_pb2 as pb
+from nodewise_values.facts import NETWORK, PROFILE, RETRACT_EVIDENCE_REQUEST, TRACE_CHUNK, WORKLOAD
+
+__all__ = ["not_found_on_the_wire", "read_batch", "read_naming", "read_retracted", "read_wanted_labels"]
+
+_LABEL_KEY: Final = re.compile(r"[A-Za-z0-9._/-]{1,63}")
+LONGEST_LABEL: Final = 128
+FACT_PATHS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        f"{part}.{field.name}": f"{part}.{facts[field.name].row if field.name in facts else field.name}"
+        for part, message, facts in (
+            ("workload", workload_pb2.Workload, WORKLOAD),
+            ("network", workload_pb2.Network, NETWORK),
+        )
+        for field in message.DESCRIPTOR.fields
+    }
+)
+"""Facts of a profile by their paths on the wire, with those that the store knows them by."""
+
+
+def read_batch(message: pb.ProfileBatch, limits: Limits) -> Batch:
+    """A numbered batch of an ingest stream.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD, CONTRADICTORY_FACTS or LIMIT_EXCEEDED.
+    """
+    reader = Reader()
+    batch = Batch(
+        sequence_number=reader.whole(message.sequence_number, "batch.sequence_number", least=1),
+        workload=read_workload(message.workload, "batch.workload", reader),
+        network=read_network(message.network, "batch.network", reader),
+        phase_timings=read_phase_timings(message.phase_timings, "batch.phase_timings", reader, limits),
+        observations=read_observations(message.observations, "batch.observations", reader, limits),
+        trace_chunks=tuple(
+            _chunk(chunk, f"batch.trace_chunks[{index}]", reader) for index, chunk in enumerate(message.trace_chunks)
+        ),
+        naming=read_naming(message, "batch.", reader),
+        commit=message.commit,
+    )
+    reader.finish()
+    return batch
+
+
+def read_naming(message: pb.ProfileBatch | pb.AppendProfileRequest, path: str, reader: Reader) -> Naming:
+    """What the profile is called from now on."""
+    name = None
+    if message.HasField("display_name"):
+        name = reader.text(message.display_name, f"{path}display_name", PROFILE["display_name"].maximum_length or 0)
+    for key, value in message.labels.items():
+        _label(key, value, f"{path}labels", reader)
+    return Naming(display_name=name, labels=dict(message.labels)) if message.labels or name is not None else UNNAMED
+
+
+def _label(key: str, value: str, path: str, reader: Reader) -> None:
+    if not _LABEL_KEY.fullmatch(key):
+        reader.wrong(path, f"must have keys of 1 to 63 letters, digits and - . _ /; found {shown(key)}")
+    if len(value) > LONGEST_LABEL:
+        reader.wrong(path, f"must have values of at most {LONGEST_LABEL} characters, found {len(value)} at {key!r}")
+
+
+def read_wanted_labels(wanted: Sequence[str]) -> list[Label]:
+    """Labels that profiles are listed by: "key" or "key=value".
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD.
+    """
+    reader = Reader()
+    found: list[Label] = []
+    for index, text in enumerate(wanted):
+        key, given, value = text.partition("=")
+        _label(key, value, f"labels[{index}]", reader)
+        found.append((key, value if given else None))
+    reader.finish()
+    return found
+
+
+def read_retracted(message: pb.RetractEvidenceRequest) -> Evidence:
+    """What is to be taken out.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for nothing, and for what can be no fact and no hash.
+    """
+    reader = Reader()
+    facts = []
+    for index, path in enumerate(message.fact_paths):
+        if path in FACT_PATHS:
+            facts.append(FACT_PATHS[path])
+        else:
+            text = f"must be the path of a fact, such as workload.parameter_bytes; found {shown(path)}"
+            reader.wrong(f"fact_paths[{index}]", text)
+    for index, sha256 in enumerate(message.trace_sha256s):
+        read_hash(sha256, f"trace_sha256s[{index}]", reader)
+    reader.text(message.reason, "reason", RETRACT_EVIDENCE_REQUEST["reason"].maximum_length or 0)
+    found = Evidence.of(message.observation_numbers, message.phase_timing_numbers, facts, message.trace_sha256s)
+    if not (found or message.fact_paths):
+        reader.wrong("observation_numbers", "must name an observation, or another list other evidence")
+    reader.finish()
+    return found
+
+
+def not_found_on_the_wire(error: NodewiseError) -> NodewiseError:
+    """The same error with facts by the paths of the wire."""
+    paths = error.metadata.get("fact_paths")
+    if paths is None:
+        return error
+    written = {row: path for path, row in FACT_PATHS.items()}
+    named = ",".join(written.get(path, path) for path in paths.split(","))
+    return replace(error, message=error.message.replace(paths, named), metadata={**error.metadata, "fact_paths": named})
+
+
+def _chunk(message: profile_pb2.TraceChunk, path: str, reader: Reader) -> TraceChunk:
+    return TraceChunk(
+        trace_id=reader.identifier(message.trace_id, f"{path}.trace_id"),
+        format=reader.text(message.format, f"{path}.format", 64),
+        offset_bytes=reader.whole(message.offset_bytes, f"{path}.offset_bytes"),
+        data=message.data,
+        last=message.last,
+        **WHOLE_TRACE | reader.stated(message, TRACE_CHUNK, f"{path}."),
+    )
