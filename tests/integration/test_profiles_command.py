@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_cli.app import app
+from nodewise_client import AppendProfileRequest, Client
 
 ROWS = """job,device,sync,nodes,workers,batch_per_worker,steps_per_s,split
 resnet,V100,allreduce,1,1,32,10,train
@@ -94,6 +95,15 @@ def test_a_deleted_profile_comes_back(server: str) -> None:
     (back,) = profiles("undelete", "bert", "--server", server)
     assert (back["profile"], back["deleted"], back["uid"]) == ("bert", None, gone["uid"])
     assert len(profiles("list", "--server", server)) == 2
+
+
+def test_labels_are_shown_and_listed_by(server: str) -> None:
+    with Client(server) as client:
+        client.append_profile(AppendProfileRequest(profile_id="bert", labels={"team": "text", "old": "yes"}))
+    (found,) = profiles("list", "--label", "team=text", "--label", "old", "--server", server)
+    assert (found["profile"], found["labels"]) == ("bert", {"team": "text", "old": "yes"})
+    assert profiles("list", "--label", "team=vision", "--server", server) == []
+    assert "old=yes, team=text" in ran("profiles", "list", "--server", server).stdout
 
 
 def test_facts_and_timed_phases_are_taken_out(server: str, tmp_path: Path) -> None:
