@@ -144,8 +144,9 @@ def test_the_transcript_of_a_plan_is_what_the_command_says(target: str) -> None:
     (transcript,) = blocks("docs/guides/planning.md", "text")
     said = subprocess.run(
         [*COMMAND, "plan", "examples/plan_mlp_32_machines.json", "--server", target],
-        # Without the COLUMNS that readline, where it was imported, exports behind Python's back.
-        capture_output=True, check=True, cwd=ROOT, text=True, timeout=60, env=dict(os.environ),
+        # As wide as it wants: a terminal's width, that pytest's workers or readline may have set, is not the reader's.
+        capture_output=True, check=True, cwd=ROOT, text=True, timeout=60,
+        env={name: value for name, value in os.environ.items() if name != "COLUMNS"},
     ).stdout  # fmt: skip
     # But for how long the search took, and the estimator's version.
     measured = re.compile(r"[\d.]+ s, by \w+ [\d.]+$")
