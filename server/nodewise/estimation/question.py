@@ -114,7 +114,7 @@ class Basis:
     """What an answer rests on; same basis and same question, same answer.
 
     A mixture's ``estimator`` is ``AUTO``, and ``mixture`` says what it consists of, the heaviest part first. ``digest``
-    covers all that the answer depends on but the question; empty = not known.
+    covers all that the answer depends on but the question; empty = not known. ``generation`` is that of the plugins.
     """
 
     estimator: str
@@ -130,6 +130,7 @@ class Basis:
     evidence: tuple[str, ...] = ()
     mixture: tuple[MixtureShare, ...] = ()
     digest: str = ""
+    generation: str = ""
 
     @property
     def prior_ids(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -106,6 +107,15 @@ class Registry:
     trace_readers: Mapping[str, Loaded[TraceReaderRecord]]
     diagnosers: Mapping[str, Loaded[DiagnoserRecord]]
     problems: tuple[PluginProblem, ...] = ()
+
+    @property
+    def generation(self) -> str:
+        """Tells one set of plugins from another: a digest of names, versions and distributions by kind."""
+        kinds = (self.estimators, self.policies, self.trace_readers, self.diagnosers)
+        loaded = [
+            sorted((name, each.record.version, each.distribution) for name, each in kind.items()) for kind in kinds
+        ]
+        return hashlib.sha256(repr(loaded).encode()).hexdigest()[:16]
 
 
 def load_registry(

@@ -233,4 +233,5 @@ def write_basis(basis: Basis) -> prediction_pb2.Basis:
         fallback=basis.fallback,
         evidence=basis.evidence,
         digest=basis.digest,
+        generation=basis.generation,
     )

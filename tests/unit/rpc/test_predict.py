@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -12,6 +13,7 @@ from serving import inline, one_worker_phases, workers
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.objective import BatchBounds
+from nodewise.hosting.registry import load_registry
 from nodewise.ports.limits import Limits
 from nodewise_protos.v1 import configuration_pb2, objective_pb2, options_pb2, prediction_pb2, profile_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
@@ -365,6 +367,14 @@ def test_digests_tell_what_answers_rest_on_and_not_the_question(asked: Asked) ->
 
     assert digest() == digest(configurations=workers(3)) == digest(work=WORK, configurations=known_batch(4))
     assert len({digest(), digest(options=options(seed=1)), digest(options=options(interval_coverage=0.5))}) == 3
+
+
+def test_the_generation_tells_which_plugins_answered(asked: Asked) -> None:
+    first = asked.predict(configurations=FEW).basis.generation
+    assert first
+    assert first == asked.predict(configurations=workers(3), options=options(seed=1)).basis.generation
+    others = replace(load_registry(safe_mode=True), policies={})
+    assert Asked(others).predict(configurations=FEW).basis.generation not in ("", first)
 
 
 def test_a_job_of_a_batch_that_is_unchanged_has_no_rows(asked: Asked) -> None:

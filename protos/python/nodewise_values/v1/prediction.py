@@ -208,7 +208,7 @@ class Basis(Value):
     As `if_none_match` of the same question later it asks for an answer only if there is another one.
     """
     generation: str = ""
-    """Generation of plugins and settings that answered; it changes when the server swaps them."""
+    """Generation of the plugins that answered; it changes when the server swaps them."""
     track: str = ""
     """Track that answered, e.g. "canary". Empty = the default one."""
 

@@ -94,6 +94,7 @@ class Answers:
         ahead: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         self.estimators = Estimators(registry, catalogue or Catalogue())
+        self._generation = registry.generation
         self._resolution = Resolution(max_workers, capacity)
         self._models = Models(
             self.estimators, self._resolution, capacity=capacity, clock=clock or SystemClock(), traces=traces
@@ -290,7 +291,7 @@ class Answers:
         key = (fitted, options.seed, options.fidelity, options.simulated_steps, question.terms.coverage)
         known = self._bases.get(key)
         if known is None:
-            known = with_digest(fitted, key[1:])
+            known = replace(with_digest(fitted, key[1:]), generation=self._generation)
             self._bases.put(key, known)
         return known
 
