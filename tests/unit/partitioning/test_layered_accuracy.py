@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(DATA is None, reason="NODEWISE_DATA does not nam
 
 def printed(script: str, tables: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     monkeypatch.setattr(sys, "argv", [script, *(str(Path(DATA or "") / table) for table in tables)])
+    monkeypatch.syspath_prepend(str(ROOT / "research"))  # as Python does for a script
     runpy.run_path(str(ROOT / "research" / script), run_name="__main__")
     return capsys.readouterr().out
 
