@@ -16,7 +16,7 @@ from nodewise.ports.cache import KEPT_ROWS, LruCache
 __all__ = ["MAX_WORKERS", "Defaults", "Resolution", "defaults_of", "resolved"]
 
 MAX_WORKERS: Final = 131_072
-"""Largest number of workers that is asked of a model unless an engine says otherwise: exact models cost in proportion
+"""Largest number of workers that is asked of a model unless whoever answers says otherwise: exact models cost in proportion
 to it, and a number of nodes alone does not show it."""
 
 _SPLITTING: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel")
