@@ -16,8 +16,8 @@ from nodewise.ports.cache import KEPT_ROWS, LruCache
 __all__ = ["MAX_WORKERS", "Defaults", "Resolution", "defaults_of", "resolved"]
 
 MAX_WORKERS: Final = 131_072
-"""Largest number of workers that is asked of a model unless whoever answers says otherwise: exact models cost in proportion
-to it, and a number of nodes alone does not show it."""
+"""Largest number of workers that is asked of a model unless whoever answers says otherwise: exact models cost in
+proportion to it, and a number of nodes alone does not show it."""
 
 _SPLITTING: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel")
 """Degrees whose product is the number of workers, or less where some stand by."""
