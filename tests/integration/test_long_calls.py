@@ -224,7 +224,7 @@ def test_calls_wait_their_turn_and_too_many_are_told_to_come_again(stubs: Stubs,
 
 
 def test_the_pool_answers_what_the_serving_process_would(stubs: Stubs) -> None:
-    """The same messages, but for the time of the fit and how long it took."""
+    """The same messages, but for the time of the fit, how long it took, and whose plugins they are."""
     from nodewise.runtime.embedded import EmbeddedServer
 
     request = to_message(read_value(SPEC, PlanRequest))
@@ -239,10 +239,12 @@ def test_the_pool_answers_what_the_serving_process_would(stubs: Stubs) -> None:
         runs = [list(each.simulation.Simulate(simulation(50, "fifo", 3)))[-1].result for each in (stubs, others)]
     for plan in found:
         plan.ClearField("search_seconds")
-        plan.basis.ClearField("fit_time")
+        for name in ("fit_time", "generation"):
+            plan.basis.ClearField(name)
     assert found[0] == found[1]
     for reply in replies:
-        reply.basis.ClearField("fit_time")
+        for name in ("fit_time", "generation"):
+            reply.basis.ClearField(name)
     assert replies[0] == replies[1]
     for found_runs in runs:
         for run in found_runs.runs:
