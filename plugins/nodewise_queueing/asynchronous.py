@@ -14,7 +14,7 @@ from nodewise_queueing.network import Network, Solved
 from nodewise_queueing.regularity import ORDER_NOISE, between, coherence_of, expected_order, order_swing, paced
 from nodewise_queueing.rows import MAX_WORKERS
 from nodewise_queueing.situation import Situation, combined_spread, extrapolation_of, swing
-from nodewise_queueing.tables import Table, tabulated
+from nodewise_queueing.tables import Columns, tabulated
 
 __all__ = ["BRACKET", "Rates", "asynchronous_table", "network_of", "rates_of", "staleness_of", "usual_order"]
 
@@ -101,7 +101,7 @@ def usual_order(
     return paced(order, np.minimum(solved.rate_per_s * network.demands_s[-1], 1.0))
 
 
-def asynchronous_table(situation: Situation, population: int) -> Table:
+def asynchronous_table(situation: Situation, population: int) -> Columns:
     """Step times for 1 to `population` workers."""
     load = situation.load
     network = network_of(situation, load.log_factor)

@@ -14,7 +14,7 @@ from nodewise_queueing.hypotheses import Hypotheses, Shape, hypotheses_of, shape
 from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import Factors, factors_between
 from nodewise_queueing.situation import DEFAULT_COMPUTE_CV
-from nodewise_queueing.tables import Table, tabulated
+from nodewise_queueing.tables import Columns, tabulated
 
 __all__ = ["WELL_CONDITIONED_WORKERS", "CurveModel", "shows_saturation"]
 
@@ -95,7 +95,7 @@ class CurveModel:
             saturated=shows_saturation(mode, runs),
         )
 
-    def table(self, key: CurveKey, population: int) -> Table:
+    def table(self, key: CurveKey, population: int) -> Columns:
         """The curve of one setting: median of the step over the weighted hypotheses, which errs least on average.
 
         The deviation of ln(step) is taken about the median, with what another run of that many machines adds.

@@ -16,7 +16,7 @@ from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import factors_between, link_floor_s, scaled_phases
 from nodewise_queueing.situation import Situation
 from nodewise_queueing.synchronous import barrier_doubt, rounds_of, synchronous_table
-from nodewise_queueing.tables import Table
+from nodewise_queueing.tables import Columns
 
 __all__ = ["PhaseModel"]
 
@@ -76,7 +76,7 @@ class PhaseModel:
         """Workers at which the busiest station would be full if nobody waited."""
         return network_of(self.situation(mode, setting), 0.0).knee
 
-    def table(self, key: CurveKey, population: int) -> Table:
+    def table(self, key: CurveKey, population: int) -> Columns:
         """The curve of one mode and setting."""
         situation = self.situation(key.mode, key.setting)
         if key.mode == SyncMode.SYNC:

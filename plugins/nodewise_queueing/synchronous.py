@@ -19,7 +19,7 @@ from nodewise_queueing.situation import (
     extrapolation_of,
     swing,
 )
-from nodewise_queueing.tables import Table, tabulated
+from nodewise_queueing.tables import Columns, tabulated
 
 __all__ = [
     "Rounds",
@@ -160,7 +160,7 @@ def rounds_by_part(
     ).hiding(hidden_s)
 
 
-def synchronous_table(situation: Situation, population: int, backup_workers: int = 0) -> Table:
+def synchronous_table(situation: Situation, population: int, backup_workers: int = 0) -> Columns:
     """Rounds of 1 to `population` workers. With no more workers than backups, one is waited for: it is never asked."""
     load = situation.load
     workers = np.arange(1, population + 1)
