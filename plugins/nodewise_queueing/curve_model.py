@@ -7,13 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Ints, Notice, SyncMode, as_floats
-from nodewise_laws import private_cycle_cv, staleness_p95
+from nodewise.plugin import Floats, Ints, Notice, SyncMode
 from nodewise_queueing.evidence import Facts, Runs, run_log_spread
 from nodewise_queueing.hypotheses import Hypotheses, Shape, hypotheses_of, shape_of
 from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import Factors, factors_between
-from nodewise_queueing.situation import DEFAULT_COMPUTE_CV
+from nodewise_queueing.situation import DEFAULT_COMPUTE_CV, staleness_of
 from nodewise_queueing.tables import Columns, tabulated
 
 __all__ = ["WELL_CONDITIONED_WORKERS", "CurveModel", "shows_saturation"]
@@ -130,7 +129,11 @@ class CurveModel:
             step_s=step_s,
             log_spread=np.interp(workers, nodes, spread),
             extrapolation=np.maximum(1.0, workers / self.largest_workers),
-            staleness=_staleness(mode, workers, step_s, filled["compute"]),
+            staleness=(
+                staleness_of(workers, step_s, filled["compute"], DEFAULT_COMPUTE_CV)
+                if mode == SyncMode.ASYNC
+                else (np.zeros(population), np.zeros(population))
+            ),
             parts=filled,
             utilisation={"server": np.minimum(workers * demand / step_s, 1.0)},
             extra={},
@@ -152,13 +155,6 @@ class CurveModel:
             )
             return (Notice("UNSATURATED", message),)
         return ()
-
-
-def _staleness(mode: SyncMode, workers: Ints, step_s: Floats, compute_s: Floats) -> tuple[Floats, Floats]:
-    """Mean and 95th percentile; a barrier leaves no staleness."""
-    if mode != SyncMode.ASYNC:
-        return np.zeros(len(workers)), np.zeros(len(workers))
-    return as_floats(workers - 1), staleness_p95(workers, private_cycle_cv(step_s, compute_s, DEFAULT_COMPUTE_CV))
 
 
 def shows_saturation(mode: SyncMode, runs: Runs) -> bool:

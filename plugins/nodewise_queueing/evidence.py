@@ -64,6 +64,11 @@ class Facts:
     shard_bytes: tuple[float, ...] = ()
     shard_tensors: tuple[float, ...] = ()
 
+    @property
+    def stations(self) -> tuple[str, ...]:
+        """What workers share, in the order of a cycle."""
+        return ("link", "update") if self.half_duplex else ("downlink", "uplink", "update")
+
     def byte_share(self, servers: int) -> float:
         """Share of the bytes at the server that holds most."""
         return _largest_share(self.shard_bytes, servers)

@@ -156,25 +156,22 @@ def _columns(row: Simulated, result: SimulationResult) -> Columns:
     _as_measured(means, row)
     # The parts are means over cycles that ended, the step over the time that passed: equal but for the edges.
     total = sum(means.values())
-    parts = {name: np.array([seconds * step_s / total]) for name, seconds in means.items()}
     situation = row.situations[0]
     links = {"downlink": result.download_utilisation, "uplink": result.upload_utilisation}
     if situation.facts.half_duplex:
         links = {"link": np.maximum(result.download_utilisation, result.upload_utilisation)}
     stations = {**links, "update": result.update_utilisation}
     network = network_of(situation, situation.load.log_factor)
-    return Columns.of(
+    return Columns.row(
         {
-            "step_s": np.array([step_s]),
-            "log_spread": np.array([result.ln_throughput_error]),
-            "extrapolation": extrapolation_of(np.array([row.workers]), network.knee, situation.largest_workers),
-            "staleness_mean": np.array([result.staleness_mean]),
-            "staleness_p95": np.array([float(result.staleness_p95)]),
+            "step_s": step_s,
+            "log_spread": result.ln_throughput_error,
+            "extrapolation": float(extrapolation_of(np.array(row.workers), network.knee, situation.largest_workers)),
+            "staleness_mean": result.staleness_mean,
+            "staleness_p95": float(result.staleness_p95),
         },
-        parts=parts,
-        utilisation={name: np.array([min(float(busy.max()), 1.0)]) for name, busy in stations.items()},
-        extra={},
-        bottleneck=[max(range(len(parts)), key=[part[0] for part in parts.values()].__getitem__)],
+        parts={name: seconds * step_s / total for name, seconds in means.items()},
+        utilisation={name: min(float(busy.max()), 1.0) for name, busy in stations.items()},
         notices=(*tuple(dict.fromkeys(told for each in row.situations for told in each.notices)), _TOLD),
     )
 

@@ -122,6 +122,29 @@ class Columns:
         return dict(zip(names, self.values[start : start + len(names)], strict=True))
 
     @staticmethod
+    def row(
+        basic: Mapping[str, float],
+        *,
+        parts: Mapping[str, float],
+        utilisation: Mapping[str, float],
+        notices: tuple[Notice, ...],
+    ) -> Columns:
+        """One row, whose bottleneck is its longest part."""
+
+        def alone(values: Mapping[str, float]) -> dict[str, Floats]:
+            return {name: np.array([value]) for name, value in values.items()}
+
+        longest = max(parts, key=parts.__getitem__)
+        return Columns.of(
+            alone(basic),
+            parts=alone(parts),
+            utilisation=alone(utilisation),
+            extra={},
+            bottleneck=[list(parts).index(longest)],
+            notices=notices,
+        )
+
+    @staticmethod
     def of(
         basic: Mapping[str, Floats],
         *,
