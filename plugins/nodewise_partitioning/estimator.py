@@ -106,19 +106,19 @@ class PartitioningEstimator:
         stack, known = stack_of(framework, number_format)
         prior = context.prior
         lessons = prior.content if prior is not None and isinstance(prior.content, tuple) else ()
-        learned = _learned(lessons, framework, number_format, _Held(context.catalogue.digest, context.catalogue))
-        found, level = learned.calibration, 1.0
+        held = _Held(context.catalogue.digest, context.catalogue)
+        found, devices = _learned(lessons, framework, number_format, held)
+        level = 1.0
         runs = _runs_of(profile, context.catalogue)
         measured = {catalogue_key(each.device.name) for each in runs}
         if runs:
             found = calibrated(stack.corrected(found.software.vector()), runs, widened=_widened(stack, measured))
             level = _level(found)
-        devices = learned.devices | measured
         knowledge = replace(
             _uncorrected(profile, transformer, context.catalogue),
             numbers=found.software.vector(),
             level=level,
-            log_spreads=_spreads(found, devices, context.catalogue, known=known or not framework),
+            log_spreads=_spreads(found, devices | measured, context.catalogue, known=known or not framework),
         )
         return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)))
 
@@ -143,14 +143,6 @@ def _declared(profile: Profile) -> tuple[str, str]:
     return profile.workload.framework or "", profile.workload.precision or DEFAULT_FORMAT
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Learned:
-    """What the runs of other jobs taught, and the devices that they were on."""
-
-    calibration: Calibrated
-    devices: frozenset[str]
-
-
 @dataclass(frozen=True, slots=True)
 class _Held:
     """A catalogue as a key: two of the same digest are alike."""
@@ -160,13 +152,15 @@ class _Held:
 
 
 @lru_cache(maxsize=32)
-def _learned(lessons: tuple[Profile, ...], framework: str, number_format: str, held: _Held) -> _Learned:
-    """What the lessons of the same software stack teach."""
+def _learned(
+    lessons: tuple[Profile, ...], framework: str, number_format: str, held: _Held
+) -> tuple[Calibrated, frozenset[str]]:
+    """What the lessons of the same software stack teach, and the devices that they were on."""
     stack, _ = stack_of(framework, number_format)
     of_stack = [each for each in lessons if stack_of(_declared(each)[0], number_format)[0].framework == stack.framework]
     runs = [run for lesson in of_stack for run in _runs_of(lesson, held.catalogue)]
     devices = frozenset(catalogue_key(each.device.name) for each in runs)
-    return _Learned(calibrated(stack, runs, widened=_widened(stack, devices)), devices)
+    return calibrated(stack, runs, widened=_widened(stack, devices)), devices
 
 
 def _runs_of(profile: Profile, catalogue: Catalogue) -> Sequence[Runs]:

@@ -157,6 +157,8 @@ _STACKS: Final = {
     "pytorch": replace(_REPLICATED, framework="pytorch"),
 }
 """What a declared framework selects, by the letters and digits that its name begins with."""
+_SWITCHES: Final = {"flash": "flash_attention", "deepep": "sends_tokens_once", "zerobubble": "zero_bubble"}
+"""What else its name may say was switched on."""
 
 
 def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
@@ -167,14 +169,9 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     letters = "".join(letter for letter in framework.casefold() if letter.isalnum())
     name = next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
     stack = _STACKS.get(name, Software())
-    if "flash" in letters:
-        stack = replace(stack, flash_attention=True)
+    stack = replace(stack, **{fact: True for word, fact in _SWITCHES.items() if word in letters})
     if "cudagraph" in letters:
         stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
-    if "deepep" in letters:
-        stack = replace(stack, sends_tokens_once=True)
-    if "zerobubble" in letters:
-        stack = replace(stack, zero_bubble=True)
     if number_format in ("fp32", "tf32"):
         stack = replace(
             stack, weight_bytes=4.0, gradient_bytes=4.0, optimizer_state_bytes=8.0, exchanged_gradient_bytes=4.0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["largest_stage", "min_max_split"]
+__all__ = ["min_max_split"]
 
 
 def min_max_split(costs: Sequence[float], stages: int) -> tuple[int, ...]:
@@ -43,11 +43,6 @@ def min_max_split(costs: Sequence[float], stages: int) -> tuple[int, ...]:
     # The largest bound is the cost of all layers, which any filling meets.
     assert found is not None
     return found
-
-
-def largest_stage(costs: Sequence[float], stage: Sequence[int]) -> float:
-    """Cost of the most expensive stage."""
-    return float(np.bincount(np.asarray(stage), weights=np.asarray(costs, dtype=np.float64)).max())
 
 
 def _filled(up_to: np.ndarray[tuple[int], np.dtype[np.float64]], bound: float, stages: int) -> tuple[int, ...] | None:
