@@ -169,7 +169,8 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     letters = "".join(letter for letter in framework.casefold() if letter.isalnum())
     name = next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
     stack = _STACKS.get(name, Software())
-    stack = replace(stack, **{fact: True for word, fact in _SWITCHES.items() if word in letters})
+    switched_on: dict[str, Any] = {fact: True for word, fact in _SWITCHES.items() if word in letters}
+    stack = replace(stack, **switched_on)
     if "cudagraph" in letters:
         stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
     if number_format in ("fp32", "tf32"):

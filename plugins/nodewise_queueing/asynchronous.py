@@ -78,8 +78,8 @@ def rates_of(situation: Situation, network: Network, population: int) -> Rates:
     """Rates of 1 to `population` workers."""
     solved = network.shared(population)
     orderly = network.orderly_rate(population)
-    three = np.log([network.in_step_rate(orderly), solved.rate_per_s, orderly])
-    return Rates(*three, usual_order(situation, network, solved), solved)
+    in_step, shared, orderly = np.log([network.in_step_rate(orderly), solved.rate_per_s, orderly])
+    return Rates(in_step, shared, orderly, usual_order(situation, network, solved), solved)
 
 
 def usual_order(

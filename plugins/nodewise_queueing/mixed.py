@@ -154,7 +154,7 @@ def _synchronous(situations: list[Situation], counts: list[int], backup_workers:
         hidden_s=float(share @ [situation.phases.hidden_s for situation in situations]),
     )
     step_s = float(seconds_of(rounds)[0])
-    busy = busy_s(situations[0], *total * np.array([download.demand_s, upload.demand_s, update]))
+    busy = busy_s(situations[0].facts, np.array(total), download.demand_s, upload.demand_s, update)
     networks = [network_of(situation, situation.load.log_factor) for situation in situations]
     return _row(
         situations,

@@ -11,6 +11,7 @@ import numpy as np
 from nodewise.plugin import Floats, Ints, Notice
 from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, barrier_round_backup
 from nodewise_queueing.asynchronous import network_of
+from nodewise_queueing.evidence import Facts
 from nodewise_queueing.situation import (
     DEFAULT_COMPUTE_CV,
     Situation,
@@ -138,9 +139,10 @@ def rounds_by_part(
     return _hiding(rounds, hidden_s)
 
 
-def busy_s(situation: Situation, downlink: Floats, uplink: Floats, update: Floats) -> dict[str, Floats]:
-    """Seconds of a round during which each station is busy."""
-    if situation.facts.half_duplex:
+def busy_s(facts: Facts, workers: Ints, download_s: float, upload_s: float, update_s: float) -> dict[str, Floats]:
+    """Seconds of a round during which each station is busy, by what one worker asks of it."""
+    downlink, uplink, update = np.multiply.outer((download_s, upload_s, update_s), workers)
+    if facts.half_duplex:
         return {"link": downlink + uplink, "update": update}
     return {"downlink": downlink, "uplink": uplink, "update": update}
 
@@ -169,8 +171,7 @@ def synchronous_table(situation: Situation, population: int, backup_workers: int
     )
     network = network_of(situation, load.log_factor)
     download, upload = situation.transfers(load.log_factor)
-    demands = download.demand_s, upload.demand_s, situation.phases.update_s
-    busy = busy_s(situation, *(workers * demand for demand in demands))
+    busy = busy_s(situation.facts, workers, download.demand_s, upload.demand_s, situation.phases.update_s)
     return tabulated(
         step_s=step_s,
         log_spread=np.interp(workers, nodes, np.broadcast_to(spread, nodes.shape)),
