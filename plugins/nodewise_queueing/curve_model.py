@@ -67,8 +67,7 @@ class CurveModel:
         hypotheses = hypotheses_of(mode)
         residual = np.empty((len(hypotheses), len(runs)))
         noise = runs.log_noise.copy()
-        for other in sorted(set(runs.settings)):
-            rows = np.array([row for row, each in enumerate(runs.settings) if each == other])
+        for other, rows in runs.by_setting():
             factors = factors_between(setting, other, facts, phases_known=False)
             shape = _shape(hypotheses, runs.workers[rows], factors)
             measured = -runs.log_rate[rows]

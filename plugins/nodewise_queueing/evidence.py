@@ -155,6 +155,11 @@ class Runs:
         """The setting of most runs; among equals the largest, so that nothing depends on their order."""
         return max(set(self.settings), key=lambda each: (self.settings.count(each), each))
 
+    def by_setting(self) -> list[tuple[Setting, Ints]]:
+        """Each setting with the places of its runs."""
+        alike = {setting: [each == setting for each in self.settings] for setting in sorted(set(self.settings))}
+        return [(setting, np.flatnonzero(rows)) for setting, rows in alike.items()]
+
     @property
     def worker_counts(self) -> tuple[int, ...]:
         """Distinct numbers of workers, ascending."""

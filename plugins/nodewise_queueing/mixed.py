@@ -61,7 +61,6 @@ def _asynchronous(situations: list[Situation], counts: list[int]) -> Columns:
     busy = np.minimum((rate[:, np.newaxis] * demands).sum(axis=0), 1.0)
     return _row(
         situations,
-        networks,
         step_s=step_s,
         parts={"download": download, "compute": compute_s, "upload": upload, "update": update},
         utilisation=dict(zip(first.facts.stations, busy.tolist(), strict=True)),
@@ -155,10 +154,8 @@ def _synchronous(situations: list[Situation], counts: list[int], backup_workers:
     )
     step_s = float(seconds_of(rounds)[0])
     busy = busy_s(situations[0].facts, np.array(total), download.demand_s, upload.demand_s, update)
-    networks = [network_of(situation, situation.load.log_factor) for situation in situations]
     return _row(
         situations,
-        networks,
         step_s=step_s,
         parts={name: float(part[0]) for name, part in rounds.items()},
         utilisation={name: min(float(seconds) / step_s, 1.0) for name, seconds in busy.items()},
@@ -181,7 +178,6 @@ def _mean_transfer(transfers: list[Transfer], share: Floats) -> Transfer:
 
 def _row(
     situations: list[Situation],
-    networks: list[Network],
     *,
     step_s: float,
     parts: dict[str, float],
@@ -203,7 +199,7 @@ def _row(
     )
     extrapolation = extrapolation_of(
         np.array(workers),
-        min(network.knee for network in networks),
+        min(network_of(situation, situation.load.log_factor).knee for situation in situations),
         max(situation.largest_workers for situation in situations),
     )
     basic = dict(zip(BASIC, (step_s, float(spread), float(extrapolation), *staleness), strict=True))

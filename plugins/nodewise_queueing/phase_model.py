@@ -50,7 +50,7 @@ class PhaseModel:
         loads = {}
         for mode, measured in runs.items():
             if measured.worker_counts[-1] >= 2:
-                groups = _by_setting(model, SyncMode(mode), measured)
+                groups = [(model.situation(SyncMode(mode), each), rows) for each, rows in measured.by_setting()]
                 doubt = _doubt(SyncMode(mode), measured, groups)
                 rates = _rates_by_load(SyncMode(mode), measured, groups)
                 loads[mode] = fitted_load(measured, rates, doubt, ordered=mode == SyncMode.ASYNC)
@@ -91,15 +91,7 @@ class PhaseModel:
 
 
 _Groups = list[tuple[Situation, Ints]]
-
-
-def _by_setting(model: PhaseModel, mode: SyncMode, runs: Runs) -> _Groups:
-    """Runs that share a curve."""
-    groups = []
-    for setting in sorted(set(runs.settings)):
-        rows = np.array([row for row, each in enumerate(runs.settings) if each == setting], dtype=np.int64)
-        groups.append((model.situation(mode, setting), rows))
-    return groups
+"""Runs that share a curve: what it is computed from, and their places."""
 
 
 def _doubt(mode: SyncMode, runs: Runs, groups: _Groups) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import (
+    DEGREES,
     Catalogue,
     Configurations,
     Ints,
@@ -155,18 +156,6 @@ def _missing(inner: Inner, at: Mapping[str, int], catalogue: Catalogue) -> Refus
 
 
 _READ: Final = (
-    "device_index",
-    "precision_index",
-    "sync_mode",
-    "tensor_parallel",
-    "pipeline_parallel",
-    "expert_parallel",
-    "context_parallel",
-    "sequence_parallel",
-    "interleave",
-    "zero_stage",
-    "recomputation",
-    "batch_per_worker",
-    "accumulation",
-    "link_bytes_per_s",
+    *(name for name in DEGREES if name != "data_parallel"),
+    *("device_index", "precision_index", "sync_mode", "batch_per_worker", "accumulation", "link_bytes_per_s"),
 )
