@@ -170,7 +170,8 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     name = next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
     stack = _STACKS.get(name, Software())
     switched_on: dict[str, Any] = {fact: True for word, fact in _SWITCHES.items() if word in letters}
-    stack = replace(stack, **switched_on)
+    if switched_on:
+        stack = replace(stack, **switched_on)
     if "cudagraph" in letters:
         stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
     if number_format in ("fp32", "tf32"):
