@@ -9,7 +9,7 @@ import numpy as np
 
 from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
-from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.errors import NodewiseError, Reason, Violation, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.ports.cache import KEPT_ROWS, LruCache
 
@@ -98,11 +98,7 @@ class Resolution:
             if profile.digest:
                 self._defaults.put(profile.digest, defaults)
         key = (configurations, defaults)
-        known = self._resolved.get(key)
-        if known is None:
-            known = resolved(configurations, defaults, self._max_workers)
-            self._resolved.put(key, known, len(configurations) or 1)
-        return known
+        return self._resolved.kept(key, lambda: resolved(configurations, defaults, self._max_workers), len)
 
 
 def resolved(configurations: Configurations, defaults: Defaults, max_workers: int = MAX_WORKERS) -> Configurations:
@@ -119,12 +115,11 @@ def resolved(configurations: Configurations, defaults: Defaults, max_workers: in
 
     sync_mode = configurations.sync_mode
     if (sync_mode == SyncMode.UNSPECIFIED).any():
-        mode = _only(
-            [SyncMode(value).name for value in defaults.sync_modes],
-            "configurations.sync_modes",
-            SyncMode.ALLREDUCE.name,
-        )
-        sync_mode = _filled(sync_mode, sync_mode == SyncMode.UNSPECIFIED, SyncMode[mode])
+        seen = [SyncMode(value).name for value in defaults.sync_modes]
+        mode = _only(seen, "configurations.sync_modes", SyncMode.ALLREDUCE.name)
+        column, where = sync_mode, sync_mode == SyncMode.UNSPECIFIED
+        known = int(SyncMode[mode])
+        sync_mode = constant_ints(len(column), known) if where.all() else freeze(np.where(where, known, column))
         changes["sync_mode"] = sync_mode
 
     if "" in configurations.devices and defaults.devices:
@@ -135,10 +130,8 @@ def resolved(configurations: Configurations, defaults: Defaults, max_workers: in
             changes["devices"] = tuple(device if name == "" else name for name in configurations.devices)
 
     nodes, workers = _scale(configurations, defaults, max_workers)
-    if nodes is not configurations.nodes:
-        changes["nodes"] = nodes
-    if workers is not configurations.workers:
-        changes["workers"] = workers
+    if nodes is not configurations.nodes or workers is not configurations.workers:
+        changes |= {"nodes": nodes, "workers": workers}
 
     servers = configurations.parameter_servers
     if (servers == UNSTATED).any():
@@ -169,13 +162,8 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
     if most.max(initial=0.0) > max_workers:
         row = int(most.argmax())
         how = f" ({nodes[row]} nodes with {per_node} each)" if workers[row] == 0 else ""
-        raise NodewiseError.invalid(
-            [
-                Violation(
-                    "configurations.workers", f"must be at most {max_workers}, found {most[row]:.0f}{how} in row {row}"
-                )
-            ]
-        )
+        text = f"must be at most {max_workers}, found {most[row]:.0f}{how} in row {row}"
+        raise invalid_field("configurations.workers", text)
     if (workers == 0).any():
         workers = freeze(np.where(workers == 0, nodes * per_node, workers))
     if (nodes == 0).any():
@@ -252,14 +240,8 @@ def _batch(configurations: Configurations, defaults: Defaults) -> Ints:
     return freeze(np.where(known == 0, derived, known).astype(np.int64))
 
 
-def _filled(column: Ints, where: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], value: int) -> Ints:
-    return constant_ints(len(column), int(value)) if where.all() else freeze(np.where(where, int(value), column))
-
-
 def _only(seen: list[str] | tuple[str, ...], path: str, otherwise: str) -> str:
     if len(seen) > 1:
         listed = ", ".join(seen)
-        raise NodewiseError.invalid(
-            [Violation(path, f"must be stated: the profile's evidence holds several values ({listed})")]
-        )
+        raise invalid_field(path, f"must be stated: the profile's evidence holds several values ({listed})")
     return seen[0] if seen else otherwise

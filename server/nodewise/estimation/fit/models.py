@@ -149,13 +149,7 @@ class Models:
 
     def _known(self, profile: Profile, statement: tuple[object, ...], state: Callable[[], Fitted]) -> Fitted:
         """What was stated before, so that the same is one object; stated now where it was not."""
-        if not profile.digest:
-            return state()
-        known = self._stated.get(statement)
-        if known is None:
-            known = state()
-            self._stated.put(statement, known)
-        return known
+        return self._stated.kept(statement, state) if profile.digest else state()
 
     def _key(self, profile: Profile, name: str, seed: int, lessons: Lessons) -> ModelKey:
         version, prior_id = lessons.version(self.estimators.named(name))
@@ -165,16 +159,12 @@ class Models:
         """A model, kept from now on if its profile has a digest."""
         if not profile.digest:
             return self._fit(profile, key, lessons)
-        known = self._kept.get(key)
-        return known or self._flights.joined(key, lambda: self._fit_once(profile, key, lessons))
 
-    def _fit_once(self, profile: Profile, key: ModelKey, lessons: Lessons) -> Fitted:
-        """A model that is kept from now on; the one that was put there since the caller looked, if there is one."""
-        fitted = self._kept.get(key)
-        if fitted is None:
-            fitted = self._fit(profile, key, lessons)
-            self._kept.put(key, fitted)
-        return fitted
+        def fit() -> Fitted:
+            # Somebody may have put it there since the caller looked.
+            return self._kept.kept(key, lambda: self._fit(profile, key, lessons))
+
+        return self._kept.get(key) or self._flights.joined(key, fit)
 
     def _fit(self, profile: Profile, key: ModelKey, lessons: Lessons) -> Fitted:
         loaded = self.estimators.named(key.estimator)
