@@ -81,10 +81,7 @@ def _answers(loaded: Loaded[DiagnoserRecord], evidence: Evidence) -> None:
     found = [
         each
         for recording in evidence.recordings
-        for each in (
-            _replayed(loaded, recording, ReplayQuestion()),
-            _diagnosed(loaded, recording, DiagnosisQuestion()),
-        )
+        for each in (_replayed(loaded, recording, ReplayQuestion()), _diagnosed(loaded, recording, DiagnosisQuestion()))
     ]
     require(any(each is not None for each in found), "it refuses every recording; pass recordings that it can answer")
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Notice
-from nodewise.estimation.choice.shares import Share
 from nodewise.estimation.lessons.calibration import UNTRIED, Calibration
 from nodewise.estimation.question import AUTO, Basis, MixtureShare
 from nodewise.plugin import Model
@@ -34,7 +33,7 @@ class Fitted:
 class MixturePart:
     """A fitted model and its share of a mixture."""
 
-    share: Share
+    share: MixtureShare
     fitted: Fitted
 
 
@@ -62,11 +61,10 @@ def mixture_of(parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notic
     heaviest = parts[0].fitted
     whole = sum(part.share.weight for part in parts)
     shares = tuple(
-        MixtureShare(
-            estimator=part.share.estimator,
+        replace(
+            part.share,
             estimator_version=part.fitted.basis.estimator_version,
             weight=part.share.weight / whole,
-            expected_log_error=part.share.expected_log_error,
             prior_id=part.fitted.basis.prior_id,
         )
         for part in parts
@@ -82,18 +80,16 @@ def mixture_of(parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notic
         stale=any(basis.stale for basis in bases),
     )
     tried = min((part.fitted.calibration for part in parts), key=lambda calibration: calibration.jobs)
+    told = [
+        replace(notice, message=f"{part.share.estimator}: {notice.message}")
+        for part in parts
+        for notice in part.fitted.notices
+    ]
     return Fitted(
         model=heaviest.model,
         basis=basis,
         fit_s=sum(part.fitted.fit_s for part in parts),
-        notices=(
-            *(
-                replace(notice, message=f"{part.share.estimator}: {notice.message}")
-                for part in parts
-                for notice in part.fitted.notices
-            ),
-            *notices,
-        ),
+        notices=(*told, *notices),
         # Spreads are multiplied part by part; the mixture's is calibrated if all of them are.
         calibration=tried,
         parts=parts,

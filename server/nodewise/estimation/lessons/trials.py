@@ -105,12 +105,7 @@ def _scales(configurations: Configurations, mode: SyncMode) -> list[Mask]:
     if not of_mode.any():
         return []
     keys = np.stack(
-        [
-            configurations.nodes,
-            configurations.workers,
-            configurations.parameter_servers,
-            configurations.device_index,
-        ],
+        [configurations.nodes, configurations.workers, configurations.parameter_servers, configurations.device_index],
         axis=1,
     )
     distinct = np.unique(keys[of_mode], axis=0)
