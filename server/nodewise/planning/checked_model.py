@@ -19,7 +19,7 @@ from nodewise.hosting.registry import Loaded
 from nodewise.hosting.soundness import is_name
 from nodewise.plugin import EstimatorRecord, Model, PlanSpace
 
-__all__ = ["COLUMNS", "BoundedSpace", "CheckedModel", "Values"]
+__all__ = ["COLUMNS", "REQUIRED", "BoundedSpace", "CheckedModel", "Values"]
 
 COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes")
 REQUIRED: Final = frozenset({"nodes", "workers", "device_index", "global_batch", "parameter_servers", "sync_mode"})

@@ -19,7 +19,7 @@ from nodewise.hosting.calls import ImpossibleAnswerError, call, has, read, unles
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import MEASUREMENT_LOG_SPREAD, CovariantModel, EstimatorRecord
 
-__all__ = ["LogCovariance", "assumed_covariance", "covariance_of", "measured"]
+__all__ = ["LogCovariance", "assumed_covariance", "covariance_of", "measured", "wrong_with"]
 
 CORRELATION_SCALE: Final = math.log(4.0)
 """Distance in ln(workers), and in ln(batch), over which assumed errors keep 1/e of their correlation."""
@@ -68,14 +68,14 @@ def covariance_of(
     if not has(loaded, model, CovariantModel, "log_covariance"):
         return assumed_covariance(answer.configurations.take(answered), answer.predictions.log_spread[answered])
     rows = shown.configurations
-    check = unless_wrong(lambda values: _wrong_values(values, len(rows)))
+    check = unless_wrong(lambda values: wrong_with(values, len(rows)))
     values: Floats = call(loaded, model, "log_covariance", rows, options, check=check)
     noise: float = read(loaded, model, "measurement_log_spread", check=_noise, method="log_covariance")
     places = answered if shown.rows is None else np.searchsorted(shown.rows, answered)
     return LogCovariance(as_floats(values[np.ix_(places, places)] * fitted.calibration.factor**2), noise)
 
 
-def _wrong_values(values: Any, rows: int) -> str | None:
+def wrong_with(values: Any, rows: int) -> str | None:
     """What is wrong with a model's covariance; None = nothing."""
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         return f"log_covariance is a {type(values).__name__} instead of an array of floats"
