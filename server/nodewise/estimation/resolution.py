@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
@@ -173,12 +175,12 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
 
 def _followed(name: str, stated: Ints, follows: Ints, what: str) -> Ints:
     """A stated column, filled with what follows from another; refused where the two disagree. 0 = not said."""
-    wrong = (follows > 0) & (stated > 0) & (stated != follows)
-    if wrong.any():
-        row = int(wrong.argmax())
-        verb = "have" if what.endswith("s") else "has"
-        text = f"is {stated[row]}, but the row's {what} {verb} {follows[row]}"
-        raise _contradiction([(f"configurations.{name}[{row}]", text)])
+    verb = "have" if what.endswith("s") else "has"
+    _refuse(
+        (follows > 0) & (stated > 0) & (stated != follows),
+        lambda row: f"is {stated[row]}, but the row's {what} {verb} {follows[row]}",
+        name,
+    )
     return freeze(np.where(stated == 0, follows, stated)) if (stated == 0).any() else stated
 
 
@@ -194,40 +196,34 @@ def _servers(servers: Ints, sync_mode: Ints, defaults: Defaults) -> Ints:
 
 def _agree(found: Configurations) -> None:
     """Refuse resolved rows whose degrees or backup workers their workers cannot fill, and hybrids that are none."""
-    for name, field in (
-        ("hybrid_sync_fraction", "hybrid_sync_fractions"),
-        ("hybrid_switch_s", "hybrid_switch_seconds"),
+    for field, stated in (
+        ("hybrid_sync_fractions", found.hybrid_sync_fraction),
+        ("hybrid_switch_seconds", found.hybrid_switch_s),
     ):
-        stated = getattr(found, name)
-        if stated is constant_floats(len(stated), 0.0):
-            continue
-        wrong = (stated > 0.0) & (found.sync_mode != SyncMode.HYBRID)
-        if wrong.any():
-            row = int(wrong.argmax())
-            mode = SyncMode(int(found.sync_mode[row])).name
-            raise _contradiction([(f"configurations.{field}[{row}]", f"must be 0 where sync_modes is {mode}")])
+        if stated is not constant_floats(len(stated), 0.0):
+            wrong = (stated > 0.0) & (found.sync_mode != SyncMode.HYBRID)
+            _refuse(wrong, lambda row: f"must be 0 where sync_modes is {SyncMode(found.sync_mode[row]).name}", field)
     workers = found.workers
     if all(getattr(found, name).max(initial=0) <= 1 for name in _SPLITTING) and not found.backup_workers.any():
         return
     needed = found.degree() * np.maximum(found.data_parallel, 1)
     wrong = needed > workers
-    if wrong.any():
-        row = int(wrong.argmax())
-        text = (
-            f"the product of a row's degrees must be at most its workers: {needed[row]:.0f} for {workers[row]} workers"
-        )
-        named = [name for name in _SPLITTING if getattr(found, name)[row] > 1]
-        raise _contradiction([(f"configurations.{name}_degrees[{row}]", text) for name in named])
+    named = [f"{name}_degrees" for name in _SPLITTING if getattr(found, name)[wrong.argmax()] > 1]
+    most = "the product of a row's degrees must be at most its workers"
+    _refuse(wrong, lambda row: f"{most}: {needed[row]:.0f} for {workers[row]} workers", *named)
     replicas = np.where(found.data_parallel > 0, found.data_parallel, np.floor(workers / found.degree()))
-    wrong = (found.sync_mode != SyncMode.ASYNC) & (found.backup_workers > 0) & (found.backup_workers >= replicas)
+    backup = found.backup_workers
+    wrong = (found.sync_mode != SyncMode.ASYNC) & (backup > 0) & (backup >= replicas)
+    needs = "a step needs the result of at least one"
+    _refuse(wrong, lambda row: f"is {backup[row]} of {replicas[row]:.0f} workers: {needs}", "backup_workers")
+
+
+def _refuse(wrong: NDArray[np.bool_], says: Callable[[int], str], *fields: str) -> None:
+    """Raise what is said of the first row that is wrong, if one is, in each of the fields."""
     if wrong.any():
         row = int(wrong.argmax())
-        text = f"is {found.backup_workers[row]} of {replicas[row]:.0f} workers: a step needs the result of at least one"
-        raise _contradiction([(f"configurations.backup_workers[{row}]", text)])
-
-
-def _contradiction(found: list[tuple[str, str]]) -> NodewiseError:
-    return NodewiseError.invalid([Violation(*each) for each in found], Reason.CONTRADICTORY_FACTS)
+        found = [Violation(f"configurations.{field}[{row}]", says(row)) for field in fields]
+        raise NodewiseError.invalid(found, Reason.CONTRADICTORY_FACTS)
 
 
 def _batch(configurations: Configurations, defaults: Defaults) -> Ints:

@@ -44,41 +44,48 @@ class _Staircase:
         return np.where(place >= 0, self.time[place], np.inf) if len(self.memory) else np.full(len(memory), np.inf)
 
 
-class Frontier:
-    """The rows that no other dominates, so far."""
+class _Staircases:
+    """What dominates by the points of a set: staircases of those on each number of devices, and on as many or fewer."""
 
-    def __init__(self) -> None:
-        self.rows = Configurations.of(0)
-        self.points = Points(np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0))
-        self._own: dict[int, _Staircase] = {}
-        self._fewer: dict[int, _Staircase] = {}
-        self._counts: Ints = np.zeros(0, dtype=np.int64)
-
-    def __len__(self) -> int:
-        return len(self.rows)
+    def __init__(self, points: Points) -> None:
+        self._counts = np.unique(points.devices)
+        counts = self._counts.tolist()
+        self._own = {count: _stairs(points, points.devices == count) for count in counts}
+        self._up_to = {count: _stairs(points, points.devices <= count) for count in counts}
 
     def dominated(self, points: Points) -> NDArray[np.bool_]:
-        """Points than which a row of the frontier is better; of a lower bound: so is it than all that is above it."""
+        """Points than which one of the set is better; a point of the set is not better than itself."""
         found = np.zeros(len(points.time), dtype=bool)
-        if not len(self):
+        if not len(self._counts):
             return found
         for count in np.unique(points.devices).tolist():
             rows = np.flatnonzero(points.devices == count)
             time, memory = points.time[rows], points.memory[rows]
             worse = np.zeros(len(rows), dtype=bool)
-            fewer = self._stairs_of_fewer(count)
-            if fewer is not None:
-                worse |= fewer.least(memory) <= time
+            place = int(np.searchsorted(self._counts, count))
+            if place:
+                worse |= self._up_to[int(self._counts[place - 1])].least(memory) <= time
             own = self._own.get(count)
             if own is not None:
                 worse |= (own.least(memory, below=True) <= time) | (own.least(memory) < time)
             found[rows] = worse
         return found
 
-    def _stairs_of_fewer(self, count: int) -> _Staircase | None:
-        """Of all rows on fewer devices."""
-        place = int(np.searchsorted(self._counts, count))
-        return self._fewer[int(self._counts[place - 1])] if place else None
+
+class Frontier:
+    """The rows that no other dominates, so far."""
+
+    def __init__(self) -> None:
+        self.rows = Configurations.of(0)
+        self.points = Points(np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0))
+        self._staircases = _Staircases(self.points)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def dominated(self, points: Points) -> NDArray[np.bool_]:
+        """Points than which a row of the frontier is better; of a lower bound: so is it than all that is above it."""
+        return self._staircases.dominated(points)
 
     def offer(self, rows: Configurations, points: Points, allowed: NDArray[np.bool_]) -> None:
         """Take what no row dominates, of the rows that are allowed."""
@@ -102,14 +109,7 @@ class Frontier:
         same = (np.diff(together.time) == 0.0) & (np.diff(together.devices) == 0) & (np.diff(together.memory) == 0.0)
         first = np.concatenate(([True], ~same))
         self.rows, self.points = joined.take(order[first]), together.take(np.flatnonzero(first))
-        self._build()
-
-    def _build(self) -> None:
-        self._own, self._fewer = {}, {}
-        self._counts = np.unique(self.points.devices)
-        for count in self._counts.tolist():
-            self._own[count] = _stairs(self.points, self.points.devices == count)
-            self._fewer[count] = _stairs(self.points, self.points.devices <= count)
+        self._staircases = _Staircases(self.points)
 
 
 def _stairs(points: Points, rows: NDArray[np.bool_]) -> _Staircase:
@@ -120,21 +120,4 @@ def _stairs(points: Points, rows: NDArray[np.bool_]) -> _Staircase:
 
 def _undominated(points: Points) -> Ints:
     """Rows that no other of the same set dominates; all of those that are equal."""
-    kept = []
-    rows = np.arange(len(points.time))
-    fewer: _Staircase | None = None
-    for count in np.unique(points.devices).tolist():
-        own = rows[points.devices == count]
-        time, memory = points.time[own], points.memory[own]
-        order = np.lexsort((time, memory))
-        own, time, memory = own[order], time[order], memory[order]
-        stairs = _Staircase(memory, np.minimum.accumulate(time))
-        worse = (stairs.least(memory, below=True) <= time) | (stairs.least(memory) < time)
-        if fewer is not None:
-            worse |= fewer.least(memory) <= time
-        kept.append(own[~worse])
-        chosen = np.concatenate(kept)
-        every = np.zeros(len(rows), dtype=bool)
-        every[chosen] = True
-        fewer = _stairs(points, every)
-    return np.concatenate(kept) if kept else rows
+    return np.flatnonzero(~_Staircases(points).dominated(points))
