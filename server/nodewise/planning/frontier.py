@@ -38,6 +38,14 @@ class _Staircase:
     memory: Floats
     time: Floats
 
+    @staticmethod
+    def of(memory: Floats, time: Floats) -> _Staircase:
+        """The steps of some rows: those before which nothing needs as little time within their memory."""
+        order = np.lexsort((time, memory))
+        least = np.minimum.accumulate(time[order])
+        steps = np.concatenate(([True], np.diff(least) < 0.0))[: len(order)]
+        return _Staircase(memory[order][steps], least[steps])
+
     def least(self, memory: Floats, *, below: bool = False) -> Floats:
         """Least time of what needs at most so much memory, or less than it; infinite where nothing does."""
         place = np.searchsorted(self.memory, memory, side="left" if below else "right") - 1
@@ -49,9 +57,14 @@ class _Staircases:
 
     def __init__(self, points: Points) -> None:
         self._counts = np.unique(points.devices)
-        counts = self._counts.tolist()
-        self._own = {count: _stairs(points, points.devices == count) for count in counts}
-        self._up_to = {count: _stairs(points, points.devices <= count) for count in counts}
+        self._own: dict[int, _Staircase] = {}
+        self._up_to: dict[int, _Staircase] = {}
+        fewer = _Staircase.of(np.zeros(0), np.zeros(0))
+        for count in self._counts.tolist():
+            alike = points.devices == count
+            own = _Staircase.of(points.memory[alike], points.time[alike])
+            fewer = _Staircase.of(np.append(fewer.memory, own.memory), np.append(fewer.time, own.time))
+            self._own[count], self._up_to[count] = own, fewer
 
     def dominated(self, points: Points) -> NDArray[np.bool_]:
         """Points than which one of the set is better; a point of the set is not better than itself."""
@@ -110,12 +123,6 @@ class Frontier:
         first = np.concatenate(([True], ~same))
         self.rows, self.points = joined.take(order[first]), together.take(np.flatnonzero(first))
         self._staircases = _Staircases(self.points)
-
-
-def _stairs(points: Points, rows: NDArray[np.bool_]) -> _Staircase:
-    memory, time = points.memory[rows], points.time[rows]
-    order = np.lexsort((time, memory))
-    return _Staircase(memory[order], np.minimum.accumulate(time[order]))
 
 
 def _undominated(points: Points) -> Ints:

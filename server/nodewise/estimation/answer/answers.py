@@ -99,7 +99,7 @@ class Answers:
         self._models = Models(
             self.estimators, self._resolution, capacity=capacity, clock=clock or SystemClock(), traces=traces
         )
-        self._chooser = Chooser(self.estimators, self._alone)
+        self._chooser = Chooser(self.estimators, self.alone)
         self._lessons = Lessons(dict(priors or {}), dict(calibrations or {}))
         self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted, Basis]] = LruCache(capacity)
         self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(KEPT_ROWS)
@@ -216,6 +216,15 @@ class Answers:
         """The model that answers a question, or the mixture of several; fitted now unless it is kept."""
         return self._fitted(question)[1]
 
+    def alone(self, name: str) -> Predict:
+        """A way of asking one estimator about a profile, whatever else is loaded."""
+
+        def predict(profile: Profile, configurations: Configurations) -> Predictions:
+            question = Question(profile=profile, configurations=configurations, terms=Terms(estimator=name))
+            return self.answer(question).predictions
+
+        return predict
+
     def resolve(self, profile: Profile, configurations: Configurations) -> Configurations:
         """The configurations with everything filled in that the profile's evidence tells.
 
@@ -331,15 +340,6 @@ class Answers:
         return (
             self.estimators.all_inline if loaded is None or question.terms.allow_fallback else loaded.mode == "inline"
         )
-
-    def _alone(self, name: str) -> Predict:
-        """A way of asking one estimator."""
-
-        def predict(profile: Profile, configurations: Configurations) -> Predictions:
-            question = Question(profile=profile, configurations=configurations, terms=Terms(estimator=name))
-            return self.answer(question).predictions
-
-        return predict
 
 
 def _question_key(question: Question) -> tuple[object, ...]:

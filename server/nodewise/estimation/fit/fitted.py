@@ -11,7 +11,7 @@ from nodewise.estimation.lessons.calibration import UNTRIED, Calibration
 from nodewise.estimation.question import AUTO, Basis, MixtureShare
 from nodewise.plugin import Model
 
-__all__ = ["Fitted", "MixturePart", "ModelKey", "lost_part", "mixture_of", "stated", "with_digest"]
+__all__ = ["Fitted", "MixturePart", "ModelKey", "lost_part", "mixture_of", "with_digest"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -47,12 +47,6 @@ class ModelKey:
     prior_id: str
     calibration_id: str
     seed: int
-
-
-def stated(fitted: Fitted, choice: str, fallback: bool, revision: int, evidence: tuple[str, ...]) -> Fitted:  # noqa: FBT001  # as in the basis
-    """The same model, with what answers to one question say of it."""
-    basis = replace(fitted.basis, choice=choice, fallback=fallback, profile_revision=revision, evidence=evidence)
-    return replace(fitted, basis=basis)
 
 
 def mixture_of(parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notice, ...] = ()) -> Fitted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodewise.domain.configurations import Configurations
@@ -15,7 +15,7 @@ from nodewise.domain.trace import Trace
 from nodewise.estimation.choice.chooser import Choice
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.agreement import disagreement
-from nodewise.estimation.fit.fitted import Fitted, MixturePart, ModelKey, lost_part, mixture_of, stated
+from nodewise.estimation.fit.fitted import Fitted, MixturePart, ModelKey, lost_part, mixture_of
 from nodewise.estimation.fit.flights import Flights, circle, fitting
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.question import Basis, Freshness, Question
@@ -140,9 +140,20 @@ class Models:
             if question.terms.freshness == Freshness.CACHED_ONLY and (
                 not profile.digest or self._kept.get(key) is None
             ):
-                raise _not_kept(name)
+                raise NodewiseError(
+                    Reason.MODEL_NOT_CACHED,
+                    f"no fitted model of {name!r} is cached for this profile; ask with FRESHNESS_WAIT",
+                    {"estimator": name},
+                )
             fitted = self._model(profile, key, lessons)
-            return stated(fitted, choice.why, choice.fallback, profile.revision, choice.evidence)
+            basis = replace(
+                fitted.basis,
+                choice=choice.why,
+                fallback=choice.fallback,
+                profile_revision=profile.revision,
+                evidence=choice.evidence,
+            )
+            return replace(fitted, basis=basis)
 
         # One model serves questions that differ in what their answers say they rest on.
         return self._known(profile, (key, choice.why, choice.fallback, profile.revision, choice.evidence), state)
@@ -232,11 +243,3 @@ def _checked(answer: Any) -> Model:
         raise ImpossibleAnswerError(f"a {type(answer).__name__} has no method predict")
     model: Model = answer
     return model
-
-
-def _not_kept(name: str) -> NodewiseError:
-    return NodewiseError(
-        Reason.MODEL_NOT_CACHED,
-        f"no fitted model of {name!r} is cached for this profile; ask with FRESHNESS_WAIT",
-        {"estimator": name},
-    )
