@@ -121,15 +121,8 @@ def assumed_covariance(configurations: Configurations, log_spread: Floats) -> Lo
     """
     rates = configurations.rates
     batch = rates.samples_per_step / rates.minibatches_per_step
-    kinds = np.stack(
-        [
-            configurations.device_index.astype(np.float64),
-            configurations.sync_mode,
-            configurations.parameter_servers,
-            batch > 0,
-        ]
-    )
-    other = (kinds[:, :, np.newaxis] != kinds[:, np.newaxis, :]).any(axis=0)
+    kinds = (configurations.device_index, configurations.sync_mode, configurations.parameter_servers, batch > 0)
+    other = np.any([np.not_equal.outer(kind, kind) for kind in kinds], axis=0)
     scales = (np.log(np.maximum(configurations.workers, 1)), np.log(np.where(batch > 0, batch, 1.0)))
     distance = other + sum(np.abs(np.subtract.outer(scale, scale)) for scale in scales) / CORRELATION_SCALE
     return LogCovariance(as_floats(np.outer(log_spread, log_spread) * np.exp(-distance)))
