@@ -24,16 +24,7 @@ import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Ints
 from nodewise_policies.service import Service
-from nodewise_policies.sharing import (
-    Candidates,
-    Held,
-    Ledger,
-    comparable,
-    out_of_time,
-    per_row,
-    remaining_s,
-    submission_ranks,
-)
+from nodewise_policies.sharing import Candidates, Held, Ledger, comparable, per_row, remaining_s
 
 __all__ = ["EfficiencySrpt", "ratios", "ratios_at"]
 
@@ -82,28 +73,23 @@ class EfficiencySrpt:
 
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
         """Schedule, then fill; what was granted when the time is over stands."""
-        candidates = Candidates(curves)
-        ledger = Ledger(state, candidates)
-        ranks = submission_ranks(state)
+        ledger = Ledger(state, curves, budget)
         seconds = remaining_s(state, curves, restarts=state.parameters.get("count_restarts", 0.0) >= 0.5)
-        service = Service(curves, candidates, ledger, ranks, ratios(state, curves, candidates, seconds))
-        complete = service.serve(budget, "remaining time over efficiency {:.6g} s".format)
+        service = Service(ledger, ratios(state, curves, ledger.candidates, seconds))
+        complete = service.serve("remaining time over efficiency {:.6g} s".format)
         if complete and self._fill and ledger.has_free():
-            complete = _Fill(state, curves, ledger, ranks, service.held).fill(budget)
-        return ledger.allocation(state.memory, complete=complete)
+            complete = _Fill(ledger, service.held).fill()
+        return ledger.allocation(complete=complete)
 
 
 class _Fill:
     """Step 2 over the ledger and the grants of step 1."""
 
-    def __init__(self, state: ClusterState, curves: Curves, ledger: Ledger, ranks: Ints, held: dict[int, Held]) -> None:
-        self._state = state
-        self._curves = curves
+    def __init__(self, ledger: Ledger, held: dict[int, Held]) -> None:
         self._ledger = ledger
-        self._ranks = ranks
         self._held = held
 
-    def fill(self, budget: Budget) -> bool:
+    def fill(self) -> bool:
         """Step 2; False when the time ran out.
 
         A job's choices are the counts at which its throughput exceeds that of every smaller one: the last of them that
@@ -111,8 +97,8 @@ class _Fill:
         fewer extras.
         """
         stairs = self._stairs()
-        queues = {job: self._state.jobs[job].queue for job in stairs}
-        fewest = [(steps[-1], int(self._ranks[job]), job) for job, steps in stairs.items()]
+        queues = {job: self._ledger.state.jobs[job].queue for job in stairs}
+        fewest = [(steps[-1], int(self._ledger.ranks[job]), job) for job, steps in stairs.items()]
         heapify(fewest)
         most: dict[tuple[int, str], list[tuple[int, int]]] = {}
         for job, steps in stairs.items():
@@ -124,7 +110,7 @@ class _Fill:
             extras, _, job = heappop(fewest)
             if job not in stairs or stairs[job][-1] != extras:
                 continue
-            if out_of_time(budget, served):
+            if self._ledger.out_of_time(served):
                 return False
             served += 1
             held = self._ledger.grants[job]
@@ -137,13 +123,13 @@ class _Fill:
 
     def _stairs(self) -> dict[int, list[int]]:
         """Per scheduled job the numbers of extra devices that fit and raise its throughput, ascending."""
-        stairs = {}
+        stairs, curves = {}, self._ledger.curves
         for job, (row, end) in self._held.items():
             room = self._ledger.extra_room(job)
             if room < 1 or row + 1 == end:
                 continue
-            extras = self._curves.devices[row:end] - self._curves.devices[row]
-            rates = comparable(self._curves.samples_per_s[row:end][extras <= room])
+            extras = curves.devices[row:end] - curves.devices[row]
+            rates = comparable(curves.samples_per_s[row:end][extras <= room])
             peaks = np.maximum.accumulate(rates)
             steps = extras[np.flatnonzero(np.diff(peaks) > 0) + 1]
             if len(steps):
@@ -167,7 +153,7 @@ class _Fill:
                 steps.pop()
             if steps:
                 heapreplace(entries, (-steps[-1], job))
-                heappush(fewest, (steps[-1], int(self._ranks[job]), job))
+                heappush(fewest, (steps[-1], int(self._ledger.ranks[job]), job))
             else:
                 heappop(entries)
                 del stairs[job]

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from nodewise.plugin import Budget, Curves, Floats, Ints
-from nodewise_policies.sharing import Candidates, Held, Ledger, out_of_time
+from nodewise.plugin import Floats, Ints
+from nodewise_policies.sharing import Held, Ledger
 
 __all__ = ["Service"]
 
@@ -36,8 +36,6 @@ class Service:
     ----------
     scores : (rows,) float
         Per row of the curves, at least 0, rounded so that ties are ties; infinite = never.
-    ranks : (jobs,) int
-        Per job its place in the order of submission.
 
     Attributes
     ----------
@@ -45,16 +43,13 @@ class Service:
         What each served job holds, in order of service.
     """
 
-    def __init__(self, curves: Curves, candidates: Candidates, ledger: Ledger, ranks: Ints, scores: Floats) -> None:
-        self._curves = curves
-        self._candidates = candidates
+    def __init__(self, ledger: Ledger, scores: Floats) -> None:
         self._ledger = ledger
-        self._ranks = ranks
+        self._curves = ledger.curves
         self._scores = scores
-        self._needs = candidates.least + ledger.servers
         self.held: dict[int, Held] = {}
 
-    def serve(self, budget: Budget, why: Callable[[float], str]) -> bool:
+    def serve(self, why: Callable[[float], str]) -> bool:
         """Serve until nothing is free or fits; False when the time ran out. ``why`` words a grant by its score.
 
         A heap holds the best row of each of the best jobs. An entry may be out of date only in one way: its row no
@@ -67,11 +62,11 @@ class Service:
         ledger, devices, pools = self._ledger, self._curves.devices, self._curves.pool
         while ledger.has_free():
             if len(jobs) and (not heap or heap[0].score > last):
-                fits = self._needs[jobs] <= ledger.most_free()
+                fits = ledger.needs[jobs] <= ledger.most_free()
                 last, best, jobs, rows = self._split(jobs[fits], rows[fits], looks)
                 looks *= 2
                 if not heap:
-                    done = self._serve_together(best, budget, why)
+                    done = self._serve_together(best, why)
                     if done is None:
                         return False
                     best = best[done:]
@@ -81,7 +76,7 @@ class Service:
             if not heap:
                 break
             score, rank, job, row = heap[0]
-            if out_of_time(budget, len(self.held)):
+            if ledger.out_of_time(len(self.held)):
                 return False
             count, pool = int(devices[row]), int(pools[row])
             if count > ledger.room(job, pool):
@@ -93,7 +88,7 @@ class Service:
                 continue
             heappop(heap)
             ledger.take(job, pool, count, why(score))
-            stop = next(segment.stop for segment in self._candidates.of(job) if segment.pool == pool)
+            stop = next(segment.stop for segment in self._ledger.candidates.of(job) if segment.pool == pool)
             self.held[job] = Held(row, stop)
         return True
 
@@ -102,21 +97,21 @@ class Service:
         scores = self._scores[rows]
         last = np.inf if len(rows) <= looks else float(np.partition(scores, looks - 1)[looks - 1])
         best = np.flatnonzero(scores <= last)
-        best = best[np.lexsort((self._ranks[jobs[best]], scores[best]))]
+        best = best[np.lexsort((self._ledger.ranks[jobs[best]], scores[best]))]
         found = jobs[best]
-        columns = (scores[best].tolist(), self._ranks[found].tolist(), found.tolist(), rows[best].tolist())
+        columns = (scores[best].tolist(), self._ledger.ranks[found].tolist(), found.tolist(), rows[best].tolist())
         waits = scores > last
         return last, list(map(_Choice, *columns)), jobs[waits], rows[waits]
 
-    def _serve_together(self, best: list[_Choice], budget: Budget, why: Callable[[float], str]) -> int | None:
+    def _serve_together(self, best: list[_Choice], why: Callable[[float], str]) -> int | None:
         """Serve the first of these, as many as fit without another look; how many, or None when the time ran out."""
         rows = np.array([choice.row for choice in best], dtype=np.int64)
         jobs = np.array([choice.job for choice in best], dtype=np.int64)
         pools, devices = self._curves.pool[rows], self._curves.devices[rows]
         fit = self._ledger.fitting_together(pools, devices + self._ledger.servers[jobs])
-        columns = (pools[:fit].tolist(), devices[:fit].tolist(), self._candidates.stops(rows[:fit]).tolist())
+        columns = (pools[:fit].tolist(), devices[:fit].tolist(), self._ledger.candidates.stops(rows[:fit]).tolist())
         for (score, _, job, row), pool, count, stop in zip(best, *columns):
-            if out_of_time(budget, len(self.held)):
+            if self._ledger.out_of_time(len(self.held)):
                 return None
             self._ledger.take(job, pool, count, why(score))
             self.held[job] = Held(row, stop)
@@ -143,8 +138,8 @@ class Service:
     def _best(self, job: int) -> int | None:
         """Row of least score among those that fit now; ties: fewer devices, then the first pool."""
         best: tuple[float, int, int, int] | None = None
-        for segment in self._candidates.of(job):
-            stop = self._candidates.fitting(segment, self._ledger.room(job, segment.pool))
+        for segment in self._ledger.candidates.of(job):
+            stop = self._ledger.candidates.fitting(segment, self._ledger.room(job, segment.pool))
             if stop == segment.start:
                 continue
             row = segment.start + int(self._scores[segment.start : stop].argmin())
