@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Ints", "as_floats", "as_ints", "constant_floats", "constant_ints", "freeze", "taken"]
+__all__ = ["Floats", "Ints", "as_floats", "as_ints", "constant", "constant_floats", "constant_ints", "freeze", "taken"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -36,6 +36,11 @@ def constant_ints(rows: int, value: int) -> Ints:
 def constant_floats(rows: int, value: float) -> Floats:
     """A read-only column of one number, shared if it is short."""
     return _shared_floats(rows, value) if rows <= SHARED_ROWS else np.broadcast_to(np.float64(value), (rows,))
+
+
+def constant(rows: int, value: float) -> NDArray[Any]:
+    """A read-only column of one number, of whole numbers where it is one."""
+    return constant_ints(rows, value) if isinstance(value, int) else constant_floats(rows, value)
 
 
 def taken(column: ArrayT, rows: NDArray[np.integer]) -> ArrayT:
