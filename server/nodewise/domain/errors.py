@@ -257,6 +257,11 @@ class NodewiseError(Exception):
         named = self.metadata.get("missing_fields", "")
         return tuple(named.split(",")) if named else ()
 
+    @property
+    def refusal(self) -> Refusal:
+        """The same as the refusal of a job or of rows."""
+        return Refusal(self.reason, self.message, self.missing_fields)
+
 
 def invalid_field(path: str, description: str) -> NodewiseError:
     """One field that holds what it must not."""

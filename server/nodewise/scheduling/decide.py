@@ -17,7 +17,8 @@ from nodewise.scheduling.curves import JobCurves, Predict, gathered, without
 from nodewise.scheduling.decision import Decision, JobDecision
 from nodewise.scheduling.demand import demanded
 from nodewise.scheduling.explain import Explainer
-from nodewise.scheduling.placement import NodeDevices, Wanted, placed
+from nodewise.scheduling.nodes import NodeDevices
+from nodewise.scheduling.placement import Wanted, placed
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
 from nodewise.scheduling.verdict import verdict_of
 

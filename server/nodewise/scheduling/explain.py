@@ -12,7 +12,8 @@ from nodewise.domain.schedule import ClusterState, Grant, JobState
 from nodewise.domain.words import number
 from nodewise.scheduling.curves import JobCurves
 from nodewise.scheduling.decision import Action, DecisionReason, JobDecision
-from nodewise.scheduling.placement import NodeDevices, worker_nodes
+from nodewise.scheduling.nodes import NodeDevices
+from nodewise.scheduling.placement import worker_nodes
 
 __all__ = ["Explainer"]
 

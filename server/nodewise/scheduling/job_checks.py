@@ -60,24 +60,12 @@ class JobReader:
         pools = self._allowed_pools(path, job)
         allowed, requested = self._allowed_devices(path, job, pools)
         return JobState(
-            job_id=job.job_id,
-            remaining_samples=job.remaining_samples,
-            submit_time_s=job.submit_time_s,
+            **job.facts(),
             allowed_devices=allowed,
             allowed_pools=pools,
-            server_devices=job.server_devices,
             requested_devices=requested,
-            attained_service_device_s=job.attained_service_device_s,
             current=self._current(f"{path}.current_allocation", job),
-            restart_cost_s=job.restart_cost_s,
             weight=job.weight or 1.0,
-            queue=job.queue,
-            deadline_s=job.deadline_s,
-            minimum_run_s=job.minimum_run_s,
-            restarts=job.restarts,
-            preemptible=job.preemptible,
-            gradient_noise_scale_samples=job.gradient_noise_scale_samples,
-            initial_batch_samples=job.initial_batch_samples,
         )
 
     def _allowed_pools(self, path: str, job: JobQuestion) -> tuple[int, ...]:

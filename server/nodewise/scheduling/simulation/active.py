@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from nodewise.domain.schedule import CurrentAllocation, JobState
-from nodewise.scheduling.placement import NodeDevices
+from nodewise.scheduling.nodes import NodeDevices
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.settings import Checkpoints
 

@@ -11,11 +11,11 @@ from typing import Final
 from nodewise.domain.schedule import NodePool
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
+from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.simulation.arrivals import Arrivals
 from nodewise.scheduling.simulation.chances import Failures
 from nodewise.scheduling.simulation.deciding import Decider, policy_parameters
 from nodewise.scheduling.simulation.jobs import SimulatedJob
-from nodewise.scheduling.simulation.nodes import PoolNodes
 from nodewise.scheduling.simulation.recording import Recorder
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings

@@ -16,10 +16,10 @@ from nodewise.domain.schedule import ClusterState, Curves, Grant, Shares
 from nodewise.hosting.calls import PluginError, call, impossible
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
+from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.policy_answers import sound_answer
 from nodewise.scheduling.rounding import Rounds, accounted, carries, held_round, offered, renewed, rounded_round
 from nodewise.scheduling.simulation.active import ActiveJob
-from nodewise.scheduling.simulation.nodes import PoolNodes
 from nodewise.scheduling.simulation.recording import Recorder
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 from nodewise.scheduling.simulation.view import View

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.simulation.active import ActiveJob
-from nodewise.scheduling.simulation.nodes import PoolNodes
 from nodewise.scheduling.simulation.results import JobColumns, SimulationResult, Timeline
 
 __all__ = ["Recorder"]

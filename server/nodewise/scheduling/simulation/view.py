@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Ints, as_ints, freeze
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.schedule import ClusterState, Curves, JobColumns, JobState, NodePool, submission_order
+from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.simulation.active import ActiveJob
-from nodewise.scheduling.simulation.nodes import PoolNodes
 from nodewise.scheduling.simulation.settings import SimulationSettings
 
 __all__ = ["View"]
