@@ -14,7 +14,7 @@ from nodewise.hosting.soundness import as_text
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.memory import Memory
 from nodewise.scheduling.policy_answers import MAX_MEMORY_BYTES, sound_answer
-from nodewise.scheduling.rounding import Rounds, accounted, carries, held_round, offered, renewed, rounded_round
+from nodewise.scheduling.rounding import Rounds, first_round, held_round, offered
 
 __all__ = ["Verdict", "verdict_of"]
 
@@ -83,12 +83,7 @@ class _Asking:
         """The verdict: grants as they are, shares as the first of their rounds."""
         if isinstance(decided, Allocation):
             return _verdict(decided.grants, Memory(None, decided.memory), complete=decided.complete)
-        offer = offered(self.state, self._curves)
-        before = self._rounds
-        if before is not None:
-            carried = carries(before, offer, self.state, self._name)
-            before = accounted(before, offer, self.state) if carried else None
-        grants, after = rounded_round(renewed(decided, before, offer, self.state, self._name), offer, self.state)
+        grants, after = first_round(decided, self._rounds, self.state, self._curves, self._name)
         if not decided.complete:
             # What was made in a hurry does not hold: the policy is asked again next time.
             after = replace(after, hold_s=0.0, work=b"")

@@ -70,9 +70,7 @@ class Arrivals:
             deadline_s=None if spec.deadline_s is None else arrival_s + spec.deadline_s - spec.arrival_s,
             minimum_run_s=spec.minimum_run_s,
         )
-        job = ActiveJob(number, spec, seen, true_samples, state)
-        job.checkpoints = self._settings.checkpoints
-        return job
+        return ActiveJob(number, spec, seen, true_samples, state, self._settings.checkpoints)
 
     def _check(self, job: SimulatedJob, after_s: float) -> None:
         path = f"jobs[{self.count}]"

@@ -14,7 +14,7 @@ from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.simulation.arrivals import Arrivals
 from nodewise.scheduling.simulation.chances import Failures
-from nodewise.scheduling.simulation.deciding import Decider, policy_parameters
+from nodewise.scheduling.simulation.deciding import Decider
 from nodewise.scheduling.simulation.jobs import SimulatedJob
 from nodewise.scheduling.simulation.recording import Recorder
 from nodewise.scheduling.simulation.results import SimulationResult
@@ -71,9 +71,8 @@ def simulated(
         INVALID_FIELD for settings, parameters or jobs that cannot be (jobs out of order among them), POLICY_FAILED,
         POLICY_INVALID_RESULT.
     """
-    settings = settings or SimulationSettings()
-    settings.check()
-    return _Simulation(jobs, pools, policy, settings, budget or Budget(), progress).run()
+    settings, budget = settings or SimulationSettings(), budget or Budget()
+    return _Simulation(jobs, pools, policy, settings, budget, progress).run()
 
 
 class _Simulation:
@@ -88,18 +87,18 @@ class _Simulation:
         budget: Budget,
         progress: Callable[[Progress], None] | None,
     ) -> None:
+        parameters = settings.checked(policy.record.parameters)
         self._settings = settings
         self._budget = budget
         self._progress = progress
         self._nodes = [PoolNodes(pool.available_devices.tolist()) for pool in pools]
         self._arrivals = Arrivals(jobs, [pool.total_devices for pool in pools], settings)
-        self._start_s = self._now_s = start_s = self._arrivals.first_s
+        self._now_s = start_s = self._arrivals.first_s
         self._round = math.ceil(start_s / settings.round_s) - 1
-        self._failures = Failures(
-            settings.failures, [len(pool.available_devices) for pool in pools], settings.seed, start_s
-        )
+        sizes = [len(pool.available_devices) for pool in pools]
+        self._failures = Failures(settings.failures, sizes, settings.seed, start_s)
         self._recorder = Recorder(start_s, self._nodes, keep_timeline=settings.keep_timeline)
-        self._view = View(pools, settings, policy_parameters(policy.record, settings))
+        self._view = View(pools, settings, parameters)
         self._decider = Decider(policy, self._view, self._nodes, settings, self._recorder, budget)
         self._work = 0
 
@@ -177,15 +176,11 @@ class _Simulation:
         """Report progress, and whether there is time left."""
         self._work = 0
         if self._progress is not None:
-            finished = self._recorder.finished
-            arrived = self._arrivals.count
+            found = self._recorder
+            arrived, decisions = self._arrivals.count, self._decider.decisions
             self._progress(
                 Progress(
-                    now_s=now_s,
-                    arrived=arrived,
-                    finished=finished,
-                    active=self._recorder.active,
-                    decisions=self._decider.decisions,
+                    now_s=now_s, arrived=arrived, finished=found.finished, active=found.active, decisions=decisions
                 )
             )
         return self._budget.remaining_s() > 0

@@ -11,51 +11,24 @@ from itertools import compress, count
 from operator import attrgetter
 from typing import Final
 
-from nodewise.domain.errors import NodewiseError, Violation
-from nodewise.domain.schedule import ClusterState, Curves, Grant, Shares
+from nodewise.domain.schedule import Grant, Shares
 from nodewise.hosting.calls import PluginError, call, impossible
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.policy_answers import sound_answer
-from nodewise.scheduling.rounding import Rounds, accounted, carries, held_round, offered, renewed, rounded_round
+from nodewise.scheduling.rounding import Rounds, first_round, held_round, offered
 from nodewise.scheduling.simulation.active import ActiveJob
 from nodewise.scheduling.simulation.recording import Recorder
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 from nodewise.scheduling.simulation.view import View
 
-__all__ = ["Decider", "policy_parameters"]
+__all__ = ["Decider"]
 
 _devices = attrgetter("devices")
 
 EVENT_S: Final = 50e-6
 """What an event costs, roughly: a decision counts as as many as it takes time for, so that a budget is seen in time."""
-
-
-def policy_parameters(policy: PolicyRecord, settings: SimulationSettings) -> dict[str, float]:
-    """The policy's parameters: its defaults, and what the settings state.
-
-    Raises
-    ------
-    NodewiseError
-        INVALID_FIELD.
-    """
-    known = {each.name: each for each in policy.parameters}
-    violations = []
-    for name, value in settings.parameters.items():
-        if name not in known:
-            names = ", ".join(sorted(known)) or "none"
-            violations.append(Violation(f"parameters[{name}]", f"is unknown; policy {policy.name!r} has: {names}"))
-        elif not known[name].minimum <= value <= known[name].maximum:
-            violations.append(
-                Violation(
-                    f"parameters[{name}]",
-                    f"must be {known[name].minimum:g} to {known[name].maximum:g}, found {value:g}",
-                )
-            )
-    if violations:
-        raise NodewiseError.invalid(violations)
-    return {name: settings.parameters.get(name, each.default) for name, each in known.items()}
 
 
 class Decider:
@@ -186,22 +159,15 @@ class Decider:
                 return grants
         policy, check = self._policy.record.policy, partial(sound_answer, state=state)
         decided = call(self._policy, policy, "decide", state, curves, self._budget, check=check)
-        grants = self._shared(decided, state, curves) if isinstance(decided, Shares) else decided.grants
+        if isinstance(decided, Shares):
+            grants, self._rounds = first_round(decided, self._rounds, state, curves, self._name)
+        else:
+            grants = decided.grants
         lasted_s = time.perf_counter() - started
         self.decisions += 1
         self.decision_s += lasted_s
         self.longest_decision_s = max(self.longest_decision_s, lasted_s)
         self._memory, self._decided_s, self.undecided = decided.memory, now_s, False
-        return grants
-
-    def _shared(self, shares: Shares, state: ClusterState, curves: Curves) -> tuple[Grant, ...]:
-        """The first round of new shares."""
-        offer = offered(state, curves)
-        before = self._rounds
-        if before is not None:
-            carried = carries(before, offer, state, self._name)
-            before = accounted(before, offer, state) if carried else None
-        grants, self._rounds = rounded_round(renewed(shares, before, offer, state, self._name), offer, state)
         return grants
 
     def _invalid(self, problem: str) -> PluginError:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Final
 
 import numpy as np
 
 from nodewise.domain.columns import Floats, Ints
 
-__all__ = ["JobColumns", "SimulationResult", "Timeline"]
+__all__ = ["JOB_NUMBERS", "JobColumns", "SimulationResult", "Timeline"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -46,6 +47,10 @@ class JobColumns:
     def waiting_s(self) -> Floats:
         """First start minus arrival."""
         return self.start_s - self.arrival_s
+
+
+JOB_NUMBERS: Final = tuple(each.name for each in fields(JobColumns) if each.name != "job_id")
+"""What is known of a finished job besides its name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
