@@ -106,10 +106,7 @@ def nodewise_policies() -> list[PolicyRecord]:
             _count_restarts(1.0),
         ),
         _record(
-            "srpt",
-            "Least remaining time first, at the count where it is least.",
-            Srpt(),
-            _count_restarts(AS_PUBLISHED),
+            "srpt", "Least remaining time first, at the count where it is least.", Srpt(), _count_restarts(AS_PUBLISHED)
         ),
         _record(
             "marginal-gain",

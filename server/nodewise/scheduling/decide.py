@@ -62,11 +62,9 @@ def decide(
         state=known.state, curves=curves, policy=record.name, free=free, quotas=quotas, complete=complete
     )
     decided = _explained(explainer, settled, verdict.grants, _placements(offered, verdict.grants))
-    in_request: list[JobDecision | None] = [None] * len(decided)
-    for place, job in zip(known.order, decided):
-        in_request[place] = job
+    in_request = dict(zip(known.order, decided))
     return Decision(
-        jobs=tuple(job for job in in_request if job is not None),
+        jobs=tuple(in_request[place] for place in range(len(decided))),
         policy=record.name,
         policy_version=record.version,
         complete=complete,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.schedule import JobState
@@ -13,6 +14,9 @@ from nodewise.scheduling.simulation.jobs import SimulatedJob
 from nodewise.scheduling.simulation.settings import SimulationSettings
 
 __all__ = ["Arrivals"]
+
+_AS_STATED: Final = ("job_id", "server_devices", "requested_devices", "weight", "queue", "minimum_run_s")
+"""What the policy is told of a job as it is."""
 
 
 class Arrivals:
@@ -57,18 +61,13 @@ class Arrivals:
             return None
         restart_s = self._settings.restart_cost_s if spec.restart_cost_s is None else spec.restart_cost_s
         state = JobState(
-            job_id=spec.job_id,
+            **{name: getattr(spec, name) for name in _AS_STATED},
             remaining_samples=spec.samples,
             submit_time_s=arrival_s,
             allowed_devices=seen.counts,
             allowed_pools=seen.pools,
-            server_devices=spec.server_devices,
-            requested_devices=spec.requested_devices,
             restart_cost_s=restart_s,
-            weight=spec.weight,
-            queue=spec.queue,
             deadline_s=None if spec.deadline_s is None else arrival_s + spec.deadline_s - spec.arrival_s,
-            minimum_run_s=spec.minimum_run_s,
         )
         return ActiveJob(number, spec, seen, true_samples, state, self._settings.checkpoints)
 

@@ -111,14 +111,8 @@ class _Simulation:
                 break
             self._now_s = end_s
             self._work += self._decider.decide(end_s)
-        return self._recorder.result(
-            jobs=self._arrivals.count,
-            decisions=self._decider.decisions,
-            decision_s=self._decider.decision_s,
-            longest_decision_s=self._decider.longest_decision_s,
-            wall_s=time.perf_counter() - started,
-            complete=complete,
-        )
+        wall_s = time.perf_counter() - started
+        return self._recorder.result(jobs=self._arrivals.count, wall_s=wall_s, complete=complete)
 
     def _boundary(self) -> float | None:
         """When the policy may be asked next; None = nothing more can happen."""
@@ -176,11 +170,7 @@ class _Simulation:
         """Report progress, and whether there is time left."""
         self._work = 0
         if self._progress is not None:
-            found = self._recorder
-            arrived, decisions = self._arrivals.count, self._decider.decisions
-            self._progress(
-                Progress(
-                    now_s=now_s, arrived=arrived, finished=found.finished, active=found.active, decisions=decisions
-                )
-            )
+            found, arrived = self._recorder, self._arrivals.count
+            told = {"finished": found.finished, "active": found.active, "decisions": found.decisions}
+            self._progress(Progress(now_s=now_s, arrived=arrived, **told))
         return self._budget.remaining_s() > 0

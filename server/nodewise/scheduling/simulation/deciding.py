@@ -66,8 +66,6 @@ class Decider:
         self._running: dict[int, ActiveJob] = {}
         self.undecided = False
         self.round_ends_s = 0.0
-        self.decisions = 0
-        self.decision_s = self.longest_decision_s = 0.0
 
     @property
     def running(self) -> int:
@@ -126,7 +124,7 @@ class Decider:
     def decide(self, now_s: float) -> int:
         """Ask the policy if it is time to, and begin the next round; what that was worth in events."""
         grants: Sequence[Grant]
-        before_s = self.decision_s
+        before_s = self._recorder.decision_s
         if self._rounds is not None or self._due(now_s):
             grants = self._asked(now_s)
         elif self._drained:
@@ -134,7 +132,7 @@ class Decider:
         else:
             return 1
         self._apply(now_s, grants)
-        return 1 + len(grants) // 16 + int((self.decision_s - before_s) / EVENT_S)
+        return 1 + len(grants) // 16 + int((self._recorder.decision_s - before_s) / EVENT_S)
 
     def _due(self, now_s: float) -> bool:
         """Whether a policy that allocates devices is to be asked; shares of time say themselves how long they hold."""
@@ -154,7 +152,7 @@ class Decider:
             held = held_round(self._rounds, offer, state, self._name)
             if held is not None:
                 grants, self._rounds = held
-                self.decision_s += time.perf_counter() - started
+                self._recorder.decision_s += time.perf_counter() - started
                 self.undecided = False
                 return grants
         policy, check = self._policy.record.policy, partial(sound_answer, state=state)
@@ -163,10 +161,7 @@ class Decider:
             grants, self._rounds = first_round(decided, self._rounds, state, curves, self._name)
         else:
             grants = decided.grants
-        lasted_s = time.perf_counter() - started
-        self.decisions += 1
-        self.decision_s += lasted_s
-        self.longest_decision_s = max(self.longest_decision_s, lasted_s)
+        self._recorder.decided(time.perf_counter() - started)
         self._memory, self._decided_s, self.undecided = decided.memory, now_s, False
         return grants
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints, as_floats, as_ints
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, freeze
+from nodewise.domain.schedule import CURVE_COLUMNS, Curves
 
 __all__ = ["JobCurve", "SimulatedJob"]
 
@@ -84,15 +86,10 @@ class JobCurve:
         """Pools with a row, ascending."""
         return tuple(sorted(set(self.pool.tolist())))
 
-    def where(self, keep: Iterable[bool]) -> JobCurve:
-        """Some of the rows."""
-        rows = np.flatnonzero(np.fromiter(keep, dtype=bool, count=len(self)))
-        return JobCurve(
-            as_ints(self.pool[rows]),
-            as_ints(self.devices[rows]),
-            as_ints(self.nodes[rows]),
-            as_floats(self.samples_per_s[rows]),
-        )
+    @classmethod
+    def taken(cls, of: JobCurve | Curves, rows: slice | NDArray[np.bool_]) -> JobCurve:
+        """Some of the rows, by place or by mask."""
+        return cls(*(freeze(getattr(of, name)[rows]) for name in CURVE_COLUMNS))
 
     def scaled(self, factors: Floats) -> JobCurve:
         """The curve with every row's rate multiplied."""

@@ -29,6 +29,8 @@ class Recorder:
         self.job_seconds = self.available_device_s = 0.0
         self.busy_device_s = self.restart_device_s = self.lost_device_s = 0.0
         self.deadlines = self.deadlines_missed = 0
+        self.decisions = 0
+        self.decision_s = self.longest_decision_s = 0.0
         self._ids: list[str] = []
         self._jobs = {name: array("l" if name == "restarts" else "d") for name in JOB_NUMBERS}
         self._keep_timeline = keep_timeline
@@ -90,6 +92,12 @@ class Recorder:
             held = (job.pool, job.devices + job.spec.server_devices, job.held_since_s, until_s)
             for column, value in zip(self._held.values(), held):
                 column.append(value)
+
+    def decided(self, lasted_s: float) -> None:
+        """The policy was asked, which took so much wall time."""
+        self.decisions += 1
+        self.decision_s += lasted_s
+        self.longest_decision_s = max(self.longest_decision_s, lasted_s)
 
     def lost(self, job: ActiveJob, samples: float) -> None:
         """Work that must be done again."""
