@@ -18,6 +18,7 @@ shortest remaining work first; a flat curve takes one device before the fill.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, heapreplace
 
 import numpy as np
@@ -82,12 +83,12 @@ class EfficiencySrpt:
         return ledger.allocation(complete=complete)
 
 
+@dataclass
 class _Fill:
     """Step 2 over the ledger and the grants of step 1."""
 
-    def __init__(self, ledger: Ledger, held: dict[int, Held]) -> None:
-        self._ledger = ledger
-        self._held = held
+    ledger: Ledger
+    held: dict[int, Held]
 
     def fill(self) -> bool:
         """Step 2; False when the time ran out.
@@ -97,12 +98,12 @@ class _Fill:
         fewer extras.
         """
         stairs = self._stairs()
-        queues = {job: self._ledger.state.jobs[job].queue for job in stairs}
-        fewest = [(steps[-1], int(self._ledger.ranks[job]), job) for job, steps in stairs.items()]
+        queues = {job: self.ledger.state.jobs[job].queue for job in stairs}
+        fewest = [(steps[-1], int(self.ledger.ranks[job]), job) for job, steps in stairs.items()]
         heapify(fewest)
         most: dict[tuple[int, str], list[tuple[int, int]]] = {}
         for job, steps in stairs.items():
-            most.setdefault((self._ledger.grants[job].pool, queues[job]), []).append((-steps[-1], job))
+            most.setdefault((self.ledger.grants[job].pool, queues[job]), []).append((-steps[-1], job))
         for entries in most.values():
             heapify(entries)
         served = 0
@@ -110,11 +111,11 @@ class _Fill:
             extras, _, job = heappop(fewest)
             if job not in stairs or stairs[job][-1] != extras:
                 continue
-            if self._ledger.out_of_time(served):
+            if self.ledger.out_of_time(served):
                 return False
             served += 1
-            held = self._ledger.grants[job]
-            self._ledger.raise_to(job, held.devices + extras, f"{held.why}, and {extras} of the devices left over")
+            held = self.ledger.grants[job]
+            self.ledger.raise_to(job, held.devices + extras, f"{held.why}, and {extras} of the devices left over")
             del stairs[job]
             for (pool, queue), entries in most.items():
                 if pool == held.pool or queue == queues[job]:
@@ -123,9 +124,9 @@ class _Fill:
 
     def _stairs(self) -> dict[int, list[int]]:
         """Per scheduled job the numbers of extra devices that fit and raise its throughput, ascending."""
-        stairs, curves = {}, self._ledger.curves
-        for job, (row, end) in self._held.items():
-            room = self._ledger.extra_room(job)
+        stairs, curves = {}, self.ledger.curves
+        for job, (row, end) in self.held.items():
+            room = self.ledger.extra_room(job)
             if room < 1 or row + 1 == end:
                 continue
             extras = curves.devices[row:end] - curves.devices[row]
@@ -145,7 +146,7 @@ class _Fill:
             if job not in stairs or stairs[job][-1] != -most:
                 heappop(entries)
                 continue
-            room = self._ledger.extra_room(job)
+            room = self.ledger.extra_room(job)
             if -most <= room:
                 return
             steps = stairs[job]
@@ -153,7 +154,7 @@ class _Fill:
                 steps.pop()
             if steps:
                 heapreplace(entries, (-steps[-1], job))
-                heappush(fewest, (steps[-1], int(self._ledger.ranks[job]), job))
+                heappush(fewest, (steps[-1], int(self.ledger.ranks[job]), job))
             else:
                 heappop(entries)
                 del stairs[job]

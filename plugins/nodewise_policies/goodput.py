@@ -78,7 +78,7 @@ def goodputs(state: ClusterState, curves: Curves) -> tuple[Floats, list[bool]]:
 def _at_fair_share(state: ClusterState, curves: Curves, rates: Floats, lengths: Ints) -> Floats:
     """Goodput of every job on devices in proportion to its weight: the greatest within, else on its smallest count."""
     fewest = per_job_least(curves, curves.devices.astype(float))
-    within = curves.devices <= np.repeat(np.maximum(fair_shares(state, curves), fewest), lengths)
+    within = curves.devices <= per_row(curves, np.maximum(fair_shares(state, curves), fewest))
     greatest: Floats = -per_job_least(curves, np.where(within, -rates, 0.0))
     return np.where(lengths > 0, greatest, 1.0)
 

@@ -6,6 +6,7 @@ Every job is served once. Ties: earlier submission, smaller id, within a job few
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 from typing import Final, NamedTuple
 
@@ -29,6 +30,7 @@ class _Choice(NamedTuple):
     row: int
 
 
+@dataclass
 class Service:
     """Grants by least score.
 
@@ -43,11 +45,9 @@ class Service:
         What each served job holds, in order of service.
     """
 
-    def __init__(self, ledger: Ledger, scores: Floats) -> None:
-        self._ledger = ledger
-        self._curves = ledger.curves
-        self._scores = scores
-        self.held: dict[int, Held] = {}
+    ledger: Ledger
+    scores: Floats
+    held: dict[int, Held] = field(default_factory=dict)
 
     def serve(self, why: Callable[[float], str]) -> bool:
         """Serve until nothing is free or fits; False when the time ran out. ``why`` words a grant by its score.
@@ -59,7 +59,7 @@ class Service:
         jobs, rows = self._first_choices()
         heap: list[_Choice] = []
         last, looks = -np.inf, _FIRST_LOOK
-        ledger, devices, pools = self._ledger, self._curves.devices, self._curves.pool
+        ledger, devices, pools = self.ledger, self.ledger.curves.devices, self.ledger.curves.pool
         while ledger.has_free():
             if len(jobs) and (not heap or heap[0].score > last):
                 fits = ledger.needs[jobs] <= ledger.most_free()
@@ -84,22 +84,22 @@ class Service:
                 if again is None:
                     heappop(heap)
                 else:
-                    heapreplace(heap, _Choice(float(self._scores[again]), rank, job, again))
+                    heapreplace(heap, _Choice(float(self.scores[again]), rank, job, again))
                 continue
             heappop(heap)
             ledger.take(job, pool, count, why(score))
-            stop = next(segment.stop for segment in self._ledger.candidates.of(job) if segment.pool == pool)
+            stop = next(segment.stop for segment in self.ledger.candidates.of(job) if segment.pool == pool)
             self.held[job] = Held(row, stop)
         return True
 
     def _split(self, jobs: Ints, rows: Ints, looks: int) -> tuple[float, list[_Choice], Ints, Ints]:
         """About so many of the best choices, in order, the last score among them, and jobs and rows that wait on."""
-        scores = self._scores[rows]
+        scores = self.scores[rows]
         last = np.inf if len(rows) <= looks else float(np.partition(scores, looks - 1)[looks - 1])
         best = np.flatnonzero(scores <= last)
-        best = best[np.lexsort((self._ledger.ranks[jobs[best]], scores[best]))]
+        best = best[np.lexsort((self.ledger.ranks[jobs[best]], scores[best]))]
         found = jobs[best]
-        columns = (scores[best].tolist(), self._ledger.ranks[found].tolist(), found.tolist(), rows[best].tolist())
+        columns = (scores[best].tolist(), self.ledger.ranks[found].tolist(), found.tolist(), rows[best].tolist())
         waits = scores > last
         return last, list(map(_Choice, *columns)), jobs[waits], rows[waits]
 
@@ -107,43 +107,43 @@ class Service:
         """Serve the first of these, as many as fit without another look; how many, or None when the time ran out."""
         rows = np.array([choice.row for choice in best], dtype=np.int64)
         jobs = np.array([choice.job for choice in best], dtype=np.int64)
-        pools, devices = self._curves.pool[rows], self._curves.devices[rows]
-        fit = self._ledger.fitting_together(pools, devices + self._ledger.servers[jobs])
-        columns = (pools[:fit].tolist(), devices[:fit].tolist(), self._ledger.candidates.stops(rows[:fit]).tolist())
+        pools, devices = self.ledger.curves.pool[rows], self.ledger.curves.devices[rows]
+        fit = self.ledger.fitting_together(pools, devices + self.ledger.servers[jobs])
+        columns = (pools[:fit].tolist(), devices[:fit].tolist(), self.ledger.candidates.stops(rows[:fit]).tolist())
         for (score, _, job, row), pool, count, stop in zip(best, *columns):
-            if self._ledger.out_of_time(len(self.held)):
+            if self.ledger.out_of_time(len(self.held)):
                 return None
-            self._ledger.take(job, pool, count, why(score))
+            self.ledger.take(job, pool, count, why(score))
             self.held[job] = Held(row, stop)
         return fit
 
     def _first_choices(self) -> tuple[Ints, Ints]:
         """Jobs that may be served, and each one's best row in the empty cluster."""
-        offsets, values = self._curves.offsets, self._scores
+        offsets, values = self.ledger.curves.offsets, self.scores
         lengths = np.diff(offsets)
         jobs = np.flatnonzero(lengths > 0)
         if not len(jobs):
             return jobs, jobs
         least = np.minimum.reduceat(values, offsets[jobs])
-        asking = (least < np.inf) & ~np.isin(jobs, list(self._ledger.kept))
+        asking = (least < np.inf) & ~np.isin(jobs, list(self.ledger.kept))
         # What equals nothing stands for the rows of jobs that do not ask.
         rows = np.flatnonzero(values == np.repeat(np.where(asking, least, np.nan), lengths[jobs]))
         jobs = jobs[asking]
         if len(rows) > len(jobs):
             owner = np.searchsorted(offsets, rows, side="right") - 1
-            order = np.lexsort((self._curves.pool[rows], self._curves.devices[rows], owner))
+            order = np.lexsort((self.ledger.curves.pool[rows], self.ledger.curves.devices[rows], owner))
             rows = rows[order[np.unique(owner[order], return_index=True)[1]]]
         return jobs, rows
 
     def _best(self, job: int) -> int | None:
         """Row of least score among those that fit now; ties: fewer devices, then the first pool."""
         best: tuple[float, int, int, int] | None = None
-        for segment in self._ledger.candidates.of(job):
-            stop = self._ledger.candidates.fitting(segment, self._ledger.room(job, segment.pool))
+        for segment in self.ledger.candidates.of(job):
+            stop = self.ledger.candidates.fitting(segment, self.ledger.room(job, segment.pool))
             if stop == segment.start:
                 continue
-            row = segment.start + int(self._scores[segment.start : stop].argmin())
-            found = (float(self._scores[row]), int(self._curves.devices[row]), segment.pool, row)
+            row = segment.start + int(self.scores[segment.start : stop].argmin())
+            found = (float(self.scores[row]), int(self.ledger.curves.devices[row]), segment.pool, row)
             if found[0] < np.inf and (best is None or found < best):
                 best = found
         return None if best is None else best[3]

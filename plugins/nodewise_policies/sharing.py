@@ -166,15 +166,11 @@ class Candidates:
 
     def fitting(self, segment: Segment, room: int) -> int:
         """End of the segment's rows with at most ``room`` worker devices; ``segment.start`` = none fits."""
-        if room < 1:
-            return segment.start
-        found = np.searchsorted(self._devices[segment.start : segment.stop], room, side="right")
-        return segment.start + int(found)
+        return self.at_least(segment, room + 1)
 
     def at_least(self, segment: Segment, devices: int) -> int:
         """First row of the segment with at least that many worker devices; ``segment.stop`` = there is none."""
-        found = np.searchsorted(self._devices[segment.start : segment.stop], devices, side="left")
-        return segment.start + int(found)
+        return segment.start + int(self._devices[segment.start : segment.stop].searchsorted(devices))
 
 
 class Ledger:

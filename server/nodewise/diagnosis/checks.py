@@ -79,7 +79,7 @@ def _check_diagnosis(diagnosis: Any) -> None:
         raise _Wrong(f"bound_by is none of {', '.join(sorted(BOUNDS))}")
 
 
-def _check_record(value: Any, kind: type, path: str = "") -> None:
+def _check_record(value: Any, kind: Any, path: str = "") -> None:
     """A value of the domain, field by field."""
     _require_kind(value, kind, path or "the answer")
     before = f"{path}." if path else ""

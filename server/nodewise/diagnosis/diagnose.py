@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -126,7 +126,8 @@ def _without_measured(replay: Replay) -> Replay:
     steps = tuple(
         replace(step, measured_host_s=0.0, measured_device_s=0.0, rank_measured_host_s=()) for step in replay.steps
     )
-    return replace(replay, steps=steps, **dict.fromkeys(_ERRORS))
+    nothing: dict[str, Any] = dict.fromkeys(_ERRORS)
+    return replace(replay, steps=steps, **nothing)
 
 
 def _steps_wanted(wanted: ReplayQuestion, steps: int) -> ReplayQuestion:

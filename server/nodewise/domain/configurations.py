@@ -199,13 +199,9 @@ class Configurations(_Remembering):
         link_bytes_per_s: float = 0.0,
     ) -> Configurations:
         """Rows that differ in nodes and workers only; ``replaced`` sets the rest."""
-
-        def column(values: Sequence[int] | NDArray[np.integer] | int) -> Ints:
-            return constant_ints(rows, values) if isinstance(values, int) else as_ints(values)
-
         return _defaults(rows).replaced(
-            nodes=column(nodes),
-            workers=column(workers),
+            nodes=constant_ints(rows, nodes) if isinstance(nodes, int) else as_ints(nodes),
+            workers=constant_ints(rows, workers) if isinstance(workers, int) else as_ints(workers),
             parameter_servers=constant_ints(rows, parameter_servers),
             devices=(device,),
             sync_mode=constant_ints(rows, int(sync_mode)),
@@ -357,9 +353,14 @@ def _defaults(rows: int) -> Configurations:
     return _shared_defaults(rows) if rows <= SHARED_ROWS else _new_defaults(rows)
 
 
+_DEFAULT_NUMBERS: Final = {name: (type(value), value) for name, value in CONFIGURATION_DEFAULTS.items()}
+"""Numbers with their types: 0 is not 0.0 here."""
+
+
 def _new_defaults(rows: int) -> Configurations:
     first = constant_ints(rows, 0)
-    columns: dict[str, Any] = {name: constant(rows, value) for name, value in CONFIGURATION_DEFAULTS.items()}
+    made = {number: constant(rows, number[1]) for number in set(_DEFAULT_NUMBERS.values())}
+    columns: dict[str, Any] = {name: made[number] for name, number in _DEFAULT_NUMBERS.items()}
     return Configurations(devices=("",), device_index=first, precisions=("",), precision_index=first, **columns)
 
 

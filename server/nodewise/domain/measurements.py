@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,12 +63,13 @@ class MeasurementTable:
     def blinded(self) -> MeasurementTable:
         """The table without what was measured in rows that are to be predicted: no rate, time or phase of theirs."""
         timed = as_ints(np.flatnonzero(self.train[self.phase_rows]))
+        measured: dict[str, Any] = {
+            name: freeze(np.where(self.train, getattr(self, name), unknown))
+            for name, unknown in OBSERVATION_DEFAULTS.items()
+        }
         return replace(
             self,
-            **{
-                name: freeze(np.where(self.train, getattr(self, name), unknown))
-                for name, unknown in OBSERVATION_DEFAULTS.items()
-            },
+            **measured,
             phase_rows=freeze(self.phase_rows[timed]),
             phase_timings=self.phase_timings.take(timed),
         )

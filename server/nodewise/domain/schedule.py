@@ -176,11 +176,13 @@ class JobColumns:
     @classmethod
     def of(cls, jobs: Sequence[JobState]) -> JobColumns:
         """The columns of some jobs."""
-        floats = ("submit_time_s", "remaining_samples", "weight", "restart_cost_s")
-        ints = ("server_devices", "requested_devices")
+        columns: dict[str, Any] = {}
+        for name in ("submit_time_s", "remaining_samples", "weight", "restart_cost_s"):
+            columns[name] = as_floats(list(map(attrgetter(name), jobs)))
+        for name in ("server_devices", "requested_devices"):
+            columns[name] = as_ints(list(map(attrgetter(name), jobs)))
         return cls(
-            **{name: as_floats(list(map(attrgetter(name), jobs))) for name in floats},
-            **{name: as_ints(list(map(attrgetter(name), jobs))) for name in ints},
+            **columns,
             pool=as_ints([-1 if job.current is None else job.current.pool for job in jobs]),
             held_devices=as_ints([0 if job.current is None else job.current.devices for job in jobs]),
             has_run=freeze(

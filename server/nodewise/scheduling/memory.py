@@ -96,7 +96,7 @@ def _read(content: bytes) -> Memory:
     keys = taken(jobs, KEY_BYTES)
     running = np.frombuffer(taken(jobs, 4), dtype="<i4").astype(np.int64)
     job, pool = (np.frombuffer(taken(entries, 4), dtype="<u4").astype(np.int64) for _ in range(2))
-    columns = {}
+    columns: dict[str, Any] = {}
     for name in _CELLS:
         values = np.frombuffer(taken(entries, 8), dtype="<f8")
         dense = np.zeros((jobs, pools))
@@ -106,7 +106,7 @@ def _read(content: bytes) -> Memory:
         columns[name] = as_floats(dense)
     if ((running < -1) | (running >= pools)).any():
         raise ValueError("no such pool")
-    times = {name: float(head[name]) for name in _TIMES}
+    times: dict[str, Any] = {name: float(head[name]) for name in _TIMES}
     if not np.isfinite(list(times.values())).all() or times["round_s"] <= 0:
         raise ValueError("no times")
     seed = head["shuffle_seed"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from nodewise.domain.columns import as_floats
 from nodewise.domain.schedule import NodePool
@@ -77,7 +77,8 @@ def simulated_repeatedly(
     return tuple(found)
 
 
-_NO_JOBS: Final = JobColumns(job_id=(), **dict.fromkeys(JOB_NUMBERS, as_floats([])))
+_NONE: Final[Any] = as_floats([])
+_NO_JOBS: Final = JobColumns(job_id=(), **dict.fromkeys(JOB_NUMBERS, _NONE))
 
 
 def _seeded(settings: SimulationSettings, seed: int, policy: PolicyRecord) -> SimulationSettings:

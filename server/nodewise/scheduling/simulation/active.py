@@ -58,7 +58,6 @@ class ActiveJob:
     first_start_s: float = math.inf
     restarts: int = 0
     run: int = 0
-    done: bool = False
     devices: int = 0
     pool: int = -1
     placement: NodeDevices = ()

@@ -75,31 +75,29 @@ def simulated(
     return _Simulation(jobs, pools, policy, settings, budget, progress).run()
 
 
+@dataclass(eq=False)
 class _Simulation:
     """One run."""
 
-    def __init__(
-        self,
-        jobs: Iterable[SimulatedJob],
-        pools: Sequence[NodePool],
-        policy: Loaded[PolicyRecord],
-        settings: SimulationSettings,
-        budget: Budget,
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
-        parameters = settings.checked(policy.record.parameters)
-        self._settings = settings
-        self._budget = budget
-        self._progress = progress
+    jobs: Iterable[SimulatedJob]
+    pools: Sequence[NodePool]
+    policy: Loaded[PolicyRecord]
+    settings: SimulationSettings
+    budget: Budget
+    progress: Callable[[Progress], None] | None
+
+    def __post_init__(self) -> None:
+        pools, settings = self.pools, self.settings
+        parameters = settings.checked(self.policy.record.parameters)
         self._nodes = [PoolNodes(pool.available_devices.tolist()) for pool in pools]
-        self._arrivals = Arrivals(jobs, [pool.total_devices for pool in pools], settings)
+        self._arrivals = Arrivals(self.jobs, [pool.total_devices for pool in pools], settings)
         self._now_s = start_s = self._arrivals.first_s
         self._round = math.ceil(start_s / settings.round_s) - 1
         sizes = [len(pool.available_devices) for pool in pools]
         self._failures = Failures(settings.failures, sizes, settings.seed, start_s)
         self._recorder = Recorder(start_s, self._nodes, keep_timeline=settings.keep_timeline)
         self._view = View(pools, settings, parameters)
-        self._decider = Decider(policy, self._view, self._nodes, settings, self._recorder, budget)
+        self._decider = Decider(self.policy, self._view, self._nodes, settings, self._recorder, self.budget)
         self._work = 0
 
     def run(self) -> SimulationResult:
@@ -116,7 +114,7 @@ class _Simulation:
 
     def _boundary(self) -> float | None:
         """When the policy may be asked next; None = nothing more can happen."""
-        clock, running = self._settings.clock, self._decider.running
+        clock, running = self.settings.clock, self._decider.running
         happens_s = min(self._arrivals.next_s, self._next_node_event_s())
         if clock is Clock.EVENTS:
             happens_s = min(happens_s, self._decider.next_end_s(), self._decider.may_decide_s(self._now_s))
@@ -127,13 +125,13 @@ class _Simulation:
                 return self._now_s
         elif running or self._decider.undecided:
             self._round += 1
-            return self._round * self._settings.round_s
+            return self._round * self.settings.round_s
         if happens_s == math.inf:
             return None
         if clock is not Clock.FIXED_ROUNDS:
             return happens_s
-        self._round = max(self._round + 1, math.ceil(happens_s / self._settings.round_s))
-        return self._round * self._settings.round_s
+        self._round = max(self._round + 1, math.ceil(happens_s / self.settings.round_s))
+        return self._round * self.settings.round_s
 
     def _next_node_event_s(self) -> float:
         """When a node fails or comes back, as far as anybody would notice: a job runs, or waits for a repair."""
@@ -169,8 +167,8 @@ class _Simulation:
     def _look(self, now_s: float) -> bool:
         """Report progress, and whether there is time left."""
         self._work = 0
-        if self._progress is not None:
+        if self.progress is not None:
             found, arrived = self._recorder, self._arrivals.count
             told = {"finished": found.finished, "active": found.active, "decisions": found.decisions}
-            self._progress(Progress(now_s=now_s, arrived=arrived, **told))
-        return self._budget.remaining_s() > 0
+            self.progress(Progress(now_s=now_s, arrived=arrived, **told))
+        return self.budget.remaining_s() > 0

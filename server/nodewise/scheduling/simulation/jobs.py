@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, freeze
+from nodewise.domain.configurations import packed_nodes
 from nodewise.domain.schedule import CURVE_COLUMNS, Curves
 
 __all__ = ["JobCurve", "SimulatedJob"]
@@ -53,15 +54,11 @@ class JobCurve:
                     f"a curve needs whole devices from 1 and finite rates above 0, found {rates[pool, devices]} "
                     f"samples/s on {devices} devices of pool {pool}"
                 )
-
-        def nodes(pool: int, devices: int) -> int:
-            size = devices_per_node[pool] if pool < len(devices_per_node) else 0
-            return -(-devices // size) if size else 1
-
+        sizes = dict(enumerate(devices_per_node))
         return cls(
             pool=as_ints([pool for pool, _ in rows]),
             devices=as_ints([devices for _, devices in rows]),
-            nodes=as_ints([nodes(*row) for row in rows]),
+            nodes=as_ints([packed_nodes(devices, sizes.get(pool) or devices) for pool, devices in rows]),
             samples_per_s=as_floats([rates[row] for row in rows]),
         )
 

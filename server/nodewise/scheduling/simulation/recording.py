@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.simulation.active import ActiveJob
-from nodewise.scheduling.simulation.results import JOB_NUMBERS, JobColumns, SimulationResult, Timeline
+from nodewise.scheduling.simulation.results import JOB_NUMBERS, TIMELINE_NUMBERS, JobColumns, SimulationResult, Timeline
 
 __all__ = ["Recorder"]
+
+Columns = dict[str, "array[Any]"]
 
 
 class Recorder:
@@ -32,10 +34,10 @@ class Recorder:
         self.decisions = 0
         self.decision_s = self.longest_decision_s = 0.0
         self._ids: list[str] = []
-        self._jobs = {name: array("l" if name == "restarts" else "d") for name in JOB_NUMBERS}
+        self._jobs: Columns = {name: array("l" if name == "restarts" else "d") for name in JOB_NUMBERS}
         self._keep_timeline = keep_timeline
         self._holders: list[str] = []
-        self._held = {"pool": array("l"), "devices": array("l"), "begin_s": array("d"), "end_s": array("d")}
+        self._held: Columns = {name: array("d" if name.endswith("_s") else "l") for name in TIMELINE_NUMBERS}
 
     def arrived(self, job: ActiveJob, at_s: float) -> None:
         """A job comes into the system."""
@@ -111,7 +113,7 @@ class Recorder:
         """All of it, with what others know of the run."""
         arrivals, ids = self._jobs["arrival_s"], self._ids
         order = np.array(sorted(range(len(ids)), key=lambda job: (arrivals[job], ids[job])), dtype=np.int64)
-        finished = {name: _column(values)[order] for name, values in self._jobs.items()}
+        finished: dict[str, Any] = {name: _column(values)[order] for name, values in self._jobs.items()}
         held: dict[str, Any] = {name: _column(values) for name, values in self._held.items()}
         return SimulationResult(
             per_job=JobColumns(job_id=tuple(ids[index] for index in order), **finished),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Final
 
 import numpy as np
 
 from nodewise.domain.columns import Floats, Ints
 
-__all__ = ["JOB_NUMBERS", "JobColumns", "SimulationResult", "Timeline"]
+__all__ = ["JOB_NUMBERS", "TIMELINE_NUMBERS", "JobColumns", "SimulationResult", "Timeline"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -49,10 +48,6 @@ class JobColumns:
         return self.start_s - self.arrival_s
 
 
-JOB_NUMBERS: Final = tuple(each.name for each in fields(JobColumns) if each.name != "job_id")
-"""What is known of a finished job besides its name."""
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Timeline:
     """Who held how many devices (servers included) of which pool from when to when, by end."""
@@ -62,6 +57,12 @@ class Timeline:
     devices: Ints
     begin_s: Floats
     end_s: Floats
+
+
+JOB_NUMBERS, TIMELINE_NUMBERS = (
+    tuple(each.name for each in fields(columns) if each.name != "job_id") for columns in (JobColumns, Timeline)
+)
+"""What is known of a finished job, and of devices that were held, besides the job's name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
