@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Final, TypeAlias
+from typing import Any, BinaryIO, Final, TypeAlias
 
 from nodewise_client._errors import Code, ConflictError, InternalError, NodewiseError, UnavailableError
 from nodewise_client._measured import GatheredRows, Piece, pieces
@@ -13,7 +13,7 @@ from nodewise_client._requests import message_of
 from nodewise_client._resume import ResumePolicy, resumable
 from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as wire
-from nodewise_values import Network, Observations, PhaseTimings, Workload
+from nodewise_values import Network, Observations, PhaseTimings, ProfileBatch, Workload
 
 BATCH_ROWS: Final = 1000
 LINGER_S: Final = 0.1
@@ -98,8 +98,7 @@ class IngestCore:
         self._attempts = 0
         self._observations = GatheredRows()
         self._phases = GatheredRows()
-        self._workload: Workload | None = None
-        self._network: Network | None = None
+        self._facts: dict[str, Any] = {}
         self._pending_since: float | None = None
         self._commit_number = 0
 
@@ -137,15 +136,13 @@ class IngestCore:
 
     def add_facts(self, workload: Workload | None, network: Network | None, now: float) -> None:
         """Put facts into the batch that is being filled."""
-        if (workload is not None and self._workload is not None) or (network is not None and self._network is not None):
+        given = {name: facts for name, facts in (("workload", workload), ("network", network)) if facts is not None}
+        for facts in given.values():
+            message_of(facts)  # what cannot be sent fails here, at the caller
+        if given.keys() & self._facts.keys():
             self.seal()
-        if workload is not None:
-            message_of(workload)  # what cannot be sent fails here, at the caller
-            self._workload = workload
-        if network is not None:
-            message_of(network)
-            self._network = network
-        if workload is not None or network is not None:
+        if given:
+            self._facts |= given
             self._touch(now)
 
     def add_chunk(self, chunk: profile_pb2.TraceChunk) -> None:
@@ -329,18 +326,15 @@ class IngestCore:
         self.progress_at = now
 
     def _take(self) -> wire.ProfileBatch:
-        batch = wire.ProfileBatch()
-        if self._workload is not None:
-            batch.workload.CopyFrom(message_of(self._workload))
-        if self._network is not None:
-            batch.network.CopyFrom(message_of(self._network))
-        if self._phases.count:
-            batch.phase_timings.CopyFrom(message_of(self._phases.value(PhaseTimings)))
-        if self._observations.count:
-            batch.observations.CopyFrom(message_of(self._observations.value(Observations)))
-        self._phases = GatheredRows()
-        self._observations = GatheredRows()
-        self._workload = self._network = self._pending_since = None
+        batch: wire.ProfileBatch = message_of(
+            ProfileBatch(
+                phase_timings=self._phases.value(PhaseTimings),
+                observations=self._observations.value(Observations),
+                **self._facts,
+            )
+        )
+        self._phases, self._observations, self._facts = GatheredRows(), GatheredRows(), {}
+        self._pending_since = None
         return batch
 
     def _queue(self, batch: wire.ProfileBatch) -> None:
