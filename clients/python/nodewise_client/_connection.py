@@ -40,20 +40,12 @@ HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
 class HealthStatus(StrEnum):
-    """What a server says of itself, or of one of its services."""
+    """What a server says of itself, or of one of its services; in the order of grpc.health.v1."""
 
     UNKNOWN = "unknown"
     SERVING = "serving"
     NOT_SERVING = "not_serving"
     SERVICE_UNKNOWN = "service_unknown"
-
-
-HEALTH_STATUSES: Final = {
-    0: HealthStatus.UNKNOWN,
-    1: HealthStatus.SERVING,
-    2: HealthStatus.NOT_SERVING,
-    3: HealthStatus.SERVICE_UNKNOWN,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,4 +140,5 @@ def encode_health_request(service: str) -> bytes:
 
 def decode_health_response(data: bytes) -> HealthStatus:
     """The status in a HealthCheckResponse."""
-    return HEALTH_STATUSES.get(wrappers_pb2.Int32Value.FromString(data).value, HealthStatus.UNKNOWN)
+    number = wrappers_pb2.Int32Value.FromString(data).value
+    return dict(enumerate(HealthStatus)).get(number, HealthStatus.UNKNOWN)
