@@ -23,16 +23,17 @@ from nodewise.domain.errors import invalid_field
 from nodewise.domain.facts import CONFIGURATION_DEFAULTS, OBSERVATION_DEFAULTS, PHASE_DEFAULTS
 from nodewise.domain.profile import Observations, PhaseTimings
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
-from nodewise.profiles.naming import UNNAMED, Naming
+from nodewise.profiles.naming import Naming
+from nodewise.profiles.stated import NOTHING, Stated
 
 __all__ = [
     "FORMAT_VERSION",
     "PayloadError",
     "facts_from_json",
-    "facts_from_payload",
     "facts_to_json",
     "runs_from_payloads",
     "runs_to_json",
+    "stated_from_payload",
 ]
 
 FORMAT_VERSION: Final = 1
@@ -270,8 +271,8 @@ def _table(contents: Iterable[Mapping[str, Any]], name: str) -> list[tuple[int, 
     return [(table["rows"], table) for content in contents if (table := content.get(name)) is not None]
 
 
-def facts_from_payload(payload: bytes) -> tuple[Workload, Network, Naming]:
-    """The facts that a batch states, and what it calls its profile.
+def stated_from_payload(payload: bytes) -> Stated:
+    """What a batch states besides its rows.
 
     Raises
     ------
@@ -279,13 +280,13 @@ def facts_from_payload(payload: bytes) -> tuple[Workload, Network, Naming]:
         For bytes that are no batch of this format.
     """
     if not any(name in payload for name in _BESIDES_ROWS):  # most batches: rows alone
-        return Workload(), Network(), UNNAMED
+        return NOTHING
     try:
         content = _content(payload)
-        return (
-            facts_from_json(Workload, content.get("workload", {})),
-            facts_from_json(Network, content.get("network", {})),
-            Naming(display_name=content.get("display_name"), labels=content.get("labels", {})),
+        return Stated(
+            workload=facts_from_json(Workload, content.get("workload", {})),
+            network=facts_from_json(Network, content.get("network", {})),
+            naming=Naming(display_name=content.get("display_name"), labels=content.get("labels", {})),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PayloadError("bytes that are no batch") from error

@@ -23,8 +23,9 @@ from nodewise.profiles.sqlite_reads import (
     profile_rows,
     replayed,
     row_at,
+    summary,
 )
-from nodewise.profiles.sqlite_removals import summary
+from nodewise.profiles.sqlite_rows import transaction
 from nodewise.profiles.sqlite_schema import Durability, connect, create, translated
 from nodewise.profiles.sqlite_scores import SqliteScoreLedger
 from nodewise.profiles.sqlite_writes import Writing, session_status
@@ -295,21 +296,15 @@ class SqliteProfileStore:
     @contextmanager
     def _adding(self, doing: str) -> Iterator[sqlite3.Connection]:
         """The writer's connection inside a transaction of its own, which profiles do not change in."""
-        with self._writing, translated(doing):
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writer
-                self._writer.execute("COMMIT")
-            finally:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
+        with self._writing, translated(doing), transaction(self._writer) as connection:
+            yield connection
 
     @contextmanager
     def _reading(self, doing: str) -> Iterator[sqlite3.Connection]:
         """A connection inside a read transaction: everything read in it is of one moment."""
         with translated(doing):
             if self._file is None:
-                with self._writing, _transaction(self._writer) as connection:
+                with self._writing, transaction(self._writer, "BEGIN") as connection:
                     yield connection
                 return
             try:
@@ -319,20 +314,10 @@ class SqliteProfileStore:
                     raise store_unavailable() from None
                 connection = connect(self._file, self._durability)
             try:
-                with _transaction(connection):
+                with transaction(connection, "BEGIN"):
                     yield connection
             finally:
                 if self._closed:
                     connection.close()
                 else:
                     self._idle.append(connection)
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    connection.execute("BEGIN")
-    try:
-        yield connection
-    finally:
-        if connection.in_transaction:
-            connection.execute("COMMIT")
