@@ -75,7 +75,7 @@ def backtested(
     cases = cases_of(table)
     others = () if calibration is None else cases_of(calibration)
     asked = [case for case in cases if len(case.rows)]
-    tell = progress or _silent
+    tell = progress or (lambda *_: None)  # nobody wants to know
     done, total = 0, len(names) * len(asked)
     tell(done, total)
     corpus = evidence_of((*cases, *others))
@@ -108,10 +108,6 @@ def _told(learned: Learned, runs: Sequence[tuple[str, Sequence[_CaseResult]]]) -
     used = {part.prior_id for basis in bases for part in basis.mixture or (basis,)}
     priors = sorted((p for p in learned.priors.values() if p.prior_id in used), key=lambda prior: prior.prior_id)
     return "; ".join(f"{prior.prior_id}, learned from {', '.join(prior.sources) or 'nothing'}" for prior in priors)
-
-
-def _silent(done: int, total: int) -> None:
-    """Nobody wants to know."""
 
 
 def _names(answers: Answers, estimators: Sequence[str]) -> list[str]:

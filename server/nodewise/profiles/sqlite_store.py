@@ -14,7 +14,6 @@ from typing import Final
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, MOST_MEMORY_BYTES
-from nodewise.profiles.batches import Batch
 from nodewise.profiles.sqlite_reads import (
     ProfileRow,
     changed_rows,
@@ -31,15 +30,11 @@ from nodewise.profiles.sqlite_scores import SqliteScoreLedger
 from nodewise.profiles.sqlite_writes import Writing, session_status
 from nodewise.profiles.store import (
     DEFAULT_DELETED_KEPT_S,
-    AppendRequest,
-    DeleteRequest,
-    Evidence,
     Label,
     Outcome,
+    ProfileStore,
     ProfileSummary,
-    RetractRequest,
     SessionStatus,
-    UndeleteRequest,
     WriteRequest,
     store_unavailable,
 )
@@ -51,8 +46,8 @@ _PAGE: Final = 256
 _MOST_MEMOS: Final = 4096
 
 
-class SqliteProfileStore:
-    """Implements ProfileStore.
+class SqliteProfileStore(ProfileStore):
+    """Profiles in one file.
 
     Writes go through one connection under a lock, in ``BEGIN IMMEDIATE`` transactions, so that processes which share a
     file take turns. Reads take a connection each from a pool: with the write-ahead log they never wait for a writer.
@@ -209,24 +204,6 @@ class SqliteProfileStore:
 
     # --- writes
 
-    def append(self, profile_id: str, session_id: str, batches: Sequence[Batch]) -> SessionStatus:
-        """As the protocol says."""
-        outcome = self._only(AppendRequest(profile_id, session_id, batches))
-        assert isinstance(outcome, SessionStatus)
-        return outcome
-
-    def retract(self, profile_id: str, request_id: str, evidence: Evidence, reason: str = "") -> ProfileSummary:
-        """As the protocol says."""
-        return self._summarised(RetractRequest(profile_id, request_id, evidence, reason))
-
-    def delete(self, profile_id: str, etag: str | None = None) -> ProfileSummary:
-        """As the protocol says."""
-        return self._summarised(DeleteRequest(profile_id, etag))
-
-    def undelete(self, profile_id: str) -> ProfileSummary:
-        """As the protocol says."""
-        return self._summarised(UndeleteRequest(profile_id))
-
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         """As the protocol says: one transaction, a savepoint for each request."""
         with self._writing:
@@ -261,17 +238,6 @@ class SqliteProfileStore:
             self._writer.close()
 
     # --- connections
-
-    def _only(self, request: WriteRequest) -> Outcome:
-        (outcome,) = self.apply([request])
-        if isinstance(outcome, NodewiseError):
-            raise outcome
-        return outcome
-
-    def _summarised(self, request: WriteRequest) -> ProfileSummary:
-        outcome = self._only(request)
-        assert isinstance(outcome, ProfileSummary)
-        return outcome
 
     def _summary(self, connection: sqlite3.Connection, row: ProfileRow) -> ProfileSummary:
         digest = memorised(row.digest)

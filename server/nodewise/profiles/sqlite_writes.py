@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.batches import EncodedBatch, encode_batch
@@ -288,7 +288,7 @@ class Writing:
         now = self.now()
         for commit in plan.commits:
             keys = {"profile_key": profile.key, "session_key": session_key, "time_s": now}
-            insert(self.connection, "commits", **keys, **asdict(commit))
+            insert(self.connection, "commits", **keys, **{f.name: getattr(commit, f.name) for f in fields(commit)})
         self.changed = True
         if self.scored:
             put_unscored(self.connection, profile.key, plan.commits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
@@ -173,6 +173,8 @@ DEFAULT_DELETED_KEPT_S: Final = 7 * 86_400.0
 class ProfileStore(Protocol):
     """Stores profiles as what was sent, in the order of commits. Safe from many threads and processes; may block.
 
+    What writes one thing is :meth:`apply` of one request: who derives from this has it.
+
     A session's batches are numbered from 1 and stored in that order. They count from the batch with ``commit`` on that
     ends their unit: then everything that the session staged since its last commit enters the profile at once and the
     revision moves by one. A commit with nothing staged changes nothing but the session's numbers; it creates no
@@ -208,7 +210,8 @@ class ProfileStore(Protocol):
             that are not finite, for trace chunks that do not continue their trace, and for a commit before a trace has
             ended.
         """
-        ...
+        status: SessionStatus = _only(self.apply([AppendRequest(profile_id, session_id, batches)]))
+        return status
 
     def load(self, profile_id: str, known: Profile | None = None, revision: int | None = None) -> Profile:
         """The profile at its newest revision, or at an earlier one: then it is as it was returned at that time.
@@ -260,7 +263,8 @@ class ProfileStore(Protocol):
         NodewiseError
             PROFILE_NOT_FOUND; ETAG_MISMATCH if an etag is given and it is not the newest.
         """
-        ...
+        found: ProfileSummary = _only(self.apply([DeleteRequest(profile_id, etag)]))
+        return found
 
     def undelete(self, profile_id: str) -> ProfileSummary:
         """Bring the profile back that was deleted last, as it was; one that is not deleted stays as it is.
@@ -270,7 +274,8 @@ class ProfileStore(Protocol):
         NodewiseError
             PROFILE_NOT_FOUND, also if a new profile of that name was begun.
         """
-        ...
+        found: ProfileSummary = _only(self.apply([UndeleteRequest(profile_id)]))
+        return found
 
     def retract(self, profile_id: str, request_id: str, evidence: Evidence, reason: str = "") -> ProfileSummary:
         """Take evidence out of the profile; the revision moves by one. It stays in its history.
@@ -284,7 +289,8 @@ class ProfileStore(Protocol):
             PROFILE_NOT_FOUND; INVALID_FIELD for no evidence; EVIDENCE_NOT_FOUND, naming what the profile does not hold
             or no longer holds; REQUEST_ID_REUSED for a request id that retracted other evidence.
         """
-        ...
+        found: ProfileSummary = _only(self.apply([RetractRequest(profile_id, request_id, evidence, reason)]))
+        return found
 
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         """Several writes, in one transaction if the database can, each with its own outcome.
@@ -304,6 +310,14 @@ class ProfileStore(Protocol):
     def close(self) -> None:
         """Release files and connections. Later calls raise STORE_UNAVAILABLE."""
         ...
+
+
+def _only(outcomes: Sequence[Outcome]) -> Any:
+    """What became of a single request, which its kind says."""
+    (outcome,) = outcomes
+    if isinstance(outcome, NodewiseError):
+        raise outcome
+    return outcome
 
 
 class StoreFormatError(Exception):
