@@ -114,15 +114,12 @@ class TraceArtefacts(Protocol):
 
     def get(self, key: ArtefactKey) -> tuple[Trace, ...] | None:
         """The traces of a file, or None if they are not kept, or cannot be used any more."""
-        ...
 
     def put(self, key: ArtefactKey, traces: Sequence[Trace]) -> tuple[Trace, ...]:
         """Keep the traces of a file; returns them as ``get`` would. A disk that does not take them is no failure."""
-        ...
 
     def remove(self, content_sha256: str) -> None:
         """Forget what was read of a file. Nothing happens if nothing was."""
-        ...
 
 
 class MemoryTraceArtefacts:

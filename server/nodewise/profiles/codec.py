@@ -106,6 +106,8 @@ def _column_to_json(column: NDArray[Any], default: float, rows: int, path: str) 
     if len(column) != rows:
         raise invalid_field(path, f"must have one entry for each of the {rows} rows, has {len(column)}")
     is_float = isinstance(default, float)
+    if rows <= _SHARED_ROWS and column is _constant(rows, default, is_float=is_float):
+        return None
     same = column[0].item()
     if rows > 1:
         values: NDArray[Any] = np.ascontiguousarray(column, dtype=np.float64 if is_float else np.int64)

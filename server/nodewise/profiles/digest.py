@@ -26,8 +26,7 @@ _CONFIGURATIONS: Final = tuple(
 )
 _PHASES: Final = tuple(f.name for f in fields(PhaseTimings) if f.name != "configurations")
 _OBSERVATIONS: Final = tuple(f.name for f in fields(Observations) if f.name != "configurations")
-_WORKLOAD: Final = tuple(f.name for f in fields(Workload))
-_NETWORK: Final = tuple(f.name for f in fields(Network))
+_FACTS: Final = {kind: tuple(f.name for f in fields(kind)) for kind in (Workload, Network)}
 
 
 def content_digest(profile: Profile) -> str:
@@ -38,12 +37,7 @@ def content_digest(profile: Profile) -> str:
     are gone from the profile, and with them from the digest: after a retraction of the newest ones it is what it was
     before them. Entries of dictionaries that no row uses, and their order, make no difference.
     """
-    facts = (
-        DIGEST_VERSION,
-        _known(profile.workload, _WORKLOAD),
-        _known(profile.network, _NETWORK),
-        profile.traces,
-    )
+    facts = (DIGEST_VERSION, _known(profile.workload), _known(profile.network), profile.traces)
     parts: list[Any] = [repr(facts).encode()]
     _add(parts, profile.phase_timings, _PHASES)
     _add(parts, profile.observations, _OBSERVATIONS)
@@ -54,8 +48,8 @@ def content_digest(profile: Profile) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _known(facts: Any, names: Sequence[str]) -> list[tuple[str, Any]]:
-    return [(name, value) for name in names if (value := getattr(facts, name)) is not None]
+def _known(facts: Workload | Network) -> list[tuple[str, Any]]:
+    return [(name, value) for name in _FACTS[type(facts)] if (value := getattr(facts, name)) is not None]
 
 
 def _add(parts: list[Any], runs: PhaseTimings | Observations, names: Sequence[str]) -> None:
@@ -67,16 +61,14 @@ def _add(parts: list[Any], runs: PhaseTimings | Observations, names: Sequence[st
     configurations = runs.configurations
     devices, device_index = _in_order_of_use(configurations.devices, configurations.device_index)
     precisions, precision_index = _in_order_of_use(configurations.precisions, configurations.precision_index)
-    placement = configurations.placement
-    packed = placement is None or not len(placement.workers)
-    placed = 0 if placement is None or packed else len(placement.workers)
-    groups = configurations.worker_groups
+    placement, groups = configurations.placement, configurations.worker_groups
+    placed = 0 if placement is None else len(placement.workers)
     grouped = 0 if groups is None else len(groups.workers)
     parts.append(f"|{rows}|{devices}|{precisions}|{placed}|{grouped}|".encode())
     parts += (device_index, precision_index)
     parts += [getattr(configurations, name) for name in _CONFIGURATIONS]
     parts += [getattr(runs, name) for name in names]
-    if placement is not None and not packed:
+    if placement is not None and placed:
         parts += (placement.offsets, placement.workers)
     if groups is not None and grouped:
         in_groups, index = _in_order_of_use(configurations.devices, groups.device_index)

@@ -27,7 +27,7 @@ class ProfileState:
     observations_count: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TraceState:
     """A trace that a session is sending; ``finished_sequence_number`` 0 = it has not ended."""
 

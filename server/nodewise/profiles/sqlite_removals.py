@@ -9,18 +9,9 @@ from operator import attrgetter
 from typing import Any
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.profiles import sqlite_reads as reads
 from nodewise.profiles.codec import PayloadError
-from nodewise.profiles.sqlite_reads import (
-    ProfileRow,
-    deleted_rows,
-    digest_of,
-    memo,
-    profile_row,
-    replayed,
-    stated_in,
-    stated_out,
-    summary,
-)
+from nodewise.profiles.sqlite_reads import ProfileRow
 from nodewise.profiles.sqlite_rows import change_profile, insert
 from nodewise.profiles.store import (
     DeleteRequest,
@@ -56,7 +47,7 @@ def retract(connection: sqlite3.Connection, request: RetractRequest, now_s: floa
     if known is None:
         _put_retraction(connection, row, request, content_hash, now_s)
         row = _committed_row(connection, request.profile_id)
-    return summary(row, digest_of(connection, row)), known is None
+    return reads.summary(row, reads.digest_of(connection, row)), known is None
 
 
 def _hash_of(evidence: Evidence) -> bytes:
@@ -90,7 +81,7 @@ def _put_retraction(
         "INSERT INTO retracted_evidence VALUES (?, ?, ?, ?)",
         [(row.key, kind, name, revision) for kind, names in others for name in names],
     )
-    stated = stated_in(row.facts)
+    stated = reads.stated_in(row.facts)
     for path in evidence.facts:
         stated = stated.without(path)
     change_profile(
@@ -100,7 +91,7 @@ def _put_retraction(
         observations_count=row.observations_count - len(evidence.observations),
         update_time_s=now_s,
         digest=None,
-        facts=stated_out(stated),
+        facts=reads.stated_out(stated),
     )
 
 
@@ -118,10 +109,10 @@ def _check(connection: sqlite3.Connection, row: ProfileRow, evidence: Evidence) 
         gone = {number for (number,) in known}
         missing["phase_timing_numbers"] = _absent(evidence.phase_timings, row.last_timing_number, gone)
     if evidence.facts:
-        stated = stated_in(row.facts)
+        stated = reads.stated_in(row.facts)
         missing["fact_paths"] = [path for path in evidence.facts if attrgetter(path)(stated) is None]
     if evidence.traces:
-        held = {trace.content_sha256 for trace in replayed(connection, row, row.profile_id, None).traces}
+        held = {trace.content_sha256 for trace in reads.replayed(connection, row, row.profile_id, None).traces}
         missing["trace_sha256s"] = [sha256 for sha256 in evidence.traces if sha256 not in held]
     found = {kind: names for kind, names in missing.items() if names}
     if found:
@@ -143,11 +134,11 @@ def delete(
     connection: sqlite3.Connection, request: DeleteRequest, now_s: float, kept_s: float
 ) -> tuple[ProfileSummary, bool]:
     """The profile with the times of its deletion, and whether it is this that deleted it."""
-    row = profile_row(connection, request.profile_id)
+    row = reads.profile_row(connection, request.profile_id)
     if row is None or not row.revision or request.etag not in (None, _etag(row)):
-        for deleted in deleted_rows(connection, request.profile_id, now_s):
+        for deleted in reads.deleted_rows(connection, request.profile_id, now_s):
             if _etag(deleted) == request.etag:
-                return summary(deleted, _last_digest(connection, deleted)), False
+                return reads.summary(deleted, _last_digest(connection, deleted)), False
         if row is None or not row.revision:
             raise profile_not_found(request.profile_id)
         raise NodewiseError(
@@ -158,21 +149,21 @@ def delete(
     digest = _last_digest(connection, row)
     connection.execute("DELETE FROM unscored WHERE profile_key = ?", (row.key,))
     times = {"delete_time_s": now_s, "purge_time_s": now_s + kept_s}
-    change_profile(connection, row.key, digest=memo(digest), **times)
-    return replace(summary(row, digest), **times), True
+    change_profile(connection, row.key, digest=reads.memo(digest), **times)
+    return replace(reads.summary(row, digest), **times), True
 
 
 def undelete(connection: sqlite3.Connection, request: UndeleteRequest, now_s: float) -> tuple[ProfileSummary, bool]:
     """The profile that is back, and whether it was away."""
-    row = profile_row(connection, request.profile_id)
+    row = reads.profile_row(connection, request.profile_id)
     if row is not None and row.revision:
-        return summary(row, digest_of(connection, row)), False
-    deleted = deleted_rows(connection, request.profile_id, now_s)
+        return reads.summary(row, reads.digest_of(connection, row)), False
+    deleted = reads.deleted_rows(connection, request.profile_id, now_s)
     if row is not None or not deleted:  # a session that began a new profile has what it sent acknowledged
         raise profile_not_found(request.profile_id)
     change_profile(connection, deleted[0].key, delete_time_s=0, purge_time_s=0)
     back = replace(deleted[0], delete_time_s=0.0, purge_time_s=0.0)
-    return summary(back, _last_digest(connection, back)), True
+    return reads.summary(back, _last_digest(connection, back)), True
 
 
 def purge(connection: sqlite3.Connection, now_s: float) -> tuple[list[str], bool]:
@@ -198,7 +189,7 @@ def purge(connection: sqlite3.Connection, now_s: float) -> tuple[list[str], bool
 def _last_digest(connection: sqlite3.Connection, row: ProfileRow) -> str:
     """The digest, empty for a damaged profile: it can be deleted."""
     try:
-        return digest_of(connection, row)
+        return reads.digest_of(connection, row)
     except PayloadError:
         return ""
 
@@ -208,7 +199,7 @@ def _etag(row: ProfileRow) -> str:
 
 
 def _committed_row(connection: sqlite3.Connection, profile_id: str) -> ProfileRow:
-    row = profile_row(connection, profile_id)
+    row = reads.profile_row(connection, profile_id)
     if row is None or not row.revision:
         raise profile_not_found(profile_id)
     return row

@@ -13,17 +13,9 @@ from typing import Final
 
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.profile import Profile
+from nodewise.profiles import sqlite_reads as reads
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, MOST_MEMORY_BYTES
-from nodewise.profiles.sqlite_reads import (
-    ProfileRow,
-    changed_rows,
-    memorised,
-    profile_row,
-    profile_rows,
-    replayed,
-    row_at,
-    summary,
-)
+from nodewise.profiles.sqlite_reads import ProfileRow
 from nodewise.profiles.sqlite_rows import transaction
 from nodewise.profiles.sqlite_schema import Durability, connect, create, translated
 from nodewise.profiles.sqlite_scores import SqliteScoreLedger
@@ -138,11 +130,11 @@ class SqliteProfileStore(ProfileStore):
     def load(self, profile_id: str, known: Profile | None = None, revision: int | None = None) -> Profile:
         """As the protocol says."""
         with self._reading("load a profile") as connection:
-            row = profile_row(connection, profile_id)
+            row = reads.profile_row(connection, profile_id)
             if row is not None and revision is not None and revision != row.revision:
-                return replayed(connection, row_at(connection, row, revision, known), profile_id, known)
-            profile = replayed(connection, row, profile_id, known)
-            if row is not None and memorised(row.digest) is None:
+                return reads.replayed(connection, reads.row_at(connection, row, revision, known), profile_id, known)
+            profile = reads.replayed(connection, row, profile_id, known)
+            if row is not None and reads.memorised(row.digest) is None:
                 self._remember(row.key, row.revision, profile.digest)
             return profile
 
@@ -157,14 +149,14 @@ class SqliteProfileStore(ProfileStore):
     ) -> tuple[ProfileSummary, ...]:
         """As the protocol says."""
         with self._reading("list profiles") as connection:
-            rows = profile_rows(connection, prefix, after, limit, labels, self._now() if deleted else None)
+            rows = reads.profile_rows(connection, prefix, after, limit, labels, self._now() if deleted else None)
             return tuple(self._summary(connection, row) for row in rows)
 
     def changes(self, since: int, prefix: str = "") -> tuple[int, tuple[ProfileSummary, ...]]:
         """As the protocol says."""
         with self._reading("list changes") as connection:
             (generation,) = connection.execute("SELECT value FROM meta WHERE name = 'generation'").fetchone()
-            rows = changed_rows(connection, since, prefix)
+            rows = reads.changed_rows(connection, since, prefix)
             return generation, tuple(self._summary(connection, row) for row in rows)
 
     def profiles(self) -> Iterator[Profile]:
@@ -172,7 +164,7 @@ class SqliteProfileStore(ProfileStore):
         after = ""
         while True:
             with self._reading("list profiles") as connection:
-                names = [row.profile_id for row in profile_rows(connection, "", after, _PAGE)]
+                names = [row.profile_id for row in reads.profile_rows(connection, "", after, _PAGE)]
             for name in names:
                 try:
                     yield self.load(name)
@@ -240,13 +232,13 @@ class SqliteProfileStore(ProfileStore):
     # --- connections
 
     def _summary(self, connection: sqlite3.Connection, row: ProfileRow) -> ProfileSummary:
-        digest = memorised(row.digest)
+        digest = reads.memorised(row.digest)
         if digest is None:
             digest = self._digests.get((row.key, row.revision))
         if digest is None:
-            digest = replayed(connection, row, row.profile_id, None).digest
+            digest = reads.replayed(connection, row, row.profile_id, None).digest
             self._remember(row.key, row.revision, digest)
-        return summary(row, digest)
+        return reads.summary(row, digest)
 
     def _take_back(self, writing: Writing) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.batches import EncodedBatch, encode_batch
@@ -52,10 +52,8 @@ def _session(connection: sqlite3.Connection, profile_id: str, session_id: str) -
         return _Session(profile, None, SessionState())
     key, durable, committed, rows, content, facts, timing_rows = row
     traces = {
-        trace_id: TraceState(
-            format=form, rank=rank, world_size=world_size, size_bytes=size, finished_sequence_number=finished
-        )
-        for trace_id, form, rank, world_size, size, finished in connection.execute(
+        trace_id: TraceState(*of_trace)
+        for trace_id, *of_trace in connection.execute(
             "SELECT trace_id, format, rank, world_size, size_bytes, finished_sequence_number FROM traces"
             " WHERE session_key = ?",
             (key,),
@@ -266,22 +264,12 @@ class Writing:
         if step.chunk.last:
             sha256 = self.traces.finish(stage, step.trace.size_bytes)
             self.discards.append(stage)
-        trace = step.trace
         self.connection.execute(
             "INSERT INTO traces (session_key, trace_id, format, rank, world_size, size_bytes, finished_sequence_number,"
             " content_sha256) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session_key, trace_id) DO UPDATE SET"
             " size_bytes = excluded.size_bytes, finished_sequence_number = excluded.finished_sequence_number,"
             " content_sha256 = excluded.content_sha256",
-            (
-                session_key,
-                step.chunk.trace_id,
-                trace.format,
-                trace.rank,
-                trace.world_size,
-                trace.size_bytes,
-                trace.finished_sequence_number,
-                sha256,
-            ),
+            (session_key, step.chunk.trace_id, *astuple(step.trace), sha256),
         )
 
     def _put_commits(self, profile: ProfileRow, session_key: int, plan: AppendPlan) -> None:

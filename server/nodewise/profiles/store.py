@@ -184,16 +184,13 @@ class ProfileStore(Protocol):
     @property
     def traces(self) -> TraceStore:
         """Where the traces are that profiles refer to."""
-        ...
 
     @property
     def scores(self) -> ScoreLedger:
         """Running scores, and the commits that wait for them."""
-        ...
 
     def open_session(self, profile_id: str, session_id: str) -> SessionStatus:
         """Where to go on; zeros for a session or profile that does not exist. Writes nothing."""
-        ...
 
     def append(self, profile_id: str, session_id: str, batches: Sequence[Batch]) -> SessionStatus:
         """Store batches in one transaction; durable when it returns. All of them are stored or none.
@@ -224,7 +221,6 @@ class ProfileStore(Protocol):
         NodewiseError
             PROFILE_NOT_FOUND; REVISION_NOT_FOUND for a revision that the profile has not reached.
         """
-        ...
 
     def list(
         self,
@@ -244,14 +240,12 @@ class ProfileStore(Protocol):
         deleted : bool
             Also the deleted profiles that can be brought back.
         """
-        ...
 
     def changes(self, since: int, prefix: str = "") -> tuple[int, tuple[ProfileSummary, ...]]:
         """The generation now, and profiles that changed after an earlier one: each as it is, deleted ones too.
 
         Where one was deleted and another has its name, the newer comes later.
         """
-        ...
 
     def delete(self, profile_id: str, etag: str | None = None) -> ProfileSummary:
         """Delete a profile with all its sessions: nothing but :meth:`undelete` knows it until it is purged.
@@ -297,19 +291,15 @@ class ProfileStore(Protocol):
 
         An error fails its own request. Errors are returned, not raised.
         """
-        ...
 
     def profiles(self) -> Iterator[Profile]:
         """Every profile at its newest revision, by name. Each is consistent in itself."""
-        ...
 
     def generation(self) -> Hashable:
         """A cheap token; differs from all earlier ones after any process changed a profile."""
-        ...
 
     def close(self) -> None:
         """Release files and connections. Later calls raise STORE_UNAVAILABLE."""
-        ...
 
 
 def _only(outcomes: Sequence[Outcome]) -> Any:

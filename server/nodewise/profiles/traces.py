@@ -50,7 +50,6 @@ class TraceStore(Protocol):
     @property
     def artefacts(self) -> TraceArtefacts:
         """What was read of finished traces."""
-        ...
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
         """Write a chunk; returns the size of the stage, ``max(settled_bytes, offset_bytes + len(data))``.
@@ -61,19 +60,15 @@ class TraceStore(Protocol):
             INVALID_FIELD for a gap, and for a chunk that differs from the settled bytes that it repeats;
             LIMIT_EXCEEDED.
         """
-        ...
 
     def finish(self, stage: str, size_bytes: int) -> str:
         """Keep the settled bytes for good; returns their SHA-256, hexadecimal. The stage stays until discarded."""
-        ...
 
     def doubt(self, stage: str) -> None:
         """What was written last will not be acknowledged, and another process may write it anew."""
-        ...
 
     def discard(self, stage: str) -> None:
         """Forget a stage. Nothing happens if there is none."""
-        ...
 
     def open(self, content_sha256: str) -> BinaryIO:
         """The bytes of a finished trace.
@@ -83,11 +78,9 @@ class TraceStore(Protocol):
         NodewiseError
             INVALID_FIELD if no trace of that hash is stored.
         """
-        ...
 
     def remove(self, content_sha256: str) -> None:
         """Delete a finished trace and what was read of it. Nothing happens if there is none."""
-        ...
 
 
 def _check(settled_bytes: int, offset_bytes: int, size_bytes: int, max_bytes: int) -> None:
