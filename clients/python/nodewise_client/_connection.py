@@ -70,15 +70,10 @@ class Connection:
         return _timeouts().get(method, _TIMEOUT_S) if self.timeout_s is None else self.timeout_s
 
     @property
-    def user_agent(self) -> str:
-        """How the client names itself."""
-        return f"nodewise-python/{version()}"
-
-    @property
     def options(self) -> list[tuple[str, Any]]:
         """Options of the channel."""
         options: list[tuple[str, Any]] = [
-            ("grpc.primary_user_agent", self.user_agent),
+            ("grpc.primary_user_agent", f"nodewise-python/{version()}"),
             ("grpc.max_receive_message_length", self.max_receive_bytes),
             # A server that comes back is found at once: the default waits a second before it knocks again.
             ("grpc.initial_reconnect_backoff_ms", 100),

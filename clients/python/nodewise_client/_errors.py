@@ -144,7 +144,7 @@ class InternalError(NodewiseError):
 
 
 # Reasons decide first: they are more exact than codes, and stay when a code is improved.
-_REASONS: Final[Mapping[tuple[type[NodewiseError], Code], tuple[str, ...]]] = {
+_REASONS: Final[dict[tuple[type[NodewiseError], Code], tuple[str, ...]]] = {
     (InvalidArgumentError, Code.INVALID_ARGUMENT): ("INVALID_FIELD", "CONTRADICTORY_FACTS", "MALFORMED_MESSAGE"),
     (LimitExceededError, Code.INVALID_ARGUMENT): ("LIMIT_EXCEEDED",),
     (NotFoundError, Code.NOT_FOUND): (
@@ -173,23 +173,13 @@ _REASONS: Final[Mapping[tuple[type[NodewiseError], Code], tuple[str, ...]]] = {
 BY_REASON: Final = {reason: kind_and_code for kind_and_code, reasons in _REASONS.items() for reason in reasons}
 """Classes and status codes by the reasons of the catalogue."""
 BY_CODE: Final[Mapping[Code, type[NodewiseError]]] = {
+    **{code: kind for kind, code in reversed(_REASONS)},
     Code.CANCELLED: CallCancelledError,
     Code.UNKNOWN: InternalError,
-    Code.INVALID_ARGUMENT: InvalidArgumentError,
-    Code.DEADLINE_EXCEEDED: DeadlineExceededError,
-    Code.NOT_FOUND: NotFoundError,
-    Code.ALREADY_EXISTS: ConflictError,
-    Code.PERMISSION_DENIED: PermissionDeniedError,
-    Code.RESOURCE_EXHAUSTED: ResourceExhaustedError,
-    Code.FAILED_PRECONDITION: FailedPreconditionError,
-    Code.ABORTED: ConflictError,
     Code.OUT_OF_RANGE: InvalidArgumentError,
-    Code.UNIMPLEMENTED: UnimplementedError,
-    Code.INTERNAL: InternalError,
-    Code.UNAVAILABLE: UnavailableError,
     Code.DATA_LOSS: InternalError,
-    Code.UNAUTHENTICATED: UnauthenticatedError,
 }
+"""Classes by codes alone: of several with one code the first above."""
 CODES_BY_NUMBER: Final = {status.value[0]: Code(status.name) for status in grpc.StatusCode}
 
 

@@ -82,12 +82,12 @@ class SqliteProfileStore(ProfileStore):
         deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
     ) -> None:
         if traces is not None:
-            self._traces = traces
+            self.traces = traces
         elif path is None:
-            self._traces = MemoryTraceStore(artefact_bytes=min(artefact_bytes, MOST_MEMORY_BYTES))
+            self.traces = MemoryTraceStore(artefact_bytes=min(artefact_bytes, MOST_MEMORY_BYTES))
         else:
             traces_path = path.with_name(f"{path.name}-traces")
-            self._traces = DirectoryTraceStore(
+            self.traces = DirectoryTraceStore(
                 traces_path, sync_chunks=durability == "power", artefact_bytes=artefact_bytes
             )
         self._now = now
@@ -108,17 +108,7 @@ class SqliteProfileStore(ProfileStore):
             self._writer = create(self._file or ":memory:", durability)
             self._watcher = connect(self._file, durability) if self._file else self._writer
         self._idle: deque[sqlite3.Connection] = deque()
-        self._scores = SqliteScoreLedger(self._reading, self._adding, now)
-
-    @property
-    def scores(self) -> SqliteScoreLedger:
-        """As the protocol says."""
-        return self._scores
-
-    @property
-    def traces(self) -> TraceStore:
-        """As the protocol says."""
-        return self._traces
+        self.scores = SqliteScoreLedger(self._reading, self._adding, now)
 
     # --- reads
 
@@ -201,7 +191,7 @@ class SqliteProfileStore(ProfileStore):
         with self._writing:
             digests, self._digests = self._digests, {}
             writing = Writing(
-                self._writer, self._traces, self._now, scored=self._scored, deleted_kept_s=self._deleted_kept_s
+                self._writer, self.traces, self._now, scored=self._scored, deleted_kept_s=self._deleted_kept_s
             )
             try:
                 with translated("write"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Protocol
 
 from nodewise.domain.errors import NodewiseError, Reason
@@ -71,17 +71,8 @@ class ProfileSummary:
     @staticmethod
     def of(profile: Profile) -> ProfileSummary:
         """Of a profile that is at hand."""
-        return ProfileSummary(
-            profile_id=profile.profile_id,
-            uid=profile.uid,
-            revision=profile.revision,
-            digest=profile.digest,
-            create_time_s=profile.create_time_s,
-            update_time_s=profile.update_time_s,
-            observations_count=len(profile.observations),
-            display_name=profile.display_name,
-            labels=profile.labels,
-        )
+        own = {f.name: getattr(profile, f.name, f.default) for f in fields(ProfileSummary)}
+        return ProfileSummary(**own | {"observations_count": len(profile.observations)})
 
     @property
     def etag(self) -> str:
@@ -181,13 +172,10 @@ class ProfileStore(Protocol):
     profile. Every method raises NodewiseError STORE_UNAVAILABLE if the database does not answer.
     """
 
-    @property
-    def traces(self) -> TraceStore:
-        """Where the traces are that profiles refer to."""
-
-    @property
-    def scores(self) -> ScoreLedger:
-        """Running scores, and the commits that wait for them."""
+    traces: TraceStore
+    """Where the traces are that profiles refer to."""
+    scores: ScoreLedger
+    """Running scores, and the commits that wait for them."""
 
     def open_session(self, profile_id: str, session_id: str) -> SessionStatus:
         """Where to go on; zeros for a session or profile that does not exist. Writes nothing."""

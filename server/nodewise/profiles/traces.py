@@ -47,9 +47,8 @@ class TraceStore(Protocol):
     does.
     """
 
-    @property
-    def artefacts(self) -> TraceArtefacts:
-        """What was read of finished traces."""
+    artefacts: TraceArtefacts
+    """What was read of finished traces."""
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
         """Write a chunk; returns the size of the stage, ``max(settled_bytes, offset_bytes + len(data))``.
@@ -107,14 +106,9 @@ class MemoryTraceStore:
 
     def __init__(self, max_bytes: int = DEFAULT_MAX_TRACE_BYTES, artefact_bytes: int = MOST_MEMORY_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._artefacts = MemoryTraceArtefacts(artefact_bytes)
+        self.artefacts: TraceArtefacts = MemoryTraceArtefacts(artefact_bytes)
         self._stages: dict[str, bytearray] = {}
         self._blobs: dict[str, bytes] = {}
-
-    @property
-    def artefacts(self) -> TraceArtefacts:
-        """As the protocol says."""
-        return self._artefacts
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
         """As the protocol says."""
@@ -151,7 +145,7 @@ class MemoryTraceStore:
     def remove(self, content_sha256: str) -> None:
         """As the protocol says."""
         self._blobs.pop(content_sha256, None)
-        self._artefacts.remove(content_sha256)
+        self.artefacts.remove(content_sha256)
 
 
 class DirectoryTraceStore:
@@ -181,17 +175,12 @@ class DirectoryTraceStore:
         artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
     ) -> None:
         self.root = root
-        self._artefacts = DirectoryTraceArtefacts(root / "artefacts", artefact_bytes)
+        self.artefacts: TraceArtefacts = DirectoryTraceArtefacts(root / "artefacts", artefact_bytes)
         self._max_bytes = max_bytes
         self._sync_chunks = sync_chunks
         self._hashes: OrderedDict[str, tuple[int, _Hash]] = OrderedDict()
         """Running hash of stages that this process has seen from the start: bytes hashed, and the state."""
         self._lock = threading.Lock()
-
-    @property
-    def artefacts(self) -> TraceArtefacts:
-        """As the protocol says."""
-        return self._artefacts
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
         """As the protocol says."""
@@ -262,7 +251,7 @@ class DirectoryTraceStore:
         """As the protocol says."""
         if _HEX.fullmatch(content_sha256):
             self._blob(content_sha256).unlink(missing_ok=True)
-            self._artefacts.remove(content_sha256)
+            self.artefacts.remove(content_sha256)
 
     def _staged(self, stage: str) -> Path:
         if not _HEX.fullmatch(stage):

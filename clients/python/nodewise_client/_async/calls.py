@@ -55,7 +55,7 @@ class AsyncCalls:
 
     async def _unary(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Reply:
         method = method_of(request)
-        call = self._rpc.method(method)
+        call = self._rpc.methods[method]
         return from_message(await self._called(method, call, message_of(request), timeout_s), kind)
 
     async def _called(
@@ -70,7 +70,7 @@ class AsyncCalls:
     async def _pages(self, request: Value, kind: type[Reply], timeout_s: float | None) -> AsyncIterator[Reply]:
         """Yield the pages of a listing, each as it is asked for."""
         method = method_of(request)
-        call = self._rpc.method(method)
+        call = self._rpc.methods[method]
         message = message_of(request)
         while True:
             page = await self._called(method, call, message, timeout_s)
@@ -92,7 +92,7 @@ class AsyncCalls:
     ) -> Result:
         """What a stream of progress ends with. It changes nothing: where it was cut, it is begun again, a few times."""
         method = method_of(request)
-        call = self._rpc.method(method)
+        call = self._rpc.methods[method]
         message = message_of(request)
         end = time.monotonic() + timeout_s
         attempt = 1

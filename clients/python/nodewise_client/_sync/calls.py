@@ -56,7 +56,7 @@ class Calls:
 
     def _unary(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Reply:
         method = method_of(request)
-        call = self._rpc.method(method)
+        call = self._rpc.methods[method]
         return from_message(self._called(method, call, message_of(request), timeout_s), kind)
 
     def _called(self, method: str, call: UnaryCall[Any, Answered], request: Any, timeout_s: float | None) -> Answered:
@@ -69,7 +69,7 @@ class Calls:
     def _pages(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Iterator[Reply]:
         """Yield the pages of a listing, each as it is asked for."""
         method = method_of(request)
-        call = self._rpc.method(method)
+        call = self._rpc.methods[method]
         message = message_of(request)
         while True:
             page = self._called(method, call, message, timeout_s)
@@ -91,7 +91,7 @@ class Calls:
     ) -> Result:
         """What a stream of progress ends with. It changes nothing: where it was cut, it is begun again, a few times."""
         method = method_of(request)
-        call = self._rpc.method(method)
+        call = self._rpc.methods[method]
         message = message_of(request)
         end = time.monotonic() + timeout_s
         attempt = 1

@@ -108,7 +108,7 @@ class Client(Calls):
             except Exception as failure:  # noqa: BLE001  # the caller's own; raised again where the answers are read
                 failures.append(failure)
 
-        call = self._rpc.method("StreamPredict")(messages(), timeout=timeout_s, metadata=self._connection.metadata)
+        call = self._rpc.methods["StreamPredict"](messages(), timeout=timeout_s, metadata=self._connection.metadata)
         try:
             for message in call:
                 yield stream_answer(from_message(message, values.StreamPredictResponse))
@@ -171,7 +171,7 @@ class Client(Calls):
         )
         return IngestWriter(
             core,
-            lambda feed: self._rpc.method("IngestProfile")(feed, metadata=self._connection.metadata),
+            lambda feed: self._rpc.methods["IngestProfile"](feed, metadata=self._connection.metadata),
             explain=lambda failure: self._explained(failure, "IngestProfile"),
             policy=policy,
             acknowledge_timeout_s=self._connection.timeout_of("IngestProfile"),
@@ -214,7 +214,7 @@ class Client(Calls):
         restarts = Restarts(resume or ResumePolicy())
         while True:
             left_s = None if end is None else max(0.0, end - time.monotonic())
-            stream = self._rpc.method("WatchProfiles")(message, timeout=left_s, metadata=self._connection.metadata)
+            stream = self._rpc.methods["WatchProfiles"](message, timeout=left_s, metadata=self._connection.metadata)
             error: NodewiseError | None = None
             try:
                 for event in stream:
