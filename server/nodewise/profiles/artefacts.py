@@ -311,8 +311,8 @@ def _trace(stated: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Trace:
         )
         for name, table in _TABLES.items()
     }
-    own = {name: columns[name] for name in _COLUMNS}
-    said = {name: tuple(held) if isinstance(held := stated[name], list) else held for name in _STATED}
+    own: dict[str, Any] = {name: columns[name] for name in _COLUMNS}
+    said: dict[str, Any] = {name: tuple(held) if isinstance(held := stated[name], list) else held for name in _STATED}
     report = stated["report"]
     said["report"] = TraceReport(counts=report["counts"], warnings=tuple(report["warnings"]))
     said["lanes"] = tuple(Lane(**lane) for lane in stated["lanes"])

@@ -223,39 +223,38 @@ def _dictionary_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]], name: 
     return names, freeze(np.array(index, dtype=np.int64))
 
 
+def _ragged_from_json(
+    parts: Sequence[tuple[int, Mapping[str, Any]]], name: str, entries: Sequence[str]
+) -> tuple[Ints, dict[str, list[Any]]]:
+    """Offsets of the rows' entries, and the entries one after the other, by their names."""
+    counts: list[int] = []
+    held: dict[str, list[Any]] = {entry: [] for entry in entries}
+    for rows, part in parts:
+        given = part.get(name)
+        if given is None:
+            counts += [0] * rows
+            continue
+        counts += given["counts"]
+        for entry, column in held.items():
+            column.extend(given[entry])
+    return freeze(np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))), held
+
+
 def _placement_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> Placement | None:
     if not any("placement" in part for _, part in parts):
         return None
-    counts: list[int] = []
-    workers: list[int] = []
-    for rows, part in parts:
-        given = part.get("placement")
-        counts += given["counts"] if given else [0] * rows
-        workers += given["workers"] if given else []
-    offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
-    return Placement(freeze(offsets), freeze(np.array(workers, dtype=np.int64)))
+    offsets, held = _ragged_from_json(parts, "placement", ("workers",))
+    return Placement(offsets, as_ints(held["workers"]))
 
 
 def _groups_from_json(
     parts: Sequence[tuple[int, Mapping[str, Any]]], devices: tuple[str, ...]
 ) -> tuple[tuple[str, ...], WorkerGroups]:
     """The rows' devices with those of groups after them, and the groups."""
+    offsets, held = _ragged_from_json(parts, "groups", ("workers", "devices", "compute_factors"))
     order = {name: code for code, name in enumerate(devices)}
-    counts: list[int] = []
-    workers: list[int] = []
-    index: list[int] = []
-    factors: list[float] = []
-    for rows, part in parts:
-        given = part.get("groups")
-        if given is None:
-            counts += [0] * rows
-            continue
-        counts += given["counts"]
-        workers += given["workers"]
-        index += [order.setdefault(name, len(order)) for name in given["devices"]]
-        factors += given["compute_factors"]
-    offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
-    return tuple(order), WorkerGroups(freeze(offsets), as_ints(workers), as_ints(index), as_floats(factors))
+    index = as_ints([order.setdefault(name, len(order)) for name in held["devices"]])
+    return tuple(order), WorkerGroups(offsets, as_ints(held["workers"]), index, as_floats(held["compute_factors"]))
 
 
 def _configurations_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> Configurations:

@@ -14,17 +14,18 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Network, Workload
 
-__all__ = ["DIGEST_VERSION", "content_digest"]
+__all__ = ["CONFIGURATION_COLUMNS", "DIGEST_VERSION", "PHASE_COLUMNS", "content_digest"]
 
 DIGEST_VERSION: Final = 2
 """Changes whenever the same content would get another digest; stored digests of other versions are not used."""
 
-_CONFIGURATIONS: Final = tuple(
+CONFIGURATION_COLUMNS: Final = tuple(
     f.name
     for f in fields(Configurations)
     if f.name not in {"devices", "device_index", "precisions", "precision_index", "placement", "worker_groups"}
 )
-_PHASES: Final = tuple(f.name for f in fields(PhaseTimings) if f.name != "configurations")
+"""Columns of one number in each row: what stands beside dictionaries, placements and groups."""
+PHASE_COLUMNS: Final = tuple(f.name for f in fields(PhaseTimings) if f.name != "configurations")
 _OBSERVATIONS: Final = tuple(f.name for f in fields(Observations) if f.name != "configurations")
 _FACTS: Final = {kind: tuple(f.name for f in fields(kind)) for kind in (Workload, Network)}
 
@@ -39,7 +40,7 @@ def content_digest(profile: Profile) -> str:
     """
     facts = (DIGEST_VERSION, _known(profile.workload), _known(profile.network), profile.traces)
     parts: list[Any] = [repr(facts).encode()]
-    _add(parts, profile.phase_timings, _PHASES)
+    _add(parts, profile.phase_timings, PHASE_COLUMNS)
     _add(parts, profile.observations, _OBSERVATIONS)
     try:
         content = b"".join(parts)
@@ -66,7 +67,7 @@ def _add(parts: list[Any], runs: PhaseTimings | Observations, names: Sequence[st
     grouped = 0 if groups is None else len(groups.workers)
     parts.append(f"|{rows}|{devices}|{precisions}|{placed}|{grouped}|".encode())
     parts += (device_index, precision_index)
-    parts += [getattr(configurations, name) for name in _CONFIGURATIONS]
+    parts += [getattr(configurations, name) for name in CONFIGURATION_COLUMNS]
     parts += [getattr(runs, name) for name in names]
     if placement is not None and placed:
         parts += (placement.offsets, placement.workers)

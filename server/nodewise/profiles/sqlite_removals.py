@@ -148,7 +148,7 @@ def delete(
         )
     digest = _last_digest(connection, row)
     connection.execute("DELETE FROM unscored WHERE profile_key = ?", (row.key,))
-    times = {"delete_time_s": now_s, "purge_time_s": now_s + kept_s}
+    times: dict[str, Any] = {"delete_time_s": now_s, "purge_time_s": now_s + kept_s}
     change_profile(connection, row.key, digest=reads.memo(digest), **times)
     return replace(reads.summary(row, digest), **times), True
 

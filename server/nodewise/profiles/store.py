@@ -71,7 +71,7 @@ class ProfileSummary:
     @staticmethod
     def of(profile: Profile) -> ProfileSummary:
         """Of a profile that is at hand."""
-        own = {f.name: getattr(profile, f.name, f.default) for f in fields(ProfileSummary)}
+        own: dict[str, Any] = {f.name: getattr(profile, f.name, f.default) for f in fields(ProfileSummary)}
         return ProfileSummary(**own | {"observations_count": len(profile.observations)})
 
     @property
