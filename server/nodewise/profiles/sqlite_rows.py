@@ -5,8 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
 
-__all__ = ["change_profile", "insert", "transaction", "update"]
+__all__ = ["change_profile", "columns_of", "insert", "transaction", "update"]
 
 
 @contextmanager
@@ -19,6 +21,11 @@ def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") 
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def columns_of(value: Any, but: str = "") -> dict[str, Any]:
+    """The fields of a value whose columns have the same names; all but one."""
+    return {f.name: getattr(value, f.name) for f in fields(value) if f.name != but}
 
 
 def insert(connection: sqlite3.Connection, table: str, **columns: object) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sqlite3
 import uuid
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.batches import EncodedBatch, encode_batch
 from nodewise.profiles.ingest import AppendPlan, ChunkStep, ProfileState, SessionState, TraceState, plan_append
 from nodewise.profiles.sqlite_reads import ProfileRow, memo, profile_row, stated_columns, stated_in, stated_out
 from nodewise.profiles.sqlite_removals import delete, purge, retract, undelete
-from nodewise.profiles.sqlite_rows import change_profile, insert, transaction, update
+from nodewise.profiles.sqlite_rows import change_profile, columns_of, insert, transaction, update
 from nodewise.profiles.sqlite_schema import translated
 from nodewise.profiles.sqlite_scores import put_unscored
 from nodewise.profiles.store import (
@@ -223,16 +223,9 @@ class Writing:
         return _status(plan.profile, plan.session)
 
     def _new_profile(self, profile_id: str) -> ProfileRow:
-        numbers = (
-            "revision",
-            "last_number",
-            "last_timing_number",
-            "observations_count",
-            "create_time_s",
-            "update_time_s",
-        )
-        columns = {"profile_id": profile_id, "uid": uuid.uuid4().hex, "facts": b"", **dict.fromkeys(numbers, 0)}
-        insert(self.connection, "profiles", **columns)
+        numbers = ("revision", "last_number", "last_timing_number", "observations_count")
+        columns = {"facts": b"", **dict.fromkeys((*numbers, "create_time_s", "update_time_s"), 0)}
+        insert(self.connection, "profiles", profile_id=profile_id, uid=uuid.uuid4().hex, **columns)
         row = profile_row(self.connection, profile_id)
         assert row is not None
         return row
@@ -276,7 +269,7 @@ class Writing:
         now = self.now()
         for commit in plan.commits:
             keys = {"profile_key": profile.key, "session_key": session_key, "time_s": now}
-            insert(self.connection, "commits", **keys, **{f.name: getattr(commit, f.name) for f in fields(commit)})
+            insert(self.connection, "commits", **keys, **columns_of(commit))
         self.changed = True
         if self.scored:
             put_unscored(self.connection, profile.key, plan.commits)
@@ -284,12 +277,9 @@ class Writing:
         change_profile(
             self.connection,
             profile.key,
-            revision=state.revision,
-            last_number=state.last_number,
-            last_timing_number=state.last_timing_number,
-            observations_count=state.observations_count,
             create_time_s=profile.create_time_s if profile.revision else now,
             update_time_s=now,
             digest=None,
+            **columns_of(state, but="stated"),
             **stated_columns(state.stated),
         )
