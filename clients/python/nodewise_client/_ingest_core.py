@@ -96,8 +96,7 @@ class IngestCore:
         self._heard_at = 0.0
         self._stream_open = False
         self._attempts = 0
-        self._observations = GatheredRows()
-        self._phases = GatheredRows()
+        self._rows: dict[type, GatheredRows] = {PhaseTimings: GatheredRows(), Observations: GatheredRows()}
         self._facts: dict[str, Any] = {}
         self._pending_since: float | None = None
         self._commit_number = 0
@@ -121,11 +120,11 @@ class IngestCore:
     def add(self, piece: Piece, now: float) -> bool:
         """Put rows into the batch that is being filled; True where that is news to whoever sends."""
         started, number = self._pending_since is None, self._last_number
-        if not self._rows_like(piece).fits(piece):
+        if not self._rows[piece.kind].fits(piece):
             self.seal()
         begin = piece.begin
         while begin < piece.end:
-            rows = self._rows_like(piece)
+            rows = self._rows[piece.kind]
             end = min(piece.end, begin + self._batch_rows - self._pending_rows)
             rows.add(piece, begin, end)
             self._touch(now)
@@ -231,10 +230,7 @@ class IngestCore:
                 f"the server acknowledged batch {self.durable} of session {self.session_id} and now knows only "
                 f"{state.durable_sequence_number}",
                 code=Code.DATA_LOSS,
-                metadata={
-                    "sessionId": self.session_id,
-                    "sequenceNumber": str(state.durable_sequence_number),
-                },
+                metadata={"sessionId": self.session_id, "sequenceNumber": str(state.durable_sequence_number)},
             )
         self._stream_open = True
         self._sent = 0
@@ -312,10 +308,7 @@ class IngestCore:
 
     @property
     def _pending_rows(self) -> int:
-        return self._observations.count + self._phases.count
-
-    def _rows_like(self, piece: Piece) -> GatheredRows:
-        return self._phases if piece.kind is PhaseTimings else self._observations
+        return sum(rows.count for rows in self._rows.values())
 
     def _touch(self, now: float) -> None:
         if self._pending_since is None:
@@ -328,13 +321,12 @@ class IngestCore:
     def _take(self) -> wire.ProfileBatch:
         batch: wire.ProfileBatch = message_of(
             ProfileBatch(
-                phase_timings=self._phases.value(PhaseTimings),
-                observations=self._observations.value(Observations),
+                phase_timings=self._rows[PhaseTimings].value(PhaseTimings),
+                observations=self._rows[Observations].value(Observations),
                 **self._facts,
             )
         )
-        self._phases, self._observations, self._facts = GatheredRows(), GatheredRows(), {}
-        self._pending_since = None
+        self._rows, self._facts, self._pending_since = {kind: GatheredRows() for kind in self._rows}, {}, None
         return batch
 
     def _queue(self, batch: wire.ProfileBatch) -> None:
