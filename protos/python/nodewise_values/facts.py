@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from nodewise_values.fact import Fact, by_field
 
 __all__ = [
     "BATCH_BOUNDS",
+    "BY_MESSAGE",
     "CONFIGURATIONS",
     "CONFIGURATION_RANGE",
     "CONFIGURATION_SETTINGS",
@@ -1467,6 +1469,7 @@ TRACE_REFERENCE: Final[Mapping[str, Fact]] = by_field(
         csv=None,
         kind="int",
         unit="",
+        default=-1,
         minimum=0,
         meaning="Rank of the process that recorded it. Absent = as the trace says.",
     ),
@@ -1476,6 +1479,7 @@ TRACE_REFERENCE: Final[Mapping[str, Fact]] = by_field(
         csv=None,
         kind="int",
         unit="",
+        default=0,
         minimum=1,
         meaning="Processes of the job when it was recorded. Absent = as the trace says.",
     ),
@@ -1489,6 +1493,7 @@ TRACE_CHUNK: Final[Mapping[str, Fact]] = by_field(
         csv=None,
         kind="int",
         unit="",
+        default=-1,
         minimum=0,
         meaning="Rank of the process that recorded it. Absent = as the trace says. In the first chunk.",
     ),
@@ -1498,6 +1503,7 @@ TRACE_CHUNK: Final[Mapping[str, Fact]] = by_field(
         csv=None,
         kind="int",
         unit="",
+        default=0,
         minimum=1,
         meaning="Processes of the job. Absent = as the trace says. In the first chunk.",
     ),
@@ -1559,7 +1565,7 @@ PROFILE_SOURCE: Final[Mapping[str, Fact]] = by_field(
 SUGGEST_MEASUREMENTS_REQUEST: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="max_suggestions",
-        row="max_suggestions",
+        row="count",
         csv=None,
         kind="int",
         unit="",
@@ -1798,3 +1804,43 @@ MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
     ),
 )
 """Of MeasurementTable, by field."""
+
+BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
+    {
+        "nodewise.v1.Configurations": CONFIGURATIONS,
+        "nodewise.v1.ConfigurationSettings": CONFIGURATION_SETTINGS,
+        "nodewise.v1.CountRange": COUNT_RANGE,
+        "nodewise.v1.ConfigurationRange": CONFIGURATION_RANGE,
+        "nodewise.v1.Objective": OBJECTIVE,
+        "nodewise.v1.Knee": KNEE,
+        "nodewise.v1.LeastTime": LEAST_TIME,
+        "nodewise.v1.LeastCost": LEAST_COST,
+        "nodewise.v1.FewestDevices": FEWEST_DEVICES,
+        "nodewise.v1.Work": WORK,
+        "nodewise.v1.Offer": OFFER,
+        "nodewise.v1.StatisticalEfficiency": STATISTICAL_EFFICIENCY,
+        "nodewise.v1.BatchBounds": BATCH_BOUNDS,
+        "nodewise.v1.CurrentConfiguration": CURRENT_CONFIGURATION,
+        "nodewise.v1.ModelOptions": MODEL_OPTIONS,
+        "nodewise.v1.PredictOptions": PREDICT_OPTIONS,
+        "nodewise.v1.Workload": WORKLOAD,
+        "nodewise.v1.Transformer": TRANSFORMER,
+        "nodewise.v1.Layer": LAYER,
+        "nodewise.v1.Network": NETWORK,
+        "nodewise.v1.PhaseTimings": PHASE_TIMINGS,
+        "nodewise.v1.Observations": OBSERVATIONS,
+        "nodewise.v1.TraceReference": TRACE_REFERENCE,
+        "nodewise.v1.TraceChunk": TRACE_CHUNK,
+        "nodewise.v1.Profile": PROFILE,
+        "nodewise.v1.ProfileSource": PROFILE_SOURCE,
+        "nodewise.v1.SuggestMeasurementsRequest": SUGGEST_MEASUREMENTS_REQUEST,
+        "nodewise.v1.ProfileBatch": PROFILE_BATCH,
+        "nodewise.v1.RetractEvidenceRequest": RETRACT_EVIDENCE_REQUEST,
+        "nodewise.v1.GetProfileRequest": GET_PROFILE_REQUEST,
+        "nodewise.v1.DeleteProfileRequest": DELETE_PROFILE_REQUEST,
+        "nodewise.v1.NodePool": NODE_POOL,
+        "nodewise.v1.ScheduleJob": SCHEDULE_JOB,
+        "nodewise.v1beta1.MeasurementTable": MEASUREMENT_TABLE,
+    }
+)
+"""All of them by the full names of their messages."""

@@ -16,7 +16,6 @@ from nodewise.profiles.store import revision_not_found
 from nodewise.rpc.paging import page_size
 from nodewise.rpc.reading import Reader
 from nodewise_protos.v1 import profile_service_pb2 as pb
-from nodewise_values.facts import GET_PROFILE_REQUEST
 
 __all__ = ["ObservationPage"]
 
@@ -57,7 +56,7 @@ class ObservationPage:
             INVALID_FIELD, also for a token of another revision than the one that is asked for.
         """
         reader = Reader()
-        revision = reader.stated(request, GET_PROFILE_REQUEST, "", but=("page_size",)).get("revision")
+        revision = reader.stated(request, "", but=("page_size",)).get("revision")
         if request.view not in pb.ProfileView.values():
             reader.wrong("view", f"must be a view of this contract, found {request.view}")
         reader.finish()

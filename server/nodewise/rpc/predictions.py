@@ -18,14 +18,14 @@ from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.objective import HIGHEST_THROUGHPUT, Objective
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Answer, Basis, Freshness, Question
+from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.suggestion.search import Wish
 from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.caps import too_large, too_long, too_many
+from nodewise.rpc.caps import check_steps, too_large, too_many
 from nodewise.rpc.errors import internal_error, prefixed, write_problem
 from nodewise.rpc.long_call import ANSWER_SHARE, LongCall, Workshop, unary
 from nodewise.rpc.options import ReadOptions, read_model_options, read_options
@@ -36,7 +36,6 @@ from nodewise.rpc.wire_objectives import read_objective, write_recommendation
 from nodewise.rpc.wire_offers import read_offers_of_rows
 from nodewise.rpc.wire_predictions import columns_of, write_basis, write_predictions
 from nodewise.rpc.wire_suggestions import read_runnable, read_wish, write_suggestions
-from nodewise_protos.v1 import prediction_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["Predictions"]
@@ -45,6 +44,10 @@ _log = structlog.get_logger("nodewise.rpc")
 
 TURN_S: Final = 0.002
 """Longest time a batch keeps the event loop from other calls."""
+READ_BYTES: Final = 32 * 1024 * 1024
+"""Questions that are kept as they were read, together with what their configurations take."""
+ROW_BYTES: Final = 128
+"""About what the columns of a row take."""
 REPLIES_BYTES: Final = 32 * 1024 * 1024
 """Replies that are kept, together: about ten thousand of the usual size."""
 _PREDICT_TAG: Final = bytes([pb.StreamPredictResponse.PREDICT_FIELD_NUMBER << 3 | 2])
@@ -55,7 +58,7 @@ _AboutRows = _Question | pb.BatchPredictRequest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Job:
-    """One job of a batch as read."""
+    """One question as read: of a batch all but what it shares with the others."""
 
     configurations: Configurations
     objective: Objective
@@ -70,12 +73,10 @@ class Predictions:
         Answers.
     sources : ProfileSources
         Finds profiles.
-    executor : Executor
-        Threads for fits, large questions and estimators that do not run inline.
+    executor, simulations : Executor
+        Threads for fits, large questions and estimators that do not run inline; for simulations of a batch.
     compute : Compute
         Where measurements are weighed against each other, and jobs simulated.
-    simulations : Executor or None
-        Threads for simulations of a batch; None = the same.
     """
 
     def __init__(
@@ -85,14 +86,15 @@ class Predictions:
         limits: Limits,
         executor: Executor,
         compute: Compute[Workshop],
-        simulations: Executor | None = None,
+        simulations: Executor,
     ) -> None:
         self._answers = answers
         self._sources = sources
         self._limits = limits
         self._executor = executor
         self.compute = compute
-        self._simulations = simulations or executor
+        self._simulations = simulations
+        self._read: LruCache[bytes, tuple[ReadOptions, _Job]] = LruCache(READ_BYTES)
         self._replies: LruCache[tuple[object, ...], bytes] = LruCache(REPLIES_BYTES)
 
     async def predict(self, request: pb.PredictRequest, call: Call) -> bytes:
@@ -100,15 +102,15 @@ class Predictions:
 
         The same question about the same model has the same reply: schedulers ask it every round.
         """
-        options = read_options(request.options)
-        options.require_estimator(self._answers)
-        configurations = read_candidates(request.configurations, request.ranges, self._limits)
-        self._check_steps(len(configurations), options)
-        objective = HIGHEST_THROUGHPUT
-        if request.ranges or request.configurations.offer_names or _says_more(request):
-            objective = self._objective(request, configurations)
-        profile = await self._sources.profile(request.profile, _waiting(call, options))
-        question = options.question(profile, configurations, objective)
+        data = request.SerializeToString()
+        read = self._read.get(data)
+        if read is None:
+            options, asked = read = self._as_read(request)
+            self._read.put(data, read, len(data) + ROW_BYTES * len(asked.configurations))
+        else:
+            options, asked = read
+        profile = await self._sources.profile(request.profile, options.waiting(call))
+        question = options.question(profile, asked.configurations, asked.objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
             return await self._simulated(question, options, request.if_none_match, call)
         prepared = self._answers.ready(question)
@@ -123,17 +125,21 @@ class Predictions:
             self._replies.put(key, reply, len(reply))
         return reply
 
+    def _as_read(self, request: pb.PredictRequest) -> tuple[ReadOptions, _Job]:
+        """What is asked, whatever it is asked about."""
+        options = read_options(request.options).required_of(self._answers)
+        configurations = read_candidates(request.configurations, request.ranges, self._limits)
+        check_steps(len(configurations), options.terms.options, self._limits)
+        objective = HIGHEST_THROUGHPUT
+        if request.ranges or request.configurations.offer_names or _says_more(request):
+            objective = self._objective(request, configurations)
+        return options, _Job(configurations, objective)
+
     async def _simulated(self, question: Question, options: ReadOptions, if_none_match: str, call: Call) -> bytes:
         """By the pool, unless the same was asked since something was learned."""
         profile = question.profile
-        known = (
-            self._answers.lessons,
-            profile.digest,
-            profile.revision,
-            question.configurations,
-            question.objective,
-            options,
-        )
+        learned, asked = self._answers.lessons, (question.configurations, question.objective, options)
+        known = (learned, profile.digest, profile.revision, *asked)
         reply = None if if_none_match or not profile.digest else self._replies.get(known)
         if reply is None:
             reply = await self._computed((question, options, if_none_match), call)
@@ -210,23 +216,17 @@ class Predictions:
             budget.end()
         return answered
 
-    def _check_steps(self, rows: int, options: ReadOptions) -> None:
-        refused = too_long(rows, options.terms.options, self._limits)
-        if refused is not None:
-            raise refused
-
     async def batch_predict(self, request: pb.BatchPredictRequest, call: Call) -> pb.BatchPredictResponse:
         """Many jobs; each fails alone."""
         if not request.jobs:
             raise invalid_field("jobs", "must hold at least one job")
         if len(request.jobs) > self._limits.jobs_per_call:
             raise too_many("jobs", "jobs_per_call", self._limits.jobs_per_call, len(request.jobs))
-        options = read_options(request.options)
-        options.require_estimator(self._answers)
+        options = read_options(request.options).required_of(self._answers)
         turn = _Turn(call)
         jobs = await self._jobs(request, turn)
         rows = sum(len(job.configurations) for job in jobs if isinstance(job, _Job))
-        self._check_steps(rows, options)
+        check_steps(rows, options.terms.options, self._limits)
         results: list[Answer | Basis | NodewiseError] = []
         for number, (job, message) in enumerate(zip(jobs, request.jobs)):
             results.append(await self._job_answer(job, message, options, number, call))
@@ -269,7 +269,7 @@ class Predictions:
         if isinstance(job, NodewiseError):
             return job
         try:
-            profile = await self._sources.profile(message.profile, _waiting(call, options))
+            profile = await self._sources.profile(message.profile, options.waiting(call))
             question = options.question(profile, job.configurations, job.objective)
             return await self._answer(question, message.if_none_match, call)
         except NodewiseError as error:
@@ -304,11 +304,10 @@ class Predictions:
     async def suggest_measurements(self, request: pb.SuggestMeasurementsRequest, call: Call) -> LongCall:
         """What to measure next."""
         wish = read_wish(request)
-        options = read_model_options(request.options)
-        options.require_estimator(self._answers)
+        options = read_model_options(request.options).required_of(self._answers)
         configurations = read_runnable(request, self._limits)
         objective = self._objective(request, configurations)
-        profile = await self._sources.profile(request.profile, _waiting(call, options))
+        profile = await self._sources.profile(request.profile, options.waiting(call))
         return LongCall(_suggested, (options.question(profile, configurations, objective), wish))
 
 
@@ -328,11 +327,6 @@ def _says_more(request: pb.PredictRequest | pb.BatchJob) -> bool:
         or request.HasField("efficiency")
         or request.HasField("batch_bounds")
     )
-
-
-def _waiting(call: Call, options: ReadOptions) -> Call | None:
-    """The call, whose time a revision may be waited for, if its asker waits."""
-    return call if options.terms.freshness == Freshness.WAIT else None
 
 
 @lru_cache(maxsize=1024)
@@ -380,11 +374,11 @@ def _reply(found: Answer | Basis, options: ReadOptions) -> bytes:
     """The answer, or that the one that the asker has still holds."""
     if isinstance(found, Basis):
         return pb.PredictResponse(basis=write_basis(found), unchanged=True).SerializeToString()
-    return pb.PredictResponse(
-        predictions=write_predictions([found], options.columns),
-        recommendation=write_recommendation(found.recommendation),
-        basis=write_basis(found.basis),
-    ).SerializeToString()
+    reply = pb.PredictResponse(
+        recommendation=write_recommendation(found.recommendation), basis=write_basis(found.basis)
+    )
+    write_predictions(reply.predictions, [found], options.columns)
+    return reply.SerializeToString()
 
 
 def _on_stream(question_id: str, reply: bytes) -> bytes:
@@ -394,32 +388,31 @@ def _on_stream(question_id: str, reply: bytes) -> bytes:
 
 
 def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: ReadOptions) -> pb.BatchPredictResponse:
-    outcomes, offsets, places = [], [0], dict[int, int]()
-    bases: list[prediction_pb2.Basis] = []
-    answers = []
+    reply = pb.BatchPredictResponse(row_offsets=[0])
+    # Bases are shared objects of the model cache: identity tells them apart cheaply.
+    places: dict[int, int] = {}
+    wanted, answers, rows = sorted(options.columns), list[Answer](), 0
     for result in results:
-        offsets.append(offsets[-1])
         if isinstance(result, NodewiseError):
-            outcomes.append(pb.BatchJobOutcome(problem=write_problem(result)))
-            continue
-        basis = result if isinstance(result, Basis) else result.basis
-        # Bases are shared objects of the model cache: identity tells them apart cheaply.
-        place = places.get(id(basis))
-        if place is None:
-            place = places[id(basis)] = len(bases)
-            bases.append(write_basis(basis))
-        if isinstance(result, Basis):
-            outcomes.append(pb.BatchJobOutcome(basis_index=place, unchanged=True))
-            continue
-        answers.append(result)
-        outcomes.append(
-            pb.BatchJobOutcome(
-                basis_index=place,
-                recommendation=write_recommendation(result.recommendation),
-                columns=columns_of(result, options.columns),  # type: ignore[arg-type]  # the same numbers, tested
-                interval_basis=0 if result.interval is None else int(result.interval.basis),  # type: ignore[arg-type]
-            )
-        )
-        offsets[-1] += len(result.predictions)
-    predictions = write_predictions(answers, options.columns) if answers else prediction_pb2.Predictions()
-    return pb.BatchPredictResponse(outcomes=outcomes, row_offsets=offsets, predictions=predictions, bases=bases)
+            reply.outcomes.add(problem=write_problem(result))
+        else:
+            basis = result if isinstance(result, Basis) else result.basis
+            place = places.setdefault(id(basis), len(places))
+            if place == len(reply.bases):
+                reply.bases.append(write_basis(basis))
+            if isinstance(result, Basis):
+                reply.outcomes.add(basis_index=place, unchanged=True)
+            else:
+                answers.append(result)
+                rows += len(result.predictions)
+                reply.outcomes.add(
+                    basis_index=place,
+                    recommendation=write_recommendation(result.recommendation),
+                    columns=columns_of(result, wanted),  # type: ignore[arg-type]  # the same numbers, tested
+                    interval_basis=0 if result.interval is None else int(result.interval.basis),  # type: ignore[arg-type]
+                )
+        reply.row_offsets.append(rows)
+    reply.predictions.SetInParent()
+    if answers:
+        write_predictions(reply.predictions, answers, options.columns)
+    return reply

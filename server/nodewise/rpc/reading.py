@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -16,8 +16,9 @@ from nodewise.domain.facts import unstated
 from nodewise.domain.findings import Findings
 from nodewise.domain.profile import UNKNOWN
 from nodewise_values.fact import Fact
+from nodewise_values.facts import BY_MESSAGE
 
-__all__ = ["PROFILE_ID_RULE", "Reader", "shown", "stated_fields"]
+__all__ = ["PROFILE_ID_RULE", "Reader", "shown"]
 
 _PROFILE_ID: Final = re.compile(r"(?!.*//)[A-Za-z0-9](?:[A-Za-z0-9._~/-]{0,126}[A-Za-z0-9])?")
 PROFILE_ID_RULE: Final = (
@@ -67,28 +68,18 @@ class Reader(Findings):
             self.wrong(path, f"must be a whole number from {least} to {most}, found {value}")
         return value
 
-    def stated(
-        self,
-        message: Any,
-        facts: Mapping[str, Fact],
-        path: str,
-        *,
-        but: Collection[str] = (),
-        most: float = math.inf,
-    ) -> dict[str, Any]:
+    def stated(self, message: Any, path: str, *, but: Collection[str] = (), most: float = math.inf) -> dict[str, Any]:
         """The single values that a message states, checked, by their names in a row; what is absent is left out.
 
         Parameters
         ----------
-        facts : mapping of field to Fact
-            Of this message; repeated fields are left to the caller.
         but : collection of str
             Fields to leave out.
         most : float
             Greatest number where the facts name none.
         """
         found: dict[str, Any] = {}
-        for fact, optional in _singles(message.DESCRIPTOR, facts):
+        for fact, optional in _singles(message.DESCRIPTOR):
             if fact.field in but or (optional and not message.HasField(fact.field)):
                 continue
             value = getattr(message, fact.field)
@@ -223,24 +214,14 @@ class Reader(Findings):
 _plans: Final[dict[str, tuple[tuple[Fact, bool], ...]]] = {}
 
 
-def _singles(message: Descriptor, facts: Mapping[str, Fact]) -> tuple[tuple[Fact, bool], ...]:
+def _singles(message: Descriptor) -> tuple[tuple[Fact, bool], ...]:
     """The facts of fields that hold one value, and whether these tell presence."""
     known = _plans.get(message.full_name)
     if known is None:
-        fields = ((fact, message.fields_by_name[fact.field]) for fact in facts.values())
+        fields = ((fact, message.fields_by_name[fact.field]) for fact in BY_MESSAGE[message.full_name].values())
         known = tuple((fact, bool(field.has_presence)) for fact, field in fields if not field.is_repeated)
         _plans[message.full_name] = known
     return known
-
-
-def stated_fields(row: Any, facts: Mapping[str, Fact]) -> dict[str, Any]:
-    """What a row of the domain states, by the names of the wire: what is None, or as good as absent, is left out."""
-    found = ((fact, getattr(row, fact.row, None)) for fact in facts.values())
-    return {fact.field: value for fact, value in found if value is not None and not _absent(value, fact)}
-
-
-def _absent(value: Any, fact: Fact) -> bool:
-    return fact.minimum is not None and fact.default == value < fact.minimum
 
 
 def shown(value: str) -> str:

@@ -18,7 +18,6 @@ from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_profiles import read_content
 from nodewise_protos.v1 import profile_pb2
-from nodewise_values.facts import PROFILE_SOURCE
 
 __all__ = ["ProfileSources"]
 
@@ -127,7 +126,7 @@ def _revisions(source: profile_pb2.ProfileSource, path: str) -> Mapping[str, int
     if not source.HasField("minimum_revision") and not source.HasField("revision"):
         return _ANY
     reader = Reader()
-    stated = reader.stated(source, PROFILE_SOURCE, f"{path}.")
+    stated = reader.stated(source, f"{path}.")
     if source.WhichOneof("source") != "profile_id":
         reader.wrong(f"{path}.{next(iter(stated))}", "must be absent unless profile_id names a stored profile")
     if len(stated) > 1:

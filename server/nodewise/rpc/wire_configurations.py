@@ -17,15 +17,15 @@ from nodewise.domain.configurations import (
     SyncMode,
     packed_nodes,
 )
-from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.facts import NUMBER_COLUMNS, unstated
 from nodewise.ports.cache import LruCache
 from nodewise.ports.limits import Limits
+from nodewise.rpc.caps import too_much
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_groups import grouped_workers, read_groups, write_groups
 from nodewise.rpc.wire_offers import read_offer_indexes
 from nodewise_protos.v1 import configuration_pb2 as pb
-from nodewise_values.facts import CONFIGURATION_RANGE, CONFIGURATION_SETTINGS
 
 __all__ = [
     "read_candidates",
@@ -109,17 +109,9 @@ def read_parts(
 
 
 def _too_many_rows(path: str, rows: int, limits: Limits) -> NodewiseError:
-    return NodewiseError(
-        Reason.LIMIT_EXCEEDED,
-        f"{path}: {rows} rows or more, a call takes rows_per_call = {limits.rows_per_call}; "
-        "split the question, or send the parts over StreamPredict",
-        {
-            "limit": "rows_per_call",
-            "value": str(limits.rows_per_call),
-            "found": str(rows),
-            "alternative": "StreamPredict",
-        },
-    )
+    most = limits.rows_per_call
+    text = f"{path}: {rows} rows or more, a call takes rows_per_call = {most}; split the question, or send the parts "
+    return too_much(f"{text}over StreamPredict", "rows_per_call", most, rows, "StreamPredict")
 
 
 _kept: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_ROWS)
@@ -159,11 +151,8 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
         if values:
             rows = max(rows, len(values) - (name in _OFFSETS))
     if rows > limits.rows_per_call and rows > limits.rows_per_batch and rows > limits.backtest_rows:
-        raise NodewiseError(
-            Reason.LIMIT_EXCEEDED,
-            f"{path}: {rows} rows, more than any call takes",
-            {"limit": "rows_per_call", "value": str(limits.rows_per_call), "found": str(rows)},
-        )
+        text = f"{path}: {rows} rows, more than any call takes"
+        raise too_much(text, "rows_per_call", limits.rows_per_call, rows)
     columns: dict[str, object] = {
         "nodes": reader.ints(message.nodes, f"{path}.nodes", rows, default=0, most=limits.max_nodes),
         "workers": reader.ints(message.workers, f"{path}.workers", rows, default=0, most=limits.max_workers),
@@ -300,7 +289,7 @@ def read_evidence(message: pb.Configurations, path: str, reader: Reader, limits:
 
 def read_settings(message: pb.ConfigurationSettings, path: str, reader: Reader) -> Configurations:
     """One row that says how a job runs, without its scale. The offer that it may name is not part of it."""
-    stated = reader.stated(message, CONFIGURATION_SETTINGS, f"{path}.", but=("offer_name",))
+    stated = reader.stated(message, f"{path}.", but=("offer_name",))
     columns: dict[str, object] = {}
     for name, value in stated.items():
         if name in _DICTIONARIES:
@@ -322,7 +311,7 @@ def _range(data: bytes, path: str, limits: Limits) -> Configurations:
     by_nodes = axis == "nodes"
     most = limits.max_nodes if by_nodes else limits.max_workers
     counts = read_counts(message.nodes if by_nodes else message.workers, f"{path}.{axis}", most, reader)
-    per_node = reader.stated(message, CONFIGURATION_RANGE, f"{path}.").get("workers_per_node", 0)
+    per_node = reader.stated(message, f"{path}.").get("workers_per_node", 0)
     settings = read_settings(message.settings, f"{path}.settings", reader)
     spread = int(message.placement_rule) == PlacementRule.SPREAD
     reader.finish()

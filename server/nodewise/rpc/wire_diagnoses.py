@@ -197,7 +197,6 @@ def write_replay(found: Replayed) -> pb.ReplayResult:
         edges=_edges(replay.edges),
         clock_uncertainty_seconds=np.where(tied, replay.clock_uncertainty_s, 0.0),
         clock_tied=None if tied.all() else tied.tolist(),
-        counts=dict(replay.counts),
         warnings=_notices(DIAGNOSER, replay.warnings),
         basis=_basis(found),
     )
@@ -211,8 +210,6 @@ def write_diagnosis(found: Diagnosed) -> pb.DiagnosisResult:
         diagnosis,
         bottlenecks=[written(pb.Bottleneck, each, absent=-1) for each in diagnosis.bottlenecks],
         strategies=map(_strategy, diagnosis.strategies),
-        stragglers=[written(pb.Straggler, each) for each in diagnosis.stragglers],
-        bound_by=pb.StepBound.Value(f"STEP_BOUND_{diagnosis.bound_by.upper()}"),
         rank_shares=[written(pb.RankShares, each, absent=-1) for each in diagnosis.ranks],
         edges=_edges(diagnosis.edges),
         warnings=_notices(DIAGNOSER, diagnosis.warnings),

@@ -18,7 +18,6 @@ from nodewise.rpc.wire_objectives import read_objective, write_recommendation
 from nodewise.rpc.wire_predictions import write_basis, write_predictions
 from nodewise.rpc.wire_rows import read_budget_s, stated, written
 from nodewise_protos.v1beta1 import plan_service_pb2 as pb
-from nodewise_values.wire import to_message
 
 __all__ = ["read_plan", "write_plan", "write_progress"]
 
@@ -182,14 +181,15 @@ def write_progress(progress: Progress) -> pb.PlanProgress:
 
 def write_plan(result: PlanResult) -> pb.PlanResult:
     """The answer, with every column."""
-    answer, explanation = result.answer, result.explanation
-    return written(
+    answer = result.answer
+    found = written(
         pb.PlanResult,
         result,
         configurations=None if answer is None else write_configurations(answer.configurations),
-        predictions=None if answer is None else write_predictions([answer], ALL_COLUMNS),
+        predictions=None,
         basis=None if answer is None else write_basis(answer.basis),
         recommendation=write_recommendation(result.recommendation),
-        rejections=map(to_message, result.rejections),
-        explanation=None if explanation is None else to_message(explanation),
     )
+    if answer is not None:
+        write_predictions(found.predictions, [answer], ALL_COLUMNS)
+    return found

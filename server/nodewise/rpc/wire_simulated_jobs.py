@@ -9,10 +9,11 @@ from typing import Final
 import numpy as np
 
 from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats
-from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import NodePool
 from nodewise.ports.limits import Limits
+from nodewise.rpc.caps import above_cap
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_schedules import read_unscaled
 from nodewise.scheduling.findings import LARGEST_NUMBER, LONGEST_NAME
@@ -43,11 +44,7 @@ def check_sizes(
         ("rows of curves", "simulation_rows_per_call", rows, limits.simulation_rows_per_call),
     ):
         if found > most:
-            raise NodewiseError(
-                Reason.LIMIT_EXCEEDED,
-                f"{found} {what}, a call takes {name} = {most}",
-                {"limit": name, "value": str(most), "found": str(found)},
-            )
+            raise above_cap(what, name, most, found)
 
 
 def read_profile_curve(
