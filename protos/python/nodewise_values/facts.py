@@ -37,6 +37,12 @@ __all__ = [
     "PROFILE_SOURCE",
     "RETRACT_EVIDENCE_REQUEST",
     "SCHEDULE_JOB",
+    "SIMULATION_CHECKPOINTS",
+    "SIMULATION_EARLY_STOPS",
+    "SIMULATION_JOBS",
+    "SIMULATION_NODE_FAILURES",
+    "SIMULATION_PREDICTION_ERROR",
+    "SIMULATION_SETTINGS",
     "STATISTICAL_EFFICIENCY",
     "SUGGEST_MEASUREMENTS_REQUEST",
     "TRACE_CHUNK",
@@ -1805,6 +1811,313 @@ MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
 )
 """Of MeasurementTable, by field."""
 
+SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="arrival_seconds",
+        row="arrival_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1e+18,
+        required=True,
+        meaning="When they arrive, ascending, seconds of simulated time. No default.",
+    ),
+    Fact(
+        field="work_samples",
+        row="samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        minimum=0.0,
+        maximum=1e+18,
+        exclusive_minimum=True,
+        required=True,
+        meaning=(
+            "Work that the policy is told of, samples (or any other unit that the curve's rates are per second of). No "
+            "default."
+        ),
+    ),
+    Fact(
+        field="requested_devices",
+        row="requested_devices",
+        csv=None,
+        kind="int",
+        unit="devices",
+        default=0,
+        minimum=0,
+        maximum=1048576,
+        meaning=(
+            "Worker devices asked for; used by policies that do not choose. Empty or 0 for a job: the fewest of the "
+            "curve."
+        ),
+    ),
+    Fact(
+        field="min_devices",
+        row="min_devices",
+        csv=None,
+        kind="int",
+        unit="devices",
+        default=0,
+        minimum=0,
+        maximum=1048576,
+        meaning="Fewest worker devices. Empty or 0 for a job: those of the curve.",
+    ),
+    Fact(
+        field="max_devices",
+        row="max_devices",
+        csv=None,
+        kind="int",
+        unit="devices",
+        default=0,
+        minimum=0,
+        maximum=1048576,
+        meaning="Most worker devices. Empty or 0 for a job: those of the curve.",
+    ),
+    Fact(
+        field="stop_samples",
+        row="stop_samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        default=0.0,
+        minimum=0.0,
+        maximum=1e+18,
+        meaning=(
+            "True work, hidden from the policy, at which the job ends early, samples. Empty or 0 for a job: all of it."
+        ),
+    ),
+    Fact(
+        field="step_samples",
+        row="samples_per_step",
+        csv=None,
+        kind="float",
+        unit="samples",
+        default=0.0,
+        minimum=0.0,
+        maximum=1e+18,
+        meaning=(
+            "Work is indivisible below this where rounds deal out whole steps, samples. Empty or 0 for a job: it flows."
+        ),
+    ),
+    Fact(
+        field="restart_cost_seconds",
+        row="restart_cost_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        maximum=1e+18,
+        meaning="Seconds without progress after a change of devices. Empty = as the settings say.",
+    ),
+    Fact(
+        field="weights",
+        row="weight",
+        csv=None,
+        kind="float",
+        unit="",
+        default=1.0,
+        minimum=0.0,
+        maximum=1e+18,
+        exclusive_minimum=True,
+        meaning="Claims relative to others. Default 1.",
+    ),
+    Fact(
+        field="deadline_seconds",
+        row="deadline_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        maximum=1e+18,
+        meaning="When the job must be done, seconds of simulated time. Empty or 0 for a job: no deadline.",
+    ),
+    Fact(
+        field="minimum_run_seconds",
+        row="minimum_run_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        maximum=1e+18,
+        meaning="Seconds that an allocation lasts at least. Default 0.",
+    ),
+    Fact(
+        field="server_devices",
+        row="server_devices",
+        csv=None,
+        kind="int",
+        unit="devices",
+        default=0,
+        minimum=0,
+        maximum=1048576,
+        meaning="Devices besides the workers, e.g. for a parameter server. Default 0.",
+    ),
+)
+"""Of SimulationJobs, by field."""
+
+SIMULATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="round_seconds",
+        row="round_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=60.0,
+        minimum=0.0,
+        maximum=1000000000000.0,
+        exclusive_minimum=True,
+        meaning="Length of a round, seconds. Absent = 60.",
+    ),
+    Fact(
+        field="minimum_decision_interval_seconds",
+        row="minimum_decision_interval_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        meaning="Seconds between two decisions at least, while something runs.",
+    ),
+    Fact(
+        field="restart_cost_seconds",
+        row="restart_cost_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        meaning="Seconds without progress when a job's devices change, and when it resumes after a preemption.",
+    ),
+    Fact(
+        field="first_start_cost_seconds",
+        row="first_start_cost_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        meaning="The same when a job starts for the first time.",
+    ),
+    Fact(
+        field="load_factor",
+        row="load",
+        csv=None,
+        kind="float",
+        unit="",
+        default=1.0,
+        minimum=0.0,
+        maximum=1000000000.0,
+        exclusive_minimum=True,
+        meaning="Inter-arrival times are divided by it. Absent = 1.",
+    ),
+    Fact(
+        field="seed",
+        row="seed",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=0,
+        meaning=(
+            "Of failures, early stops and prediction errors, each with a stream of its own, and of a policy that "
+            "draws, unless its parameter seed is given. Repetitions count on from it."
+        ),
+    ),
+)
+"""Of SimulationSettings, by field."""
+
+SIMULATION_CHECKPOINTS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="interval_seconds",
+        row="interval_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        exclusive_minimum=True,
+        meaning="Each so many seconds of progress.",
+    ),
+    Fact(
+        field="cost_seconds",
+        row="cost_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        meaning="Standing still for so many seconds.",
+    ),
+)
+"""Of SimulationCheckpoints, by field."""
+
+SIMULATION_NODE_FAILURES: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="mean_time_between_failures_seconds",
+        row="mean_time_between_failures_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        exclusive_minimum=True,
+        meaning="Mean time to the failure of a node that is up, seconds.",
+    ),
+    Fact(
+        field="mean_repair_seconds",
+        row="mean_repair_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        exclusive_minimum=True,
+        meaning="Mean time until it is back, seconds.",
+    ),
+)
+"""Of SimulationNodeFailures, by field."""
+
+SIMULATION_EARLY_STOPS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="probability",
+        row="probability",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=1.0,
+        meaning="Of each job, 0 to 1.",
+    ),
+)
+"""Of SimulationEarlyStops, by field."""
+
+SIMULATION_PREDICTION_ERROR: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="job_sigma",
+        row="job_sigma",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=5.0,
+        meaning="Makes whole curves too high or too low: wrong sizes of jobs.",
+    ),
+    Fact(
+        field="row_sigma",
+        row="row_sigma",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=5.0,
+        meaning="Bends curves: wrong choices of counts.",
+    ),
+)
+"""Of SimulationPredictionError, by field."""
+
 BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
     {
         "nodewise.v1.Configurations": CONFIGURATIONS,
@@ -1841,6 +2154,12 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1.NodePool": NODE_POOL,
         "nodewise.v1.ScheduleJob": SCHEDULE_JOB,
         "nodewise.v1beta1.MeasurementTable": MEASUREMENT_TABLE,
+        "nodewise.v1beta1.SimulationJobs": SIMULATION_JOBS,
+        "nodewise.v1beta1.SimulationSettings": SIMULATION_SETTINGS,
+        "nodewise.v1beta1.SimulationCheckpoints": SIMULATION_CHECKPOINTS,
+        "nodewise.v1beta1.SimulationNodeFailures": SIMULATION_NODE_FAILURES,
+        "nodewise.v1beta1.SimulationEarlyStops": SIMULATION_EARLY_STOPS,
+        "nodewise.v1beta1.SimulationPredictionError": SIMULATION_PREDICTION_ERROR,
     }
 )
 """All of them by the full names of their messages."""

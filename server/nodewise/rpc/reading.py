@@ -122,7 +122,9 @@ class Reader(Findings):
             return whole if whole.all() else freeze(np.where(whole == 0, usual, whole))
         if len(values) == 1 and not known:
             return self._constant(values[0], f"{path}[0]", rows, fact)
-        found = self.floats(values, path, rows, default=default, least=fact.least(), most=most)
+        # A default at the bound is what states nothing, and may stand there.
+        above = fact.minimum if fact.exclusive_minimum and fact.minimum != default else None
+        found = self.floats(values, path, rows, default=default, least=fact.least(), above=above, most=most)
         if fact.default is not None and fact.minimum is not None and fact.minimum > fact.default:
             short = (found > fact.default) & (found < fact.minimum)
             if short.any():

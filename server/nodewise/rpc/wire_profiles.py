@@ -13,7 +13,7 @@ import numpy as np
 from nodewise.domain.columns import constant_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceReference
-from nodewise.domain.workload import Layer, Network, Transformer, Workload
+from nodewise.domain.workload import Network, Workload
 from nodewise.ports.limits import Limits
 from nodewise.profiles.digest import content_digest
 from nodewise.profiles.store import ProfileSummary
@@ -102,16 +102,12 @@ def read_workload(message: workload_pb2.Workload, path: str, reader: Reader) -> 
     """What is trained."""
     if not message.ByteSize():
         return Workload()
-    shape = None
-    if message.HasField("transformer"):
-        shape = read_row(Transformer, message.transformer, f"{path}.transformer.", reader)
-    layers = [read_row(Layer, layer, f"{path}.layers[{n}].", reader) for n, layer in enumerate(message.layers)]
     for name in ("shard_bytes", "shard_tensors_counts"):
         found = len(getattr(message, name))
         if found > MOST_SERVERS:
             reader.wrong(f"{path}.{name}", f"must have at most {MOST_SERVERS} entries, one per server, found {found}")
             return Workload()
-    workload = read_row(Workload, message, f"{path}.", reader, transformer=shape, layers=tuple(layers) or None)
+    workload = read_row(Workload, message, f"{path}.", reader)
     if reader.clean:
         for violation in workload.violations(path):
             reader.contradicts(violation.field, violation.description)

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -52,6 +52,8 @@ class _Field:
         What the contract states of it.
     nothing : float or None
         The number that the contract takes for an absent one.
+    part : type or None
+        Of a part that is a row itself, or of each of several.
     write : callable or None
         What the row holds to what the message takes; None = the same.
     """
@@ -61,6 +63,7 @@ class _Field:
     optional: bool
     fact: Fact | None
     nothing: float | None
+    part: type | None
     write: Callable[[Any], Any] | None
 
 
@@ -79,7 +82,16 @@ def _field(field: FieldDescriptor, fact: Fact | None, of: type) -> _Field:
     nothing = None
     if fact is not None and fact.default is not None and fact.minimum is not None and fact.default < fact.minimum:
         nothing = fact.default
-    return _Field(field, _name(field, fact, of), field.has_presence, fact, nothing, _writer(field))
+    row = _name(field, fact, of)
+    part = None if field.message_type is None or not hasattr(of, row) else _part(get_type_hints(of)[row])
+    return _Field(field, row, field.has_presence, fact, nothing, part, _writer(field))
+
+
+def _part(hint: Any) -> type | None:
+    """The type of rows in what is annotated so."""
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return hint
+    return next((part for each in get_args(hint) if (part := _part(each)) is not None), None)
 
 
 def _name(field: FieldDescriptor, fact: Fact | None, of: type) -> str:
@@ -139,7 +151,7 @@ def written(kind: type[MessageT], row: Any, /, *, absent: float | None = None, *
 def read_row(
     kind: type[RowT], message: Any, path: str, reader: Reader, /, *, most: float = math.inf, **others: Any
 ) -> RowT:
-    """A row of the domain that says what a message says, as far as it holds single values, times and columns.
+    """A row of the domain that says what a message says, as far as they go by the same names.
 
     What is absent is as the contract says, else left to the row's own defaults, as is what is empty; numbers and texts
     are within the bounds of their facts, or the reader has been told.
@@ -172,6 +184,10 @@ def read_row(
 
 def _read(value: Any, path: str, field: _Field, reader: Reader, most: float) -> Any:
     fact = field.fact
+    if field.part is not None and field.descriptor.is_repeated:
+        return tuple(read_row(field.part, each, f"{path}[{n}].", reader, most=most) for n, each in enumerate(value))
+    if field.part is not None:
+        return read_row(field.part, value, f"{path}.", reader, most=most)
     if field.descriptor.message_type is not None:
         return read_time(value)
     if field.descriptor.is_repeated:
