@@ -17,6 +17,7 @@ __all__ = [
     "COUNT_RANGE",
     "CURRENT_CONFIGURATION",
     "DELETE_PROFILE_REQUEST",
+    "DIAGNOSE_REQUEST",
     "FEWEST_DEVICES",
     "GET_PROFILE_REQUEST",
     "KNEE",
@@ -31,10 +32,14 @@ __all__ = [
     "OBSERVATIONS",
     "OFFER",
     "PHASE_TIMINGS",
+    "PLAN_CONSTRAINTS",
+    "PLAN_POOL",
+    "PLAN_REQUEST",
     "PREDICT_OPTIONS",
     "PROFILE",
     "PROFILE_BATCH",
     "PROFILE_SOURCE",
+    "REPLAY_REQUEST",
     "RETRACT_EVIDENCE_REQUEST",
     "SCHEDULE_JOB",
     "SIMULATION_CHECKPOINTS",
@@ -1752,6 +1757,89 @@ SCHEDULE_JOB: Final[Mapping[str, Fact]] = by_field(
 )
 """Of ScheduleJob, by field."""
 
+REPLAY_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="diagnoser",
+        row="diagnoser",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=63,
+        meaning="Who answers. Empty = the only diagnoser that is loaded, or the shipped one.",
+    ),
+    Fact(
+        field="budget_seconds",
+        row="budget_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        exclusive_minimum=True,
+        meaning="Seconds for the answer. Absent = as long as the call has.",
+    ),
+)
+"""Of ReplayRequest, by field."""
+
+DIAGNOSE_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="diagnoser",
+        row="diagnoser",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=63,
+        meaning="Who answers. Empty = the only diagnoser that is loaded, or the shipped one.",
+    ),
+    Fact(
+        field="max_bottlenecks",
+        row="bottlenecks",
+        csv=None,
+        kind="int",
+        unit="",
+        default=20,
+        minimum=0,
+        maximum=1000,
+        meaning="Most bottlenecks to answer with, up to 1000. Absent = 20; 0 = none.",
+    ),
+    Fact(
+        field="max_strategies",
+        row="strategies",
+        csv=None,
+        kind="int",
+        unit="",
+        default=20,
+        minimum=0,
+        maximum=1000,
+        meaning="Most strategies to answer with, up to 1000. Absent = 20; 0 = none, which is quicker.",
+    ),
+    Fact(
+        field="largest_batch_ratio",
+        row="largest_batch_factor",
+        csv=None,
+        kind="float",
+        unit="",
+        default=1.0,
+        minimum=1.0,
+        maximum=1000000.0,
+        meaning=(
+            "How many times the batch per worker may grow where memory is freed, 1 or more. Absent = 1: not at all."
+        ),
+    ),
+    Fact(
+        field="budget_seconds",
+        row="budget_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        exclusive_minimum=True,
+        meaning="Seconds for the answer. Absent = as long as the call has.",
+    ),
+)
+"""Of DiagnoseRequest, by field."""
+
 MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="steps_per_second",
@@ -1810,6 +1898,96 @@ MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
     ),
 )
 """Of MeasurementTable, by field."""
+
+PLAN_POOL: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="device_name",
+        row="device",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning='Accelerator, e.g. "A100-80GB".',
+    ),
+    Fact(
+        field="workers_per_node",
+        row="workers_per_node",
+        csv=None,
+        kind="int",
+        unit="devices",
+        minimum=1,
+        maximum=1024,
+        meaning="Devices on each node, all of which are used; at least 1.",
+    ),
+    Fact(
+        field="link_bytes_per_second",
+        row="link_bytes_per_second",
+        csv=None,
+        kind="float",
+        unit="bytes/s",
+        minimum=1.0,
+        meaning=(
+            "Network of one node, bytes per second and direction. Absent = the job's own, else as the catalog has it."
+        ),
+    ),
+)
+"""Of PlanPool, by field."""
+
+PLAN_CONSTRAINTS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="memory_headroom_bytes",
+        row="memory_headroom_bytes",
+        csv=None,
+        kind="float",
+        unit="bytes",
+        minimum=0.0,
+        maximum=1000000000000000.0,
+        meaning="Memory of each device that must stay free, bytes.",
+    ),
+    Fact(
+        field="max_nodes",
+        row="max_nodes",
+        csv=None,
+        kind="int",
+        unit="nodes",
+        minimum=1,
+        maximum=1048576,
+        meaning="At most this many nodes of a configuration, those of parameter servers included. Absent = no limit.",
+    ),
+)
+"""Of PlanConstraints, by field."""
+
+PLAN_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="budget_seconds",
+        row="budget_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Seconds for searching; when they are over, the best so far is the result. Absent = as long as the call "
+            "has."
+        ),
+    ),
+    Fact(
+        field="max_frontier_points",
+        row="frontier_points",
+        csv=None,
+        kind="int",
+        unit="",
+        default=100,
+        minimum=0,
+        maximum=1000,
+        meaning=(
+            "Most points of the frontier to answer with, up to 1000. Absent = 100; 0 = no frontier, which searches "
+            "faster."
+        ),
+    ),
+)
+"""Of PlanRequest, by field."""
 
 SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
     Fact(
@@ -2153,7 +2331,12 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1.DeleteProfileRequest": DELETE_PROFILE_REQUEST,
         "nodewise.v1.NodePool": NODE_POOL,
         "nodewise.v1.ScheduleJob": SCHEDULE_JOB,
+        "nodewise.v1beta1.ReplayRequest": REPLAY_REQUEST,
+        "nodewise.v1beta1.DiagnoseRequest": DIAGNOSE_REQUEST,
         "nodewise.v1beta1.MeasurementTable": MEASUREMENT_TABLE,
+        "nodewise.v1beta1.PlanPool": PLAN_POOL,
+        "nodewise.v1beta1.PlanConstraints": PLAN_CONSTRAINTS,
+        "nodewise.v1beta1.PlanRequest": PLAN_REQUEST,
         "nodewise.v1beta1.SimulationJobs": SIMULATION_JOBS,
         "nodewise.v1beta1.SimulationSettings": SIMULATION_SETTINGS,
         "nodewise.v1beta1.SimulationCheckpoints": SIMULATION_CHECKPOINTS,

@@ -19,9 +19,7 @@ from nodewise_values.facts import BY_MESSAGE
 from nodewise_values.value import Value
 from nodewise_values.wire import to_message
 
-__all__ = ["read_budget_s", "read_row", "read_time", "stated", "timestamp", "written"]
-
-LONGEST_BUDGET_S: Final = 1e7
+__all__ = ["read_row", "read_time", "timestamp", "written"]
 
 MessageT = TypeVar("MessageT", bound=Message)
 RowT = TypeVar("RowT")
@@ -83,7 +81,7 @@ def _field(field: FieldDescriptor, fact: Fact | None, of: type) -> _Field:
     if fact is not None and fact.default is not None and fact.minimum is not None and fact.default < fact.minimum:
         nothing = fact.default
     row = _name(field, fact, of)
-    part = None if field.message_type is None or not hasattr(of, row) else _part(get_type_hints(of)[row])
+    part = None if field.message_type is None else _part(get_type_hints(of).get(row))
     return _Field(field, row, field.has_presence, fact, nothing, part, _writer(field))
 
 
@@ -200,11 +198,6 @@ def _read(value: Any, path: str, field: _Field, reader: Reader, most: float) -> 
     return reader.single(value, path, fact, most)
 
 
-def stated(message: Any, name: str, default: Any) -> Any:
-    """What an optional field holds, or what its absence says."""
-    return getattr(message, name) if message.HasField(name) else default
-
-
 def timestamp(seconds: float) -> Timestamp | None:
     """A wire time, None for one that is not known."""
     if not seconds:
@@ -216,10 +209,3 @@ def timestamp(seconds: float) -> Timestamp | None:
 def read_time(message: Timestamp) -> float:
     """Seconds since 1970."""
     return message.seconds + message.nanos / 1e9
-
-
-def read_budget_s(message: Any, reader: Reader) -> float:
-    """The most seconds that a call may take besides its deadline; infinite where none are stated."""
-    if not message.HasField("budget_seconds"):
-        return math.inf
-    return reader.number(message.budget_seconds, "budget_seconds", above=0.0, most=LONGEST_BUDGET_S)
