@@ -10,6 +10,7 @@ from nodewise_values.fact import Fact, by_field
 
 __all__ = [
     "BATCH_BOUNDS",
+    "BOTTLENECK",
     "BY_MESSAGE",
     "CONFIGURATIONS",
     "CONFIGURATION_RANGE",
@@ -18,6 +19,7 @@ __all__ = [
     "CURRENT_CONFIGURATION",
     "DELETE_PROFILE_REQUEST",
     "DIAGNOSE_REQUEST",
+    "DIAGNOSIS_BASIS",
     "FEWEST_DEVICES",
     "GET_PROFILE_REQUEST",
     "KNEE",
@@ -39,6 +41,9 @@ __all__ = [
     "PROFILE",
     "PROFILE_BATCH",
     "PROFILE_SOURCE",
+    "RANK_SHARES",
+    "READ_TRACE",
+    "REPLAYED_STEP",
     "REPLAY_REQUEST",
     "RETRACT_EVIDENCE_REQUEST",
     "SCHEDULE_JOB",
@@ -49,6 +54,7 @@ __all__ = [
     "SIMULATION_PREDICTION_ERROR",
     "SIMULATION_SETTINGS",
     "STATISTICAL_EFFICIENCY",
+    "STRATEGY",
     "SUGGEST_MEASUREMENTS_REQUEST",
     "TRACE_CHUNK",
     "TRACE_REFERENCE",
@@ -837,31 +843,37 @@ STATISTICAL_EFFICIENCY: Final[Mapping[str, Fact]] = by_field(
 BATCH_BOUNDS: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="min_global_batch_samples",
-        row="min_global_batch_samples",
+        row="least",
         csv=None,
         kind="float",
         unit="samples",
-        minimum=1.0,
+        whole=True,
+        minimum=1,
+        maximum=2147483647,
         required=True,
         meaning="Least global batch.",
     ),
     Fact(
         field="max_global_batch_samples",
-        row="max_global_batch_samples",
+        row="most",
         csv=None,
         kind="float",
         unit="samples",
-        minimum=1.0,
+        whole=True,
+        minimum=1,
+        maximum=2147483647,
         required=True,
         meaning="Greatest global batch.",
     ),
     Fact(
         field="max_batch_per_worker_samples",
-        row="max_batch_per_worker_samples",
+        row="most_per_worker",
         csv=None,
         kind="float",
         unit="samples",
-        minimum=1.0,
+        whole=True,
+        minimum=1,
+        maximum=2147483647,
         meaning=(
             "Most samples that a worker can take in a micro-step; more are accumulated. Absent = a worker takes its "
             "share at once."
@@ -1781,6 +1793,107 @@ REPLAY_REQUEST: Final[Mapping[str, Fact]] = by_field(
 )
 """Of ReplayRequest, by field."""
 
+REPLAYED_STEP: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="measured_host_seconds",
+        row="measured_host_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="As recorded. Absent = not comparable, because something was changed.",
+    ),
+    Fact(
+        field="predicted_host_seconds",
+        row="predicted_host_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="As predicted.",
+    ),
+    Fact(
+        field="measured_device_seconds",
+        row="measured_device_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="As recorded. Absent = not comparable, or nothing runs on a device.",
+    ),
+    Fact(
+        field="predicted_device_seconds",
+        row="predicted_device_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="As predicted. Absent = nothing runs on a device.",
+    ),
+    Fact(
+        field="lower_host_seconds",
+        row="lower_host_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning=(
+            "The least that the hosts' time may be, where ranks that were not recorded may change too. Absent = "
+            "nothing is open."
+        ),
+    ),
+    Fact(
+        field="upper_host_seconds",
+        row="upper_host_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="The most that it may be.",
+    ),
+)
+"""Of ReplayedStep, by field."""
+
+READ_TRACE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="world_size",
+        row="world_size",
+        csv=None,
+        kind="int",
+        unit="",
+        default=0,
+        minimum=1,
+        meaning="Processes of the job. Absent = not known.",
+    ),
+)
+"""Of ReadTrace, by field."""
+
+DIAGNOSIS_BASIS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="world_size",
+        row="world_size",
+        csv=None,
+        kind="int",
+        unit="",
+        default=0,
+        minimum=1,
+        meaning="Ranks of the job. Absent = not known.",
+    ),
+)
+"""Of DiagnosisBasis, by field."""
+
 DIAGNOSE_REQUEST: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="diagnoser",
@@ -1839,6 +1952,60 @@ DIAGNOSE_REQUEST: Final[Mapping[str, Fact]] = by_field(
     ),
 )
 """Of DiagnoseRequest, by field."""
+
+BOTTLENECK: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="rank",
+        row="rank",
+        csv=None,
+        kind="int",
+        unit="",
+        default=-1,
+        minimum=0,
+        meaning="The rank. Absent = all.",
+    ),
+)
+"""Of Bottleneck, by field."""
+
+STRATEGY: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="lower_step_seconds",
+        row="lower_step_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="Lower end of the interval. Absent = not known.",
+    ),
+    Fact(
+        field="upper_step_seconds",
+        row="upper_step_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="Upper end of the interval. Absent = not known.",
+    ),
+)
+"""Of Strategy, by field."""
+
+RANK_SHARES: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="memory_high_water_bytes",
+        row="memory_high_water_bytes",
+        csv=None,
+        kind="float",
+        unit="bytes",
+        default=-1.0,
+        minimum=0.0,
+        meaning="Most memory that the allocator held. Absent = not recorded.",
+    ),
+)
+"""Of RankShares, by field."""
 
 MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
     Fact(
@@ -2332,7 +2499,13 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1.NodePool": NODE_POOL,
         "nodewise.v1.ScheduleJob": SCHEDULE_JOB,
         "nodewise.v1beta1.ReplayRequest": REPLAY_REQUEST,
+        "nodewise.v1beta1.ReplayedStep": REPLAYED_STEP,
+        "nodewise.v1beta1.ReadTrace": READ_TRACE,
+        "nodewise.v1beta1.DiagnosisBasis": DIAGNOSIS_BASIS,
         "nodewise.v1beta1.DiagnoseRequest": DIAGNOSE_REQUEST,
+        "nodewise.v1beta1.Bottleneck": BOTTLENECK,
+        "nodewise.v1beta1.Strategy": STRATEGY,
+        "nodewise.v1beta1.RankShares": RANK_SHARES,
         "nodewise.v1beta1.MeasurementTable": MEASUREMENT_TABLE,
         "nodewise.v1beta1.PlanPool": PLAN_POOL,
         "nodewise.v1beta1.PlanConstraints": PLAN_CONSTRAINTS,

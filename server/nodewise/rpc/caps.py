@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Options
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.question import Answer, Question
 from nodewise.ports.limits import Limits
 
-__all__ = ["above_cap", "check_steps", "too_large", "too_many", "too_much"]
+__all__ = ["above_cap", "answered_within", "check_steps", "too_large", "too_many", "too_much"]
 
 
 def too_much(text: str, limit: str, value: int, found: int, alternative: str = "") -> NodewiseError:
@@ -48,6 +50,18 @@ def check_steps(rows: int, options: Options, limits: Limits) -> None:
             "StreamPredict"
         )
         raise too_much(text, "simulated_steps_per_call", most, found, "StreamPredict")
+
+
+def answered_within(limits: Limits, answers: Answers, question: Question) -> Answer:
+    """The answer to a question that a call may ask.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED; whatever stands in the way of every row.
+    """
+    check_steps(len(question.configurations), question.terms.options, limits)
+    return answers.answer(question)
 
 
 def above_cap(what: str, limit: str, value: int, found: int) -> NodewiseError:

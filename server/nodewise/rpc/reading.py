@@ -11,7 +11,7 @@ import numpy as np
 from google.protobuf.descriptor import Descriptor
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Floats, Ints, as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.facts import unstated
 from nodewise.domain.findings import Findings
 from nodewise.domain.profile import UNKNOWN
@@ -50,16 +50,10 @@ class Reader(Findings):
         least: float = 0.0,
         above: float | None = None,
         most: float = math.inf,
-        below: float | None = None,
     ) -> float:
-        """A finite number within bounds; ``above`` and ``below`` exclude their bound."""
-        right = math.isfinite(value) and least <= value <= most
-        if above is not None:
-            right = right and value > above
-        if below is not None:
-            right = right and value < below
-        if not right:
-            self.wrong(path, f"must be {_range(least, above, most, below)}, found {value}")
+        """A finite number within bounds; ``above`` excludes its bound."""
+        if not (math.isfinite(value) and least <= value <= most and (above is None or value > above)):
+            self.wrong(path, f"must be {_range(least, above, most)}, found {value}")
         return value
 
     def whole(self, value: int, path: str, *, least: int = 0, most: int = 2**53) -> int:
@@ -159,6 +153,14 @@ class Reader(Findings):
             return found
         return freeze(np.where(np.array(known, dtype=np.bool_), found, UNKNOWN))
 
+    def offsets(self, values: Sequence[int], path: str, rows: int, entries: int, of: str) -> Ints | None:
+        """Where the entries of each row begin, and at last where they end; None = they are wrong."""
+        found = list(values)
+        if len(found) != rows + 1 or found[0] != 0 or found[-1] != entries or found != sorted(found):
+            self.wrong(path, f"must be {rows + 1} ascending numbers from 0 to {entries} (the entries of {of})")
+            return None
+        return as_ints(found)
+
     def floats(
         self,
         values: Sequence[float],
@@ -171,46 +173,39 @@ class Reader(Findings):
         most: float = math.inf,
     ) -> Floats:
         """A column of finite numbers: empty (default; None = must not be empty), one entry, or one per row."""
-        column = self._column(values, path, rows, default)
-        if column is None:
-            return constant_floats(rows, 0.0 if default is None else default)
-        array = np.array(column, dtype=np.float64)
+        if not self._has_rows(values, path, rows, default):
+            return constant_floats(rows, default or 0.0)
+        array = np.array(values, dtype=np.float64)
         bad = ~np.isfinite(array) | (array < least) | (array > most)
         if above is not None:
             bad |= array <= above
         if bad.any():
             row = int(bad.argmax())
-            self.wrong(f"{path}[{row}]", f"must be {_range(least, above, most, None)}, found {array[row]}")
-        if len(array) == 1 and rows != 1:
-            return constant_floats(rows, float(array[0]))
-        return freeze(array)
+            self.wrong(f"{path}[{row}]", f"must be {_range(least, above, most)}, found {array[row]}")
+        return constant_floats(rows, float(array[0])) if len(array) == 1 and rows != 1 else freeze(array)
 
     def ints(
         self, values: Sequence[int], path: str, rows: int, *, default: int | None, least: int = 0, most: int = 2**31 - 1
     ) -> Ints:
         """A column of whole numbers: empty (default; None = must not be empty), one entry, or one per row."""
-        column = self._column(values, path, rows, default)
-        if column is None:
-            return constant_ints(rows, 0 if default is None else default)
-        array = np.array(column, dtype=np.int64)
+        if not self._has_rows(values, path, rows, default):
+            return constant_ints(rows, default or 0)
+        array = np.array(values, dtype=np.int64)
         if array.min() < least or array.max() > most:
             row = int(((array < least) | (array > most)).argmax())
             self.wrong(f"{path}[{row}]", f"must be a whole number from {least} to {most}, found {array[row]}")
-        if len(array) == 1 and rows != 1:
-            return constant_ints(rows, int(array[0]))
-        return freeze(array)
+        return constant_ints(rows, int(array[0])) if len(array) == 1 and rows != 1 else freeze(array)
 
-    def _column(
-        self, values: Sequence[float] | Sequence[int], path: str, rows: int, default: float | None
-    ) -> Sequence[float] | Sequence[int] | None:
+    def _has_rows(self, values: Sequence[float], path: str, rows: int, default: float | None) -> bool:
+        """Whether a column holds numbers for its rows."""
         if not values:
             if default is None and rows:
                 self.wrong(path, "must be given")
-            return None
+            return False
         if len(values) not in (1, rows):
             self.wrong(path, f"must have one entry, or one for each of {rows} rows; found {len(values)}")
-            return None
-        return values
+            return False
+        return True
 
 
 _plans: Final[dict[str, tuple[tuple[Fact, bool], ...]]] = {}
@@ -232,8 +227,8 @@ def shown(value: str) -> str:
     return ascii(text)
 
 
-def _range(least: float, above: float | None, most: float, below: float | None) -> str:
+def _range(least: float, above: float | None, most: float) -> str:
     low = f"above {above:g}" if above is not None else ("" if least == -math.inf else f"at least {least:g}")
-    high = f"below {below:g}" if below is not None else ("" if most == math.inf else f"at most {most:g}")
+    high = "" if most == math.inf else f"at most {most:g}"
     bounds = " and ".join(part for part in (low, high) if part)
     return f"a finite number {bounds}".rstrip()

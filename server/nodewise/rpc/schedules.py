@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Answer, Question
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.caps import above_cap, check_steps
+from nodewise.rpc.caps import above_cap, answered_within
 from nodewise.rpc.errors import prefixed
 from nodewise.rpc.options import read_model_options
 from nodewise.rpc.paging import page
@@ -90,14 +90,11 @@ class Schedules:
         )
         caps = ScheduleLimits(jobs=self.limits.jobs_per_call)
         try:
-            decision: Decision = await run_in(self.executor, decide, question, loaded, self._answer, budget, caps)
+            predict = partial(answered_within, self.limits, self.answers)
+            decision: Decision = await run_in(self.executor, decide, question, loaded, predict, budget, caps)
         finally:
             budget.end()
         return write_decision(decision, question, time.perf_counter() - started)
-
-    def _answer(self, question: Question) -> Answer:
-        check_steps(len(question.configurations), question.terms.options, self.limits)
-        return self.answers.answer(question)
 
     async def list_policies(self, request: pb.ListPoliciesRequest, call: Call) -> pb.ListPoliciesResponse:
         """What can be asked."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Answer, Question
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
-from nodewise.rpc.caps import check_steps
-from nodewise.rpc.errors import prefixed
+from nodewise.rpc.caps import answered_within
+from nodewise.rpc.errors import below
 from nodewise.rpc.long_call import LongCall, Workshop, streamed
 from nodewise.rpc.options import read_model_options
 from nodewise.rpc.policies import policy_named
@@ -62,10 +61,8 @@ class Simulations:
         profiles: dict[int, Profile] = {}
         for number, curve in enumerate(request.curves):
             if curve.HasField("profile"):
-                try:
+                with below(f"curves[{number}].profile."):
                     profiles[number] = await self.sources.profile(curve.profile.profile, options.waiting(call))
-                except NodewiseError as error:
-                    raise prefixed(error, f"curves[{number}].profile.") from None
         return LongCall(_simulated, (request.SerializeToString(), policy, profiles))
 
 
@@ -76,10 +73,7 @@ def _simulated(workshop: Workshop, asked: tuple[bytes, str, dict[int, Profile]],
     policy = policy_named(workshop.answers.registry, policy_name)
     options = read_model_options(request.options)
 
-    def answer(question: Question) -> Answer:
-        check_steps(len(question.configurations), question.terms.options, workshop.limits)
-        return workshop.answers.answer(question)
-
+    answer = partial(answered_within, workshop.limits, workshop.answers)
     read = read_simulation(request, policy.record, options, profiles, answer, run.budget, workshop.limits)
     question = read.question
     jobs, repetitions = len(question.jobs), question.repetitions

@@ -87,9 +87,7 @@ class ProfileSources:
 
     async def _stored(self, profile_id: str, stated: Mapping[str, int], call: Call | None, path: str) -> Profile:
         if "revision" in stated:
-            reader = Reader()
-            reader.identifier(profile_id, f"{path}.profile_id")
-            reader.finish()
+            _check_name(profile_id, path)
             exact: Profile = await run_in(self._executor, self._reader.at, profile_id, stated["revision"])
             return exact
         least = stated.get("minimum_revision", 0)
@@ -111,14 +109,18 @@ class ProfileSources:
         known = self._reader.cached(profile_id)
         if known is not None:
             return known
-        reader = Reader()
-        reader.identifier(profile_id, f"{path}.profile_id")
-        reader.finish()
+        _check_name(profile_id, path)
         loaded: Profile = await run_in(self._executor, self._reader.get, profile_id)
         return loaded
 
     def _read(self, data: bytes, path: str) -> Profile:
         return read_content(profile_pb2.ProfileContent.FromString(data), f"{path}.content", self._limits)
+
+
+def _check_name(profile_id: str, path: str) -> None:
+    reader = Reader()
+    reader.identifier(profile_id, f"{path}.profile_id")
+    reader.finish()
 
 
 def _revisions(source: profile_pb2.ProfileSource, path: str) -> Mapping[str, int]:

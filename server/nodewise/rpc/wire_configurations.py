@@ -212,17 +212,14 @@ def _precisions(message: pb.Configurations, path: str, rows: int, reader: Reader
 
 
 def _placement(message: pb.Configurations, path: str, rows: int, reader: Reader) -> Placement | None:
-    offsets, workers = list(message.placement_offsets), list(message.placement_workers)
-    if len(offsets) != rows + 1 or offsets[0] != 0 or offsets[-1] != len(workers) or offsets != sorted(offsets):
-        reader.wrong(
-            f"{path}.placement_offsets",
-            f"must be {rows + 1} ascending numbers from 0 to {len(workers)} (the entries of placement_workers)",
-        )
+    workers, field = list(message.placement_workers), f"{path}.placement_offsets"
+    offsets = reader.offsets(message.placement_offsets, field, rows, len(workers), "placement_workers")
+    if offsets is None:
         return None
     if any(count < 1 for count in workers):
         reader.wrong(f"{path}.placement_workers", "must be at least 1 on every node")
         return None
-    return Placement(as_ints(offsets), as_ints(workers))
+    return Placement(offsets, as_ints(workers))
 
 
 def _consistent(found: Configurations, path: str, reader: Reader) -> None:
@@ -318,20 +315,12 @@ def _range(data: bytes, path: str, limits: Limits) -> Configurations:
     rows = len(counts)
     if rows > limits.rows_per_call:
         raise _too_many_rows(f"{path}.{axis}", rows, limits)
-    nodes: Sequence[int] | int = 0
-    workers: Sequence[int] | int = 0
+    nodes = workers = as_ints(counts)
     if by_nodes:
-        nodes = list(counts)
-        workers = [count * per_node for count in counts] if per_node else 0
-    else:
-        workers = list(counts)
-        if spread:
-            nodes = list(counts)
-        elif per_node:
-            nodes = [packed_nodes(count, per_node) for count in counts]
-    scaled = Configurations.of(rows, nodes=nodes, workers=workers)
-    repeated = settings.take(constant_ints(rows, 0))
-    return repeated.replaced(nodes=scaled.nodes, workers=scaled.workers)
+        workers = nodes * per_node
+    elif not spread:
+        nodes = as_ints([packed_nodes(count, per_node) if per_node else 0 for count in counts])
+    return settings.take(constant_ints(rows, 0)).replaced(nodes=nodes, workers=freeze(workers))
 
 
 def read_counts(message: pb.CountRange, path: str, most: int, reader: Reader) -> range | tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
-from nodewise.domain.diagnosis import DiagnosisQuestion, Strategy
+from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import Change, ChangeKind, EdgeCounts, ReplayQuestion
 from nodewise.profiles.reading import LoadedTrace
@@ -48,7 +48,6 @@ _BOUNDS: Final = {
     ChangeKind.BUCKET_BYTES: (1.0, MOST_BYTES),
 }
 _KINDS: Final = {pb.ReplayChangeKind.Value(f"REPLAY_CHANGE_KIND_{kind.name}"): kind for kind in ChangeKind}
-_NUMBERS: Final = {kind: number for number, kind in _KINDS.items()}
 
 READER: Final = "READER_WARNING"
 DIAGNOSER: Final = "DIAGNOSER_WARNING"
@@ -176,7 +175,6 @@ def write_replay(found: Replayed) -> pb.ReplayResult:
     return written(
         pb.ReplayResult,
         replay,
-        steps=[written(pb.ReplayedStep, step, absent=0.0) for step in replay.steps],
         edges=_edges(replay.edges),
         clock_uncertainty_seconds=np.where(tied, replay.clock_uncertainty_s, 0.0),
         clock_tied=None if tied.all() else tied.tolist(),
@@ -191,18 +189,11 @@ def write_diagnosis(found: Diagnosed) -> pb.DiagnosisResult:
     return written(
         pb.DiagnosisResult,
         diagnosis,
-        bottlenecks=[written(pb.Bottleneck, each, absent=-1) for each in diagnosis.bottlenecks],
-        strategies=map(_strategy, diagnosis.strategies),
-        rank_shares=[written(pb.RankShares, each, absent=-1) for each in diagnosis.ranks],
+        rank_shares=[written(pb.RankShares, each) for each in diagnosis.ranks],
         edges=_edges(diagnosis.edges),
         warnings=_notices(DIAGNOSER, diagnosis.warnings),
         basis=_basis(found),
     )
-
-
-def _strategy(found: Strategy) -> pb.Strategy:
-    changes = [written(pb.ReplayChange, change, kind=_NUMBERS[change.kind]) for change in found.changes]
-    return written(pb.Strategy, found, absent=0.0, changes=changes)
 
 
 def _edges(edges: Mapping[str, EdgeCounts]) -> Iterable[pb.EdgeCounts]:
@@ -223,7 +214,6 @@ def _basis(found: Replayed | Diagnosed) -> pb.DiagnosisBasis:
         profile_id=found.profile.profile_id,
         profile_revision=found.profile.revision or None,
         traces=[_read_trace(read) for read in evidence.loaded],
-        world_size=evidence.world_size or None,
         peak_memory_bytes=_peak_memory_bytes(),
     )
 

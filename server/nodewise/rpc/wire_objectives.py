@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from google.protobuf.message import Message
 
@@ -37,7 +37,7 @@ _RULES: Final[Mapping[str, type[Knee | LeastTime | LeastCost | FewestDevices]]] 
 )
 
 
-PartT = TypeVar("PartT", CurrentConfiguration, StatisticalEfficiency)
+PartT = TypeVar("PartT", CurrentConfiguration, StatisticalEfficiency, BatchBounds)
 
 
 def read_objective(
@@ -100,9 +100,13 @@ def _read(
         offers=read_offers([pb.Offer.FromString(each) for each in offers], f"{path}offers", reader),
         current=part(CurrentConfiguration, pb.CurrentConfiguration, current, "current"),
         efficiency=part(StatisticalEfficiency, pb.StatisticalEfficiency, efficiency, "efficiency"),
-        batch_bounds=None if bounds is None else _bounds(bounds, f"{path}batch_bounds.", reader),
+        batch_bounds=part(BatchBounds, pb.BatchBounds, bounds, "batch_bounds"),
     )
-    if found.batch_bounds is not None and found.efficiency is None:
+    chosen = found.batch_bounds
+    if chosen is not None and reader.clean and chosen.most < chosen.least:
+        text = f"must be at least min_global_batch_samples ({chosen.least}), found {chosen.most}"
+        reader.wrong(f"{path}batch_bounds.max_global_batch_samples", text)
+    if chosen is not None and found.efficiency is None:
         reader.wrong(f"{path}efficiency", "must be given with batch_bounds: it says what another batch is worth")
     reader.finish()
     return found
@@ -113,25 +117,6 @@ def _rule(message: pb.Objective, path: str, reader: Reader) -> Rule:
     if chosen not in _RULES:
         return HighestThroughput()
     return read_row(_RULES[chosen], getattr(message, chosen), f"{path}.{chosen}.", reader, most=LARGEST_AMOUNT)
-
-
-def _bounds(data: bytes, path: str, reader: Reader) -> BatchBounds:
-    message = pb.BatchBounds.FromString(data)
-    stated: dict[str, Any] = reader.stated(message, path)
-    if reader.clean:
-        for name, value in stated.items():
-            if value != int(value) or value >= 2**31:
-                reader.wrong(f"{path}{name}", f"must be a whole number up to {2**31 - 1}, found {value:g}")
-    least, most = stated["min_global_batch_samples"], stated["max_global_batch_samples"]
-    if reader.clean and most < least:
-        text = f"must be at least min_global_batch_samples ({least:g}), found {most:g}"
-        reader.wrong(f"{path}max_global_batch_samples", text)
-    per_worker = stated.get("max_batch_per_worker_samples")
-    if not reader.clean:
-        return BatchBounds(least=1, most=1)
-    return BatchBounds(
-        least=int(least), most=int(most), most_per_worker=None if per_worker is None else int(per_worker)
-    )
 
 
 def write_recommendation(found: Recommendation | None) -> pb.Recommendation | None:

@@ -6,8 +6,11 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass
+from enum import Enum
+from functools import partial
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
+import numpy as np
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -30,6 +33,11 @@ _SHORTER: Final = (
     ("_name", ""),
     ("_count", ""),
     ("_counts", ""),
+    ("_numbers", ""),
+    ("_indexes", ""),
+    ("_ratios", ""),
+    ("_ids", "_id"),
+    ("_nanoseconds", "_ns"),
     ("_ordinal", ""),
     ("", "_s"),
 )
@@ -78,8 +86,9 @@ def _fields(kind: type[Message], of: type) -> tuple[_Field, ...]:
 
 def _field(field: FieldDescriptor, fact: Fact | None, of: type) -> _Field:
     nothing = None
-    if fact is not None and fact.default is not None and fact.minimum is not None and fact.default < fact.minimum:
-        nothing = fact.default
+    if fact is not None and fact.default is not None and fact.minimum is not None:
+        below = fact.default < fact.minimum or (fact.exclusive_minimum and fact.default == fact.minimum)
+        nothing = fact.default if below else None
     row = _name(field, fact, of)
     part = None if field.message_type is None else _part(get_type_hints(of).get(row))
     return _Field(field, row, field.has_presence, fact, nothing, part, _writer(field))
@@ -96,7 +105,8 @@ def _name(field: FieldDescriptor, fact: Fact | None, of: type) -> str:
     """The name of a field in a row of a type."""
     names = [field.name] if fact is None else [fact.row, field.name]
     shorter = (name.removesuffix(end) + short for name in names for end, short in _SHORTER if name.endswith(end))
-    return next((name for name in (*names, *shorter) if hasattr(of, name)), field.name)
+    held = {*dir(of), *getattr(of, "__dataclass_fields__", ())}
+    return next((name for name in (*names, *shorter) if name in held), field.name)
 
 
 def _writer(field: FieldDescriptor) -> Callable[[Any], Any] | None:
@@ -106,13 +116,19 @@ def _writer(field: FieldDescriptor) -> Callable[[Any], Any] | None:
     if message is not None:
         one = _part_writer(GetMessageClass(message))
     elif enum is not None:
-        prefix = enum.values[0].name.removesuffix("UNSPECIFIED")
-        one = lambda word: prefix + word.upper() if isinstance(word, str) else word  # noqa: E731
+        one = partial(_word, enum.values[0].name.removesuffix("UNSPECIFIED"))
     else:
         return None
     if not field.is_repeated:
         return one
     return lambda rows: None if rows is None else [one(row) for row in rows]
+
+
+def _word(prefix: str, word: Any) -> Any:
+    """A word of the domain as the contract's name of it; names and numbers of the contract are left as they are."""
+    if isinstance(word, Enum):
+        return prefix + word.name
+    return prefix + word.upper() if isinstance(word, str) and not word.startswith(prefix) else word
 
 
 def _part_writer(kind: type[Message]) -> Callable[[Any], Any]:
@@ -126,13 +142,13 @@ def _part_writer(kind: type[Message]) -> Callable[[Any], Any]:
     return one
 
 
-def written(kind: type[MessageT], row: Any, /, *, absent: float | None = None, **others: Any) -> MessageT:
+def written(kind: type[MessageT], row: Any, /, *, rows: slice | None = None, **others: Any) -> MessageT:
     """A message that says what a row of the domain says, and its parts what the parts of the row say.
 
     Parameters
     ----------
-    absent : float or None
-        What the row holds, besides None, where an optional field is absent.
+    rows : slice or None
+        Of columns, which ones are said; None = all.
     **others
         Fields that are not the row's, or that it holds otherwise; None = absent.
     """
@@ -140,7 +156,11 @@ def written(kind: type[MessageT], row: Any, /, *, absent: float | None = None, *
     for field in _fields(kind, type(row)):
         if field.descriptor.name not in others:
             value = getattr(row, field.row)
-            if field.optional and value in (None, absent, field.nothing):
+            if rows is not None:
+                value = value[rows]
+            if isinstance(value, np.ndarray):
+                value = value.tolist()
+            if field.optional and value in (None, field.nothing):
                 continue
             held[field.descriptor.name] = value if field.write is None else field.write(value)
     return kind(**held, **others)

@@ -127,40 +127,24 @@ def write_progress(done: int, repetitions: int, jobs: int, found: Progress) -> p
 def write_rows(found: Sequence[Repetition], *, jobs: bool) -> Iterator[pb.SimulateResponse]:
     """Columns of every repetition, in messages that every client takes; timelines where they were kept."""
     for each in found:
-        result, seed = each.result, each.seed
-        for first in range(0, result.finished if jobs else 0, ROWS_PER_MESSAGE):
-            yield pb.SimulateResponse(jobs=_job_rows(result, seed, slice(first, first + ROWS_PER_MESSAGE)))
-        held = result.timeline
-        for first in range(0, 0 if held is None else len(held.job_id), ROWS_PER_MESSAGE):
-            yield pb.SimulateResponse(timeline=_timeline_rows(result, seed, slice(first, first + ROWS_PER_MESSAGE)))
+        columns, held, finished = each.result.per_job, each.result.timeline, each.result.finished if jobs else 0
+        for rows in _slices(finished):
+            yield pb.SimulateResponse(
+                jobs=written(
+                    simulation_pb2.SimulationJobRows,
+                    columns,
+                    rows=rows,
+                    seed=each.seed,
+                    done_samples=columns.samples[rows].tolist(),
+                )
+            )
+        for rows in _slices(0 if held is None else len(held.job_id)):
+            part = written(simulation_pb2.SimulationTimelineRows, held, rows=rows, seed=each.seed)
+            yield pb.SimulateResponse(timeline=part)
 
 
-def _job_rows(result: SimulationResult, seed: int, rows: slice) -> simulation_pb2.SimulationJobRows:
-    found = result.per_job
-    return simulation_pb2.SimulationJobRows(
-        seed=seed,
-        job_ids=found.job_id[rows],
-        arrival_seconds=found.arrival_s[rows].tolist(),
-        start_seconds=found.start_s[rows].tolist(),
-        completion_seconds=found.completion_s[rows].tolist(),
-        slowdown_ratios=found.slowdown[rows].tolist(),
-        finish_time_fairness_ratios=found.finish_time_fairness[rows].tolist(),
-        done_samples=found.samples[rows].tolist(),
-        restarts_counts=found.restarts[rows].tolist(),
-    )
-
-
-def _timeline_rows(result: SimulationResult, seed: int, rows: slice) -> simulation_pb2.SimulationTimelineRows:
-    found = result.timeline
-    assert found is not None
-    return simulation_pb2.SimulationTimelineRows(
-        seed=seed,
-        job_ids=found.job_id[rows],
-        pool_indexes=found.pool[rows].tolist(),
-        devices_counts=found.devices[rows].tolist(),
-        begin_seconds=found.begin_s[rows].tolist(),
-        end_seconds=found.end_s[rows].tolist(),
-    )
+def _slices(rows: int) -> Iterator[slice]:
+    return (slice(first, first + ROWS_PER_MESSAGE) for first in range(0, rows, ROWS_PER_MESSAGE))
 
 
 def write_result(
