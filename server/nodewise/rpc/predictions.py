@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -160,8 +160,8 @@ class Predictions:
             offers = offers or shared.offers
             rows_of = request if request.HasField("configurations") or request.ranges else shared
         own = () if isinstance(request, pb.SuggestMeasurementsRequest) else _OWN_PARTS
-        parts = {name: getattr(request, name) for name in own if request.HasField(name)}
-        found = read_objective(best, request.work, offers, **parts)
+        judged: dict[str, Any] = {name: getattr(request, name) for name in own if request.HasField(name)}
+        found = read_objective(best, request.work, offers, **judged)
         rows = len(configurations)
         if found.current is not None and found.current.row >= rows:
             raise invalid_field("current.row", f"must be a row of the question, 0 to {rows - 1}")
@@ -395,8 +395,8 @@ def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: Rea
                 reply.outcomes.add(
                     basis_index=place,
                     recommendation=write_recommendation(result.recommendation),
-                    columns=columns_of(result, wanted),  # type: ignore[arg-type]  # the same numbers, tested
-                    interval_basis=0 if result.interval is None else int(result.interval.basis),  # type: ignore[arg-type]
+                    columns=columns_of(result, wanted),
+                    interval_basis=0 if result.interval is None else int(result.interval.basis),
                 )
         reply.row_offsets.append(rows)
     reply.predictions.SetInParent()

@@ -40,10 +40,11 @@ def write_plugin(loaded: Loaded[Any], kind: str) -> pb.Plugin:
 
 def write_plugin_problem(problem: PluginProblem) -> pb.PluginProblem:
     """A plugin that was left out, and why."""
+    kind = "unspecified" if problem.kind == "plugin" else problem.kind
     return pb.PluginProblem(
         name=problem.name,
         distribution=problem.distribution,
-        kind=pb.PluginKind.Value(f"PLUGIN_KIND_{'UNSPECIFIED' if problem.kind == 'plugin' else problem.kind.upper()}"),
+        kind=f"PLUGIN_KIND_{kind.upper()}",
         problem=problem_pb2.Problem(reason=problem.reason, message=problem.message),
     )
 

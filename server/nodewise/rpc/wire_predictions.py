@@ -131,7 +131,7 @@ def _fill(message: Any, columns: Mapping[str, NDArray[Any] | None]) -> None:
     for field, column in columns.items():
         if column is None:
             continue
-        head = _head(type(message), field)
+        head = _head(message.DESCRIPTOR.fields_by_name[field])
         if head is None:
             getattr(message, field).extend(column.tolist())
         else:
@@ -141,10 +141,9 @@ def _fill(message: Any, columns: Mapping[str, NDArray[Any] | None]) -> None:
 
 
 @lru_cache(maxsize=64)
-def _head(kind: Any, field: str) -> bytes | None:
+def _head(field: Any) -> bytes | None:
     """What a packed column of floats begins with; None for a column of another type."""
-    found = kind.DESCRIPTOR.fields_by_name[field]
-    return encode_varint(found.number << 3 | 2) if found.type == FieldDescriptor.TYPE_DOUBLE else None
+    return encode_varint(field.number << 3 | 2) if field.type == FieldDescriptor.TYPE_DOUBLE else None
 
 
 def _write_bottlenecks(message: prediction_pb2.Predictions, found: Sequence[Predictions]) -> None:

@@ -22,7 +22,7 @@ from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_configurations import read_evidence, write_configurations
 from nodewise.rpc.wire_rows import read_row, written
 from nodewise_protos.v1 import profile_pb2 as pb
-from nodewise_protos.v1 import workload_pb2
+from nodewise_protos.v1 import profile_service_pb2, workload_pb2
 from nodewise_values.fact import Fact
 from nodewise_values.facts import OBSERVATIONS, PHASE_TIMINGS
 
@@ -73,7 +73,7 @@ def read_content(message: pb.ProfileContent, path: str, limits: Limits) -> Profi
 
 
 def read_content_parts(
-    message: pb.ProfileContent | pb.ProfileBatch, path: str, reader: Reader, limits: Limits
+    message: pb.ProfileContent | profile_service_pb2.ProfileBatch, path: str, reader: Reader, limits: Limits
 ) -> dict[str, Any]:
     """Facts and runs, by their names in a profile and in a batch."""
     return {

@@ -84,7 +84,7 @@ def _fields(kind: type[Message], of: type) -> tuple[_Field, ...]:
     return known
 
 
-def _field(field: FieldDescriptor, fact: Fact | None, of: type) -> _Field:
+def _field(field: Any, fact: Fact | None, of: type) -> _Field:
     nothing = None
     if fact is not None and fact.default is not None and fact.minimum is not None:
         below = fact.default < fact.minimum or (fact.exclusive_minimum and fact.default == fact.minimum)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from nodewise.estimation.question import Basis
 from nodewise.plugin import PolicyRecord
@@ -170,5 +170,7 @@ def _run(
     seed: int, result: SimulationResult, summary: Mapping[str, float | int | None]
 ) -> simulation_pb2.SimulationRun:
     figures = {name: summary[key] for name, key in FIGURES.items()}
-    told = {name: None if value is None or not math.isfinite(value) else value for name, value in figures.items()}
+    told: dict[str, Any] = {
+        name: None if value is None or not math.isfinite(value) else value for name, value in figures.items()
+    }
     return written(simulation_pb2.SimulationRun, result, seed=seed, **told)

@@ -25,7 +25,9 @@ def write_timeline(timeline: Timeline, *, recorded: bool) -> Iterator[pb.Timelin
     """A timeline in pieces: first the words, then the events."""
     for kind in ("names", "lanes", "kinds"):
         for words in _cut(getattr(timeline, kind)):
-            yield pb.TimelinePiece(recorded=recorded, **{kind: words})
+            piece = pb.TimelinePiece(recorded=recorded)
+            getattr(piece, kind).extend(words)
+            yield piece
     for begin in range(0, len(timeline), PIECE_ROWS):
         rows = slice(begin, begin + PIECE_ROWS)
         yield written(pb.TimelinePiece, timeline, rows=rows, recorded=recorded, names=(), lanes=(), kinds=())
