@@ -14,7 +14,7 @@ from nodewise.rpc.errors import write_problem, write_refusal
 from nodewise.rpc.reading import Reader, shown
 from nodewise.rpc.wire_configurations import read_settings
 from nodewise.rpc.wire_predictions import write_basis
-from nodewise.rpc.wire_rows import read_row, written
+from nodewise.rpc.wire_rows import read_row, read_time, written
 from nodewise.scheduling.decision import Decision, JobDecision
 from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
 from nodewise_protos.v1 import problem_pb2, schedule_pb2
@@ -73,14 +73,25 @@ def read_job(
         current = _held(message.current_allocation, f"{path}.current_allocation", pools, reader)
     if message.HasField("efficiency"):
         efficiency = reader.stated(message.efficiency, f"{path}.efficiency.")
-    return read_row(
-        JobQuestion,
-        message,
-        f"{path}.",
-        reader,
+    # By hand: a call has thousands of jobs, and most say little.
+    return JobQuestion(
+        job_id=message.job_id,
         profile=profile,
+        remaining_samples=message.remaining_samples,
+        submit_time_s=read_time(message.submit_time),
+        allowed_devices=tuple(message.allowed_devices),
+        allowed_pools=tuple(message.allowed_pools),
+        server_devices=message.server_devices,
+        attained_service_device_s=message.attained_service_device_seconds,
         current=current,
+        restart_cost_s=message.restart_cost_seconds,
+        queue=message.queue,
+        deadline_s=read_time(message.deadline) if message.HasField("deadline") else None,
         settings=read_unscaled(message, path, reader),
+        minimum_run_s=message.minimum_run_seconds,
+        restarts=message.restarts_count,
+        preemptible=message.preemptible if message.HasField("preemptible") else True,
+        **reader.stated(message, f"{path}."),
         **efficiency,
     )
 
@@ -93,7 +104,7 @@ def _held(
         (_node(node, f"{path}.placement[{number}]", pool, reader), node.devices_count)
         for number, node in enumerate(message.placement)
     )
-    return read_row(HeldDevices, message, f"{path}.", reader, placement=placement)
+    return HeldDevices(pool=message.pool, placement=placement, age_s=message.age_seconds)
 
 
 def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, reader: Reader) -> int:
@@ -136,19 +147,23 @@ def write_decision(decision: Decision, question: ScheduleQuestion, seconds: floa
             if place == len(response.bases):
                 response.bases.append(write_basis(job.basis))
         named = names.get(job.pool)
-        response.allocations.append(
-            written(
-                schedule_pb2.JobAllocation,
-                job,
-                placement=[
-                    schedule_pb2.NodeDevices(
-                        node_index=node, devices_count=count, node_name=named[node] if named else ""
-                    )
-                    for node, count in job.placement
-                ],
-                basis_index=place,
-                problem=_problem(job, asked),
-            )
+        response.allocations.add(
+            job_id=job.job_id,
+            action=int(job.action),  # the same numbers, tested
+            pool=job.pool,
+            devices_count=job.devices,
+            nodes_count=job.nodes,
+            placement=[
+                schedule_pb2.NodeDevices(node_index=node, devices_count=count, node_name=named[node] if named else "")
+                for node, count in job.placement
+            ],
+            samples_per_second=job.samples_per_s,
+            finish_seconds=job.finish_s,
+            marginal_samples_per_second=job.marginal_samples_per_s,
+            reason=str(job.reason),
+            why=job.why,
+            basis_index=place,
+            problem=_problem(job, asked),
         )
     return response
 

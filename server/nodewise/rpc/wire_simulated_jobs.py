@@ -159,17 +159,30 @@ def read_jobs(
     allowed = _Allowed(curves, pools, quotas)
     rigid = rigid * count if len(rigid) == 1 else rigid or [False] * count
     as_true, as_settings = not message.predicted_curve_indexes, not message.restart_cost_seconds
-    bounds = zip(fewest.tolist(), most.tolist(), columns["server_devices"].tolist(), queues)
-    values = zip(*(column.tolist() for column in columns.values()))
+    said = {name: column.tolist() for name, column in columns.items()}
+    bounds = zip(fewest.tolist(), most.tolist(), said["server_devices"], queues)
     jobs = []
-    for job_id, true, seen, stiff, bound, row in zip(ids, curve.tolist(), predicted.tolist(), rigid, bounds, values):
-        real, held = allowed.curve(true, *bound), dict(zip(columns, row))
-        for name in ("stop_samples", "deadline_s"):
-            held[name] = held[name] or None
-        held["restart_cost_s"] = None if as_settings else held["restart_cost_s"]
-        held["requested_devices"] = held["requested_devices"] or (real.counts[0] if len(real) else 1)
-        seen_curve = None if as_true else allowed.curve(seen, *bound)
-        jobs.append(SimulatedJob(job_id=job_id, curve=real, predicted=seen_curve, rigid=stiff, queue=bound[-1], **held))
+    for row, (true, seen, bound) in enumerate(zip(curve.tolist(), predicted.tolist(), bounds)):
+        real = allowed.curve(true, *bound)
+        jobs.append(
+            SimulatedJob(
+                job_id=ids[row],
+                arrival_s=said["arrival_s"][row],
+                samples=said["samples"][row],
+                curve=real,
+                predicted=None if as_true else allowed.curve(seen, *bound),
+                stop_samples=said["stop_samples"][row] or None,
+                requested_devices=said["requested_devices"][row] or (real.counts[0] if len(real) else 1),
+                rigid=rigid[row],
+                samples_per_step=said["samples_per_step"][row],
+                restart_cost_s=None if as_settings else said["restart_cost_s"][row],
+                weight=said["weight"][row],
+                queue=queues[row],
+                deadline_s=said["deadline_s"][row] or None,
+                minimum_run_s=said["minimum_run_s"][row],
+                server_devices=said["server_devices"][row],
+            )
+        )
     return jobs
 
 
