@@ -291,19 +291,25 @@ def _facts(files: Sequence[FileDescriptorProto]) -> str:
         "from __future__ import annotations",
         "",
         "from collections.abc import Mapping",
+        "from types import MappingProxyType",
         "from typing import Final",
         "",
         f"from {PACKAGE}.fact import Fact, by_field",
         "",
     ]
     tables = list(_tables(files))
-    lines += ["__all__ = [", *(f'    "{name}",' for name in sorted(name for name, _ in tables)), '    "Fact",', "]", ""]
-    for _, table in tables:
+    names = sorted(["BY_MESSAGE", *(name for name, _, _ in tables)])
+    lines += ["__all__ = [", *(f'    "{name}",' for name in names), '    "Fact",', "]", ""]
+    for _, _, table in tables:
         lines += [table, ""]
+    lines += ["BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(", "    {"]
+    lines += [f'        "{message}": {name},' for name, message, _ in tables]
+    lines += ["    }", ")", '"""All of them by the full names of their messages."""', ""]
     return "\n".join(lines[:-1]) + "\n"
 
 
-def _tables(files: Sequence[FileDescriptorProto]) -> Iterator[tuple[str, str]]:
+def _tables(files: Sequence[FileDescriptorProto]) -> Iterator[tuple[str, str, str]]:
+    """Name, message and source of each table."""
     enums = {
         f".{file.package}.{enum.name}": [value.number for value in enum.value]
         for file in files
@@ -323,7 +329,7 @@ def _tables(files: Sequence[FileDescriptorProto]) -> Iterator[tuple[str, str]]:
                 continue
             name = _screaming(message.name)
             table = f"{name}: Final[Mapping[str, Fact]] = by_field(\n{''.join(entries)})\n"
-            yield name, table + f'"""Of {message.name}, by field."""'
+            yield name, f"{file.package}.{message.name}", table + f'"""Of {message.name}, by field."""'
 
 
 def _meaning(text: str) -> str:

@@ -48,7 +48,7 @@ class Asked:
         kept = limits or Limits()
         sources = ProfileSources(ProfileReader(kept_profiles), kept, self._threads)
         compute: Any = NothingLong()
-        self.predictions = Predictions(self._answers, sources, kept, self._threads, compute)
+        self.predictions = Predictions(self._answers, sources, kept, self._threads, compute, self._threads)
         self.lists = Listing(self._answers, self._scores)
 
     async def _scores(self) -> list[RunningScore]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-__all__ = ["Fact", "by_csv", "by_field", "by_row"]
+__all__ = ["Fact", "by_csv", "by_field"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +66,6 @@ class Fact:
 def by_field(*facts: Fact) -> Mapping[str, Fact]:
     """Facts by their names on the wire."""
     return MappingProxyType({fact.field: fact for fact in facts})
-
-
-def by_row(facts: Mapping[str, Fact]) -> Mapping[str, Fact]:
-    """The same facts by the names of a row's values."""
-    return MappingProxyType({fact.row: fact for fact in facts.values()})
 
 
 def by_csv(*tables: Mapping[str, Fact]) -> Mapping[str, Fact]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from nodewise_values.fact import Fact, by_field
 
 __all__ = [
     "BATCH_BOUNDS",
+    "BOTTLENECK",
+    "BY_MESSAGE",
     "CONFIGURATIONS",
     "CONFIGURATION_RANGE",
     "CONFIGURATION_SETTINGS",
     "COUNT_RANGE",
     "CURRENT_CONFIGURATION",
     "DELETE_PROFILE_REQUEST",
+    "DIAGNOSE_REQUEST",
+    "DIAGNOSIS_BASIS",
     "FEWEST_DEVICES",
     "GET_PROFILE_REQUEST",
     "KNEE",
@@ -29,13 +34,27 @@ __all__ = [
     "OBSERVATIONS",
     "OFFER",
     "PHASE_TIMINGS",
+    "PLAN_CONSTRAINTS",
+    "PLAN_POOL",
+    "PLAN_REQUEST",
     "PREDICT_OPTIONS",
     "PROFILE",
     "PROFILE_BATCH",
     "PROFILE_SOURCE",
+    "RANK_SHARES",
+    "READ_TRACE",
+    "REPLAYED_STEP",
+    "REPLAY_REQUEST",
     "RETRACT_EVIDENCE_REQUEST",
     "SCHEDULE_JOB",
+    "SIMULATION_CHECKPOINTS",
+    "SIMULATION_EARLY_STOPS",
+    "SIMULATION_JOBS",
+    "SIMULATION_NODE_FAILURES",
+    "SIMULATION_PREDICTION_ERROR",
+    "SIMULATION_SETTINGS",
     "STATISTICAL_EFFICIENCY",
+    "STRATEGY",
     "SUGGEST_MEASUREMENTS_REQUEST",
     "TRACE_CHUNK",
     "TRACE_REFERENCE",
@@ -824,31 +843,37 @@ STATISTICAL_EFFICIENCY: Final[Mapping[str, Fact]] = by_field(
 BATCH_BOUNDS: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="min_global_batch_samples",
-        row="min_global_batch_samples",
+        row="least",
         csv=None,
         kind="float",
         unit="samples",
-        minimum=1.0,
+        whole=True,
+        minimum=1,
+        maximum=2147483647,
         required=True,
         meaning="Least global batch.",
     ),
     Fact(
         field="max_global_batch_samples",
-        row="max_global_batch_samples",
+        row="most",
         csv=None,
         kind="float",
         unit="samples",
-        minimum=1.0,
+        whole=True,
+        minimum=1,
+        maximum=2147483647,
         required=True,
         meaning="Greatest global batch.",
     ),
     Fact(
         field="max_batch_per_worker_samples",
-        row="max_batch_per_worker_samples",
+        row="most_per_worker",
         csv=None,
         kind="float",
         unit="samples",
-        minimum=1.0,
+        whole=True,
+        minimum=1,
+        maximum=2147483647,
         meaning=(
             "Most samples that a worker can take in a micro-step; more are accumulated. Absent = a worker takes its "
             "share at once."
@@ -1467,6 +1492,7 @@ TRACE_REFERENCE: Final[Mapping[str, Fact]] = by_field(
         csv=None,
         kind="int",
         unit="",
+        default=-1,
         minimum=0,
         meaning="Rank of the process that recorded it. Absent = as the trace says.",
     ),
@@ -1476,6 +1502,7 @@ TRACE_REFERENCE: Final[Mapping[str, Fact]] = by_field(
         csv=None,
         kind="int",
         unit="",
+        default=0,
         minimum=1,
         meaning="Processes of the job when it was recorded. Absent = as the trace says.",
     ),
@@ -1489,6 +1516,7 @@ TRACE_CHUNK: Final[Mapping[str, Fact]] = by_field(
         csv=None,
         kind="int",
         unit="",
+        default=-1,
         minimum=0,
         meaning="Rank of the process that recorded it. Absent = as the trace says. In the first chunk.",
     ),
@@ -1498,6 +1526,7 @@ TRACE_CHUNK: Final[Mapping[str, Fact]] = by_field(
         csv=None,
         kind="int",
         unit="",
+        default=0,
         minimum=1,
         meaning="Processes of the job. Absent = as the trace says. In the first chunk.",
     ),
@@ -1559,7 +1588,7 @@ PROFILE_SOURCE: Final[Mapping[str, Fact]] = by_field(
 SUGGEST_MEASUREMENTS_REQUEST: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="max_suggestions",
-        row="max_suggestions",
+        row="count",
         csv=None,
         kind="int",
         unit="",
@@ -1740,6 +1769,244 @@ SCHEDULE_JOB: Final[Mapping[str, Fact]] = by_field(
 )
 """Of ScheduleJob, by field."""
 
+REPLAY_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="diagnoser",
+        row="diagnoser",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=63,
+        meaning="Who answers. Empty = the only diagnoser that is loaded, or the shipped one.",
+    ),
+    Fact(
+        field="budget_seconds",
+        row="budget_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        exclusive_minimum=True,
+        meaning="Seconds for the answer. Absent = as long as the call has.",
+    ),
+)
+"""Of ReplayRequest, by field."""
+
+REPLAYED_STEP: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="measured_host_seconds",
+        row="measured_host_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="As recorded. Absent = not comparable, because something was changed.",
+    ),
+    Fact(
+        field="predicted_host_seconds",
+        row="predicted_host_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="As predicted.",
+    ),
+    Fact(
+        field="measured_device_seconds",
+        row="measured_device_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="As recorded. Absent = not comparable, or nothing runs on a device.",
+    ),
+    Fact(
+        field="predicted_device_seconds",
+        row="predicted_device_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="As predicted. Absent = nothing runs on a device.",
+    ),
+    Fact(
+        field="lower_host_seconds",
+        row="lower_host_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning=(
+            "The least that the hosts' time may be, where ranks that were not recorded may change too. Absent = "
+            "nothing is open."
+        ),
+    ),
+    Fact(
+        field="upper_host_seconds",
+        row="upper_host_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="The most that it may be.",
+    ),
+)
+"""Of ReplayedStep, by field."""
+
+READ_TRACE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="world_size",
+        row="world_size",
+        csv=None,
+        kind="int",
+        unit="",
+        default=0,
+        minimum=1,
+        meaning="Processes of the job. Absent = not known.",
+    ),
+)
+"""Of ReadTrace, by field."""
+
+DIAGNOSIS_BASIS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="world_size",
+        row="world_size",
+        csv=None,
+        kind="int",
+        unit="",
+        default=0,
+        minimum=1,
+        meaning="Ranks of the job. Absent = not known.",
+    ),
+)
+"""Of DiagnosisBasis, by field."""
+
+DIAGNOSE_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="diagnoser",
+        row="diagnoser",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=63,
+        meaning="Who answers. Empty = the only diagnoser that is loaded, or the shipped one.",
+    ),
+    Fact(
+        field="max_bottlenecks",
+        row="bottlenecks",
+        csv=None,
+        kind="int",
+        unit="",
+        default=20,
+        minimum=0,
+        maximum=1000,
+        meaning="Most bottlenecks to answer with, up to 1000. Absent = 20; 0 = none.",
+    ),
+    Fact(
+        field="max_strategies",
+        row="strategies",
+        csv=None,
+        kind="int",
+        unit="",
+        default=20,
+        minimum=0,
+        maximum=1000,
+        meaning="Most strategies to answer with, up to 1000. Absent = 20; 0 = none, which is quicker.",
+    ),
+    Fact(
+        field="largest_batch_ratio",
+        row="largest_batch_factor",
+        csv=None,
+        kind="float",
+        unit="",
+        default=1.0,
+        minimum=1.0,
+        maximum=1000000.0,
+        meaning=(
+            "How many times the batch per worker may grow where memory is freed, 1 or more. Absent = 1: not at all."
+        ),
+    ),
+    Fact(
+        field="budget_seconds",
+        row="budget_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        exclusive_minimum=True,
+        meaning="Seconds for the answer. Absent = as long as the call has.",
+    ),
+)
+"""Of DiagnoseRequest, by field."""
+
+BOTTLENECK: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="rank",
+        row="rank",
+        csv=None,
+        kind="int",
+        unit="",
+        default=-1,
+        minimum=0,
+        meaning="The rank. Absent = all.",
+    ),
+)
+"""Of Bottleneck, by field."""
+
+STRATEGY: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="lower_step_seconds",
+        row="lower_step_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="Lower end of the interval. Absent = not known.",
+    ),
+    Fact(
+        field="upper_step_seconds",
+        row="upper_step_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="Upper end of the interval. Absent = not known.",
+    ),
+)
+"""Of Strategy, by field."""
+
+RANK_SHARES: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="memory_high_water_bytes",
+        row="memory_high_water_bytes",
+        csv=None,
+        kind="float",
+        unit="bytes",
+        default=-1.0,
+        minimum=0.0,
+        meaning="Most memory that the allocator held. Absent = not recorded.",
+    ),
+)
+"""Of RankShares, by field."""
+
 MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="steps_per_second",
@@ -1798,3 +2065,457 @@ MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
     ),
 )
 """Of MeasurementTable, by field."""
+
+PLAN_POOL: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="device_name",
+        row="device",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning='Accelerator, e.g. "A100-80GB".',
+    ),
+    Fact(
+        field="workers_per_node",
+        row="workers_per_node",
+        csv=None,
+        kind="int",
+        unit="devices",
+        minimum=1,
+        maximum=1024,
+        meaning="Devices on each node, all of which are used; at least 1.",
+    ),
+    Fact(
+        field="link_bytes_per_second",
+        row="link_bytes_per_second",
+        csv=None,
+        kind="float",
+        unit="bytes/s",
+        minimum=1.0,
+        meaning=(
+            "Network of one node, bytes per second and direction. Absent = the job's own, else as the catalog has it."
+        ),
+    ),
+)
+"""Of PlanPool, by field."""
+
+PLAN_CONSTRAINTS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="memory_headroom_bytes",
+        row="memory_headroom_bytes",
+        csv=None,
+        kind="float",
+        unit="bytes",
+        minimum=0.0,
+        maximum=1000000000000000.0,
+        meaning="Memory of each device that must stay free, bytes.",
+    ),
+    Fact(
+        field="max_nodes",
+        row="max_nodes",
+        csv=None,
+        kind="int",
+        unit="nodes",
+        minimum=1,
+        maximum=1048576,
+        meaning="At most this many nodes of a configuration, those of parameter servers included. Absent = no limit.",
+    ),
+)
+"""Of PlanConstraints, by field."""
+
+PLAN_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="budget_seconds",
+        row="budget_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Seconds for searching; when they are over, the best so far is the result. Absent = as long as the call "
+            "has."
+        ),
+    ),
+    Fact(
+        field="max_frontier_points",
+        row="frontier_points",
+        csv=None,
+        kind="int",
+        unit="",
+        default=100,
+        minimum=0,
+        maximum=1000,
+        meaning=(
+            "Most points of the frontier to answer with, up to 1000. Absent = 100; 0 = no frontier, which searches "
+            "faster."
+        ),
+    ),
+)
+"""Of PlanRequest, by field."""
+
+SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="arrival_seconds",
+        row="arrival_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1e+18,
+        required=True,
+        meaning="When they arrive, ascending, seconds of simulated time. No default.",
+    ),
+    Fact(
+        field="work_samples",
+        row="samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        minimum=0.0,
+        maximum=1e+18,
+        exclusive_minimum=True,
+        required=True,
+        meaning=(
+            "Work that the policy is told of, samples (or any other unit that the curve's rates are per second of). No "
+            "default."
+        ),
+    ),
+    Fact(
+        field="requested_devices",
+        row="requested_devices",
+        csv=None,
+        kind="int",
+        unit="devices",
+        default=0,
+        minimum=0,
+        maximum=1048576,
+        meaning=(
+            "Worker devices asked for; used by policies that do not choose. Empty or 0 for a job: the fewest of the "
+            "curve."
+        ),
+    ),
+    Fact(
+        field="min_devices",
+        row="min_devices",
+        csv=None,
+        kind="int",
+        unit="devices",
+        default=0,
+        minimum=0,
+        maximum=1048576,
+        meaning="Fewest worker devices. Empty or 0 for a job: those of the curve.",
+    ),
+    Fact(
+        field="max_devices",
+        row="max_devices",
+        csv=None,
+        kind="int",
+        unit="devices",
+        default=0,
+        minimum=0,
+        maximum=1048576,
+        meaning="Most worker devices. Empty or 0 for a job: those of the curve.",
+    ),
+    Fact(
+        field="stop_samples",
+        row="stop_samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        default=0.0,
+        minimum=0.0,
+        maximum=1e+18,
+        meaning=(
+            "True work, hidden from the policy, at which the job ends early, samples. Empty or 0 for a job: all of it."
+        ),
+    ),
+    Fact(
+        field="step_samples",
+        row="samples_per_step",
+        csv=None,
+        kind="float",
+        unit="samples",
+        default=0.0,
+        minimum=0.0,
+        maximum=1e+18,
+        meaning=(
+            "Work is indivisible below this where rounds deal out whole steps, samples. Empty or 0 for a job: it flows."
+        ),
+    ),
+    Fact(
+        field="restart_cost_seconds",
+        row="restart_cost_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        maximum=1e+18,
+        meaning="Seconds without progress after a change of devices. Empty = as the settings say.",
+    ),
+    Fact(
+        field="weights",
+        row="weight",
+        csv=None,
+        kind="float",
+        unit="",
+        default=1.0,
+        minimum=0.0,
+        maximum=1e+18,
+        exclusive_minimum=True,
+        meaning="Claims relative to others. Default 1.",
+    ),
+    Fact(
+        field="deadline_seconds",
+        row="deadline_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        maximum=1e+18,
+        meaning="When the job must be done, seconds of simulated time. Empty or 0 for a job: no deadline.",
+    ),
+    Fact(
+        field="minimum_run_seconds",
+        row="minimum_run_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        maximum=1e+18,
+        meaning="Seconds that an allocation lasts at least. Default 0.",
+    ),
+    Fact(
+        field="server_devices",
+        row="server_devices",
+        csv=None,
+        kind="int",
+        unit="devices",
+        default=0,
+        minimum=0,
+        maximum=1048576,
+        meaning="Devices besides the workers, e.g. for a parameter server. Default 0.",
+    ),
+)
+"""Of SimulationJobs, by field."""
+
+SIMULATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="round_seconds",
+        row="round_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=60.0,
+        minimum=0.0,
+        maximum=1000000000000.0,
+        exclusive_minimum=True,
+        meaning="Length of a round, seconds. Absent = 60.",
+    ),
+    Fact(
+        field="minimum_decision_interval_seconds",
+        row="minimum_decision_interval_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        meaning="Seconds between two decisions at least, while something runs.",
+    ),
+    Fact(
+        field="restart_cost_seconds",
+        row="restart_cost_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        meaning="Seconds without progress when a job's devices change, and when it resumes after a preemption.",
+    ),
+    Fact(
+        field="first_start_cost_seconds",
+        row="first_start_cost_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        meaning="The same when a job starts for the first time.",
+    ),
+    Fact(
+        field="load_factor",
+        row="load",
+        csv=None,
+        kind="float",
+        unit="",
+        default=1.0,
+        minimum=0.0,
+        maximum=1000000000.0,
+        exclusive_minimum=True,
+        meaning="Inter-arrival times are divided by it. Absent = 1.",
+    ),
+    Fact(
+        field="seed",
+        row="seed",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=0,
+        meaning=(
+            "Of failures, early stops and prediction errors, each with a stream of its own, and of a policy that "
+            "draws, unless its parameter seed is given. Repetitions count on from it."
+        ),
+    ),
+)
+"""Of SimulationSettings, by field."""
+
+SIMULATION_CHECKPOINTS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="interval_seconds",
+        row="interval_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        exclusive_minimum=True,
+        meaning="Each so many seconds of progress.",
+    ),
+    Fact(
+        field="cost_seconds",
+        row="cost_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        meaning="Standing still for so many seconds.",
+    ),
+)
+"""Of SimulationCheckpoints, by field."""
+
+SIMULATION_NODE_FAILURES: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="mean_time_between_failures_seconds",
+        row="mean_time_between_failures_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        exclusive_minimum=True,
+        meaning="Mean time to the failure of a node that is up, seconds.",
+    ),
+    Fact(
+        field="mean_repair_seconds",
+        row="mean_repair_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        exclusive_minimum=True,
+        meaning="Mean time until it is back, seconds.",
+    ),
+)
+"""Of SimulationNodeFailures, by field."""
+
+SIMULATION_EARLY_STOPS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="probability",
+        row="probability",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=1.0,
+        meaning="Of each job, 0 to 1.",
+    ),
+)
+"""Of SimulationEarlyStops, by field."""
+
+SIMULATION_PREDICTION_ERROR: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="job_sigma",
+        row="job_sigma",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=5.0,
+        meaning="Makes whole curves too high or too low: wrong sizes of jobs.",
+    ),
+    Fact(
+        field="row_sigma",
+        row="row_sigma",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=5.0,
+        meaning="Bends curves: wrong choices of counts.",
+    ),
+)
+"""Of SimulationPredictionError, by field."""
+
+BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
+    {
+        "nodewise.v1.Configurations": CONFIGURATIONS,
+        "nodewise.v1.ConfigurationSettings": CONFIGURATION_SETTINGS,
+        "nodewise.v1.CountRange": COUNT_RANGE,
+        "nodewise.v1.ConfigurationRange": CONFIGURATION_RANGE,
+        "nodewise.v1.Objective": OBJECTIVE,
+        "nodewise.v1.Knee": KNEE,
+        "nodewise.v1.LeastTime": LEAST_TIME,
+        "nodewise.v1.LeastCost": LEAST_COST,
+        "nodewise.v1.FewestDevices": FEWEST_DEVICES,
+        "nodewise.v1.Work": WORK,
+        "nodewise.v1.Offer": OFFER,
+        "nodewise.v1.StatisticalEfficiency": STATISTICAL_EFFICIENCY,
+        "nodewise.v1.BatchBounds": BATCH_BOUNDS,
+        "nodewise.v1.CurrentConfiguration": CURRENT_CONFIGURATION,
+        "nodewise.v1.ModelOptions": MODEL_OPTIONS,
+        "nodewise.v1.PredictOptions": PREDICT_OPTIONS,
+        "nodewise.v1.Workload": WORKLOAD,
+        "nodewise.v1.Transformer": TRANSFORMER,
+        "nodewise.v1.Layer": LAYER,
+        "nodewise.v1.Network": NETWORK,
+        "nodewise.v1.PhaseTimings": PHASE_TIMINGS,
+        "nodewise.v1.Observations": OBSERVATIONS,
+        "nodewise.v1.TraceReference": TRACE_REFERENCE,
+        "nodewise.v1.TraceChunk": TRACE_CHUNK,
+        "nodewise.v1.Profile": PROFILE,
+        "nodewise.v1.ProfileSource": PROFILE_SOURCE,
+        "nodewise.v1.SuggestMeasurementsRequest": SUGGEST_MEASUREMENTS_REQUEST,
+        "nodewise.v1.ProfileBatch": PROFILE_BATCH,
+        "nodewise.v1.RetractEvidenceRequest": RETRACT_EVIDENCE_REQUEST,
+        "nodewise.v1.GetProfileRequest": GET_PROFILE_REQUEST,
+        "nodewise.v1.DeleteProfileRequest": DELETE_PROFILE_REQUEST,
+        "nodewise.v1.NodePool": NODE_POOL,
+        "nodewise.v1.ScheduleJob": SCHEDULE_JOB,
+        "nodewise.v1beta1.ReplayRequest": REPLAY_REQUEST,
+        "nodewise.v1beta1.ReplayedStep": REPLAYED_STEP,
+        "nodewise.v1beta1.ReadTrace": READ_TRACE,
+        "nodewise.v1beta1.DiagnosisBasis": DIAGNOSIS_BASIS,
+        "nodewise.v1beta1.DiagnoseRequest": DIAGNOSE_REQUEST,
+        "nodewise.v1beta1.Bottleneck": BOTTLENECK,
+        "nodewise.v1beta1.Strategy": STRATEGY,
+        "nodewise.v1beta1.RankShares": RANK_SHARES,
+        "nodewise.v1beta1.MeasurementTable": MEASUREMENT_TABLE,
+        "nodewise.v1beta1.PlanPool": PLAN_POOL,
+        "nodewise.v1beta1.PlanConstraints": PLAN_CONSTRAINTS,
+        "nodewise.v1beta1.PlanRequest": PLAN_REQUEST,
+        "nodewise.v1beta1.SimulationJobs": SIMULATION_JOBS,
+        "nodewise.v1beta1.SimulationSettings": SIMULATION_SETTINGS,
+        "nodewise.v1beta1.SimulationCheckpoints": SIMULATION_CHECKPOINTS,
+        "nodewise.v1beta1.SimulationNodeFailures": SIMULATION_NODE_FAILURES,
+        "nodewise.v1beta1.SimulationEarlyStops": SIMULATION_EARLY_STOPS,
+        "nodewise.v1beta1.SimulationPredictionError": SIMULATION_PREDICTION_ERROR,
+    }
+)
+"""All of them by the full names of their messages."""

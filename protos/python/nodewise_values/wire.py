@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from datetime import UTC
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, Final, TypeVar, cast
@@ -259,10 +260,7 @@ def _scalar_field(descriptor: FieldDescriptor, codec: Codec, take: Callable[[Any
         except EntryError as wrong:
             found.append(Violation(f"{path}{name}", str(wrong)))
 
-    def parse(entry: Any, path: str, found: list[Violation]) -> Any:
-        return _entry_from_json(codec, take, entry, path, found)
-
-    return _Field(descriptor, put, take, parse)
+    return _Field(descriptor, put, take, partial(_entry_from_json, codec, take))
 
 
 def _entry_from_json(
@@ -291,12 +289,7 @@ def _column_field(descriptor: FieldDescriptor, codec: Codec, take: Callable[[Any
                     found.append(Violation(f"{path}{name}[{number}]", str(wrong)))
         getattr(message, name).extend(right)
 
-    def parse(entry: Any, path: str, found: list[Violation]) -> Any:
-        return tuple(
-            _entry_from_json(codec, take, each, f"{path}[{number}]", found)
-            for number, each in enumerate(_listed(entry, path, codec.name, found))
-        )
-
+    parse = _each(partial(_entry_from_json, codec, take), codec.name)
     return _Field(descriptor, put, tuple if take is None else lambda column: tuple(map(take, column)), parse)
 
 
@@ -312,11 +305,16 @@ def _entries(held: Any, path: str, name: str, found: list[Violation]) -> Sequenc
     return tuple(held)
 
 
-def _listed(entry: Any, path: str, name: str, found: list[Violation]) -> Sequence[Any]:
-    if isinstance(entry, list | tuple):
-        return entry
-    found.append(Violation(path, f"must be a list, each entry {name}; found {shown(entry)}"))
-    return ()
+def _each(one: Callable[[Any, str, list[Violation]], Any], name: str) -> Callable[[Any, str, list[Violation]], Any]:
+    """How a list in JSON is read whose entries are read so."""
+
+    def parse(entry: Any, path: str, found: list[Violation]) -> Any:
+        if isinstance(entry, list | tuple):
+            return tuple(one(each, f"{path}[{number}]", found) for number, each in enumerate(entry))
+        found.append(Violation(path, f"must be a list, each entry {name}; found {shown(entry)}"))
+        return ()
+
+    return parse
 
 
 def _message_field(descriptor: FieldDescriptor, mapper: _Mapper) -> _Field:
@@ -330,10 +328,11 @@ def _message_field(descriptor: FieldDescriptor, mapper: _Mapper) -> _Field:
         part.SetInParent()
         mapper.write(held, part, f"{path}{name}.", found)
 
-    def parse(entry: Any, path: str, found: list[Violation]) -> Any:
-        return mapper.parse(entry, f"{path}.", found)
+    return _Field(descriptor, put, mapper.read, _parser(mapper))
 
-    return _Field(descriptor, put, mapper.read, parse)
+
+def _parser(mapper: _Mapper) -> Callable[[Any, str, list[Violation]], Any]:
+    return lambda entry, path, found: mapper.parse(entry, f"{path}.", found)
 
 
 def _messages_field(descriptor: FieldDescriptor, mapper: _Mapper) -> _Field:
@@ -348,11 +347,7 @@ def _messages_field(descriptor: FieldDescriptor, mapper: _Mapper) -> _Field:
             else:
                 found.append(_no_value(f"{path}{name}[{number}]", mapper, each))
 
-    def parse(entry: Any, path: str, found: list[Violation]) -> Any:
-        listed = _listed(entry, path, what, found)
-        return tuple(mapper.parse(each, f"{path}[{number}].", found) for number, each in enumerate(listed))
-
-    return _Field(descriptor, put, lambda column: tuple(map(mapper.read, column)), parse)
+    return _Field(descriptor, put, lambda column: tuple(map(mapper.read, column)), _each(_parser(mapper), what))
 
 
 def _no_value(path: str, mapper: _Mapper, held: Any) -> Violation:
@@ -398,7 +393,5 @@ def _instant_field(descriptor: FieldDescriptor) -> _Field:
         except EntryError as wrong:
             found.append(Violation(f"{path}{name}", str(wrong)))
 
-    def parse(entry: Any, path: str, found: list[Violation]) -> Any:
-        return _entry_from_json(INSTANT, lambda instant: instant.astimezone(UTC), entry, path, found)
-
+    parse = partial(_entry_from_json, INSTANT, lambda instant: instant.astimezone(UTC))
     return _Field(descriptor, put, lambda message: message.ToDatetime(tzinfo=UTC), parse)

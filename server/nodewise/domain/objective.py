@@ -119,8 +119,8 @@ class CurrentConfiguration:
 class StatisticalEfficiency:
     """What another batch is worth: a sample at batch m counts (noise scale + initial batch) / (noise scale + m)."""
 
-    noise_scale: float
-    initial_batch: float
+    gradient_noise_scale_samples: float
+    initial_batch_samples: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from importlib import metadata
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
@@ -58,14 +58,16 @@ class _Hook:
     record: type
     attribute: str
     protocol: type
+    kinds: str = ""
+    """Where the registry has them."""
 
 
 _HOOKS: Final[Mapping[str, _Hook]] = MappingProxyType(
     {
-        "nodewise_estimators": _Hook("estimator", EstimatorRecord, "estimator", Estimator),
-        "nodewise_policies": _Hook("policy", PolicyRecord, "policy", Policy),
-        "nodewise_trace_readers": _Hook("trace_reader", TraceReaderRecord, "reader", TraceReader),
-        "nodewise_diagnosers": _Hook("diagnoser", DiagnoserRecord, "diagnoser", Diagnoser),
+        "nodewise_estimators": _Hook("estimator", EstimatorRecord, "estimator", Estimator, "estimators"),
+        "nodewise_policies": _Hook("policy", PolicyRecord, "policy", Policy, "policies"),
+        "nodewise_trace_readers": _Hook("trace_reader", TraceReaderRecord, "reader", TraceReader, "trace_readers"),
+        "nodewise_diagnosers": _Hook("diagnoser", DiagnoserRecord, "diagnoser", Diagnoser, "diagnosers"),
     }
 )
 
@@ -109,11 +111,21 @@ class Registry:
     problems: tuple[PluginProblem, ...] = ()
 
     @property
+    def by_kind(self) -> Mapping[str, Mapping[str, Loaded[Any]]]:
+        """All of them by the kinds that the contract lists."""
+        return {
+            "estimator": self.estimators,
+            "policy": self.policies,
+            "trace_reader": self.trace_readers,
+            "diagnoser": self.diagnosers,
+        }
+
+    @property
     def generation(self) -> str:
         """Tells one set of plugins from another: a digest of names, versions and distributions by kind."""
-        kinds = (self.estimators, self.policies, self.trace_readers, self.diagnosers)
         loaded = [
-            sorted((name, each.record.version, each.distribution) for name, each in kind.items()) for kind in kinds
+            sorted((name, each.record.version, each.distribution) for name, each in kind.items())
+            for kind in self.by_kind.values()
         ]
         return hashlib.sha256(repr(loaded).encode()).hexdigest()[:16]
 
@@ -155,16 +167,13 @@ def load_registry(
         for hook, records, problem in _records(entry_point, distribution):
             if problem is not None:
                 problems.append(problem)
-                _log.warning("plugin_left_out", **_fields(problem))
+                _log.warning(
+                    "plugin_left_out", plugin=problem.name, **{n: v for n, v in asdict(problem).items() if n != "name"}
+                )
             for record in records:
                 _register(found[hook.kind], hook, Loaded(record, distribution, "inline" if shipped else "thread"))
-    return Registry(
-        estimators=MappingProxyType(dict(sorted(found["estimator"].items()))),
-        policies=MappingProxyType(dict(sorted(found["policy"].items()))),
-        trace_readers=MappingProxyType(dict(sorted(found["trace_reader"].items()))),
-        diagnosers=MappingProxyType(dict(sorted(found["diagnoser"].items()))),
-        problems=tuple(problems),
-    )
+    kinds = {hook.kinds: MappingProxyType(dict(sorted(found[hook.kind].items()))) for hook in _HOOKS.values()}
+    return Registry(**kinds, problems=tuple(problems))
 
 
 _PLUGIN: Final = _Hook("plugin", object, "", object)
@@ -279,13 +288,3 @@ def _distribution_name(entry_point: metadata.EntryPoint) -> str:
 def _distribution(entry_point: metadata.EntryPoint) -> str:
     dist = entry_point.dist
     return f"{dist.name} {dist.version}" if dist is not None else "(unknown)"
-
-
-def _fields(problem: PluginProblem) -> dict[str, str]:
-    return {
-        "plugin": problem.name,
-        "distribution": problem.distribution,
-        "kind": problem.kind,
-        "reason": problem.reason,
-        "message": problem.message,
-    }

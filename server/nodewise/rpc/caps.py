@@ -4,48 +4,72 @@ from __future__ import annotations
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Options
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.question import Answer, Question
 from nodewise.ports.limits import Limits
 
-__all__ = ["too_large", "too_long", "too_many"]
+__all__ = ["above_cap", "answered_within", "check_steps", "too_large", "too_many", "too_much"]
+
+
+def too_much(text: str, limit: str, value: int, found: int, alternative: str = "") -> NodewiseError:
+    """A call that holds more than its cap.
+
+    Parameters
+    ----------
+    text : str
+        What was found, what the call takes, and what to do.
+    alternative : str
+        Method that takes the parts; empty = none is named.
+    """
+    metadata = {"limit": limit, "value": str(value), "found": str(found)}
+    return NodewiseError(Reason.LIMIT_EXCEEDED, text, metadata | ({"alternative": alternative} if alternative else {}))
 
 
 def too_large(found_bytes: int, limit_bytes: int) -> NodewiseError:
     """A reply that no client with gRPC's default settings could receive."""
-    return NodewiseError(
-        Reason.LIMIT_EXCEEDED,
+    text = (
         f"the reply would have {found_bytes} bytes, a call takes reply_bytes = {limit_bytes}; ask for fewer rows or "
-        "columns, or send the parts over StreamPredict",
-        {
-            "limit": "reply_bytes",
-            "value": str(limit_bytes),
-            "found": str(found_bytes),
-            "alternative": "StreamPredict",
-        },
+        "columns, or send the parts over StreamPredict"
     )
+    return too_much(text, "reply_bytes", limit_bytes, found_bytes, "StreamPredict")
 
 
-def too_long(rows: int, options: Options, limits: Limits) -> NodewiseError | None:
-    """What stands against a simulation of more steps than a call takes; None = nothing."""
+def check_steps(rows: int, options: Options, limits: Limits) -> None:
+    """Refuse a simulation of more steps than a call takes.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED.
+    """
     found, most = rows * options.simulated_steps, limits.simulated_steps_per_call
-    if found <= most:
-        return None
-    return NodewiseError(
-        Reason.LIMIT_EXCEEDED,
-        f"options.simulated_steps_count: {rows} rows of {options.simulated_steps} simulated steps are {found}, a call "
-        f"takes simulated_steps_per_call = {most}; ask for fewer steps or rows, or send the parts over StreamPredict",
-        {
-            "limit": "simulated_steps_per_call",
-            "value": str(most),
-            "found": str(found),
-            "alternative": "StreamPredict",
-        },
-    )
+    if found > most:
+        text = (
+            f"options.simulated_steps_count: {rows} rows of {options.simulated_steps} simulated steps are {found}, a "
+            f"call takes simulated_steps_per_call = {most}; ask for fewer steps or rows, or send the parts over "
+            "StreamPredict"
+        )
+        raise too_much(text, "simulated_steps_per_call", most, found, "StreamPredict")
+
+
+def answered_within(limits: Limits, answers: Answers, question: Question) -> Answer:
+    """The answer to a question that a call may ask.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED; whatever stands in the way of every row.
+    """
+    check_steps(len(question.configurations), question.terms.options, limits)
+    return answers.answer(question)
+
+
+def above_cap(what: str, limit: str, value: int, found: int) -> NodewiseError:
+    """A call that holds more than its cap, which no other call takes either."""
+    return too_much(f"{found} {what}, a call takes {limit} = {value}", limit, value, found)
 
 
 def too_many(what: str, limit: str, value: int, found: int) -> NodewiseError:
-    """A call that holds more than its cap."""
-    return NodewiseError(
-        Reason.LIMIT_EXCEEDED,
-        f"{found} {what}, a call takes {limit} = {value}; send the parts over StreamPredict",
-        {"limit": limit, "value": str(value), "found": str(found), "alternative": "StreamPredict"},
-    )
+    """A question that holds more than its cap."""
+    text = f"{found} {what}, a call takes {limit} = {value}; send the parts over StreamPredict"
+    return too_much(text, limit, value, found, "StreamPredict")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodewise.diagnosis.diagnose import diagnosed, replayed
 from nodewise.diagnosis.results import TraceQuestion
-from nodewise.domain.diagnosis import DiagnosisQuestion
-from nodewise.domain.replay import ReplayedCollective, ReplayQuestion, Timeline
-from nodewise.ports.compute import Compute, LongRun
+from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
+from nodewise.domain.replay import Replay, ReplayQuestion, Timeline
+from nodewise.ports.compute import Compute, LongRun, Work
 from nodewise.rpc.calls import Call
 from nodewise.rpc.long_call import LongCall, Workshop, streamed
 from nodewise.rpc.sources import ProfileSources
@@ -21,10 +21,11 @@ from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 __all__ = ["Diagnoses"]
 
 
+@dataclass(slots=True, eq=False)
 class Diagnoses:
     """Behaviours of DiagnosisService.
 
-    Parameters
+    Attributes
     ----------
     sources : ProfileSources
         Finds profiles.
@@ -32,47 +33,39 @@ class Diagnoses:
         Where traces are read, replayed and diagnosed.
     """
 
-    def __init__(self, sources: ProfileSources, compute: Compute[Workshop]) -> None:
-        self._sources = sources
-        self.compute = compute
+    sources: ProfileSources
+    compute: Compute[Workshop]
 
     @streamed
     async def replay(self, request: pb.ReplayRequest, call: Call) -> LongCall:
         """Progress, pieces, the result."""
-        wanted = read_replay(request)
-        asked, budget_s = await self._asked(request, call)
-        return LongCall(_replayed, (asked, wanted), budget_s)
+        return await self._asked(_replayed, request, read_replay(request), call)
 
     @streamed
     async def diagnose(self, request: pb.DiagnoseRequest, call: Call) -> LongCall:
         """Progress, pieces, the result."""
-        wanted = read_diagnosis(request)
-        asked, budget_s = await self._asked(request, call)
-        return LongCall(_diagnosed, (asked, wanted), budget_s)
+        return await self._asked(_diagnosed, request, read_diagnosis(request), call)
 
-    async def _asked(self, request: pb.ReplayRequest | pb.DiagnoseRequest, call: Call) -> tuple[TraceQuestion, float]:
+    async def _asked(
+        self, work: Work[Workshop], request: pb.ReplayRequest | pb.DiagnoseRequest, wanted: object, call: Call
+    ) -> LongCall:
         asked, budget_s = read_asked(request)
-        return replace(asked, profile=await self._sources.profile(request.profile, call)), budget_s
+        profile = await self.sources.profile(request.profile, call)
+        return LongCall(work, (replace(asked, profile=profile), wanted), budget_s)
 
 
 def _replayed(workshop: Workshop, asked: tuple[TraceQuestion, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
-    question, wanted = asked
-    told = _Told(run, pb.ReplayResponse)
-    answers = workshop.answers
-    found = replayed(answers.registry.diagnosers, workshop.traces, question, wanted, told, answers.estimators.catalogue)
-    for piece in _pieces(found.replay.timeline, found.recorded, found.replay.collectives):
+    answers, told = workshop.answers, _Told(run, pb.ReplayResponse)
+    found = replayed(answers.registry.diagnosers, workshop.traces, *asked, told, answers.estimators.catalogue)
+    for piece in _pieces(found.replay, found.recorded):
         yield pb.ReplayResponse(**piece).SerializeToString()
     yield pb.ReplayResponse(result=write_replay(found)).SerializeToString()
 
 
 def _diagnosed(workshop: Workshop, asked: tuple[TraceQuestion, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
-    question, wanted = asked
-    told = _Told(run, pb.DiagnoseResponse)
-    answers = workshop.answers
-    found = diagnosed(
-        answers.registry.diagnosers, workshop.traces, question, wanted, told, answers.estimators.catalogue
-    )
-    for piece in _pieces(found.diagnosis.timeline, found.recorded, found.diagnosis.collectives):
+    answers, told = workshop.answers, _Told(run, pb.DiagnoseResponse)
+    found = diagnosed(answers.registry.diagnosers, workshop.traces, *asked, told, answers.estimators.catalogue)
+    for piece in _pieces(found.diagnosis, found.recorded):
         yield pb.DiagnoseResponse(**piece).SerializeToString()
     yield pb.DiagnoseResponse(result=write_diagnosis(found)).SerializeToString()
 
@@ -88,22 +81,15 @@ class _Told:
 
     def advanced(self, stage: str, done: int, total: int) -> None:
         """How far a stage is."""
-        name, of = str(stage)[:64], (int(done), int(total))
-
-        def write() -> bytes:
-            progress = pb.DiagnosisProgress(stage=name, done_count=of[0], total_count=of[1] or None)
-            return self._response(progress=progress).SerializeToString()
-
-        self._run.tell(write)
+        progress = pb.DiagnosisProgress(stage=str(stage)[:64], done_count=int(done), total_count=int(total) or None)
+        self._run.tell(lambda: self._response(progress=progress).SerializeToString())
 
 
-def _pieces(
-    executed: Timeline | None, recorded: Timeline | None, collectives: Sequence[ReplayedCollective]
-) -> Iterator[dict[str, Any]]:
+def _pieces(found: Replay | Diagnosis, recorded: Timeline | None) -> Iterator[dict[str, Any]]:
     """Fields of the messages before the result."""
-    for timeline, as_recorded in ((executed, False), (recorded, True)):
+    for timeline, as_recorded in ((found.timeline, False), (recorded, True)):
         if timeline is not None:
             for piece in write_timeline(timeline, recorded=as_recorded):
                 yield {"timeline": piece}
-    for exchanges in write_collectives(collectives):
+    for exchanges in write_collectives(found.collectives):
         yield {"collectives": exchanges}

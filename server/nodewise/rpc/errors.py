@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -18,6 +19,7 @@ from nodewise_protos.v1 import problem_pb2
 
 __all__ = [
     "DOMAIN",
+    "below",
     "grpc_code",
     "internal_error",
     "prefixed",
@@ -86,6 +88,15 @@ def prefixed(error: NodewiseError, prefix: str) -> NodewiseError:
         return error
     violations = tuple(replace(violation, field=prefix + violation.field) for violation in error.violations)
     return replace(NodewiseError.invalid(violations, error.reason), metadata=error.metadata)
+
+
+@contextmanager
+def below(prefix: str) -> Iterator[None]:
+    """What is raised within has its field paths below ``prefix``."""
+    try:
+        yield
+    except NodewiseError as error:
+        raise prefixed(error, prefix) from None
 
 
 def internal_error() -> NodewiseError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.evaluation.backtest import backtested
@@ -15,17 +16,17 @@ from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 __all__ = ["Evaluations"]
 
 
+@dataclass(slots=True, eq=False)
 class Evaluations:
     """Behaviours of EvaluationService.
 
-    Parameters
+    Attributes
     ----------
     compute : Compute
         Where backtests are made: of its plugins; its models and the profiles of a store take no part.
     """
 
-    def __init__(self, compute: Compute[Workshop]) -> None:
-        self.compute = compute
+    compute: Compute[Workshop]
 
     @streamed
     async def backtest(self, request: pb.BacktestRequest, call: Call) -> LongCall:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final
 
@@ -14,7 +15,8 @@ from nodewise.hosting.registry import SHIPPED_DISTRIBUTION, Loaded
 from nodewise.rpc.calls import Call
 from nodewise.rpc.paging import page
 from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_plugins import PLUGIN_KINDS, write_plugin, write_plugin_problem, write_score
+from nodewise.rpc.wire_plugins import write_plugin, write_plugin_problem, write_score
+from nodewise.rpc.wire_rows import written
 from nodewise_protos.v1 import objective_pb2, plugin_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
@@ -23,10 +25,11 @@ __all__ = ["Listing"]
 _AUTO: Final = "Chooses among the others, or mixes them, by what is known of the job and by how far off they were."
 
 
+@dataclass(slots=True, eq=False)
 class Listing:
     """Behaviours of PredictionService that list what can be asked.
 
-    Parameters
+    Attributes
     ----------
     answers : Answers
         Holds the registry and the catalogue.
@@ -34,25 +37,24 @@ class Listing:
         Finds running scores.
     """
 
-    def __init__(self, answers: Answers, scores: Callable[[], Awaitable[Sequence[RunningScore]]]) -> None:
-        self._answers = answers
-        self._scores = scores
+    answers: Answers
+    scores: Callable[[], Awaitable[Sequence[RunningScore]]]
 
     async def list_estimators(self, request: pb.ListEstimatorsRequest, call: Call) -> pb.ListEstimatorsResponse:
         """What can be asked, ``auto`` among them."""
-        registry = self._answers.registry
+        registry = self.answers.registry
         entries = {_key(loaded): loaded for loaded in registry.estimators.values()}
         versions = {_key(loaded): (loaded.record.name, loaded.record.version) for loaded in entries.values()}
         auto = f"{AUTO} {auto_version(registry)}"
         versions[auto] = (AUTO, auto_version(registry))
         keys, next_token = page(sorted(versions), request)
-        found = [score for score in await self._scores() if score.sums.observations]
+        found = [score for score in await self.scores() if score.sums.observations]
         scores = {(score.estimator, score.version): write_score(score) for score in found}
         response = pb.ListEstimatorsResponse(next_page_token=next_token)
         for key in keys:
             loaded = entries.get(key)
             response.estimators.add(
-                plugin=self._auto() if loaded is None else write_plugin(loaded, plugin_pb2.PLUGIN_KIND_ESTIMATOR),
+                plugin=self._auto() if loaded is None else write_plugin(loaded, "estimator"),
                 capabilities=() if loaded is None else sorted(loaded.record.capabilities),
                 score=scores.get(versions[key]),
             )
@@ -63,50 +65,39 @@ class Listing:
         reader = Reader()
         wanted = reader.whole(request.kind, "kind", most=max(plugin_pb2.PluginKind.values()))
         reader.finish()
-        entries = {f"{kind} {_key(loaded)}": (loaded, kind) for loaded, kind in self._loaded() if wanted in (0, kind)}
+        entries = {
+            f"{number} {_key(each)}": write_plugin(each, kind)
+            for number, (kind, loaded) in enumerate(self.answers.registry.by_kind.items(), 1)
+            for each in loaded.values()
+            if wanted in (0, number)
+        }
         keys, next_token = page(sorted(entries), request)
-        problems = [write_plugin_problem(problem) for problem in self._answers.registry.problems]
+        problems = [write_plugin_problem(problem) for problem in self.answers.registry.problems]
         # What broke before it said its kind may have been of any.
         told = {plugin_pb2.PLUGIN_KIND_UNSPECIFIED, wanted} if wanted else {*plugin_pb2.PluginKind.values()}
         return pb.ListPluginsResponse(
-            plugins=[write_plugin(*entries[key]) for key in keys],
+            plugins=[entries[key] for key in keys],
             problems=[each for each in problems if each.kind in told and not request.page_token],
             next_page_token=next_token,
         )
 
     async def list_devices(self, request: pb.ListDevicesRequest, call: Call) -> pb.ListDevicesResponse:
         """The devices of the catalogue."""
-        catalogue = self._answers.estimators.catalogue
+        catalogue = self.answers.estimators.catalogue
         entries = {device.name: device for device in catalogue.listed}
         names, next_token = page(sorted(entries), request)
         response = pb.ListDevicesResponse(next_page_token=next_token, catalog_digest=catalogue.digest)
         for name in names:
             device = entries[name]
-            response.devices.add(
-                name=name,
-                aliases=device.aliases,
-                facts=[objective_pb2.NamedNumber(name=fact, value=value) for fact, value in device.facts.items()],
-                intra_node_link=device.intra_node_link,
-                source=device.source,
-            )
+            facts = [objective_pb2.NamedNumber(name=fact, value=value) for fact, value in device.facts.items()]
+            response.devices.append(written(pb.Device, device, facts=facts))
         return response
-
-    def _loaded(self) -> Iterator[tuple[Loaded[Any], plugin_pb2.PluginKind]]:
-        registry = self._answers.registry
-        of_kinds: tuple[Mapping[str, Loaded[Any]], ...] = (
-            registry.estimators,
-            registry.policies,
-            registry.trace_readers,
-            registry.diagnosers,
-        )
-        for kind, loaded in zip(PLUGIN_KINDS.values(), of_kinds, strict=True):
-            yield from ((each, kind) for each in loaded.values())
 
     def _auto(self) -> plugin_pb2.Plugin:
         return plugin_pb2.Plugin(
             kind=plugin_pb2.PLUGIN_KIND_ESTIMATOR,
             name=AUTO,
-            version=auto_version(self._answers.registry),
+            version=auto_version(self.answers.registry),
             description=_AUTO,
             distribution=f"{SHIPPED_DISTRIBUTION} {metadata.version(SHIPPED_DISTRIBUTION)}",
             mode=plugin_pb2.PLUGIN_MODE_INLINE,

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from nodewise.domain.columns import freeze
-from nodewise.domain.errors import NodewiseError, invalid_field
+from nodewise.domain.errors import invalid_field
 from nodewise.domain.profile import Observations, Profile
 from nodewise.profiles.store import revision_not_found
-from nodewise.rpc.paging import page_size
+from nodewise.rpc.paging import page_size, read_token, token_of
 from nodewise.rpc.reading import Reader
 from nodewise_protos.v1 import profile_service_pb2 as pb
-from nodewise_values.facts import GET_PROFILE_REQUEST
 
 __all__ = ["ObservationPage"]
 
@@ -57,7 +54,7 @@ class ObservationPage:
             INVALID_FIELD, also for a token of another revision than the one that is asked for.
         """
         reader = Reader()
-        revision = reader.stated(request, GET_PROFILE_REQUEST, "", but=("page_size",)).get("revision")
+        revision = reader.stated(request, "", but=("page_size",)).get("revision")
         if request.view not in pb.ProfileView.values():
             reader.wrong("view", f"must be a view of this contract, found {request.view}")
         reader.finish()
@@ -65,7 +62,7 @@ class ObservationPage:
         view = request.view or pb.PROFILE_VIEW_FULL
         if not request.page_token:
             return ObservationPage(view=view, size=size, revision=revision)
-        uid, bound, after = _read_token(request.page_token)
+        uid, bound, after = read_token(request.page_token, _read)
         if revision not in (None, bound):
             raise invalid_field("page_token", f"must be of revision {revision}, is of {bound}")
         return ObservationPage(view=view, size=size, revision=bound, uid=uid, after=after)
@@ -89,26 +86,17 @@ class ObservationPage:
             REVISION_NOT_FOUND if another profile has the name by now.
         """
         if self.uid not in ("", profile.uid):
-            raise self._gone(profile)
+            raise revision_not_found(profile.profile_id, self.revision or 0)
         numbers = profile.observations.number
         first = int(np.searchsorted(numbers, self.after, side="right"))
         last = min(first + self.size, len(numbers))
         rows = profile.observations
         if first or last < len(numbers):
             rows = rows.take(freeze(np.arange(first, last, dtype=np.int64)))
-        return rows, _token(profile, int(numbers[last - 1])) if last < len(numbers) else ""
-
-    def _gone(self, profile: Profile) -> NodewiseError:
-        return revision_not_found(profile.profile_id, self.revision or 0)
+        more = last < len(numbers)
+        return rows, token_of(f"{profile.uid}:{profile.revision}:{numbers[last - 1]}") if more else ""
 
 
-def _token(profile: Profile, after: int) -> str:
-    return base64.urlsafe_b64encode(f"{profile.uid}:{profile.revision}:{after}".encode()).decode("ascii")
-
-
-def _read_token(token: str) -> tuple[str, int, int]:
-    try:
-        uid, revision, after = base64.urlsafe_b64decode(token.encode("ascii")).decode("ascii").split(":")
-        return uid, int(revision), int(after)
-    except (binascii.Error, UnicodeError, ValueError):
-        raise invalid_field("page_token", "must be empty or the next_page_token of an earlier reply") from None
+def _read(text: str) -> tuple[str, int, int]:
+    uid, revision, after = text.split(":")
+    return uid, int(revision), int(after)

@@ -15,9 +15,9 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Freshness, Question, Terms
 from nodewise.evaluation.running_scores import auto_version
+from nodewise.rpc.calls import Call
 from nodewise.rpc.reading import Reader, shown
 from nodewise_protos.v1 import options_pb2 as pb
-from nodewise_values.facts import MODEL_OPTIONS, PREDICT_OPTIONS
 
 __all__ = ["ALL_COLUMNS", "ReadOptions", "read_model_options", "read_options"]
 
@@ -51,8 +51,12 @@ class ReadOptions:
         """A question asked with these options; without an objective nothing is recommended."""
         return Question(profile=profile, configurations=configurations, objective=objective, terms=self.terms)
 
-    def require_estimator(self, answers: Answers) -> None:
-        """Refuse an estimator that is not loaded, or not in this version.
+    def waiting(self, call: Call) -> Call | None:
+        """The call, whose time a revision may be waited for, if its asker waits."""
+        return call if self.terms.freshness == Freshness.WAIT else None
+
+    def required_of(self, answers: Answers) -> ReadOptions:
+        """These options, unless their estimator is not loaded, or not in this version.
 
         Raises
         ------
@@ -70,6 +74,7 @@ class ReadOptions:
                 f"estimator {name!r} is loaded in version {loaded!r}, not in {shown(self.version)}",
                 {"estimator": name, "estimator_version": self.version, "available": loaded},
             )
+        return self
 
 
 _DEFAULT: Final = ReadOptions()
@@ -105,7 +110,7 @@ def _options(data: bytes, path: str) -> ReadOptions:
     reader = Reader()
     found = _model(message.model, f"{path}.model", reader)
     fidelity = reader.whole(message.fidelity, f"{path}.fidelity", most=int(max(Fidelity))) or Fidelity.MODEL
-    steps = reader.stated(message, PREDICT_OPTIONS, f"{path}.").get("simulated_steps_count", 0)
+    steps = reader.stated(message, f"{path}.").get("simulated_steps_count", 0)
     if steps and fidelity != Fidelity.SIMULATE:
         reader.wrong(f"{path}.simulated_steps_count", "must be absent unless fidelity is FIDELITY_SIMULATE")
     columns = _columns(message.columns, f"{path}.columns", reader)
@@ -123,7 +128,7 @@ def _model_options(data: bytes, path: str) -> ReadOptions:
 
 
 def _model(message: pb.ModelOptions, path: str, reader: Reader) -> ReadOptions:
-    stated = reader.stated(message, MODEL_OPTIONS, f"{path}.")
+    stated = reader.stated(message, f"{path}.")
     freshness = reader.whole(message.freshness, f"{path}.freshness", most=int(max(Freshness))) or Freshness.WAIT
     name = reader.text(message.estimator, f"{path}.estimator", _LONGEST_NAME) or AUTO
     for parameter in message.parameters:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import base64
-import binascii
-from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 from nodewise.domain.errors import invalid_field
 
-__all__ = ["Paged", "next_token", "page", "page_after", "page_size"]
+__all__ = ["Paged", "next_token", "page", "page_after", "page_size", "read_token", "token_of"]
 
 DEFAULT_PAGE: Final = 100
 LARGEST_PAGE: Final = 1000
-_MARK: Final = b"after:"
+_MARK: Final = "after:"
+
+SaidT = TypeVar("SaidT")
 
 
 class Paged(Protocol):
@@ -50,20 +51,42 @@ def page_after(token: str) -> str:
     NodewiseError
         INVALID_FIELD for a token that no reply gave.
     """
-    if not token:
-        return ""
-    try:
-        marked = base64.urlsafe_b64decode(token.encode("ascii"))
-        if marked.startswith(_MARK):
-            return marked.removeprefix(_MARK).decode("utf-8")
-    except (binascii.Error, UnicodeError):
-        pass
-    raise invalid_field("page_token", "must be empty or the next_page_token of an earlier reply")
+
+    def name(text: str) -> str:
+        if not text.startswith(_MARK):
+            raise ValueError
+        return text.removeprefix(_MARK)
+
+    return read_token(token, name) if token else ""
 
 
 def next_token(last: str) -> str:
     """The token of the page after one that ends with ``last``."""
-    return base64.urlsafe_b64encode(_MARK + last.encode("utf-8")).decode("ascii")
+    return token_of(_MARK + last)
+
+
+def token_of(text: str) -> str:
+    """A token that says something, which is nobody else's to read."""
+    return base64.urlsafe_b64encode(text.encode()).decode("ascii")
+
+
+def read_token(token: str, read: Callable[[str], SaidT]) -> SaidT:
+    """What a token says.
+
+    Parameters
+    ----------
+    read : callable
+        From the text; raises ValueError for what no token says.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD.
+    """
+    try:
+        return read(base64.urlsafe_b64decode(token.encode("ascii")).decode())
+    except ValueError:  # what is not of the alphabet is one, too
+        raise invalid_field("page_token", "must be empty or the next_page_token of an earlier reply") from None
 
 
 def page(names: Sequence[str], request: Paged) -> tuple[list[str], str]:

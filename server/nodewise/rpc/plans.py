@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Freshness
 from nodewise.planning.plan import planned
 from nodewise.planning.results import PlanQuestion
 from nodewise.planning.search import Progress
@@ -22,10 +21,11 @@ from nodewise_protos.v1beta1 import plan_service_pb2 as pb
 __all__ = ["Plans"]
 
 
+@dataclass(slots=True, eq=False)
 class Plans:
     """Behaviours of PlanService.
 
-    Parameters
+    Attributes
     ----------
     answers : Answers
         Knows the estimators.
@@ -37,20 +37,17 @@ class Plans:
         Where searches are made.
     """
 
-    def __init__(self, answers: Answers, sources: ProfileSources, limits: Limits, compute: Compute[Workshop]) -> None:
-        self._answers = answers
-        self._sources = sources
-        self._limits = limits
-        self.compute = compute
+    answers: Answers
+    sources: ProfileSources
+    limits: Limits
+    compute: Compute[Workshop]
 
     @streamed
     async def plan(self, request: pb.PlanRequest, call: Call) -> LongCall:
         """Progress, at least once, then the result: the best so far where time was over before."""
-        options = read_model_options(request.options)
-        options.require_estimator(self._answers)
-        question, budget_s = read_plan(request, options, self._limits)
-        waiting = call if options.terms.freshness == Freshness.WAIT else None
-        profile = await self._sources.profile(request.profile, waiting)
+        options = read_model_options(request.options).required_of(self.answers)
+        question, budget_s = read_plan(request, options, self.limits)
+        profile = await self.sources.profile(request.profile, options.waiting(call))
         return LongCall(_planned, replace(question, profile=profile), budget_s)
 
 

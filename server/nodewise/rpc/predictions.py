@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -18,14 +18,14 @@ from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.objective import HIGHEST_THROUGHPUT, Objective
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Answer, Basis, Freshness, Question
+from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.suggestion.search import Wish
 from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.caps import too_large, too_long, too_many
+from nodewise.rpc.caps import check_steps, too_large, too_many
 from nodewise.rpc.errors import internal_error, prefixed, write_problem
 from nodewise.rpc.long_call import ANSWER_SHARE, LongCall, Workshop, unary
 from nodewise.rpc.options import ReadOptions, read_model_options, read_options
@@ -36,7 +36,6 @@ from nodewise.rpc.wire_objectives import read_objective, write_recommendation
 from nodewise.rpc.wire_offers import read_offers_of_rows
 from nodewise.rpc.wire_predictions import columns_of, write_basis, write_predictions
 from nodewise.rpc.wire_suggestions import read_runnable, read_wish, write_suggestions
-from nodewise_protos.v1 import prediction_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["Predictions"]
@@ -45,9 +44,16 @@ _log = structlog.get_logger("nodewise.rpc")
 
 TURN_S: Final = 0.002
 """Longest time a batch keeps the event loop from other calls."""
+READ_BYTES: Final = 32 * 1024 * 1024
+"""Questions that are kept as they were read, together with what their configurations take."""
+ROW_BYTES: Final = 128
+"""About what the columns of a row take."""
 REPLIES_BYTES: Final = 32 * 1024 * 1024
 """Replies that are kept, together: about ten thousand of the usual size."""
 _PREDICT_TAG: Final = bytes([pb.StreamPredictResponse.PREDICT_FIELD_NUMBER << 3 | 2])
+
+_OWN_PARTS: Final = ("current", "efficiency", "batch_bounds")
+"""What an objective is judged by that is one job's own."""
 
 _Question = pb.PredictRequest | pb.BatchJob | pb.SuggestMeasurementsRequest
 _AboutRows = _Question | pb.BatchPredictRequest
@@ -55,63 +61,54 @@ _AboutRows = _Question | pb.BatchPredictRequest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Job:
-    """One job of a batch as read."""
+    """One question as read: of a batch all but what it shares with the others."""
 
     configurations: Configurations
     objective: Objective
 
 
+@dataclass(slots=True, eq=False)
 class Predictions:
     """Behaviours of PredictionService that answer questions.
 
-    Parameters
+    Attributes
     ----------
     answers : Answers
         Answers.
     sources : ProfileSources
         Finds profiles.
-    executor : Executor
-        Threads for fits, large questions and estimators that do not run inline.
+    executor, simulations : Executor
+        Threads for fits, large questions and estimators that do not run inline; for simulations of a batch.
     compute : Compute
         Where measurements are weighed against each other, and jobs simulated.
-    simulations : Executor or None
-        Threads for simulations of a batch; None = the same.
     """
 
-    def __init__(
-        self,
-        answers: Answers,
-        sources: ProfileSources,
-        limits: Limits,
-        executor: Executor,
-        compute: Compute[Workshop],
-        simulations: Executor | None = None,
-    ) -> None:
-        self._answers = answers
-        self._sources = sources
-        self._limits = limits
-        self._executor = executor
-        self.compute = compute
-        self._simulations = simulations or executor
-        self._replies: LruCache[tuple[object, ...], bytes] = LruCache(REPLIES_BYTES)
+    answers: Answers
+    sources: ProfileSources
+    limits: Limits
+    executor: Executor
+    compute: Compute[Workshop]
+    simulations: Executor
+    _read: LruCache[bytes, tuple[ReadOptions, _Job]] = field(init=False, default_factory=lambda: LruCache(READ_BYTES))
+    _replies: LruCache[tuple[object, ...], bytes] = field(init=False, default_factory=lambda: LruCache(REPLIES_BYTES))
 
     async def predict(self, request: pb.PredictRequest, call: Call) -> bytes:
         """One job on many configurations; the reply as it goes over the wire.
 
         The same question about the same model has the same reply: schedulers ask it every round.
         """
-        options = read_options(request.options)
-        options.require_estimator(self._answers)
-        configurations = read_candidates(request.configurations, request.ranges, self._limits)
-        self._check_steps(len(configurations), options)
-        objective = HIGHEST_THROUGHPUT
-        if request.ranges or request.configurations.offer_names or _says_more(request):
-            objective = self._objective(request, configurations)
-        profile = await self._sources.profile(request.profile, _waiting(call, options))
-        question = options.question(profile, configurations, objective)
+        data = request.SerializeToString()
+        read = self._read.get(data)
+        if read is None:
+            options, asked = read = self._as_read(request)
+            self._read.put(data, read, len(data) + ROW_BYTES * len(asked.configurations))
+        else:
+            options, asked = read
+        profile = await self.sources.profile(request.profile, options.waiting(call))
+        question = options.question(profile, asked.configurations, asked.objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
             return await self._simulated(question, options, request.if_none_match, call)
-        prepared = self._answers.ready(question)
+        prepared = self.answers.ready(question)
         if prepared is None:
             return _reply(await self._slowly(question, request.if_none_match, call), options)
         if request.if_none_match and prepared.basis.digest == request.if_none_match:
@@ -119,21 +116,25 @@ class Predictions:
         key = (prepared.key, options.columns)
         reply = self._replies.get(key)
         if reply is None:
-            reply = _reply(self._answers.complete(prepared), options)
+            reply = _reply(self.answers.complete(prepared), options)
             self._replies.put(key, reply, len(reply))
         return reply
+
+    def _as_read(self, request: pb.PredictRequest) -> tuple[ReadOptions, _Job]:
+        """What is asked, whatever it is asked about."""
+        options = read_options(request.options).required_of(self.answers)
+        configurations = read_candidates(request.configurations, request.ranges, self.limits)
+        check_steps(len(configurations), options.terms.options, self.limits)
+        objective = HIGHEST_THROUGHPUT
+        if request.ranges or request.configurations.offer_names or _says_more(request):
+            objective = self._objective(request, configurations)
+        return options, _Job(configurations, objective)
 
     async def _simulated(self, question: Question, options: ReadOptions, if_none_match: str, call: Call) -> bytes:
         """By the pool, unless the same was asked since something was learned."""
         profile = question.profile
-        known = (
-            self._answers.lessons,
-            profile.digest,
-            profile.revision,
-            question.configurations,
-            question.objective,
-            options,
-        )
+        learned, asked = self.answers.lessons, (question.configurations, question.objective, options)
+        known = (learned, profile.digest, profile.revision, *asked)
         reply = None if if_none_match or not profile.digest else self._replies.get(known)
         if reply is None:
             reply = await self._computed((question, options, if_none_match), call)
@@ -158,24 +159,16 @@ class Predictions:
             best = best if request.HasField("objective") else shared.objective
             offers = offers or shared.offers
             rows_of = request if request.HasField("configurations") or request.ranges else shared
-        if isinstance(request, pb.SuggestMeasurementsRequest):
-            found = read_objective(best, request.work, offers)
-        else:
-            found = read_objective(
-                best,
-                request.work,
-                offers,
-                current=request.current if request.HasField("current") else None,
-                efficiency=request.efficiency if request.HasField("efficiency") else None,
-                batch_bounds=request.batch_bounds if request.HasField("batch_bounds") else None,
-            )
+        own = () if isinstance(request, pb.SuggestMeasurementsRequest) else _OWN_PARTS
+        judged: dict[str, Any] = {name: getattr(request, name) for name in own if request.HasField(name)}
+        found = read_objective(best, request.work, offers, **judged)
         rows = len(configurations)
         if found.current is not None and found.current.row >= rows:
             raise invalid_field("current.row", f"must be a row of the question, 0 to {rows - 1}")
         if found.batch_bounds is not None:
             self._check_candidates(found, configurations)
         configured, ranges = rows_of.configurations, rows_of.ranges
-        parts = ((path, len(part)) for path, part in read_parts(configured, ranges, self._limits))
+        parts = ((path, len(part)) for path, part in read_parts(configured, ranges, self.limits))
         named = read_offers_of_rows(configured, ranges, parts, found.offers)
         return found if named is None else _with_named(found, named)
 
@@ -183,50 +176,44 @@ class Predictions:
         assert objective.batch_bounds is not None
         open_rows = int((configurations.global_batch == 0).sum())
         count = len(configurations) + open_rows * (len(objective.batch_bounds.candidates) - 1)
-        if count > self._limits.rows_per_call:
+        if count > self.limits.rows_per_call:
             what = "rows, each with every batch that may be chosen"
-            raise too_many(what, "rows_per_call", self._limits.rows_per_call, count)
+            raise too_many(what, "rows_per_call", self.limits.rows_per_call, count)
 
     async def _answer(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
         """Here and now where that takes no longer than a look at a fitted model, else in a thread.
 
         The basis alone where its digest is the one that the asker has an answer of.
         """
-        prepared = self._answers.ready(question)
+        prepared = self.answers.ready(question)
         if prepared is None:
             return await self._slowly(question, if_none_match, call)
         if if_none_match and prepared.basis.digest == if_none_match:
             return prepared.basis
-        return self._answers.complete(prepared)
+        return self.answers.complete(prepared)
 
     async def _slowly(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
         """In a thread, which learns how long the call still waits."""
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
         asked = replace(question, terms=question.terms.within(budget))
-        executor = self._simulations if question.terms.options.fidelity == Fidelity.SIMULATE else self._executor
+        executor = self.simulations if question.terms.options.fidelity == Fidelity.SIMULATE else self.executor
         try:
-            answered: Answer | Basis = await run_in(executor, _found, self._answers, asked, if_none_match)
+            answered: Answer | Basis = await run_in(executor, _found, self.answers, asked, if_none_match)
         finally:
             budget.end()
         return answered
-
-    def _check_steps(self, rows: int, options: ReadOptions) -> None:
-        refused = too_long(rows, options.terms.options, self._limits)
-        if refused is not None:
-            raise refused
 
     async def batch_predict(self, request: pb.BatchPredictRequest, call: Call) -> pb.BatchPredictResponse:
         """Many jobs; each fails alone."""
         if not request.jobs:
             raise invalid_field("jobs", "must hold at least one job")
-        if len(request.jobs) > self._limits.jobs_per_call:
-            raise too_many("jobs", "jobs_per_call", self._limits.jobs_per_call, len(request.jobs))
-        options = read_options(request.options)
-        options.require_estimator(self._answers)
+        if len(request.jobs) > self.limits.jobs_per_call:
+            raise too_many("jobs", "jobs_per_call", self.limits.jobs_per_call, len(request.jobs))
+        options = read_options(request.options).required_of(self.answers)
         turn = _Turn(call)
         jobs = await self._jobs(request, turn)
         rows = sum(len(job.configurations) for job in jobs if isinstance(job, _Job))
-        self._check_steps(rows, options)
+        check_steps(rows, options.terms.options, self.limits)
         results: list[Answer | Basis | NodewiseError] = []
         for number, (job, message) in enumerate(zip(jobs, request.jobs)):
             results.append(await self._job_answer(job, message, options, number, call))
@@ -237,7 +224,7 @@ class Predictions:
         """The jobs as read, or why they could not be; stops as soon as they hold more rows than a call takes."""
         shared = None
         if request.HasField("configurations") or request.ranges:
-            shared = read_candidates(request.configurations, request.ranges, self._limits)
+            shared = read_candidates(request.configurations, request.ranges, self.limits)
         common: Objective | None = None
         if shared is not None:
             common = self._objective(pb.BatchJob(), shared, request)
@@ -248,7 +235,7 @@ class Predictions:
             try:
                 configurations = shared
                 if message.HasField("configurations") or message.ranges:
-                    configurations = read_candidates(message.configurations, message.ranges, self._limits)
+                    configurations = read_candidates(message.configurations, message.ranges, self.limits)
                 if configurations is None:
                     raise invalid_field("configurations", "must be given here or for the whole batch")
                 if configurations is not shared or common is None or _says_more(message):
@@ -259,8 +246,8 @@ class Predictions:
                 jobs.append(prefixed(error, f"jobs[{number}]."))
                 continue
             rows += len(configurations)
-            if rows > self._limits.rows_per_call:
-                raise too_many("rows of all jobs together", "rows_per_call", self._limits.rows_per_call, rows)
+            if rows > self.limits.rows_per_call:
+                raise too_many("rows of all jobs together", "rows_per_call", self.limits.rows_per_call, rows)
         return jobs
 
     async def _job_answer(
@@ -269,7 +256,7 @@ class Predictions:
         if isinstance(job, NodewiseError):
             return job
         try:
-            profile = await self._sources.profile(message.profile, _waiting(call, options))
+            profile = await self.sources.profile(message.profile, options.waiting(call))
             question = options.question(profile, job.configurations, job.objective)
             return await self._answer(question, message.if_none_match, call)
         except NodewiseError as error:
@@ -282,8 +269,8 @@ class Predictions:
         async for request in requests:
             try:
                 reply = await self._stream_reply(request, call)
-                if len(reply) > self._limits.reply_bytes:
-                    raise too_large(len(reply), self._limits.reply_bytes)
+                if len(reply) > self.limits.reply_bytes:
+                    raise too_large(len(reply), self.limits.reply_bytes)
             except NodewiseError as error:
                 reply = _stream_error(request.question_id, error)
             except Exception as error:  # noqa: BLE001  # ends the request that it befell, not the stream
@@ -304,11 +291,10 @@ class Predictions:
     async def suggest_measurements(self, request: pb.SuggestMeasurementsRequest, call: Call) -> LongCall:
         """What to measure next."""
         wish = read_wish(request)
-        options = read_model_options(request.options)
-        options.require_estimator(self._answers)
-        configurations = read_runnable(request, self._limits)
+        options = read_model_options(request.options).required_of(self.answers)
+        configurations = read_runnable(request, self.limits)
         objective = self._objective(request, configurations)
-        profile = await self._sources.profile(request.profile, _waiting(call, options))
+        profile = await self.sources.profile(request.profile, options.waiting(call))
         return LongCall(_suggested, (options.question(profile, configurations, objective), wish))
 
 
@@ -328,11 +314,6 @@ def _says_more(request: pb.PredictRequest | pb.BatchJob) -> bool:
         or request.HasField("efficiency")
         or request.HasField("batch_bounds")
     )
-
-
-def _waiting(call: Call, options: ReadOptions) -> Call | None:
-    """The call, whose time a revision may be waited for, if its asker waits."""
-    return call if options.terms.freshness == Freshness.WAIT else None
 
 
 @lru_cache(maxsize=1024)
@@ -380,11 +361,11 @@ def _reply(found: Answer | Basis, options: ReadOptions) -> bytes:
     """The answer, or that the one that the asker has still holds."""
     if isinstance(found, Basis):
         return pb.PredictResponse(basis=write_basis(found), unchanged=True).SerializeToString()
-    return pb.PredictResponse(
-        predictions=write_predictions([found], options.columns),
-        recommendation=write_recommendation(found.recommendation),
-        basis=write_basis(found.basis),
-    ).SerializeToString()
+    reply = pb.PredictResponse(
+        recommendation=write_recommendation(found.recommendation), basis=write_basis(found.basis)
+    )
+    write_predictions(reply.predictions, [found], options.columns)
+    return reply.SerializeToString()
 
 
 def _on_stream(question_id: str, reply: bytes) -> bytes:
@@ -394,32 +375,31 @@ def _on_stream(question_id: str, reply: bytes) -> bytes:
 
 
 def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: ReadOptions) -> pb.BatchPredictResponse:
-    outcomes, offsets, places = [], [0], dict[int, int]()
-    bases: list[prediction_pb2.Basis] = []
-    answers = []
+    reply = pb.BatchPredictResponse(row_offsets=[0])
+    # Bases are shared objects of the model cache: identity tells them apart cheaply.
+    places: dict[int, int] = {}
+    wanted, answers, rows = sorted(options.columns), list[Answer](), 0
     for result in results:
-        offsets.append(offsets[-1])
         if isinstance(result, NodewiseError):
-            outcomes.append(pb.BatchJobOutcome(problem=write_problem(result)))
-            continue
-        basis = result if isinstance(result, Basis) else result.basis
-        # Bases are shared objects of the model cache: identity tells them apart cheaply.
-        place = places.get(id(basis))
-        if place is None:
-            place = places[id(basis)] = len(bases)
-            bases.append(write_basis(basis))
-        if isinstance(result, Basis):
-            outcomes.append(pb.BatchJobOutcome(basis_index=place, unchanged=True))
-            continue
-        answers.append(result)
-        outcomes.append(
-            pb.BatchJobOutcome(
-                basis_index=place,
-                recommendation=write_recommendation(result.recommendation),
-                columns=columns_of(result, options.columns),  # type: ignore[arg-type]  # the same numbers, tested
-                interval_basis=0 if result.interval is None else int(result.interval.basis),  # type: ignore[arg-type]
-            )
-        )
-        offsets[-1] += len(result.predictions)
-    predictions = write_predictions(answers, options.columns) if answers else prediction_pb2.Predictions()
-    return pb.BatchPredictResponse(outcomes=outcomes, row_offsets=offsets, predictions=predictions, bases=bases)
+            reply.outcomes.add(problem=write_problem(result))
+        else:
+            basis = result if isinstance(result, Basis) else result.basis
+            place = places.setdefault(id(basis), len(places))
+            if place == len(reply.bases):
+                reply.bases.append(write_basis(basis))
+            if isinstance(result, Basis):
+                reply.outcomes.add(basis_index=place, unchanged=True)
+            else:
+                answers.append(result)
+                rows += len(result.predictions)
+                reply.outcomes.add(
+                    basis_index=place,
+                    recommendation=write_recommendation(result.recommendation),
+                    columns=columns_of(result, wanted),
+                    interval_basis=0 if result.interval is None else int(result.interval.basis),
+                )
+        reply.row_offsets.append(rows)
+    reply.predictions.SetInParent()
+    if answers:
+        write_predictions(reply.predictions, answers, options.columns)
+    return reply

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
@@ -17,7 +18,7 @@ from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import Label, ProfileStore, ProfileSummary, SessionStatus
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.errors import prefixed
+from nodewise.rpc.errors import below, prefixed
 from nodewise.rpc.observation_pages import ObservationPage
 from nodewise.rpc.paging import next_token, page_after, page_size
 from nodewise.rpc.reading import Reader
@@ -29,6 +30,7 @@ from nodewise.rpc.wire_profile_changes import (
     read_wanted_labels,
 )
 from nodewise.rpc.wire_profiles import read_content, write_facts, write_observations, write_summary
+from nodewise.rpc.wire_rows import written
 from nodewise_protos.v1 import profile_service_pb2 as pb
 
 __all__ = ["Profiles"]
@@ -44,10 +46,11 @@ NEWEST: Final = 2**62
 """A generation that none comes after."""
 
 
+@dataclass(slots=True, eq=False)
 class Profiles:
     """Behaviours of ProfileService.
 
-    Parameters
+    Attributes
     ----------
     store, writer, reader : ProfileStore, StoreWriter, ProfileReader
         Where profiles are.
@@ -55,28 +58,21 @@ class Profiles:
         Threads for what may block.
     committed : callable
         Told the name of every profile whose revision moved.
+    ending : bool
+        Whether watches end.
     """
 
-    def __init__(
-        self,
-        store: ProfileStore,
-        writer: StoreWriter,
-        reader: ProfileReader,
-        limits: Limits,
-        executor: Executor,
-        committed: Callable[[str], None],
-    ) -> None:
-        self._store = store
-        self._writer = writer
-        self._reader = reader
-        self._limits = limits
-        self._executor = executor
-        self._committed = committed
-        self._ending = False
+    store: ProfileStore
+    writer: StoreWriter
+    reader: ProfileReader
+    limits: Limits
+    executor: Executor
+    committed: Callable[[str], None]
+    ending: bool = False
 
     def end_watches(self) -> None:
         """Send those who watch to another server: this one is stopping."""
-        self._ending = True
+        self.ending = True
 
     async def ingest_profile(
         self, requests: AsyncIterator[pb.IngestProfileRequest], call: Call
@@ -85,10 +81,8 @@ class Profiles:
         first = await anext(aiter(requests), None)
         if first is None or first.WhichOneof("action") != "open":
             raise NodewiseError(Reason.SESSION_NOT_OPEN, "the first message of a stream must open a session")
-        profile_id, session_id = _names(
-            ("open.profile_id", first.open.profile_id), ("open.session_id", first.open.session_id)
-        )
-        status: SessionStatus = await run_in(self._executor, self._store.open_session, profile_id, session_id)
+        profile_id, session_id = _names(first.open, "profile_id", "session_id", path="open.")
+        status: SessionStatus = await run_in(self.executor, self.store.open_session, profile_id, session_id)
         yield pb.IngestProfileResponse(state=_state(status))
         waiting: asyncio.Queue[asyncio.Future[SessionStatus] | Exception | None] = asyncio.Queue(PIPELINE)
         intake = asyncio.create_task(self._take_in(requests, profile_id, session_id, waiting))
@@ -97,12 +91,10 @@ class Profiles:
                 if isinstance(entry, Exception):
                     raise entry
                 before = status
-                try:
+                with below("batch."):
                     status = await entry
-                except NodewiseError as error:
-                    raise prefixed(error, "batch.") from None
                 if status.revision != before.revision:
-                    self._committed(profile_id)
+                    self.committed(profile_id)
                 yield pb.IngestProfileResponse(state=_state(status))
         finally:
             intake.cancel()
@@ -121,8 +113,8 @@ class Profiles:
             async for request in requests:
                 if request.WhichOneof("action") != "batch":
                     raise invalid_field("batch", "must follow: a session is opened once per stream")
-                batch = read_batch(request.batch, self._limits)
-                future = self._writer.append(profile_id, session_id, (batch,))
+                batch = read_batch(request.batch, self.limits)
+                future = self.writer.append(profile_id, session_id, (batch,))
                 await waiting.put(asyncio.wrap_future(future))
         except Exception as error:  # noqa: BLE001  # raised again by the side that replies
             await waiting.put(error)
@@ -131,66 +123,57 @@ class Profiles:
 
     async def ingest_batch(self, request: pb.IngestBatchRequest, call: Call) -> pb.IngestBatchResponse:
         """The same for one batch of a session."""
-        profile_id, session_id = _names(("profile_id", request.profile_id), ("session_id", request.session_id))
+        profile_id, session_id = _names(request, "profile_id", "session_id")
         status: SessionStatus
         if request.HasField("batch"):
-            batch = read_batch(request.batch, self._limits)
-            try:
-                status = await asyncio.wrap_future(self._writer.append(profile_id, session_id, (batch,)))
-            except NodewiseError as error:
-                raise prefixed(error, "batch.") from None
+            batch = read_batch(request.batch, self.limits)
+            with below("batch."):
+                status = await asyncio.wrap_future(self.writer.append(profile_id, session_id, (batch,)))
             if batch.commit:
-                self._committed(profile_id)
+                self.committed(profile_id)
         else:
-            status = await run_in(self._executor, self._store.open_session, profile_id, session_id)
+            status = await run_in(self.executor, self.store.open_session, profile_id, session_id)
         return pb.IngestBatchResponse(state=_state(status))
 
     async def append_profile(self, request: pb.AppendProfileRequest, call: Call) -> pb.AppendProfileResponse:
         """A session of one batch, named by the request."""
-        profile_id, request_id = _names(("profile_id", request.profile_id), ("request_id", request.request_id))
+        profile_id, request_id = _names(request, "profile_id", "request_id")
         if request.content.traces:
             raise invalid_field("content.traces", "must be empty: traces come by IngestProfile or IngestBatch")
-        content = read_content(request.content, "content", self._limits)
+        content = read_content(request.content, "content", self.limits)
         reader = Reader()
         naming = read_naming(request, "", reader)
         reader.finish()
         if content.is_empty and not naming:
             raise invalid_field("content", "must hold facts, phase timings or observations")
-        batch = Batch(
-            sequence_number=1,
-            workload=content.workload,
-            network=content.network,
-            phase_timings=content.phase_timings,
-            observations=content.observations,
-            naming=naming,
-            commit=True,
-        )
+        parts = {name: getattr(content, name) for name in ("workload", "network", "phase_timings", "observations")}
+        batch = Batch(sequence_number=1, **parts, naming=naming, commit=True)
         try:
-            await asyncio.wrap_future(self._writer.append(profile_id, request_id, (batch,)))
+            await asyncio.wrap_future(self.writer.append(profile_id, request_id, (batch,)))
         except NodewiseError as error:
             if error.reason is Reason.BATCH_CONFLICT:
                 raise _reused(request_id) from None
             raise error if _names_labels(error) else prefixed(error, "content.") from None
-        self._committed(profile_id)
-        profile: Profile = await run_in(self._executor, self._reader.get, profile_id)
+        self.committed(profile_id)
+        profile: Profile = await run_in(self.executor, self.reader.get, profile_id)
         return pb.AppendProfileResponse(profile=write_summary(ProfileSummary.of(profile)))
 
     async def retract_evidence(self, request: pb.RetractEvidenceRequest, call: Call) -> pb.RetractEvidenceResponse:
         """Take evidence out."""
-        profile_id, request_id = _names(("profile_id", request.profile_id), ("request_id", request.request_id))
-        future = self._writer.retract(profile_id, request_id, read_retracted(request), request.reason)
+        profile_id, request_id = _names(request, "profile_id", "request_id")
+        future = self.writer.retract(profile_id, request_id, read_retracted(request), request.reason)
         try:
             summary = await asyncio.wrap_future(future)
         except NodewiseError as error:
             raise not_found_on_the_wire(error) from None
-        self._committed(profile_id)
+        self.committed(profile_id)
         return pb.RetractEvidenceResponse(profile=write_summary(summary))
 
     async def get_profile(self, request: pb.GetProfileRequest, call: Call) -> pb.GetProfileResponse:
         """One profile with as much of its content as is wanted."""
-        (profile_id,) = _names(("profile_id", request.profile_id))
+        (profile_id,) = _names(request, "profile_id")
         page = ObservationPage.of(request)
-        profile: Profile = await run_in(self._executor, self._reader.at, profile_id, page.revision)
+        profile: Profile = await run_in(self.executor, self.reader.at, profile_id, page.revision)
         answer = write_summary(ProfileSummary.of(profile))
         token = ""
         if page.with_facts:
@@ -204,8 +187,8 @@ class Profiles:
     async def list_profiles(self, request: pb.ListProfilesRequest, call: Call) -> pb.ListProfilesResponse:
         """Profiles by name."""
         size, after, labels = page_size(request), page_after(request.page_token), read_wanted_labels(request.labels)
-        find = partial(self._store.list, request.name_prefix, after, size + 1, labels, deleted=request.show_deleted)
-        found: tuple[ProfileSummary, ...] = await run_in(self._executor, find)
+        find = partial(self.store.list, request.name_prefix, after, size + 1, labels, deleted=request.show_deleted)
+        found: tuple[ProfileSummary, ...] = await run_in(self.executor, find)
         more = len(found) > size
         return pb.ListProfilesResponse(
             profiles=[write_summary(summary) for summary in found[:size]],
@@ -217,21 +200,21 @@ class Profiles:
     ) -> AsyncIterator[pb.WatchProfilesResponse]:
         """All profiles that match, then those that change; one that was told of is told of until it is deleted."""
         prefix, labels = request.name_prefix, read_wanted_labels(request.labels)
-        seen, _ = await run_in(self._executor, self._store.changes, NEWEST, prefix)
+        seen, _ = await run_in(self.executor, self.store.changes, NEWEST, prefix)
         told: set[str] = set()
         after: str | None = ""
         while after is not None:  # what changes meanwhile is told of twice, and nothing is missed
-            listed = partial(self._store.list, prefix, after, WATCHED_TOGETHER, labels)
-            found: tuple[ProfileSummary, ...] = await run_in(self._executor, listed)
+            listed = partial(self.store.list, prefix, after, WATCHED_TOGETHER, labels)
+            found: tuple[ProfileSummary, ...] = await run_in(self.executor, listed)
             told |= {summary.uid for summary in found}
             after = found[-1].profile_id if len(found) == WATCHED_TOGETHER else None
             yield pb.WatchProfilesResponse(profiles=map(write_summary, found), caught_up=after is None)
         looked: Hashable = None
-        while not self._ending:
-            generation = self._store.generation()
+        while not self.ending:
+            generation = self.store.generation()
             if generation != looked:
                 looked = generation
-                seen, found = await run_in(self._executor, self._store.changes, seen, prefix)
+                seen, found = await run_in(self.executor, self.store.changes, seen, prefix)
                 changed = [summary for summary in found if summary.uid in told or _wanted(summary, labels)]
                 for first in range(0, len(changed), WATCHED_TOGETHER):
                     together = changed[first : first + WATCHED_TOGETHER]
@@ -243,12 +226,12 @@ class Profiles:
 
     async def delete_profile(self, request: pb.DeleteProfileRequest, call: Call) -> pb.DeleteProfileResponse:
         """Delete a profile; it can be brought back for a while."""
-        (profile_id,) = _names(("profile_id", request.profile_id))
+        (profile_id,) = _names(request, "profile_id")
         if not request.etag:
             raise invalid_field("etag", 'must be that of the profile, or "*" for whatever it is')
         etag = None if request.etag == ANY_ETAG else request.etag
         try:
-            summary = await asyncio.wrap_future(self._writer.delete(profile_id, etag))
+            summary = await asyncio.wrap_future(self.writer.delete(profile_id, etag))
         except NodewiseError as error:
             if error.reason is Reason.PROFILE_NOT_FOUND and request.allow_missing:
                 return pb.DeleteProfileResponse()
@@ -257,25 +240,20 @@ class Profiles:
 
     async def undelete_profile(self, request: pb.UndeleteProfileRequest, call: Call) -> pb.UndeleteProfileResponse:
         """Bring a deleted profile back."""
-        (profile_id,) = _names(("profile_id", request.profile_id))
-        summary = await asyncio.wrap_future(self._writer.undelete(profile_id))
+        (profile_id,) = _names(request, "profile_id")
+        summary = await asyncio.wrap_future(self.writer.undelete(profile_id))
         return pb.UndeleteProfileResponse(profile=write_summary(summary))
 
 
-def _names(*fields: tuple[str, str]) -> list[str]:
+def _names(request: Any, *fields: str, path: str = "") -> list[str]:
     reader = Reader()
-    names = [reader.identifier(value, path) for path, value in fields]
+    names = [reader.identifier(getattr(request, field), f"{path}{field}") for field in fields]
     reader.finish()
     return names
 
 
 def _state(status: SessionStatus) -> pb.IngestState:
-    return pb.IngestState(
-        durable_sequence_number=status.durable_sequence_number,
-        committed_sequence_number=status.committed_sequence_number,
-        revision=status.revision,
-        observations_count=status.observations_count,
-    )
+    return written(pb.IngestState, status)
 
 
 def _reused(request_id: str) -> NodewiseError:

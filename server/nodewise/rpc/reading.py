@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
 from google.protobuf.descriptor import Descriptor
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Floats, Ints, as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.facts import unstated
 from nodewise.domain.findings import Findings
 from nodewise.domain.profile import UNKNOWN
 from nodewise_values.fact import Fact
+from nodewise_values.facts import BY_MESSAGE
 
-__all__ = ["PROFILE_ID_RULE", "Reader", "shown", "stated_fields"]
+__all__ = ["PROFILE_ID_RULE", "Reader", "shown"]
 
 _PROFILE_ID: Final = re.compile(r"(?!.*//)[A-Za-z0-9](?:[A-Za-z0-9._~/-]{0,126}[A-Za-z0-9])?")
 PROFILE_ID_RULE: Final = (
@@ -49,16 +50,10 @@ class Reader(Findings):
         least: float = 0.0,
         above: float | None = None,
         most: float = math.inf,
-        below: float | None = None,
     ) -> float:
-        """A finite number within bounds; ``above`` and ``below`` exclude their bound."""
-        right = math.isfinite(value) and least <= value <= most
-        if above is not None:
-            right = right and value > above
-        if below is not None:
-            right = right and value < below
-        if not right:
-            self.wrong(path, f"must be {_range(least, above, most, below)}, found {value}")
+        """A finite number within bounds; ``above`` excludes its bound."""
+        if not (math.isfinite(value) and least <= value <= most and (above is None or value > above)):
+            self.wrong(path, f"must be {_range(least, above, most)}, found {value}")
         return value
 
     def whole(self, value: int, path: str, *, least: int = 0, most: int = 2**53) -> int:
@@ -67,28 +62,18 @@ class Reader(Findings):
             self.wrong(path, f"must be a whole number from {least} to {most}, found {value}")
         return value
 
-    def stated(
-        self,
-        message: Any,
-        facts: Mapping[str, Fact],
-        path: str,
-        *,
-        but: Collection[str] = (),
-        most: float = math.inf,
-    ) -> dict[str, Any]:
+    def stated(self, message: Any, path: str, *, but: Collection[str] = (), most: float = math.inf) -> dict[str, Any]:
         """The single values that a message states, checked, by their names in a row; what is absent is left out.
 
         Parameters
         ----------
-        facts : mapping of field to Fact
-            Of this message; repeated fields are left to the caller.
         but : collection of str
             Fields to leave out.
         most : float
             Greatest number where the facts name none.
         """
         found: dict[str, Any] = {}
-        for fact, optional in _singles(message.DESCRIPTOR, facts):
+        for fact, optional in _singles(message.DESCRIPTOR):
             if fact.field in but or (optional and not message.HasField(fact.field)):
                 continue
             value = getattr(message, fact.field)
@@ -131,7 +116,9 @@ class Reader(Findings):
             return whole if whole.all() else freeze(np.where(whole == 0, usual, whole))
         if len(values) == 1 and not known:
             return self._constant(values[0], f"{path}[0]", rows, fact)
-        found = self.floats(values, path, rows, default=default, least=fact.least(), most=most)
+        # A default at the bound is what states nothing, and may stand there.
+        above = fact.minimum if fact.exclusive_minimum and fact.minimum != default else None
+        found = self.floats(values, path, rows, default=default, least=fact.least(), above=above, most=most)
         if fact.default is not None and fact.minimum is not None and fact.minimum > fact.default:
             short = (found > fact.default) & (found < fact.minimum)
             if short.any():
@@ -166,6 +153,14 @@ class Reader(Findings):
             return found
         return freeze(np.where(np.array(known, dtype=np.bool_), found, UNKNOWN))
 
+    def offsets(self, values: Sequence[int], path: str, rows: int, entries: int, of: str) -> Ints | None:
+        """Where the entries of each row begin, and at last where they end; None = they are wrong."""
+        found = list(values)
+        if len(found) != rows + 1 or found[0] != 0 or found[-1] != entries or found != sorted(found):
+            self.wrong(path, f"must be {rows + 1} ascending numbers from 0 to {entries} (the entries of {of})")
+            return None
+        return as_ints(found)
+
     def floats(
         self,
         values: Sequence[float],
@@ -178,69 +173,52 @@ class Reader(Findings):
         most: float = math.inf,
     ) -> Floats:
         """A column of finite numbers: empty (default; None = must not be empty), one entry, or one per row."""
-        column = self._column(values, path, rows, default)
-        if column is None:
-            return constant_floats(rows, 0.0 if default is None else default)
-        array = np.array(column, dtype=np.float64)
+        if not self._has_rows(values, path, rows, default):
+            return constant_floats(rows, default or 0.0)
+        array = np.array(values, dtype=np.float64)
         bad = ~np.isfinite(array) | (array < least) | (array > most)
         if above is not None:
             bad |= array <= above
         if bad.any():
             row = int(bad.argmax())
-            self.wrong(f"{path}[{row}]", f"must be {_range(least, above, most, None)}, found {array[row]}")
-        if len(array) == 1 and rows != 1:
-            return constant_floats(rows, float(array[0]))
-        return freeze(array)
+            self.wrong(f"{path}[{row}]", f"must be {_range(least, above, most)}, found {array[row]}")
+        return constant_floats(rows, float(array[0])) if len(array) == 1 and rows != 1 else freeze(array)
 
     def ints(
         self, values: Sequence[int], path: str, rows: int, *, default: int | None, least: int = 0, most: int = 2**31 - 1
     ) -> Ints:
         """A column of whole numbers: empty (default; None = must not be empty), one entry, or one per row."""
-        column = self._column(values, path, rows, default)
-        if column is None:
-            return constant_ints(rows, 0 if default is None else default)
-        array = np.array(column, dtype=np.int64)
+        if not self._has_rows(values, path, rows, default):
+            return constant_ints(rows, default or 0)
+        array = np.array(values, dtype=np.int64)
         if array.min() < least or array.max() > most:
             row = int(((array < least) | (array > most)).argmax())
             self.wrong(f"{path}[{row}]", f"must be a whole number from {least} to {most}, found {array[row]}")
-        if len(array) == 1 and rows != 1:
-            return constant_ints(rows, int(array[0]))
-        return freeze(array)
+        return constant_ints(rows, int(array[0])) if len(array) == 1 and rows != 1 else freeze(array)
 
-    def _column(
-        self, values: Sequence[float] | Sequence[int], path: str, rows: int, default: float | None
-    ) -> Sequence[float] | Sequence[int] | None:
+    def _has_rows(self, values: Sequence[float], path: str, rows: int, default: float | None) -> bool:
+        """Whether a column holds numbers for its rows."""
         if not values:
             if default is None and rows:
                 self.wrong(path, "must be given")
-            return None
+            return False
         if len(values) not in (1, rows):
             self.wrong(path, f"must have one entry, or one for each of {rows} rows; found {len(values)}")
-            return None
-        return values
+            return False
+        return True
 
 
 _plans: Final[dict[str, tuple[tuple[Fact, bool], ...]]] = {}
 
 
-def _singles(message: Descriptor, facts: Mapping[str, Fact]) -> tuple[tuple[Fact, bool], ...]:
+def _singles(message: Descriptor) -> tuple[tuple[Fact, bool], ...]:
     """The facts of fields that hold one value, and whether these tell presence."""
     known = _plans.get(message.full_name)
     if known is None:
-        fields = ((fact, message.fields_by_name[fact.field]) for fact in facts.values())
+        fields = ((fact, message.fields_by_name[fact.field]) for fact in BY_MESSAGE[message.full_name].values())
         known = tuple((fact, bool(field.has_presence)) for fact, field in fields if not field.is_repeated)
         _plans[message.full_name] = known
     return known
-
-
-def stated_fields(row: Any, facts: Mapping[str, Fact]) -> dict[str, Any]:
-    """What a row of the domain states, by the names of the wire: what is None, or as good as absent, is left out."""
-    found = ((fact, getattr(row, fact.row, None)) for fact in facts.values())
-    return {fact.field: value for fact, value in found if value is not None and not _absent(value, fact)}
-
-
-def _absent(value: Any, fact: Fact) -> bool:
-    return fact.minimum is not None and fact.default == value < fact.minimum
 
 
 def shown(value: str) -> str:
@@ -249,8 +227,8 @@ def shown(value: str) -> str:
     return ascii(text)
 
 
-def _range(least: float, above: float | None, most: float, below: float | None) -> str:
+def _range(least: float, above: float | None, most: float) -> str:
     low = f"above {above:g}" if above is not None else ("" if least == -math.inf else f"at least {least:g}")
-    high = f"below {below:g}" if below is not None else ("" if most == math.inf else f"at most {most:g}")
+    high = "" if most == math.inf else f"at most {most:g}"
     bounds = " and ".join(part for part in (low, high) if part)
     return f"a finite number {bounds}".rstrip()

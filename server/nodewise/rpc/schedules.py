@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from nodewise.domain.budget import Budget
-from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Answer, Freshness, Question
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.caps import too_long
+from nodewise.rpc.caps import above_cap, answered_within
 from nodewise.rpc.errors import prefixed
 from nodewise.rpc.options import read_model_options
 from nodewise.rpc.paging import page
@@ -21,11 +22,11 @@ from nodewise.rpc.policies import policy_named
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_plugins import write_plugin
-from nodewise.rpc.wire_schedules import read_job, read_pools, read_quotas, read_time, write_decision
+from nodewise.rpc.wire_rows import read_time
+from nodewise.rpc.wire_schedules import read_job, read_pools, read_quotas, write_decision
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Decision
 from nodewise.scheduling.request import JobQuestion, ScheduleLimits, ScheduleQuestion
-from nodewise_protos.v1 import plugin_pb2
 from nodewise_protos.v1 import schedule_service_pb2 as pb
 
 __all__ = ["Schedules"]
@@ -36,52 +37,43 @@ REPLY_SHARE: Final = 0.9
 """Share of a call's time that deciding may take; the rest is for the reply and its way back."""
 
 
+@dataclass(slots=True, eq=False)
 class Schedules:
     """Behaviours of ScheduleService.
 
-    Parameters
+    Attributes
     ----------
     default_policy : str
         Used when a request names none.
     """
 
-    def __init__(
-        self, answers: Answers, sources: ProfileSources, limits: Limits, executor: Executor, default_policy: str
-    ) -> None:
-        self._answers = answers
-        self._sources = sources
-        self._limits = limits
-        self._executor = executor
-        self._default_policy = default_policy
+    answers: Answers
+    sources: ProfileSources
+    limits: Limits
+    executor: Executor
+    default_policy: str
 
     async def schedule(self, request: pb.ScheduleRequest, call: Call) -> pb.ScheduleResponse:
         """Who gets what. Deciding happens in a thread: it may take as long as the call has."""
         started = time.perf_counter()
-        loaded = policy_named(self._answers.registry, request.policy or self._default_policy)
-        options = read_model_options(request.options)
-        options.require_estimator(self._answers)
+        loaded = policy_named(self.answers.registry, request.policy or self.default_policy)
+        options = read_model_options(request.options).required_of(self.answers)
         if not request.HasField("now"):
             raise invalid_field("now", "must be given: submit times and deadlines are counted from it")
-        if len(request.jobs) > self._limits.jobs_per_call:
-            raise NodewiseError(
-                Reason.LIMIT_EXCEEDED,
-                f"{len(request.jobs)} jobs, a call takes jobs_per_call = {self._limits.jobs_per_call}",
-                {
-                    "limit": "jobs_per_call",
-                    "value": str(self._limits.jobs_per_call),
-                    "found": str(len(request.jobs)),
-                },
-            )
+        if len(request.jobs) > self.limits.jobs_per_call:
+            raise above_cap("jobs", "jobs_per_call", self.limits.jobs_per_call, len(request.jobs))
         reader = Reader()
         pools = read_pools(request.cluster.pools, reader)
         named = {pool.name: pool for pool in pools}
-        waiting = _waiting(call) if options.terms.freshness == Freshness.WAIT else None
+        waiting = options.waiting(
+            replace(call, deadline_monotonic_s=time.monotonic() + call.remaining_s() * WAIT_SHARE)
+        )
         jobs: list[JobQuestion] = []
         for number, message in enumerate(request.jobs):
             path = f"jobs[{number}]"
             profile: Profile | NodewiseError
             try:
-                profile = await self._sources.profile(message.profile, waiting)
+                profile = await self.sources.profile(message.profile, waiting)
             except NodewiseError as error:
                 profile = prefixed(error, f"{path}.")
             jobs.append(read_job(message, profile, path, named, reader))
@@ -96,29 +88,19 @@ class Schedules:
             quotas=read_quotas(request.quotas),
             terms=options.terms.within(budget),
         )
-        caps = ScheduleLimits(jobs=self._limits.jobs_per_call)
+        caps = ScheduleLimits(jobs=self.limits.jobs_per_call)
         try:
-            decision: Decision = await run_in(self._executor, decide, question, loaded, self._answer, budget, caps)
+            predict = partial(answered_within, self.limits, self.answers)
+            decision: Decision = await run_in(self.executor, decide, question, loaded, predict, budget, caps)
         finally:
             budget.end()
         return write_decision(decision, question, time.perf_counter() - started)
 
-    def _answer(self, question: Question) -> Answer:
-        refused = too_long(len(question.configurations), question.terms.options, self._limits)
-        if refused is not None:
-            raise refused
-        return self._answers.answer(question)
-
     async def list_policies(self, request: pb.ListPoliciesRequest, call: Call) -> pb.ListPoliciesResponse:
         """What can be asked."""
-        policies = self._answers.registry.policies
+        policies = self.answers.registry.policies
         names, next_token = page(sorted(policies), request)
         return pb.ListPoliciesResponse(
-            policies=[write_plugin(policies[name], plugin_pb2.PLUGIN_KIND_POLICY) for name in names],
+            policies=[write_plugin(policies[name], "policy") for name in names],
             next_page_token=next_token,
         )
-
-
-def _waiting(call: Call) -> Call:
-    """The part of a call's time that revisions may be waited for."""
-    return Call(call.request_id, time.monotonic() + call.remaining_s() * WAIT_SHARE)

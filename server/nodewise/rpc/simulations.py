@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 
-from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Answer, Freshness, Question
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
-from nodewise.rpc.caps import too_long
-from nodewise.rpc.errors import prefixed
+from nodewise.rpc.caps import answered_within
+from nodewise.rpc.errors import below
 from nodewise.rpc.long_call import LongCall, Workshop, streamed
 from nodewise.rpc.options import read_model_options
 from nodewise.rpc.policies import policy_named
@@ -27,10 +27,11 @@ from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
 __all__ = ["Simulations"]
 
 
+@dataclass(slots=True, eq=False)
 class Simulations:
     """The behaviour of Simulate.
 
-    Parameters
+    Attributes
     ----------
     answers : Answers
         Knows the estimators and the policies.
@@ -44,36 +45,24 @@ class Simulations:
         Used when a request names none.
     """
 
-    def __init__(
-        self,
-        answers: Answers,
-        sources: ProfileSources,
-        limits: Limits,
-        compute: Compute[Workshop],
-        default_policy: str,
-    ) -> None:
-        self._answers = answers
-        self._sources = sources
-        self._limits = limits
-        self.compute = compute
-        self._default_policy = default_policy
+    answers: Answers
+    sources: ProfileSources
+    limits: Limits
+    compute: Compute[Workshop]
+    default_policy: str
 
     @streamed
     async def simulate(self, request: pb.SimulateRequest, call: Call) -> LongCall:
         """Progress, then columns, then the result: of what was simulated so far where time was over before."""
-        policy = request.policy or self._default_policy
-        policy_named(self._answers.registry, policy)
-        options = read_model_options(request.options)
-        options.require_estimator(self._answers)
-        waiting = call if options.terms.freshness == Freshness.WAIT else None
-        check_sizes(request.jobs, request.curves, self._limits)
+        policy = request.policy or self.default_policy
+        policy_named(self.answers.registry, policy)
+        options = read_model_options(request.options).required_of(self.answers)
+        check_sizes(request.jobs, request.curves, self.limits)
         profiles: dict[int, Profile] = {}
         for number, curve in enumerate(request.curves):
             if curve.HasField("profile"):
-                try:
-                    profiles[number] = await self._sources.profile(curve.profile.profile, waiting)
-                except NodewiseError as error:
-                    raise prefixed(error, f"curves[{number}].profile.") from None
+                with below(f"curves[{number}].profile."):
+                    profiles[number] = await self.sources.profile(curve.profile.profile, options.waiting(call))
         return LongCall(_simulated, (request.SerializeToString(), policy, profiles))
 
 
@@ -84,12 +73,7 @@ def _simulated(workshop: Workshop, asked: tuple[bytes, str, dict[int, Profile]],
     policy = policy_named(workshop.answers.registry, policy_name)
     options = read_model_options(request.options)
 
-    def answer(question: Question) -> Answer:
-        refused = too_long(len(question.configurations), question.terms.options, workshop.limits)
-        if refused is not None:
-            raise refused
-        return workshop.answers.answer(question)
-
+    answer = partial(answered_within, workshop.limits, workshop.answers)
     read = read_simulation(request, policy.record, options, profiles, answer, run.budget, workshop.limits)
     question = read.question
     jobs, repetitions = len(question.jobs), question.repetitions

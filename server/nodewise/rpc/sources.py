@@ -18,7 +18,6 @@ from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_profiles import read_content
 from nodewise_protos.v1 import profile_pb2
-from nodewise_values.facts import PROFILE_SOURCE
 
 __all__ = ["ProfileSources"]
 
@@ -88,9 +87,7 @@ class ProfileSources:
 
     async def _stored(self, profile_id: str, stated: Mapping[str, int], call: Call | None, path: str) -> Profile:
         if "revision" in stated:
-            reader = Reader()
-            reader.identifier(profile_id, f"{path}.profile_id")
-            reader.finish()
+            _check_name(profile_id, path)
             exact: Profile = await run_in(self._executor, self._reader.at, profile_id, stated["revision"])
             return exact
         least = stated.get("minimum_revision", 0)
@@ -112,9 +109,7 @@ class ProfileSources:
         known = self._reader.cached(profile_id)
         if known is not None:
             return known
-        reader = Reader()
-        reader.identifier(profile_id, f"{path}.profile_id")
-        reader.finish()
+        _check_name(profile_id, path)
         loaded: Profile = await run_in(self._executor, self._reader.get, profile_id)
         return loaded
 
@@ -122,12 +117,18 @@ class ProfileSources:
         return read_content(profile_pb2.ProfileContent.FromString(data), f"{path}.content", self._limits)
 
 
+def _check_name(profile_id: str, path: str) -> None:
+    reader = Reader()
+    reader.identifier(profile_id, f"{path}.profile_id")
+    reader.finish()
+
+
 def _revisions(source: profile_pb2.ProfileSource, path: str) -> Mapping[str, int]:
     """The revision that a source asks for, or the least one."""
     if not source.HasField("minimum_revision") and not source.HasField("revision"):
         return _ANY
     reader = Reader()
-    stated = reader.stated(source, PROFILE_SOURCE, f"{path}.")
+    stated = reader.stated(source, f"{path}.")
     if source.WhichOneof("source") != "profile_id":
         reader.wrong(f"{path}.{next(iter(stated))}", "must be absent unless profile_id names a stored profile")
     if len(stated) > 1:

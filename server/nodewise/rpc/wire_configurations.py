@@ -17,15 +17,15 @@ from nodewise.domain.configurations import (
     SyncMode,
     packed_nodes,
 )
-from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.facts import NUMBER_COLUMNS, unstated
 from nodewise.ports.cache import LruCache
 from nodewise.ports.limits import Limits
+from nodewise.rpc.caps import too_much
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_groups import grouped_workers, read_groups, write_groups
 from nodewise.rpc.wire_offers import read_offer_indexes
 from nodewise_protos.v1 import configuration_pb2 as pb
-from nodewise_values.facts import CONFIGURATION_RANGE, CONFIGURATION_SETTINGS
 
 __all__ = [
     "read_candidates",
@@ -109,17 +109,9 @@ def read_parts(
 
 
 def _too_many_rows(path: str, rows: int, limits: Limits) -> NodewiseError:
-    return NodewiseError(
-        Reason.LIMIT_EXCEEDED,
-        f"{path}: {rows} rows or more, a call takes rows_per_call = {limits.rows_per_call}; "
-        "split the question, or send the parts over StreamPredict",
-        {
-            "limit": "rows_per_call",
-            "value": str(limits.rows_per_call),
-            "found": str(rows),
-            "alternative": "StreamPredict",
-        },
-    )
+    most = limits.rows_per_call
+    text = f"{path}: {rows} rows or more, a call takes rows_per_call = {most}; split the question, or send the parts "
+    return too_much(f"{text}over StreamPredict", "rows_per_call", most, rows, "StreamPredict")
 
 
 _kept: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_ROWS)
@@ -159,11 +151,8 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
         if values:
             rows = max(rows, len(values) - (name in _OFFSETS))
     if rows > limits.rows_per_call and rows > limits.rows_per_batch and rows > limits.backtest_rows:
-        raise NodewiseError(
-            Reason.LIMIT_EXCEEDED,
-            f"{path}: {rows} rows, more than any call takes",
-            {"limit": "rows_per_call", "value": str(limits.rows_per_call), "found": str(rows)},
-        )
+        text = f"{path}: {rows} rows, more than any call takes"
+        raise too_much(text, "rows_per_call", limits.rows_per_call, rows)
     columns: dict[str, object] = {
         "nodes": reader.ints(message.nodes, f"{path}.nodes", rows, default=0, most=limits.max_nodes),
         "workers": reader.ints(message.workers, f"{path}.workers", rows, default=0, most=limits.max_workers),
@@ -223,17 +212,14 @@ def _precisions(message: pb.Configurations, path: str, rows: int, reader: Reader
 
 
 def _placement(message: pb.Configurations, path: str, rows: int, reader: Reader) -> Placement | None:
-    offsets, workers = list(message.placement_offsets), list(message.placement_workers)
-    if len(offsets) != rows + 1 or offsets[0] != 0 or offsets[-1] != len(workers) or offsets != sorted(offsets):
-        reader.wrong(
-            f"{path}.placement_offsets",
-            f"must be {rows + 1} ascending numbers from 0 to {len(workers)} (the entries of placement_workers)",
-        )
+    workers, field = list(message.placement_workers), f"{path}.placement_offsets"
+    offsets = reader.offsets(message.placement_offsets, field, rows, len(workers), "placement_workers")
+    if offsets is None:
         return None
     if any(count < 1 for count in workers):
         reader.wrong(f"{path}.placement_workers", "must be at least 1 on every node")
         return None
-    return Placement(as_ints(offsets), as_ints(workers))
+    return Placement(offsets, as_ints(workers))
 
 
 def _consistent(found: Configurations, path: str, reader: Reader) -> None:
@@ -300,7 +286,7 @@ def read_evidence(message: pb.Configurations, path: str, reader: Reader, limits:
 
 def read_settings(message: pb.ConfigurationSettings, path: str, reader: Reader) -> Configurations:
     """One row that says how a job runs, without its scale. The offer that it may name is not part of it."""
-    stated = reader.stated(message, CONFIGURATION_SETTINGS, f"{path}.", but=("offer_name",))
+    stated = reader.stated(message, f"{path}.", but=("offer_name",))
     columns: dict[str, object] = {}
     for name, value in stated.items():
         if name in _DICTIONARIES:
@@ -322,27 +308,19 @@ def _range(data: bytes, path: str, limits: Limits) -> Configurations:
     by_nodes = axis == "nodes"
     most = limits.max_nodes if by_nodes else limits.max_workers
     counts = read_counts(message.nodes if by_nodes else message.workers, f"{path}.{axis}", most, reader)
-    per_node = reader.stated(message, CONFIGURATION_RANGE, f"{path}.").get("workers_per_node", 0)
+    per_node = reader.stated(message, f"{path}.").get("workers_per_node", 0)
     settings = read_settings(message.settings, f"{path}.settings", reader)
     spread = int(message.placement_rule) == PlacementRule.SPREAD
     reader.finish()
     rows = len(counts)
     if rows > limits.rows_per_call:
         raise _too_many_rows(f"{path}.{axis}", rows, limits)
-    nodes: Sequence[int] | int = 0
-    workers: Sequence[int] | int = 0
+    nodes = workers = as_ints(counts)
     if by_nodes:
-        nodes = list(counts)
-        workers = [count * per_node for count in counts] if per_node else 0
-    else:
-        workers = list(counts)
-        if spread:
-            nodes = list(counts)
-        elif per_node:
-            nodes = [packed_nodes(count, per_node) for count in counts]
-    scaled = Configurations.of(rows, nodes=nodes, workers=workers)
-    repeated = settings.take(constant_ints(rows, 0))
-    return repeated.replaced(nodes=scaled.nodes, workers=scaled.workers)
+        workers = nodes * per_node
+    elif not spread:
+        nodes = as_ints([packed_nodes(count, per_node) if per_node else 0 for count in counts])
+    return settings.take(constant_ints(rows, 0)).replaced(nodes=nodes, workers=freeze(workers))
 
 
 def read_counts(message: pb.CountRange, path: str, most: int, reader: Reader) -> range | tuple[int, ...]:

@@ -12,12 +12,12 @@ from typing import Final
 import numpy as np
 
 from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
-from nodewise.domain.diagnosis import DiagnosisQuestion, Strategy
+from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import Change, ChangeKind, EdgeCounts, ReplayQuestion
 from nodewise.profiles.reading import LoadedTrace
 from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_rows import read_budget_s, stated, written
+from nodewise.rpc.wire_rows import read_row, written
 from nodewise_protos.v1 import problem_pb2
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 
@@ -27,8 +27,6 @@ MOST_CHANGES: Final = 64
 MOST_STEPS: Final = 10_000
 MOST_ORDINAL: Final = 1_000_000
 MOST_RANK: Final = 1 << 20
-MOST_ANSWERS: Final = 1000
-USUAL_ANSWERS: Final = 20
 MOST_TRACES: Final = 1 << 16
 MOST_MAPPED: Final = 256
 LONGEST_DELAY_S: Final = 1e6
@@ -50,7 +48,6 @@ _BOUNDS: Final = {
     ChangeKind.BUCKET_BYTES: (1.0, MOST_BYTES),
 }
 _KINDS: Final = {pb.ReplayChangeKind.Value(f"REPLAY_CHANGE_KIND_{kind.name}"): kind for kind in ChangeKind}
-_NUMBERS: Final = {kind: number for number, kind in _KINDS.items()}
 
 READER: Final = "READER_WARNING"
 DIAGNOSER: Final = "DIAGNOSER_WARNING"
@@ -68,13 +65,12 @@ def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest) -> tuple[TraceQue
     reader = Reader()
     if len(message.trace_sha256s) > MOST_TRACES:
         reader.wrong("trace_sha256s", f"must hold at most {MOST_TRACES} hashes, found {len(message.trace_sha256s)}")
-    reader.text(message.diagnoser, "diagnoser", 63)
     if len(message.trace_mapping) > MOST_MAPPED:
         reader.wrong("trace_mapping", f"must hold at most {MOST_MAPPED} entries, found {len(message.trace_mapping)}")
     for key, value in message.trace_mapping.items():
         reader.text(key, "trace_mapping")
         reader.text(value, f"trace_mapping[{key[:LONGEST_PATTERN]!r}]")
-    budget_s = read_budget_s(message, reader)
+    budget_s = reader.stated(message, "").get("budget_s", math.inf)
     reader.finish()
     asked = TraceQuestion(
         profile=Profile(),
@@ -96,14 +92,16 @@ def read_replay(message: pb.ReplayRequest) -> ReplayQuestion:
     reader = Reader()
     if len(message.changes) > MOST_CHANGES:
         reader.wrong("changes", f"must hold at most {MOST_CHANGES}, found {len(message.changes)}")
-    question = ReplayQuestion(
+    question = read_row(
+        ReplayQuestion,
+        message,
+        "",
+        reader,
         fit_steps=_steps(message.fit_steps, "fit_steps", reader),
         test_steps=_steps(message.test_steps, "test_steps", reader),
-        in_sample=message.in_sample,
         changes=tuple(
             _change(change, f"changes[{place}]", reader) for place, change in enumerate(message.changes[:MOST_CHANGES])
         ),
-        timeline=message.timeline,
     )
     reader.finish()
     return question
@@ -118,20 +116,9 @@ def read_diagnosis(message: pb.DiagnoseRequest) -> DiagnosisQuestion:
         INVALID_FIELD.
     """
     reader = Reader()
-    ratio = stated(message, "largest_batch_ratio", 1.0)
-    question = DiagnosisQuestion(
-        steps=_steps(message.steps, "steps", reader),
-        bottlenecks=_most(message, "max_bottlenecks", reader),
-        strategies=_most(message, "max_strategies", reader),
-        largest_batch_factor=reader.number(ratio, "largest_batch_ratio", least=1.0, most=MOST_RATIO),
-        timeline=message.timeline,
-    )
+    question = read_row(DiagnosisQuestion, message, "", reader, steps=_steps(message.steps, "steps", reader))
     reader.finish()
     return question
-
-
-def _most(message: pb.DiagnoseRequest, name: str, reader: Reader) -> int:
-    return reader.whole(stated(message, name, USUAL_ANSWERS), name, most=MOST_ANSWERS)
 
 
 def _steps(values: Sequence[int], path: str, reader: Reader) -> tuple[int, ...]:
@@ -158,13 +145,8 @@ def _change(message: pb.ReplayChange, path: str, reader: Reader) -> Change:
     problem = _pattern_problem(message.name_pattern)
     if problem is not None:
         reader.wrong(f"{path}.name_pattern", problem)
-    return Change(
-        kind=kind,
-        value=value,
-        name_pattern=message.name_pattern,
-        event_kinds=tuple(dict.fromkeys(message.event_kinds)),
-        ranks=tuple(sorted(ranks)),
-    )
+    names = tuple(dict.fromkeys(message.event_kinds))
+    return read_row(Change, message, "", reader, kind=kind, value=value, event_kinds=names, ranks=tuple(sorted(ranks)))
 
 
 def _pattern_problem(pattern: str) -> str | None:
@@ -193,11 +175,9 @@ def write_replay(found: Replayed) -> pb.ReplayResult:
     return written(
         pb.ReplayResult,
         replay,
-        steps=[written(pb.ReplayedStep, step, absent=0.0) for step in replay.steps],
         edges=_edges(replay.edges),
         clock_uncertainty_seconds=np.where(tied, replay.clock_uncertainty_s, 0.0),
         clock_tied=None if tied.all() else tied.tolist(),
-        counts=dict(replay.counts),
         warnings=_notices(DIAGNOSER, replay.warnings),
         basis=_basis(found),
     )
@@ -209,20 +189,11 @@ def write_diagnosis(found: Diagnosed) -> pb.DiagnosisResult:
     return written(
         pb.DiagnosisResult,
         diagnosis,
-        bottlenecks=[written(pb.Bottleneck, each, absent=-1) for each in diagnosis.bottlenecks],
-        strategies=map(_strategy, diagnosis.strategies),
-        stragglers=[written(pb.Straggler, each) for each in diagnosis.stragglers],
-        bound_by=pb.StepBound.Value(f"STEP_BOUND_{diagnosis.bound_by.upper()}"),
-        rank_shares=[written(pb.RankShares, each, absent=-1) for each in diagnosis.ranks],
+        rank_shares=[written(pb.RankShares, each) for each in diagnosis.ranks],
         edges=_edges(diagnosis.edges),
         warnings=_notices(DIAGNOSER, diagnosis.warnings),
         basis=_basis(found),
     )
-
-
-def _strategy(found: Strategy) -> pb.Strategy:
-    changes = [written(pb.ReplayChange, change, kind=_NUMBERS[change.kind]) for change in found.changes]
-    return written(pb.Strategy, found, absent=0.0, changes=changes)
 
 
 def _edges(edges: Mapping[str, EdgeCounts]) -> Iterable[pb.EdgeCounts]:
@@ -243,7 +214,6 @@ def _basis(found: Replayed | Diagnosed) -> pb.DiagnosisBasis:
         profile_id=found.profile.profile_id,
         profile_revision=found.profile.revision or None,
         traces=[_read_trace(read) for read in evidence.loaded],
-        world_size=evidence.world_size or None,
         peak_memory_bytes=_peak_memory_bytes(),
     )
 

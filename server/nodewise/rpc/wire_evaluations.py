@@ -10,12 +10,12 @@ import numpy as np
 
 from nodewise.domain.columns import Ints, constant_ints, freeze
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.profile import PhaseTimings
 from nodewise.domain.workload import Network, Workload
 from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
 from nodewise.ports.limits import Limits
+from nodewise.rpc.caps import too_much
 from nodewise.rpc.reading import Reader, shown
 from nodewise.rpc.wire_configurations import read_evidence
 from nodewise.rpc.wire_profiles import known_rows, read_network, read_phase_columns, read_workload
@@ -94,11 +94,8 @@ def read_estimators(names: Iterable[str]) -> tuple[str, ...]:
 
 def _capped(rows: int, path: str, limits: Limits) -> None:
     if rows > limits.backtest_rows:
-        raise NodewiseError(
-            Reason.LIMIT_EXCEEDED,
-            f"{path}: {rows} rows, a backtest takes backtest_rows = {limits.backtest_rows}; split the table by jobs",
-            {"limit": "backtest_rows", "value": str(limits.backtest_rows), "found": str(rows)},
-        )
+        text = f"{path}: {rows} rows, a backtest takes backtest_rows = {limits.backtest_rows}; split the table by jobs"
+        raise too_much(text, "backtest_rows", limits.backtest_rows, rows)
 
 
 def _jobs(names: Iterable[str], path: str, reader: Reader) -> tuple[str, ...]:

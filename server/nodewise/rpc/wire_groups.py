@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.domain.columns import Floats, Ints, as_ints, constant_ints, freeze
+from nodewise.domain.columns import Floats, Ints, constant_ints, freeze
 from nodewise.domain.configurations import Configurations, WorkerGroups
 from nodewise.rpc.reading import Reader
 from nodewise_protos.v1 import configuration_pb2 as pb
@@ -47,14 +47,11 @@ def read_groups(message: pb.Configurations, path: str, rows: int, reader: Reader
 
 
 def _offsets(message: pb.Configurations, path: str, rows: int, reader: Reader) -> Ints | None:
-    offsets, count = list(message.group_offsets), len(message.group_workers)
-    if not offsets and not count:
+    count = len(message.group_workers)
+    if not message.group_offsets and not count:
         return None
-    if len(offsets) != rows + 1 or offsets[0] != 0 or offsets[-1] != count or offsets != sorted(offsets):
-        reader.wrong(
-            f"{path}.group_offsets",
-            f"must be {rows + 1} ascending numbers from 0 to {count} (the entries of group_workers)",
-        )
+    offsets = reader.offsets(message.group_offsets, f"{path}.group_offsets", rows, count, "group_workers")
+    if offsets is None:
         return None
     counts = np.diff(offsets)
     if rows and counts.max() > MOST_GROUPS:
@@ -63,7 +60,7 @@ def _offsets(message: pb.Configurations, path: str, rows: int, reader: Reader) -
             f"{path}.group_offsets", f"must give a row at most {MOST_GROUPS} groups, found {counts[row]} in row {row}"
         )
         return None
-    return as_ints(offsets)
+    return offsets
 
 
 def _on_devices(message: pb.Configurations, path: str, reader: Reader, groups: WorkerGroups) -> dict[str, object]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from google.protobuf.message import Message
 
 from nodewise.domain.objective import (
     HIGHEST_THROUGHPUT,
@@ -22,24 +25,19 @@ from nodewise.domain.objective import (
 )
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_offers import read_offers
+from nodewise.rpc.wire_rows import read_row
 from nodewise_protos.v1 import objective_pb2 as pb
-from nodewise_values.facts import (
-    BATCH_BOUNDS,
-    CURRENT_CONFIGURATION,
-    FEWEST_DEVICES,
-    KNEE,
-    LEAST_COST,
-    LEAST_TIME,
-    OBJECTIVE,
-    STATISTICAL_EFFICIENCY,
-    WORK,
-)
 
 __all__ = ["read_objective", "write_recommendation"]
 
 LARGEST_AMOUNT: Final = 1e18
 """Largest amount of samples, epochs, seconds or money that is taken for one."""
-_DEADLINE: Final = "deadline_seconds"
+_RULES: Final[Mapping[str, type[Knee | LeastTime | LeastCost | FewestDevices]]] = MappingProxyType(
+    {"knee": Knee, "least_time": LeastTime, "least_cost": LeastCost, "fewest_devices": FewestDevices}
+)
+
+
+PartT = TypeVar("PartT", CurrentConfiguration, StatisticalEfficiency, BatchBounds)
 
 
 def read_objective(
@@ -85,20 +83,30 @@ def _read(
     path: str,
 ) -> Objective:
     reader = Reader()
+
+    def part(kind: type[PartT], of: type[Message], data: bytes | None, name: str) -> PartT | None:
+        if data is None:
+            return None
+        return read_row(kind, of.FromString(data), f"{path}{name}.", reader, most=LARGEST_AMOUNT)
+
     asked = pb.Objective.FromString(objective or b"")
-    stated = reader.stated(asked, OBJECTIVE, f"{path}objective.")
-    amount = reader.stated(pb.Work.FromString(work or b""), WORK, f"{path}work.", most=LARGEST_AMOUNT)
+    stated = reader.stated(asked, f"{path}objective.")
+    amount = reader.stated(pb.Work.FromString(work or b""), f"{path}work.", most=LARGEST_AMOUNT)
     found = Objective(
         rule=_rule(asked, f"{path}objective", reader),
         confidence=stated.get("confidence"),
         remaining_samples=amount.get("samples"),
         remaining_epochs=amount.get("epochs"),
         offers=read_offers([pb.Offer.FromString(each) for each in offers], f"{path}offers", reader),
-        current=None if current is None else _current(current, f"{path}current.", reader),
-        efficiency=None if efficiency is None else _efficiency(efficiency, f"{path}efficiency.", reader),
-        batch_bounds=None if bounds is None else _bounds(bounds, f"{path}batch_bounds.", reader),
+        current=part(CurrentConfiguration, pb.CurrentConfiguration, current, "current"),
+        efficiency=part(StatisticalEfficiency, pb.StatisticalEfficiency, efficiency, "efficiency"),
+        batch_bounds=part(BatchBounds, pb.BatchBounds, bounds, "batch_bounds"),
     )
-    if found.batch_bounds is not None and found.efficiency is None:
+    chosen = found.batch_bounds
+    if chosen is not None and reader.clean and chosen.most < chosen.least:
+        text = f"must be at least min_global_batch_samples ({chosen.least}), found {chosen.most}"
+        reader.wrong(f"{path}batch_bounds.max_global_batch_samples", text)
+    if chosen is not None and found.efficiency is None:
         reader.wrong(f"{path}efficiency", "must be given with batch_bounds: it says what another batch is worth")
     reader.finish()
     return found
@@ -106,50 +114,9 @@ def _read(
 
 def _rule(message: pb.Objective, path: str, reader: Reader) -> Rule:
     chosen = message.WhichOneof("rule")
-    if chosen == "knee":
-        return Knee(**reader.stated(message.knee, KNEE, f"{path}.knee."))
-    if chosen == "least_time":
-        return LeastTime(**reader.stated(message.least_time, LEAST_TIME, f"{path}.least_time.", most=LARGEST_AMOUNT))
-    if chosen == "least_cost":
-        stated = reader.stated(message.least_cost, LEAST_COST, f"{path}.least_cost.", most=LARGEST_AMOUNT)
-        return LeastCost(deadline_s=stated.get(_DEADLINE))
-    if chosen == "fewest_devices":
-        stated = reader.stated(message.fewest_devices, FEWEST_DEVICES, f"{path}.fewest_devices.", most=LARGEST_AMOUNT)
-        return FewestDevices(deadline_s=stated[_DEADLINE])
-    return HighestThroughput()
-
-
-def _current(data: bytes, path: str, reader: Reader) -> CurrentConfiguration:
-    stated = reader.stated(pb.CurrentConfiguration.FromString(data), CURRENT_CONFIGURATION, path, most=LARGEST_AMOUNT)
-    return CurrentConfiguration(
-        row=stated["row"], restart_cost_s=stated["restart_cost_seconds"], payback_s=stated.get("payback_seconds")
-    )
-
-
-def _efficiency(data: bytes, path: str, reader: Reader) -> StatisticalEfficiency:
-    stated = reader.stated(pb.StatisticalEfficiency.FromString(data), STATISTICAL_EFFICIENCY, path, most=LARGEST_AMOUNT)
-    return StatisticalEfficiency(
-        noise_scale=stated["gradient_noise_scale_samples"], initial_batch=stated["initial_batch_samples"]
-    )
-
-
-def _bounds(data: bytes, path: str, reader: Reader) -> BatchBounds:
-    message = pb.BatchBounds.FromString(data)
-    stated: dict[str, Any] = reader.stated(message, BATCH_BOUNDS, path)
-    if reader.clean:
-        for name, value in stated.items():
-            if value != int(value) or value >= 2**31:
-                reader.wrong(f"{path}{name}", f"must be a whole number up to {2**31 - 1}, found {value:g}")
-    least, most = stated["min_global_batch_samples"], stated["max_global_batch_samples"]
-    if reader.clean and most < least:
-        text = f"must be at least min_global_batch_samples ({least:g}), found {most:g}"
-        reader.wrong(f"{path}max_global_batch_samples", text)
-    per_worker = stated.get("max_batch_per_worker_samples")
-    if not reader.clean:
-        return BatchBounds(least=1, most=1)
-    return BatchBounds(
-        least=int(least), most=int(most), most_per_worker=None if per_worker is None else int(per_worker)
-    )
+    if chosen not in _RULES:
+        return HighestThroughput()
+    return read_row(_RULES[chosen], getattr(message, chosen), f"{path}.{chosen}.", reader, most=LARGEST_AMOUNT)
 
 
 def write_recommendation(found: Recommendation | None) -> pb.Recommendation | None:

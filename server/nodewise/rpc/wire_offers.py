@@ -8,6 +8,7 @@ from typing import Final
 from nodewise.domain.columns import Ints, constant_ints
 from nodewise.domain.objective import Offer
 from nodewise.rpc.reading import Reader, shown
+from nodewise.rpc.wire_rows import read_row
 from nodewise_protos.v1 import configuration_pb2, objective_pb2
 from nodewise_values.facts import OFFER
 
@@ -23,20 +24,11 @@ def read_offers(messages: Sequence[objective_pb2.Offer], path: str, reader: Read
     found = []
     for number, message in enumerate(messages):
         field = f"{path}[{number}]"
-        stated = reader.stated(message, OFFER, f"{field}.", but=("region",), most=LARGEST_PRICE)
+        found.append(read_row(Offer, message, f"{field}.", reader, most=LARGEST_PRICE))
         reader.text(message.region, f"{field}.region", OFFER["region"].maximum_length or 64)
         reader.whole(message.tier, f"{field}.tier", most=max(objective_pb2.CapacityTier.values()))
         if message.name and known.setdefault(message.name, number) != number:
             reader.contradicts(f"{field}.name", f"repeats that of offer {known[message.name]}, {shown(message.name)}")
-        found.append(
-            Offer(
-                name=message.name,
-                device=message.device_name,
-                price_per_node_hour=stated["price_per_node_hour"],
-                currency=message.currency,
-                start_up_s=stated["start_up_seconds"],
-            )
-        )
     currencies = sorted({offer.currency for offer in found})
     if len(currencies) > 1:
         reader.contradicts(f"{path}.currency", f"all offers of a request share one, found {', '.join(currencies)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -16,21 +17,16 @@ from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_configurations import read_counts, write_configurations
 from nodewise.rpc.wire_objectives import read_objective, write_recommendation
 from nodewise.rpc.wire_predictions import write_basis, write_predictions
-from nodewise.rpc.wire_rows import read_budget_s, stated, written
+from nodewise.rpc.wire_rows import read_row, written
 from nodewise_protos.v1beta1 import plan_service_pb2 as pb
-from nodewise_values.wire import to_message
 
 __all__ = ["read_plan", "write_plan", "write_progress"]
 
 MOST_POOLS: Final = 64
 MOST_VALUES: Final = 1 << 12
 """Values of one dimension, and numbers of nodes of all pools together: more is a slip, such as a range of bytes."""
-MOST_DEVICES_PER_NODE: Final = 1024
 MOST_SAMPLES: Final = 2**31 - 1
 MOST_DEGREE: Final = 1 << 20
-MOST_POINTS: Final = 1000
-USUAL_POINTS: Final = 100
-MOST_BYTES: Final = 1e15
 SEARCHED_MODES: Final = (SyncMode.ASYNC, SyncMode.SYNC, SyncMode.ALLREDUCE)
 """A hybrid has a share of each of two modes, which is no choice among a few."""
 _COUNTED: Final = {
@@ -56,10 +52,8 @@ def read_plan(message: pb.PlanRequest, options: ReadOptions, limits: Limits) -> 
     """
     reader = Reader()
     constraints = _constraints(message.constraints, "constraints", reader, limits)
-    budget_s = read_budget_s(message, reader)
-    points = reader.whole(
-        stated(message, "max_frontier_points", USUAL_POINTS), "max_frontier_points", least=0, most=MOST_POINTS
-    )
+    asked = reader.stated(message, "")
+    budget_s = asked.pop("budget_s", math.inf)
     if options.terms.allow_fallback:
         reader.wrong("options.allow_fallback", "must be false: another estimator has another space")
     reader.finish()
@@ -69,8 +63,8 @@ def read_plan(message: pb.PlanRequest, options: ReadOptions, limits: Limits) -> 
         objective=read_objective(message.objective, message.work, message.offers),
         terms=options.terms,
         exhaustive=message.exhaustive,
-        frontier_points=points,
         explain=not message.skip_explanation,
+        **asked,
     )
     return question, budget_s
 
@@ -93,20 +87,18 @@ def _constraints(message: pb.PlanConstraints, path: str, reader: Reader, limits:
         reader.wrong(f"{path}.global_batch_samples", text)
     for number, name in enumerate(message.precisions):
         reader.text(name, f"{path}.precisions[{number}]", 16)
-    headroom = reader.number(message.memory_headroom_bytes, f"{path}.memory_headroom_bytes", most=MOST_BYTES)
-    most_nodes = stated(message, "max_nodes", None)
-    if most_nodes is not None:
-        reader.whole(most_nodes, f"{path}.max_nodes", least=1, most=MOST_DEGREE)
-    return PlanConstraints(
+    return read_row(
+        PlanConstraints,
+        message,
+        f"{path}.",
+        reader,
         pools=_pools(message.pools, f"{path}.pools", reader, limits),
         global_batches=batches or (),
         recomputations=listed("recomputations", 1, int(max(Recomputation))),
         zero_stages=listed("zero_stages", 0, 3),
         sequence_parallel=listed("sequence_parallel", 0, 1),
         precisions=tuple(dict.fromkeys(message.precisions)) or ("",),
-        memory_headroom_bytes=headroom,
         sync_modes=_sync_modes(message.sync_modes, f"{path}.sync_modes", reader),
-        max_nodes=most_nodes,
         **counted,
     )
 
@@ -129,21 +121,13 @@ def _pools(messages: Iterable[pb.PlanPool], path: str, reader: Reader, limits: L
             break
         if not message.device_name:
             reader.wrong(f"{place}.device_name", "must name an accelerator")
-        reader.text(message.device_name, f"{place}.device_name", 64)
         nodes = _counts(message.nodes, f"{place}.nodes", limits.max_nodes, reader)
         if nodes is None:
             reader.wrong(f"{place}.nodes", "must hold at least one number of nodes")
-        per_node = reader.whole(
-            message.workers_per_node, f"{place}.workers_per_node", least=1, most=MOST_DEVICES_PER_NODE
-        )
+        pool = read_row(PlanPool, message, f"{place}.", reader, nodes=nodes or (1,))
+        per_node = pool.workers_per_node
         if nodes is not None and max(nodes) * per_node > limits.max_workers:
             reader.wrong(f"{place}.nodes", f"must come to at most {limits.max_workers} workers")
-        link = stated(message, "link_bytes_per_second", 0.0)
-        if message.HasField("link_bytes_per_second"):
-            reader.number(link, f"{place}.link_bytes_per_second", least=1.0)
-        pool = PlanPool(
-            device=message.device_name, nodes=nodes or (1,), workers_per_node=per_node, link_bytes_per_s=link
-        )
         if pools.setdefault((pool.device, per_node), pool) is not pool:
             reader.contradicts(place, f"a pool of {pool.device} with {per_node} devices a node was given before")
     if not pools:
@@ -182,14 +166,15 @@ def write_progress(progress: Progress) -> pb.PlanProgress:
 
 def write_plan(result: PlanResult) -> pb.PlanResult:
     """The answer, with every column."""
-    answer, explanation = result.answer, result.explanation
-    return written(
+    answer = result.answer
+    found = written(
         pb.PlanResult,
         result,
         configurations=None if answer is None else write_configurations(answer.configurations),
-        predictions=None if answer is None else write_predictions([answer], ALL_COLUMNS),
+        predictions=None,
         basis=None if answer is None else write_basis(answer.basis),
         recommendation=write_recommendation(result.recommendation),
-        rejections=map(to_message, result.rejections),
-        explanation=None if explanation is None else to_message(explanation),
     )
+    if answer is not None:
+        write_predictions(found.predictions, [answer], ALL_COLUMNS)
+    return found

@@ -14,17 +14,11 @@ from nodewise.profiles.batches import Batch, TraceChunk
 from nodewise.profiles.naming import UNNAMED, Naming
 from nodewise.profiles.store import Evidence, Label
 from nodewise.rpc.reading import Reader, shown
-from nodewise.rpc.wire_profiles import (
-    WHOLE_TRACE,
-    read_hash,
-    read_network,
-    read_observations,
-    read_phase_timings,
-    read_workload,
-)
+from nodewise.rpc.wire_profiles import read_content_parts, read_hash
+from nodewise.rpc.wire_rows import read_row
 from nodewise_protos.v1 import profile_pb2, workload_pb2
 from nodewise_protos.v1 import profile_service_pb2 as pb
-from nodewise_values.facts import NETWORK, PROFILE, RETRACT_EVIDENCE_REQUEST, TRACE_CHUNK, WORKLOAD
+from nodewise_values.facts import NETWORK, PROFILE, RETRACT_EVIDENCE_REQUEST, WORKLOAD
 
 __all__ = ["not_found_on_the_wire", "read_batch", "read_naming", "read_retracted", "read_wanted_labels"]
 
@@ -54,10 +48,7 @@ def read_batch(message: pb.ProfileBatch, limits: Limits) -> Batch:
     reader = Reader()
     batch = Batch(
         sequence_number=reader.whole(message.sequence_number, "batch.sequence_number", least=1),
-        workload=read_workload(message.workload, "batch.workload", reader),
-        network=read_network(message.network, "batch.network", reader),
-        phase_timings=read_phase_timings(message.phase_timings, "batch.phase_timings", reader, limits),
-        observations=read_observations(message.observations, "batch.observations", reader, limits),
+        **read_content_parts(message, "batch", reader, limits),
         trace_chunks=tuple(
             _chunk(chunk, f"batch.trace_chunks[{index}]", reader) for index, chunk in enumerate(message.trace_chunks)
         ),
@@ -140,11 +131,7 @@ def not_found_on_the_wire(error: NodewiseError) -> NodewiseError:
 
 
 def _chunk(message: profile_pb2.TraceChunk, path: str, reader: Reader) -> TraceChunk:
-    return TraceChunk(
-        trace_id=reader.identifier(message.trace_id, f"{path}.trace_id"),
-        format=reader.text(message.format, f"{path}.format", 64),
-        offset_bytes=reader.whole(message.offset_bytes, f"{path}.offset_bytes"),
-        data=message.data,
-        last=message.last,
-        **WHOLE_TRACE | reader.stated(message, TRACE_CHUNK, f"{path}."),
-    )
+    reader.identifier(message.trace_id, f"{path}.trace_id")
+    reader.text(message.format, f"{path}.format", 64)
+    reader.whole(message.offset_bytes, f"{path}.offset_bytes")
+    return read_row(TraceChunk, message, f"{path}.", reader)

@@ -4,46 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodewise.domain.columns import constant_ints
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceReference
-from nodewise.domain.workload import Layer, Network, Transformer, Workload
+from nodewise.domain.workload import Network, Workload
 from nodewise.ports.limits import Limits
 from nodewise.profiles.digest import content_digest
 from nodewise.profiles.store import ProfileSummary
-from nodewise.rpc.reading import Reader, stated_fields
+from nodewise.rpc.caps import too_much
+from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_configurations import read_evidence, write_configurations
+from nodewise.rpc.wire_rows import read_row, written
 from nodewise_protos.v1 import profile_pb2 as pb
-from nodewise_protos.v1 import workload_pb2
+from nodewise_protos.v1 import profile_service_pb2, workload_pb2
 from nodewise_values.fact import Fact
-from nodewise_values.facts import (
-    LAYER,
-    NETWORK,
-    OBSERVATIONS,
-    PHASE_TIMINGS,
-    TRACE_REFERENCE,
-    TRANSFORMER,
-    WORKLOAD,
-)
+from nodewise_values.facts import OBSERVATIONS, PHASE_TIMINGS
 
 __all__ = [
-    "WHOLE_TRACE",
     "known_rows",
     "read_content",
+    "read_content_parts",
     "read_hash",
     "read_network",
-    "read_observations",
     "read_phase_columns",
-    "read_phase_timings",
     "read_workload",
-    "timestamp",
     "write_facts",
     "write_observations",
     "write_summary",
@@ -58,8 +48,6 @@ _KNOWN: Final = MappingProxyType(
     }
 )
 """Columns in which 0 is a value, and those beside them that say which rows are known."""
-WHOLE_TRACE: Final = MappingProxyType({"rank": -1, "world_size": 0})
-"""Rank and number of ranks where the trace says them itself."""
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 MOST_SERVERS: Final = 1 << 16
 """Shards of a model: one per parameter server."""
@@ -75,23 +63,25 @@ def read_content(message: pb.ProfileContent, path: str, limits: Limits) -> Profi
     """
     reader = Reader()
     profile = Profile(
-        workload=read_workload(message.workload, f"{path}.workload", reader),
-        network=read_network(message.network, f"{path}.network", reader),
-        phase_timings=read_phase_timings(message.phase_timings, f"{path}.phase_timings", reader, limits),
-        observations=read_observations(message.observations, f"{path}.observations", reader, limits),
+        **read_content_parts(message, path, reader, limits),
         traces=tuple(
             _reference(trace, f"{path}.traces[{index}]", reader) for index, trace in enumerate(message.traces)
         ),
     )
     reader.finish()
-    return Profile(
-        digest=content_digest(profile),
-        workload=profile.workload,
-        network=profile.network,
-        phase_timings=profile.phase_timings,
-        observations=profile.observations,
-        traces=profile.traces,
-    )
+    return replace(profile, digest=content_digest(profile))
+
+
+def read_content_parts(
+    message: pb.ProfileContent | profile_service_pb2.ProfileBatch, path: str, reader: Reader, limits: Limits
+) -> dict[str, Any]:
+    """Facts and runs, by their names in a profile and in a batch."""
+    return {
+        "workload": read_workload(message.workload, f"{path}.workload", reader),
+        "network": read_network(message.network, f"{path}.network", reader),
+        "phase_timings": _phase_timings(message.phase_timings, f"{path}.phase_timings", reader, limits),
+        "observations": _observations(message.observations, f"{path}.observations", reader, limits),
+    }
 
 
 def read_hash(value: str, path: str, reader: Reader) -> str:
@@ -102,63 +92,34 @@ def read_hash(value: str, path: str, reader: Reader) -> str:
 
 
 def _reference(message: pb.TraceReference, path: str, reader: Reader) -> TraceReference:
-    return TraceReference(
-        content_sha256=read_hash(message.content_sha256, f"{path}.content_sha256", reader),
-        format=reader.text(message.format, f"{path}.format", 64),
-        size_bytes=reader.whole(message.size_bytes, f"{path}.size_bytes"),
-        **WHOLE_TRACE | reader.stated(message, TRACE_REFERENCE, f"{path}."),
-    )
+    read_hash(message.content_sha256, f"{path}.content_sha256", reader)
+    reader.text(message.format, f"{path}.format", 64)
+    reader.whole(message.size_bytes, f"{path}.size_bytes")
+    return read_row(TraceReference, message, f"{path}.", reader)
 
 
 def read_workload(message: workload_pb2.Workload, path: str, reader: Reader) -> Workload:
     """What is trained."""
     if not message.ByteSize():
         return Workload()
-    shape = None
-    if message.HasField("transformer"):
-        shape = _transformer(message.transformer, f"{path}.transformer", reader)
-    layers = tuple(_layer(layer, f"{path}.layers[{index}]", reader) for index, layer in enumerate(message.layers))
-    found = Workload(
-        transformer=shape,
-        layers=layers or None,
-        shard_bytes=_shards(message, "shard_bytes", path, reader),
-        shard_tensors=_shards(message, "shard_tensors_counts", path, reader),
-        **reader.stated(message, WORKLOAD, f"{path}."),
-    )
+    for name in ("shard_bytes", "shard_tensors_counts"):
+        found = len(getattr(message, name))
+        if found > MOST_SERVERS:
+            reader.wrong(f"{path}.{name}", f"must have at most {MOST_SERVERS} entries, one per server, found {found}")
+            return Workload()
+    workload = read_row(Workload, message, f"{path}.", reader)
     if reader.clean:
-        for violation in found.violations(path):
+        for violation in workload.violations(path):
             reader.contradicts(violation.field, violation.description)
-    return found
-
-
-def _layer(message: workload_pb2.Layer, path: str, reader: Reader) -> Layer:
-    return Layer(**{"name": "", "kind": ""} | reader.stated(message, LAYER, f"{path}."))
-
-
-def _shards(message: workload_pb2.Workload, name: str, path: str, reader: Reader) -> tuple[int, ...] | None:
-    """One entry per server; None = not known."""
-    values = getattr(message, name)
-    if len(values) > MOST_SERVERS:
-        reader.wrong(f"{path}.{name}", f"must have at most {MOST_SERVERS} entries, one per server, found {len(values)}")
-        return None
-    fact = WORKLOAD[name]
-    return tuple(reader.single(value, f"{path}.{name}[{index}]", fact) for index, value in enumerate(values)) or None
-
-
-def _transformer(message: workload_pb2.Transformer, path: str, reader: Reader) -> Transformer:
-    return Transformer(
-        gated_feed_forward=message.gated_feed_forward,
-        untied_embeddings=message.untied_embeddings,
-        **reader.stated(message, TRANSFORMER, f"{path}."),
-    )
+    return workload
 
 
 def read_network(message: workload_pb2.Network, path: str, reader: Reader) -> Network:
     """Over what links."""
-    return Network(**reader.stated(message, NETWORK, f"{path}.")) if message.ByteSize() else Network()
+    return read_row(Network, message, f"{path}.", reader)
 
 
-def read_phase_timings(message: pb.PhaseTimings, path: str, reader: Reader, limits: Limits) -> PhaseTimings:
+def _phase_timings(message: pb.PhaseTimings, path: str, reader: Reader, limits: Limits) -> PhaseTimings:
     """Timed phases."""
     if not message.ByteSize():
         return PhaseTimings.none()
@@ -194,7 +155,7 @@ def read_phase_columns(
     return found
 
 
-def read_observations(message: pb.Observations, path: str, reader: Reader, limits: Limits) -> Observations:
+def _observations(message: pb.Observations, path: str, reader: Reader, limits: Limits) -> Observations:
     """Measured runs."""
     if not message.ByteSize():
         return Observations.none()
@@ -221,87 +182,26 @@ def known_rows(message: Any, field: str) -> Sequence[bool]:
 
 
 def _capped(rows: int, path: str, limits: Limits) -> None:
-    if rows > limits.rows_per_batch:
-        raise NodewiseError(
-            Reason.LIMIT_EXCEEDED,
-            f"{path}: {rows} rows, one message takes rows_per_batch = {limits.rows_per_batch}; "
-            "send them as several batches over IngestProfile",
-            {
-                "limit": "rows_per_batch",
-                "value": str(limits.rows_per_batch),
-                "found": str(rows),
-                "alternative": "IngestProfile",
-            },
-        )
-
-
-def timestamp(seconds: float) -> Timestamp | None:
-    """A wire time, None for one that is not known."""
-    if not seconds:
-        return None
-    whole = int(seconds)
-    return Timestamp(seconds=whole, nanos=int((seconds - whole) * 1e9))
+    most = limits.rows_per_batch
+    if rows > most:
+        text = f"{path}: {rows} rows, one message takes rows_per_batch = {most}; send them as several batches over "
+        raise too_much(f"{text}IngestProfile", "rows_per_batch", most, rows, "IngestProfile")
 
 
 def write_summary(summary: ProfileSummary) -> pb.Profile:
     """A profile without its content."""
-    return pb.Profile(
-        profile_id=summary.profile_id,
-        uid=summary.uid,
-        revision=summary.revision,
-        etag=summary.etag,
-        digest=summary.digest,
-        create_time=timestamp(summary.create_time_s),
-        update_time=timestamp(summary.update_time_s),
-        observations_count=summary.observations_count,
-        display_name=summary.display_name,
-        labels=summary.labels,
-        delete_time=timestamp(summary.delete_time_s),
-        purge_time=timestamp(summary.purge_time_s),
-    )
+    return written(pb.Profile, summary, content=None)
 
 
 def write_facts(profile: Profile) -> pb.ProfileContent:
     """The content without its observations."""
     phases = profile.phase_timings
     return pb.ProfileContent(
-        workload=_write_workload(profile.workload),
-        network=_write_network(profile.network),
+        workload=None if profile.workload == Workload() else written(workload_pb2.Workload, profile.workload),
+        network=None if profile.network == Network() else written(workload_pb2.Network, profile.network),
         phase_timings=_write_phases(phases, profile.phase_timing_numbers.tolist()) if len(phases) else None,
-        traces=[
-            pb.TraceReference(
-                content_sha256=trace.content_sha256,
-                format=trace.format,
-                rank=trace.rank if trace.rank >= 0 else None,
-                world_size=trace.world_size or None,
-                size_bytes=trace.size_bytes,
-            )
-            for trace in profile.traces
-        ],
+        traces=[written(pb.TraceReference, trace) for trace in profile.traces],
     )
-
-
-def _write_workload(workload: Workload) -> workload_pb2.Workload | None:
-    if workload == Workload():
-        return None
-    shape = workload.transformer
-    return workload_pb2.Workload(
-        transformer=None if shape is None else _write_transformer(shape),
-        layers=[workload_pb2.Layer(**stated_fields(layer, LAYER)) for layer in workload.layers or ()],
-        **stated_fields(workload, WORKLOAD),
-    )
-
-
-def _write_transformer(shape: Transformer) -> workload_pb2.Transformer:
-    return workload_pb2.Transformer(
-        gated_feed_forward=shape.gated_feed_forward,
-        untied_embeddings=shape.untied_embeddings,
-        **stated_fields(shape, TRANSFORMER),
-    )
-
-
-def _write_network(network: Network) -> workload_pb2.Network | None:
-    return None if network == Network() else workload_pb2.Network(**stated_fields(network, NETWORK))
 
 
 def _write_phases(phases: PhaseTimings, numbers: Sequence[int]) -> pb.PhaseTimings:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from nodewise.domain.columns import as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
@@ -16,40 +14,25 @@ from nodewise.rpc.errors import write_problem, write_refusal
 from nodewise.rpc.reading import Reader, shown
 from nodewise.rpc.wire_configurations import read_settings
 from nodewise.rpc.wire_predictions import write_basis
+from nodewise.rpc.wire_rows import read_row, read_time, written
 from nodewise.scheduling.decision import Decision, JobDecision
 from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
-from nodewise_protos.v1 import prediction_pb2, problem_pb2, schedule_pb2
+from nodewise_protos.v1 import problem_pb2, schedule_pb2
 from nodewise_protos.v1 import schedule_service_pb2 as pb
 from nodewise_protos.v1beta1 import simulation_pb2
-from nodewise_values.facts import NODE_POOL, SCHEDULE_JOB, STATISTICAL_EFFICIENCY
 
-__all__ = ["read_job", "read_pools", "read_quotas", "read_time", "read_unscaled", "write_decision"]
+__all__ = ["read_job", "read_pools", "read_quotas", "read_unscaled", "write_decision"]
 
 _UNKNOWN_NODE: Final = -1
 """Where what a placement says of its node is wrong, which is told at once."""
 
 
-def read_time(message: Timestamp) -> float:
-    """Seconds since 1970."""
-    return message.seconds + message.nanos / 1e9
-
-
 def read_pools(messages: Sequence[schedule_pb2.NodePool], reader: Reader) -> tuple[NodePool, ...]:
     """Pools as given; ``scheduling.checks`` judges what is more than one number."""
-    found = []
-    for number, pool in enumerate(messages):
-        stated = reader.stated(pool, NODE_POOL, f"cluster.pools[{number}].")
-        found.append(
-            NodePool(
-                name=pool.name,
-                device=pool.device_name,
-                available_devices=as_ints(pool.available_devices),
-                link_bytes_per_s=stated.pop("link_bytes_per_second", 0.0),
-                node_names=tuple(pool.node_names),
-                **stated,
-            )
-        )
-    return tuple(found)
+    return tuple(
+        read_row(NodePool, pool, f"cluster.pools[{n}].", reader, available_devices=as_ints(pool.available_devices))
+        for n, pool in enumerate(messages)
+    )
 
 
 def read_quotas(messages: Sequence[schedule_pb2.QueueQuota]) -> tuple[QueueQuota, ...]:
@@ -85,9 +68,12 @@ def read_job(
     pools : mapping of str to NodePool
         By name.
     """
-    efficiency = {}
+    current, efficiency = None, {}
+    if message.HasField("current_allocation"):
+        current = _held(message.current_allocation, f"{path}.current_allocation", pools, reader)
     if message.HasField("efficiency"):
-        efficiency = reader.stated(message.efficiency, STATISTICAL_EFFICIENCY, f"{path}.efficiency.")
+        efficiency = reader.stated(message.efficiency, f"{path}.efficiency.")
+    # By hand: a call has thousands of jobs, and most say little.
     return JobQuestion(
         job_id=message.job_id,
         profile=profile,
@@ -97,9 +83,7 @@ def read_job(
         allowed_pools=tuple(message.allowed_pools),
         server_devices=message.server_devices,
         attained_service_device_s=message.attained_service_device_seconds,
-        current=_held(message.current_allocation, f"{path}.current_allocation", pools, reader)
-        if message.HasField("current_allocation")
-        else None,
+        current=current,
         restart_cost_s=message.restart_cost_seconds,
         queue=message.queue,
         deadline_s=read_time(message.deadline) if message.HasField("deadline") else None,
@@ -107,7 +91,7 @@ def read_job(
         minimum_run_s=message.minimum_run_seconds,
         restarts=message.restarts_count,
         preemptible=message.preemptible if message.HasField("preemptible") else True,
-        **reader.stated(message, SCHEDULE_JOB, f"{path}."),
+        **reader.stated(message, f"{path}."),
         **efficiency,
     )
 
@@ -116,14 +100,11 @@ def _held(
     message: schedule_pb2.CurrentAllocation, path: str, pools: Mapping[str, NodePool], reader: Reader
 ) -> HeldDevices:
     pool = pools.get(message.pool)
-    return HeldDevices(
-        pool=message.pool,
-        placement=tuple(
-            (_node(node, f"{path}.placement[{number}]", pool, reader), node.devices_count)
-            for number, node in enumerate(message.placement)
-        ),
-        age_s=message.age_seconds,
+    placement = tuple(
+        (_node(node, f"{path}.placement[{number}]", pool, reader), node.devices_count)
+        for number, node in enumerate(message.placement)
     )
+    return HeldDevices(pool=message.pool, placement=placement, age_s=message.age_seconds)
 
 
 def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, reader: Reader) -> int:
@@ -148,30 +129,32 @@ def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, r
 
 def write_decision(decision: Decision, question: ScheduleQuestion, seconds: float) -> pb.ScheduleResponse:
     """The allocations, in the request's order."""
-    indexes: dict[int, int] = {}
-    bases: list[prediction_pb2.Basis] = []
+    response = written(
+        pb.ScheduleResponse,
+        decision,
+        allocations=(),
+        decision_seconds=seconds,
+        policy_state=decision.memory,
+        bases=(),
+        pool_demands=[written(schedule_pb2.PoolDemand, each) for each in decision.demands],
+    )
+    places: dict[int, int] = {}
     names = {pool.name: pool.node_names for pool in question.pools}
-
-    def basis_index(job: JobDecision) -> int | None:
-        if job.basis is None:
-            return None
-        index = indexes.get(id(job.basis))
-        if index is None:
-            index = indexes[id(job.basis)] = len(bases)
-            bases.append(write_basis(job.basis))
-        return index
-
-    allocations = [
-        schedule_pb2.JobAllocation(
+    for job, asked in zip(decision.jobs, question.jobs, strict=True):
+        place = None
+        if job.basis is not None:
+            place = places.setdefault(id(job.basis), len(places))
+            if place == len(response.bases):
+                response.bases.append(write_basis(job.basis))
+        named = names.get(job.pool)
+        response.allocations.add(
             job_id=job.job_id,
-            action=int(job.action),  # type: ignore[arg-type]  # the same numbers, tested
+            action=int(job.action),  # the same numbers, tested
             pool=job.pool,
             devices_count=job.devices,
             nodes_count=job.nodes,
             placement=[
-                schedule_pb2.NodeDevices(
-                    node_index=node, devices_count=count, node_name=names[job.pool][node] if names[job.pool] else ""
-                )
+                schedule_pb2.NodeDevices(node_index=node, devices_count=count, node_name=named[node] if named else "")
                 for node, count in job.placement
             ],
             samples_per_second=job.samples_per_s,
@@ -179,24 +162,10 @@ def write_decision(decision: Decision, question: ScheduleQuestion, seconds: floa
             marginal_samples_per_second=job.marginal_samples_per_s,
             reason=str(job.reason),
             why=job.why,
-            basis_index=basis_index(job),
+            basis_index=place,
             problem=_problem(job, asked),
         )
-        for job, asked in zip(decision.jobs, question.jobs, strict=True)
-    ]
-    return pb.ScheduleResponse(
-        allocations=allocations,
-        policy=decision.policy,
-        policy_version=decision.policy_version,
-        decision_seconds=seconds,
-        complete=decision.complete,
-        policy_state=decision.memory,
-        bases=bases,
-        pool_demands=[
-            schedule_pb2.PoolDemand(pool=each.pool, used_nodes=each.used_nodes, desired_nodes=each.desired_nodes)
-            for each in decision.demands
-        ],
-    )
+    return response
 
 
 def _problem(job: JobDecision, asked: JobQuestion) -> problem_pb2.Problem | None:

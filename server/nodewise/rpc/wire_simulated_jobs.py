@@ -7,11 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats
-from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.columns import as_floats, as_ints
+from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import NodePool
 from nodewise.ports.limits import Limits
+from nodewise.rpc.caps import above_cap
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_schedules import read_unscaled
 from nodewise.scheduling.findings import LARGEST_NUMBER, LONGEST_NAME
@@ -19,6 +20,7 @@ from nodewise.scheduling.request import JobQuestion
 from nodewise.scheduling.simulated_curves import curve_question
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise_protos.v1beta1 import simulation_pb2
+from nodewise_values.facts import SIMULATION_JOBS
 
 __all__ = ["check_sizes", "read_curve", "read_jobs", "read_profile_curve"]
 
@@ -42,11 +44,7 @@ def check_sizes(
         ("rows of curves", "simulation_rows_per_call", rows, limits.simulation_rows_per_call),
     ):
         if found > most:
-            raise NodewiseError(
-                Reason.LIMIT_EXCEEDED,
-                f"{found} {what}, a call takes {name} = {most}",
-                {"limit": name, "value": str(most), "found": str(found)},
-            )
+            raise above_cap(what, name, most, found)
 
 
 def read_profile_curve(
@@ -111,14 +109,6 @@ def read_curve(
 
 
 NO_CURVE: Final = JobCurve(as_ints([]), as_ints([]), as_ints([]), as_floats([]))
-_OPTIONAL_FLOATS: Final = (
-    ("stop_samples", 0.0, 0.0),
-    ("step_samples", 0.0, 0.0),
-    ("restart_cost_seconds", 0.0, 0.0),
-    ("deadline_seconds", 0.0, 0.0),
-    ("minimum_run_seconds", 0.0, 0.0),
-)
-"""Columns of numbers: name, default, least."""
 
 
 def read_jobs(
@@ -138,24 +128,16 @@ def read_jobs(
     if count < 1:
         reader.wrong("jobs.count", f"must be 1 or more, found {count}")
         reader.finish()
-    floats: dict[str, Floats] = {
-        name: reader.floats(
-            getattr(message, name), f"jobs.{name}", count, default=default, least=least, most=LARGEST_NUMBER
-        )
-        for name, default, least in _OPTIONAL_FLOATS
+    columns = {
+        fact.row: reader.column(getattr(message, field), f"jobs.{field}", count, fact)
+        for field, fact in SIMULATION_JOBS.items()
     }
-    floats["weights"] = _positive(message.weights, "weights", count, 1.0, reader)
-    floats["work_samples"] = _positive(message.work_samples, "work_samples", count, None, reader)
-    arrivals = reader.floats(message.arrival_seconds, "jobs.arrival_seconds", count, default=None, most=LARGEST_NUMBER)
+    arrivals = columns["arrival_s"]
     early = np.flatnonzero(np.diff(arrivals) < 0)
     if len(early):
         row = int(early[0]) + 1
         text = f"must not be before the job ahead of it, {arrivals[row - 1]:g}; found {arrivals[row]:g}"
         reader.wrong(f"jobs.arrival_seconds[{row}]", f"{text}: sort jobs by arrival")
-    ints: dict[str, Ints] = {
-        name: reader.ints(getattr(message, name), f"jobs.{name}", count, default=0, most=MOST_DEVICES)
-        for name in ("requested_devices", "min_devices", "max_devices", "server_devices")
-    }
     last = len(curves) - 1
     curve = reader.ints(message.curve_indexes, "jobs.curve_indexes", count, default=None, most=last)
     predicted = reader.ints(
@@ -166,48 +148,41 @@ def read_jobs(
     rigid = list(message.rigid)
     if len(rigid) not in (0, 1, count):
         reader.wrong("jobs.rigid", f"must be empty, have one entry or one for each of {count} jobs")
-    crossed = np.flatnonzero((ints["max_devices"] > 0) & (ints["min_devices"] > ints["max_devices"]))
+    fewest, most = columns.pop("min_devices"), columns.pop("max_devices")
+    crossed = np.flatnonzero((most > 0) & (fewest > most))
     if len(crossed):
         row = int(crossed[0])
-        text = f"is {ints['min_devices'][row]}, more than max_devices, {ints['max_devices'][row]}"
+        text = f"is {fewest[row]}, more than max_devices, {most[row]}"
         reader.contradicts(f"jobs.min_devices[{row}]", text)
     reader.finish()
     allowed = _Allowed(curves, pools, quotas)
     rigid = rigid * count if len(rigid) == 1 else rigid or [False] * count
-    columns = {name: values.tolist() for name, values in (*floats.items(), *ints.items())}
     as_true, as_settings = not message.predicted_curve_indexes, not message.restart_cost_seconds
+    said = {name: column.tolist() for name, column in columns.items()}
+    bounds = zip(fewest.tolist(), most.tolist(), said["server_devices"], queues)
     jobs = []
-    for row, (job_id, arrival_s, true, seen, queue) in enumerate(
-        zip(ids, arrivals.tolist(), curve.tolist(), predicted.tolist(), queues)
-    ):
-        bounds = (columns["min_devices"][row], columns["max_devices"][row], columns["server_devices"][row], queue)
-        real = allowed.curve(true, *bounds)
+    for row, (true, seen, bound) in enumerate(zip(curve.tolist(), predicted.tolist(), bounds)):
+        real = allowed.curve(true, *bound)
         jobs.append(
             SimulatedJob(
-                job_id=job_id,
-                arrival_s=arrival_s,
-                samples=columns["work_samples"][row],
+                job_id=ids[row],
+                arrival_s=said["arrival_s"][row],
+                samples=said["samples"][row],
                 curve=real,
-                predicted=None if as_true else allowed.curve(seen, *bounds),
-                stop_samples=columns["stop_samples"][row] or None,
-                requested_devices=columns["requested_devices"][row] or (real.counts[0] if len(real) else 1),
+                predicted=None if as_true else allowed.curve(seen, *bound),
+                stop_samples=said["stop_samples"][row] or None,
+                requested_devices=said["requested_devices"][row] or (real.counts[0] if len(real) else 1),
                 rigid=rigid[row],
-                samples_per_step=columns["step_samples"][row],
-                restart_cost_s=None if as_settings else columns["restart_cost_seconds"][row],
-                weight=columns["weights"][row],
-                queue=queue,
-                deadline_s=columns["deadline_seconds"][row] or None,
-                minimum_run_s=columns["minimum_run_seconds"][row],
-                server_devices=columns["server_devices"][row],
+                samples_per_step=said["samples_per_step"][row],
+                restart_cost_s=None if as_settings else said["restart_cost_s"][row],
+                weight=said["weight"][row],
+                queue=queues[row],
+                deadline_s=said["deadline_s"][row] or None,
+                minimum_run_s=said["minimum_run_s"][row],
+                server_devices=said["server_devices"][row],
             )
         )
     return jobs
-
-
-def _positive(values: Sequence[float], name: str, count: int, default: float | None, reader: Reader) -> Floats:
-    if not values and default is not None:
-        return constant_floats(count, default)
-    return reader.floats(values, f"jobs.{name}", count, default=None, above=0.0, most=LARGEST_NUMBER)
 
 
 def _ids(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]:

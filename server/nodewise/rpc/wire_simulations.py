@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from nodewise.estimation.question import Basis
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_predictions import write_basis
+from nodewise.rpc.wire_rows import read_row, written
 from nodewise.scheduling.simulating import Repetition, figures_of
 from nodewise.scheduling.simulation.core import Progress
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import (
-    Checkpoints,
     Clock,
     EarlyStops,
-    NodeFailures,
-    PredictionError,
     SimulationSettings,
 )
 from nodewise_protos.v1beta1 import simulation_pb2
@@ -30,19 +29,11 @@ __all__ = ["read_repetitions", "read_settings", "write_progress", "write_result"
 
 ROWS_PER_MESSAGE: Final = 8_192
 """Of columns in one message: names of 256 bytes and seven numbers come to 2.6 MB, below the 4 MiB that clients take."""
-USUAL_ROUND_S: Final = 60.0
-LONGEST_S: Final = 1e12
-LARGEST_SIGMA: Final = 5.0
-"""Of prediction errors: a factor of 150 either way is no prediction any more."""
 MOST_QUANTILES: Final = 10_000
-LARGEST_LOAD: Final = 1e9
 LARGEST_SEED: Final = 2**31 - 1
 
-_CLOCKS: Final = {
-    simulation_pb2.SIMULATION_CLOCK_UNSPECIFIED: Clock.EVENTS,
-    simulation_pb2.SIMULATION_CLOCK_EVENTS: Clock.EVENTS,
-    simulation_pb2.SIMULATION_CLOCK_FIXED_ROUNDS: Clock.FIXED_ROUNDS,
-    simulation_pb2.SIMULATION_CLOCK_DRAINED_ROUNDS: Clock.DRAINED_ROUNDS,
+_CLOCKS: Final = {simulation_pb2.SIMULATION_CLOCK_UNSPECIFIED: Clock.EVENTS} | {
+    simulation_pb2.SimulationClock.Value(f"SIMULATION_CLOCK_{clock.name}"): clock for clock in Clock
 }
 
 FIGURES: Final[Mapping[str, str]] = {
@@ -59,8 +50,6 @@ FIGURES: Final[Mapping[str, str]] = {
     "restarts_per_job_ratio": "restarts_per_job",
 }
 """Fields of SimulationRun that may be absent, and their names in a result's summary."""
-_MEASURES: Final = {name: f"SIMULATION_MEASURE_{name.upper()}" for name in FIGURES}
-"""What figures of these fields are called."""
 
 
 def read_settings(
@@ -74,34 +63,19 @@ def read_settings(
         INVALID_FIELD.
     """
     reader = Reader()
-
-    def seconds(name: str) -> float:
-        return reader.number(getattr(message, name), f"settings.{name}", most=LONGEST_S)
-
-    def positive(name: str, usual: float, most: float) -> float:
-        if not message.HasField(name):
-            return usual
-        return reader.number(getattr(message, name), f"settings.{name}", above=0.0, most=most)
-
     clock = _CLOCKS.get(message.clock)
     if clock is None:
         words = ", ".join(sorted(simulation_pb2.SimulationClock.keys())[:3])
         reader.wrong("settings.clock", f"must be one of {words}, found {message.clock}")
-    settings = SimulationSettings(
+    settings = read_row(
+        SimulationSettings,
+        message,
+        "settings.",
+        reader,
         clock=clock or Clock.EVENTS,
-        round_s=positive("round_seconds", USUAL_ROUND_S, LONGEST_S),
-        on_changes_only=message.on_changes_only,
-        minimum_decision_interval_s=seconds("minimum_decision_interval_seconds"),
-        restart_cost_s=seconds("restart_cost_seconds"),
-        first_start_cost_s=seconds("first_start_cost_seconds"),
-        checkpoints=_checkpoints(message, reader),
-        failures=_failures(message, reader),
         early_stops=_early_stops(message, reader),
-        prediction_error=_prediction_error(message, reader),
-        load=positive("load_factor", 1.0, LARGEST_LOAD),
         quotas=quotas,
         parameters=parameters,
-        seed=reader.whole(message.seed, "settings.seed"),
     )
     reader.finish()
     return settings
@@ -125,107 +99,52 @@ def read_repetitions(message: pb.SimulateRequest, limits: Limits) -> int:
     return count
 
 
-def _checkpoints(message: simulation_pb2.SimulationSettings, reader: Reader) -> Checkpoints | None:
-    if not message.HasField("checkpoints"):
-        return None
-    given, path = message.checkpoints, "settings.checkpoints"
-    return Checkpoints(
-        interval_s=reader.number(given.interval_seconds, f"{path}.interval_seconds", above=0.0, most=LONGEST_S),
-        cost_s=reader.number(given.cost_seconds, f"{path}.cost_seconds", most=LONGEST_S),
-    )
-
-
-def _failures(message: simulation_pb2.SimulationSettings, reader: Reader) -> NodeFailures | None:
-    if not message.HasField("failures"):
-        return None
-    given, path = message.failures, "settings.failures"
-    between = f"{path}.mean_time_between_failures_seconds"
-    return NodeFailures(
-        mean_time_between_failures_s=reader.number(
-            given.mean_time_between_failures_seconds, between, above=0.0, most=LONGEST_S
-        ),
-        mean_repair_s=reader.number(
-            given.mean_repair_seconds, f"{path}.mean_repair_seconds", above=0.0, most=LONGEST_S
-        ),
-    )
-
-
 def _early_stops(message: simulation_pb2.SimulationSettings, reader: Reader) -> EarlyStops | None:
     if not message.HasField("early_stops"):
         return None
-    given, path = message.early_stops, "settings.early_stops"
-    probability = reader.number(given.probability, f"{path}.probability", most=1.0)
-    shares = tuple(given.progress_shares)
+    path, shares = "settings.early_stops.", tuple(message.early_stops.progress_shares)
+    found = read_row(EarlyStops, message.early_stops, path, reader)
     if not shares:
-        return EarlyStops(probability=probability)
+        return found
     rising = all(a <= b for a, b in pairwise(shares))
     if not 2 <= len(shares) <= MOST_QUANTILES or not rising or not 0 <= shares[0] <= shares[-1] <= 1:
-        reader.wrong(f"{path}.progress_shares", "must be two or more ascending quantiles within 0 to 1, or empty")
-    return EarlyStops(probability=probability, progress=shares)
-
-
-def _prediction_error(message: simulation_pb2.SimulationSettings, reader: Reader) -> PredictionError | None:
-    if not message.HasField("prediction_error"):
-        return None
-    given, path = message.prediction_error, "settings.prediction_error"
-    return PredictionError(
-        job_sigma=reader.number(given.job_sigma, f"{path}.job_sigma", most=LARGEST_SIGMA),
-        row_sigma=reader.number(given.row_sigma, f"{path}.row_sigma", most=LARGEST_SIGMA),
-    )
+        reader.wrong(f"{path}progress_shares", "must be two or more ascending quantiles within 0 to 1, or empty")
+    return replace(found, progress=shares)
 
 
 def write_progress(done: int, repetitions: int, jobs: int, found: Progress) -> pb.SimulateResponse:
     """How far a simulation is."""
-    return pb.SimulateResponse(
-        progress=simulation_pb2.SimulationProgress(
-            repetitions_done_count=done,
-            repetitions_count=repetitions,
-            jobs_count=jobs,
-            arrived_count=found.arrived,
-            finished_count=found.finished,
-            now_seconds=found.now_s,
-            decisions_count=found.decisions,
-        )
+    progress = written(
+        simulation_pb2.SimulationProgress,
+        found,
+        repetitions_done_count=done,
+        repetitions_count=repetitions,
+        jobs_count=jobs,
     )
+    return pb.SimulateResponse(progress=progress)
 
 
 def write_rows(found: Sequence[Repetition], *, jobs: bool) -> Iterator[pb.SimulateResponse]:
     """Columns of every repetition, in messages that every client takes; timelines where they were kept."""
     for each in found:
-        result, seed = each.result, each.seed
-        for first in range(0, result.finished if jobs else 0, ROWS_PER_MESSAGE):
-            yield pb.SimulateResponse(jobs=_job_rows(result, seed, slice(first, first + ROWS_PER_MESSAGE)))
-        held = result.timeline
-        for first in range(0, 0 if held is None else len(held.job_id), ROWS_PER_MESSAGE):
-            yield pb.SimulateResponse(timeline=_timeline_rows(result, seed, slice(first, first + ROWS_PER_MESSAGE)))
+        columns, held, finished = each.result.per_job, each.result.timeline, each.result.finished if jobs else 0
+        for rows in _slices(finished):
+            yield pb.SimulateResponse(
+                jobs=written(
+                    simulation_pb2.SimulationJobRows,
+                    columns,
+                    rows=rows,
+                    seed=each.seed,
+                    done_samples=columns.samples[rows].tolist(),
+                )
+            )
+        for rows in _slices(0 if held is None else len(held.job_id)):
+            part = written(simulation_pb2.SimulationTimelineRows, held, rows=rows, seed=each.seed)
+            yield pb.SimulateResponse(timeline=part)
 
 
-def _job_rows(result: SimulationResult, seed: int, rows: slice) -> simulation_pb2.SimulationJobRows:
-    found = result.per_job
-    return simulation_pb2.SimulationJobRows(
-        seed=seed,
-        job_ids=found.job_id[rows],
-        arrival_seconds=found.arrival_s[rows].tolist(),
-        start_seconds=found.start_s[rows].tolist(),
-        completion_seconds=found.completion_s[rows].tolist(),
-        slowdown_ratios=found.slowdown[rows].tolist(),
-        finish_time_fairness_ratios=found.finish_time_fairness[rows].tolist(),
-        done_samples=found.samples[rows].tolist(),
-        restarts_counts=found.restarts[rows].tolist(),
-    )
-
-
-def _timeline_rows(result: SimulationResult, seed: int, rows: slice) -> simulation_pb2.SimulationTimelineRows:
-    found = result.timeline
-    assert found is not None
-    return simulation_pb2.SimulationTimelineRows(
-        seed=seed,
-        job_ids=found.job_id[rows],
-        pool_indexes=found.pool[rows].tolist(),
-        devices_counts=found.devices[rows].tolist(),
-        begin_seconds=found.begin_s[rows].tolist(),
-        end_seconds=found.end_s[rows].tolist(),
-    )
+def _slices(rows: int) -> Iterator[slice]:
+    return (slice(first, first + ROWS_PER_MESSAGE) for first in range(0, rows, ROWS_PER_MESSAGE))
 
 
 def write_result(
@@ -237,9 +156,7 @@ def write_result(
     return simulation_pb2.SimulationResult(
         runs=[_run(each.seed, each.result, each.summary) for each in found],
         figures=[
-            simulation_pb2.SimulationFigure(
-                measure=_MEASURES[name], mean=figure.mean, lower=figure.lower, upper=figure.upper
-            )
+            written(simulation_pb2.SimulationFigure, figure, measure=f"SIMULATION_MEASURE_{name.upper()}")
             for name, figure in figures.items()
         ],
         policy=policy.name,
@@ -252,23 +169,8 @@ def write_result(
 def _run(
     seed: int, result: SimulationResult, summary: Mapping[str, float | int | None]
 ) -> simulation_pb2.SimulationRun:
-    message = simulation_pb2.SimulationRun(
-        seed=seed,
-        jobs_count=result.jobs,
-        finished_count=result.finished,
-        complete=result.complete,
-        busy_device_seconds=result.busy_device_s,
-        restart_device_seconds=result.restart_device_s,
-        lost_device_seconds=result.lost_device_s,
-        deadlines_count=result.deadlines,
-        deadlines_missed_count=result.deadlines_missed,
-        decisions_count=result.decisions,
-        decision_seconds=result.decision_s,
-        longest_decision_seconds=result.longest_decision_s,
-        wall_seconds=result.wall_s,
-    )
-    for name, key in FIGURES.items():
-        value = summary[key]
-        if value is not None and math.isfinite(value):
-            setattr(message, name, value)
-    return message
+    figures = {name: summary[key] for name, key in FIGURES.items()}
+    told: dict[str, Any] = {
+        name: None if value is None or not math.isfinite(value) else value for name, value in figures.items()
+    }
+    return written(simulation_pb2.SimulationRun, result, seed=seed, **told)

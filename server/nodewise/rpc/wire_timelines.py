@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Final
 
 from nodewise.domain.replay import ReplayedCollective, Timeline
+from nodewise.rpc.wire_rows import written
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 
 __all__ = ["write_collectives", "write_timeline"]
@@ -22,24 +23,14 @@ PIECE_EXCHANGES: Final = 8_192
 
 def write_timeline(timeline: Timeline, *, recorded: bool) -> Iterator[pb.TimelinePiece]:
     """A timeline in pieces: first the words, then the events."""
-    for names in _cut(timeline.names):
-        yield pb.TimelinePiece(recorded=recorded, names=names)
-    for lanes in _cut(timeline.lanes):
-        yield pb.TimelinePiece(recorded=recorded, lanes=lanes)
-    for kinds in _cut(timeline.kinds):
-        yield pb.TimelinePiece(recorded=recorded, kinds=kinds)
+    for kind in ("names", "lanes", "kinds"):
+        for words in _cut(getattr(timeline, kind)):
+            piece = pb.TimelinePiece(recorded=recorded)
+            getattr(piece, kind).extend(words)
+            yield piece
     for begin in range(0, len(timeline), PIECE_ROWS):
         rows = slice(begin, begin + PIECE_ROWS)
-        yield pb.TimelinePiece(
-            recorded=recorded,
-            rank_numbers=timeline.rank[rows].tolist(),
-            lane_indexes=timeline.lane[rows].tolist(),
-            name_indexes=timeline.name[rows].tolist(),
-            kind_indexes=timeline.kind[rows].tolist(),
-            begin_nanoseconds=timeline.begin_ns[rows].tolist(),
-            duration_nanoseconds=timeline.duration_ns[rows].tolist(),
-            waiting_nanoseconds=timeline.waiting_ns[rows].tolist(),
-        )
+        yield written(pb.TimelinePiece, timeline, rows=rows, recorded=recorded, names=(), lanes=(), kinds=())
 
 
 def _cut(words: Sequence[str]) -> Iterator[Sequence[str]]:

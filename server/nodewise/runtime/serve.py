@@ -240,19 +240,15 @@ class _Supervisor:
 
     def end(self) -> None:
         """Stop every worker, with the patience that they were promised."""
-        _stop(list(self._started_s), self._settings.drain_delay_s + self._settings.grace_s)
-
-
-def _stop(workers: list[BaseProcess], patience_s: float) -> None:
-    for worker in workers:
-        worker.terminate()
-    deadline = time.monotonic() + patience_s + 2.0
-    for worker in workers:
-        worker.join(max(0.0, deadline - time.monotonic()))
-        if worker.is_alive():
-            _log.error("worker_killed", pid=worker.pid)
-            worker.kill()
-            worker.join()
+        for worker in self._started_s:
+            worker.terminate()
+        deadline = time.monotonic() + self._settings.drain_delay_s + self._settings.grace_s + 2.0
+        for worker in self._started_s:
+            worker.join(max(0.0, deadline - time.monotonic()))
+            if worker.is_alive():
+                _log.error("worker_killed", pid=worker.pid)
+                worker.kill()
+                worker.join()
 
 
 def _worker(values: dict[str, Any], listen: str, ready: Connection) -> None:

@@ -25,6 +25,7 @@ from nodewise.rpc.options import read_model_options
 from nodewise.rpc.policies import policy_named
 from nodewise.rpc.simulation_requests import ReadSimulation, read_simulation
 from nodewise.rpc.wire_profiles import read_content
+from nodewise.rpc.wire_rows import written
 from nodewise.rpc.wire_simulations import write_result
 from nodewise.scheduling.simulating import simulated_repeatedly
 from nodewise_protos.v1beta1 import simulation_pb2
@@ -117,15 +118,7 @@ def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:
     read = _read(asked, policy, answers.answer)
     for message, curve in zip(asked.curves, read.curves):
         if message.HasField("profile"):
-            message.CopyFrom(
-                simulation_pb2.SimulationCurve(
-                    rows=simulation_pb2.SimulationCurveRows(
-                        pool_indexes=curve.pool.tolist(),
-                        devices_counts=curve.devices.tolist(),
-                        samples_per_second=curve.samples_per_s.tolist(),
-                    )
-                )
-            )
+            message.rows.CopyFrom(written(simulation_pb2.SimulationCurveRows, curve))
     return asked
 
 

@@ -1,4 +1,5 @@
 from google.api import annotations_pb2 as _annotations_pb2
+from nodewise_protos.v1 import facts_pb2 as _facts_pb2
 from nodewise_protos.v1 import problem_pb2 as _problem_pb2
 from nodewise_protos.v1 import profile_pb2 as _profile_pb2
 from google.protobuf.internal import containers as _containers

@@ -1,5 +1,6 @@
 from google.api import annotations_pb2 as _annotations_pb2
 from nodewise_protos.v1 import configuration_pb2 as _configuration_pb2
+from nodewise_protos.v1 import facts_pb2 as _facts_pb2
 from nodewise_protos.v1 import objective_pb2 as _objective_pb2
 from nodewise_protos.v1 import options_pb2 as _options_pb2
 from nodewise_protos.v1 import prediction_pb2 as _prediction_pb2

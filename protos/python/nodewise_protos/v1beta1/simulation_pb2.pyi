@@ -1,4 +1,5 @@
 from nodewise_protos.v1 import configuration_pb2 as _configuration_pb2
+from nodewise_protos.v1 import facts_pb2 as _facts_pb2
 from nodewise_protos.v1 import prediction_pb2 as _prediction_pb2
 from nodewise_protos.v1 import profile_pb2 as _profile_pb2
 from google.protobuf.internal import containers as _containers

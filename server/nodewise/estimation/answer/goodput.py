@@ -26,8 +26,9 @@ def global_batch(configurations: Configurations) -> Floats:
 
 def goodput_per_s(efficiency: StatisticalEfficiency, configurations: Configurations, samples_per_s: Floats) -> Floats:
     """Samples/s by what one is worth at the row's batch; 0 where the batch is not known."""
-    scale = efficiency.noise_scale
-    return samples_per_s * (scale + efficiency.initial_batch) / (scale + np.maximum(global_batch(configurations), 1.0))
+    scale = efficiency.gradient_noise_scale_samples
+    batch = np.maximum(global_batch(configurations), 1.0)
+    return samples_per_s * (scale + efficiency.initial_batch_samples) / (scale + batch)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
