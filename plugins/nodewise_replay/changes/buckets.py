@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class _Regrouping:
             )
         gradients = sum(len(group) for group in next(iter(self._passes.values()))[0].gradients)
         try:
-            return self._draft.scenario(rests_on=self._basis(gradients))
+            return self._draft.scenario(*self._basis(gradients))
         except NodewiseError as error:
             if error.reason != Reason.CONTRADICTORY_FACTS:
                 raise
@@ -140,14 +141,14 @@ class _Regrouping:
         seconds = self._seconds(self._cost[0], recorded, float(self._duration[nodes].sum()) * 1e-9, bytes_of)
         template = np.full(len(bytes_of), nodes[0])
         new = self._draft.copy_nodes(
-            template, duration=np.rint(seconds * 1e9).astype(np.int64), bytes=np.rint(bytes_of).astype(np.int64)
+            template, np.rint(bytes_of).astype(np.int64), duration_ns=np.rint(seconds * 1e9).astype(np.int64)
         )
         # Ranks without a trace hold the first new transfer back as they held the first recorded one.
-        peers = np.flatnonzero((self._target == nodes[0]) & (self._graph.kind[self._graph.source] == NodeKind.PEERS))
-        absent = self._graph.source[peers].astype(np.int64)
-        self._draft.add_edges(absent, np.full(len(peers), new[0]), 0, EdgeKind.COLLECTIVE)
-        later = np.isin(self._target, nodes[1:]) & (self._graph.kind[self._graph.source] == NodeKind.PEERS)
-        self._draft.drop_nodes(self._graph.source[later].astype(np.int64))
+        source, into = self._graph.source, self._draft.edges_into(nodes)
+        into = into[self._graph.kind[source[into]] == NodeKind.PEERS]
+        absent, later = (source[into[(self._target[into] == nodes[0]) == first]] for first in (True, False))
+        self._draft.add_edges(absent, np.full(len(absent), new[0]), 0, EdgeKind.COLLECTIVE)
+        self._draft.drop_nodes(later)
         self._draft.drop_nodes(nodes)
         for node, (holds, done) in zip(nodes.tolist(), self._heirs(one), strict=True):
             self._draft.inherit(node, int(new[holds]), _at(new, done))
@@ -178,14 +179,13 @@ class _Regrouping:
         turn = np.array([first_on[place % len(lanes)] for place in range(count)])
         template, ends = arrivals[turn], departures[turn]
         tail = int(np.median(self._duration[departures]))
-        arrival = draft.copy_nodes(template, duration=0)
-        departure = draft.copy_nodes(ends, duration=tail)
+        arrival = draft.copy_nodes(template, duration_ns=0)
+        departure = draft.copy_nodes(ends, duration_ns=tail)
         self._launch(arrivals, arrival, ready)
         draft.add_edges(arrival, transfers, 0, EdgeKind.COLLECTIVE)
         draft.add_edges(transfers, departure, 0, EdgeKind.COLLECTIVE)
         ordering = EdgeKind.HOST if graph.lanes[lanes[0]][1].is_host else EdgeKind.STREAM
-        for place in range(len(lanes), count):
-            draft.add_edges(departure[[place - len(lanes)]], arrival[[place]], 0, ordering)
+        draft.add_edges(departure[: -len(lanes)], arrival[len(lanes) :], 0, ordering)
         relay = self._relay(one, departure, bytes_of)
         outcome = departure if relay is None else relay
         for bucket, (holds, done) in zip(one.buckets, self._heirs(one), strict=True):
@@ -198,10 +198,8 @@ class _Regrouping:
             draft.inherit(own[1], int(departure[holds]), _at(departure, done))
             for piece in gone.tolist():
                 draft.inherit(piece, int(outcome[holds]), _at(outcome, done))
-        lost = np.zeros(len(rows), dtype=np.bool_)
-        lost[recorded] = True
-        draft.drop_rows(lost)
-        draft.add_rows(transfers, np.full(count, one.rank), arrival, departure, rows.row[np.resize(recorded, count)])
+        like = rows.rows(np.resize(recorded, count))
+        draft.add_rows(replace(like, transfer=transfers, arrival=arrival, departure=departure))
 
     def _issued(self, one: Pass, gradients: Sequence[Gradient], last_of: Sequence[int]) -> Ints:
         """The pieces after which new buckets are issued; moves the time of issuing to them."""
@@ -228,14 +226,13 @@ class _Regrouping:
     def _launch(self, recorded: Ints, arrival: Ints, ready: Ints) -> None:
         """Queue new exchanges from where they are issued, and let streams wait for the gradients' kernels."""
         graph = self._graph
-        into = np.isin(self._target, recorded)
-        launches = into & (graph.edge_kind == EdgeKind.LAUNCH)
-        lag = int(np.median(graph.explained_lag_ns[launches])) if launches.any() else 0
+        into = self._draft.edges_into(recorded)
+        launches = into[graph.edge_kind[into] == EdgeKind.LAUNCH]
+        lag = int(np.median(graph.explained_lag_ns[launches])) if len(launches) else 0
         self._draft.add_edges(ready, arrival, lag, EdgeKind.LAUNCH)
-        waits = np.flatnonzero(into & (graph.edge_kind == EdgeKind.STREAM_WAIT))
-        for lane in np.unique(graph.lane[graph.source[waits]]) if len(waits) else []:
-            of_lane = np.flatnonzero(graph.lane == lane)
-            launched = np.flatnonzero(np.isin(self._target, of_lane) & (graph.edge_kind == EdgeKind.LAUNCH))
+        waits = into[graph.edge_kind[into] == EdgeKind.STREAM_WAIT]
+        for lane in np.unique(graph.lane[graph.source[waits]]):
+            launched = np.flatnonzero((graph.lane[self._target] == lane) & (graph.edge_kind == EdgeKind.LAUNCH))
             issued_ns, work = graph.end_ns[graph.source[launched]], self._target[launched]
             order = np.argsort(issued_ns, kind="stable")
             at = np.searchsorted(issued_ns[order], graph.end_ns[ready], "right") - 1
@@ -245,16 +242,10 @@ class _Regrouping:
 
     def _follow(self, recorded: int, arrival: int) -> None:
         """Order of a lane before the first new exchange: what the first recorded one followed."""
-        graph = self._graph
-        before = np.flatnonzero(
-            (self._target == recorded) & np.isin(graph.edge_kind, (int(EdgeKind.STREAM), int(EdgeKind.HOST)))
-        )
-        self._draft.add_edges(
-            graph.source[before].astype(np.int64),
-            np.full(len(before), arrival),
-            self._scenario.lag_ns[before],
-            graph.edge_kind[before].astype(np.int64),
-        )
+        graph, before = self._graph, self._draft.edges_into(recorded)
+        kinds = graph.edge_kind[before]
+        before, kinds = (one[(kinds == EdgeKind.STREAM) | (kinds == EdgeKind.HOST)] for one in (before, kinds))
+        self._draft.add_edges(graph.source[before], np.full(len(before), arrival), self._scenario.lag_ns[before], kinds)
 
     def _relay(self, one: Pass, departure: Ints, bytes_of: Floats) -> Ints | None:
         """One piece per new bucket for what passes its outcome on, one after the other; None where nothing does."""
@@ -267,7 +258,7 @@ class _Regrouping:
         took = self._seconds(self._cost[1], exchanges, seconds, bytes_of)
         longest = [int(piece[np.argmax(self._duration[piece])]) for piece in own]
         relay = self._draft.copy_nodes(
-            np.resize(np.array(longest), len(bytes_of)), duration=np.rint(took * 1e9).astype(np.int64)
+            np.resize(np.array(longest), len(bytes_of)), duration_ns=np.rint(took * 1e9).astype(np.int64)
         )
         self._draft.add_edges(departure, relay, 0, EdgeKind.HOST_SYNC)
         self._draft.add_edges(relay[:-1], relay[1:], 0, EdgeKind.HOST)
