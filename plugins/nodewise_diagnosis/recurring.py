@@ -145,7 +145,7 @@ def _took(watch: Stopwatch, roles: Roles, nodes: Ints) -> dict[int, float]:
     own = nodes[graph.rank[nodes] >= 0]
     ranks = len(graph.ranks)
     transfers, place = np.unique(roles.exchange[own], return_inverse=True)
-    column = np.searchsorted(np.array(graph.ranks), graph.rank[own])
+    column = graph.column[own]
     own_ns = graph.duration_ns[own].astype(np.float64)
     parts = np.bincount(place * ranks + column, weights=own_ns, minlength=len(transfers) * ranks).astype(np.float64)
     # The middle rank, so that one rank's slow link is told as that rank's.
