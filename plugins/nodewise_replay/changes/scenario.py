@@ -81,7 +81,7 @@ class GraphDraft:
         self._edges, self._rows = [self._recorded_edges], [graph.collectives]
         self._count = len(graph)
         self._dropped: list[Ints] = []
-        self._heirs: dict[int, tuple[int, int]] = {}
+        self._heirs: list[tuple[Ints | int, Ints | int, Ints | int]] = []
         self._held_edges = np.ones(len(graph.source), dtype=np.bool_)
 
     def copy_nodes(self, nodes: Ints, sizes: Ints | None = None, **columns: Ints | int) -> Ints:
@@ -105,9 +105,10 @@ class GraphDraft:
         first = self._origin.graph.first_edge
         return np.concatenate([np.arange(first[node], first[node + 1]) for node in np.atleast_1d(nodes)])
 
-    def lengthen(self, node: int, by_ns: int) -> None:
-        """Add to the duration of a recorded node, down to 0."""
-        self._recorded.duration_ns[node] = max(int(self._recorded.duration_ns[node]) + by_ns, 0)
+    def lengthen(self, nodes: Ints, by_ns: Ints | int) -> None:
+        """Add to the durations of recorded nodes, down to 0."""
+        duration = self._recorded.duration_ns
+        duration[nodes] = np.maximum(duration[nodes] + by_ns, 0)
 
     def drop_nodes(self, nodes: Ints) -> None:
         """Take nodes away with all their edges, but those out of a node that has an heir, and rows of collectives."""
@@ -117,12 +118,12 @@ class GraphDraft:
         """Take recorded edges away."""
         self._held_edges[edges] = False
 
-    def inherit(self, node: int, heir: int, order_heir: int = NO_NODE) -> None:
-        """Let whatever waits for a dropped node wait for ``heir``, and what merely comes after it for ``order_heir``.
+    def inherit(self, nodes: Ints | int, heirs: Ints | int, order_heirs: Ints | int) -> None:
+        """Let what waits for dropped nodes wait for their heirs, and what merely comes after them for others.
 
-        NO_NODE for ``order_heir``: nothing comes after it any more.
+        NO_NODE in ``order_heirs``: nothing comes after it any more.
         """
-        self._heirs[node] = (heir, order_heir)
+        self._heirs.append((nodes, heirs, order_heirs))
 
     def add_rows(self, rows: CollectiveNodes) -> None:
         """Append rows of collectives."""
@@ -142,8 +143,8 @@ class GraphDraft:
             kept[nodes] = False
         heir = np.where(kept, np.arange(self._count), NO_NODE)
         order_heir = heir.copy()
-        for node, (other, in_order) in self._heirs.items():
-            heir[node], order_heir[node] = other, in_order
+        for lost, instead, in_order in self._heirs:
+            heir[lost], order_heir[lost] = instead, in_order
         recorded, *added = self._edges
         edges = recorded.rows(self._held_edges).followed_by(*added)
         waits = np.isin(edges.edge_kind, _WAITS)
