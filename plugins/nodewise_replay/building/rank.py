@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -21,13 +22,21 @@ from nodewise_replay.building.waits import stream_waits
 from nodewise_replay.graph.graph import HELD_BY_NOTHING, EdgeKind, NodeKind, Origin
 from nodewise_replay.graph.wiring import Edges, NodeColumns
 
-__all__ = ["RankPart", "rank_part"]
+__all__ = ["NODE_OF_EVENT", "RankPart", "rank_part"]
 
-_DEVICE_NODE = {
-    int(EventKind.KERNEL): int(NodeKind.KERNEL),
-    int(EventKind.COPY): int(NodeKind.COPY),
-    int(EventKind.FILL): int(NodeKind.FILL),
-}
+NODE_OF_EVENT: Final = np.array(
+    [
+        NodeKind.OPERATOR,
+        NodeKind.GAP,
+        NodeKind.CALL,
+        NodeKind.KERNEL,
+        NodeKind.COPY,
+        NodeKind.FILL,
+        NodeKind.OPERATOR,
+    ],
+    dtype=np.int8,
+)
+"""Kind of node by EventKind."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -113,16 +122,13 @@ class _Builder:
         host_kind = np.full(self._pieces, int(NodeKind.OPERATOR), dtype=np.int8)
         host_kind[(owner_kind < 0) | (owner_kind == EventKind.ANNOTATION)] = NodeKind.GAP
         host_kind[owner_kind == EventKind.CALL] = NodeKind.CALL
-        work_kind = np.full(self._work, int(NodeKind.KERNEL), dtype=np.int8)
-        for recorded, node in _DEVICE_NODE.items():
-            work_kind[trace.kind[device] == recorded] = node
         event = np.concatenate((owner, device))
         begin = np.concatenate((nesting.begin_ns, view.begin_ns[device]))
         end = np.concatenate((nesting.end_ns, view.end_ns[device]))
         piece_key = mixed(host_key[anchor], (following >= 0).astype(np.int64))
         work_key = device_keys(view, host_key, work_step)
         return NodeColumns(
-            kind=np.concatenate((host_kind, work_kind)),
+            kind=np.concatenate((host_kind, NODE_OF_EVENT[trace.kind[device]])),
             rank=np.full(len(event), trace.rank, dtype=np.int32),
             lane=np.concatenate((trace.lane[anchor], trace.lane[device])).astype(np.int32),
             step=np.concatenate((event_step[anchor], work_step)).astype(np.int32),

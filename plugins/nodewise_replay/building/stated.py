@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from nodewise.plugin import EventKind, Ints, Trace
 from nodewise_replay.building.keys import mixed
-from nodewise_replay.building.rank import RankPart
+from nodewise_replay.building.rank import NODE_OF_EVENT, RankPart
 from nodewise_replay.graph.graph import EdgeKind, NodeKind, Origin
 from nodewise_replay.graph.ordering import in_circles
 from nodewise_replay.graph.wiring import Edges, NodeColumns
 
 __all__ = ["stated_part"]
-
-_NODE: Final = np.array(
-    [
-        NodeKind.OPERATOR,
-        NodeKind.GAP,
-        NodeKind.CALL,
-        NodeKind.KERNEL,
-        NodeKind.COPY,
-        NodeKind.FILL,
-        NodeKind.OPERATOR,
-    ],
-    dtype=np.int8,
-)
-"""Kind of node by EventKind."""
 
 
 def stated_part(trace: Trace) -> RankPart:
@@ -53,7 +37,7 @@ def stated_part(trace: Trace) -> RankPart:
     before, after = _chained(trace, source)
     stated = Edges.exact(end_node[source], target, 0, EdgeKind.STATED)
     streams = Edges.exact(end_node[before], after, 0, EdgeKind.STREAM, Origin.INFERRED)
-    kind = np.concatenate((_NODE[np.asarray(trace.kind)], np.full(len(rows), int(NodeKind.DEPARTURE), dtype=np.int8)))
+    kind = np.concatenate((NODE_OF_EVENT[trace.kind], np.full(len(rows), int(NodeKind.DEPARTURE), dtype=np.int8)))
     kind[events] = NodeKind.ARRIVAL
     event = np.concatenate((np.arange(count), events))
     duration = np.concatenate((np.maximum(trace.duration_ns, 0), np.zeros(len(rows), dtype=np.int64)))

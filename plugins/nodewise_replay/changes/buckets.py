@@ -96,8 +96,8 @@ class _Regrouping:
         self._issue_ns = dict.fromkeys(self._graph.ranks, 0.0)
         for rank in self._issue_ns:
             mine = [one for passes in self._passes.values() for one in passes if one.rank == rank]
-            took = np.concatenate([self._took(one) for one in mine] or [[]])
-            issues = np.concatenate([one.issues for one in mine] or [[]]).astype(np.bool_)
+            took = np.concatenate([np.zeros(0, dtype=np.int64), *(self._took(one) for one in mine)])
+            issues = np.concatenate([np.zeros(0, dtype=np.bool_), *(one.issues for one in mine)])
             if issues.any() and not issues.all():
                 self._issue_ns[rank] = max(float(np.median(took[issues]) - np.median(took[~issues])), 0.0)
 
@@ -222,7 +222,8 @@ class _Regrouping:
         target = np.repeat(arrivals, np.diff(graph.first_edge)[recorded])
         ordering = np.isin(graph.edge_kind[before], (int(EdgeKind.STREAM), int(EdgeKind.HOST)))
         before, target = before[ordering], target[ordering]
-        self._draft.add_edges(graph.source[before], target, self._scenario.lag_ns[before], graph.edge_kind[before])
+        source, kinds = (column[before].astype(np.int64) for column in (graph.source, graph.edge_kind))
+        self._draft.add_edges(source, target, self._scenario.lag_ns[before], kinds)
 
     def _relay(self, one: Pass, pieces: Sequence[Sequence[int]], departure: Ints, bytes_of: Floats) -> Ints:
         """One piece per new bucket for what passes its outcome on, one after the other."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -128,6 +128,14 @@ class GraphDraft:
     def add_rows(self, rows: CollectiveNodes) -> None:
         """Append rows of collectives."""
         self._rows.append(rows)
+
+    def of_ranks(self, ranks: Sequence[int], note: str) -> Scenario:
+        """The graph as drafted, without the other ranks."""
+        graph = self._origin.graph
+        self.drop_nodes(np.flatnonzero(~np.isin(graph.rank, ranks) & (graph.rank >= 0)))
+        columns = [graph.ranks.index(rank) for rank in ranks]
+        bounds = {name: getattr(graph.steps, name)[:, columns] for name in ("begin_ns", "end_ns", "last_node")}
+        return self.scenario(note, steps=replace(graph.steps, **bounds), ranks=tuple(ranks), world_size=len(ranks))
 
     def scenario(
         self,

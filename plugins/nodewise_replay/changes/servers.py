@@ -92,7 +92,7 @@ class _Served:
     def fewer(self, count: int) -> Scenario:
         """Keep the first workers."""
         graph, rows = self._scenario.graph, self._scenario.graph.collectives
-        kept = [self._hub, *self._workers[:count]]
+        kept = sorted([self._hub, *self._workers[:count]])
         lost = ~np.isin(graph.rank, kept) & (graph.rank >= 0)
         gone = [rows.transfer[row] for _, _, row, worker, _ in self._segments if worker not in kept]
         lost[gone] = True
@@ -105,9 +105,7 @@ class _Served:
                     heir -= 1
                 self._draft.inherit(last, heir, heir)
         self._draft.drop_nodes(np.flatnonzero(lost))
-        steps = graph.steps.of_ranks([graph.ranks.index(rank) for rank in sorted(kept)])
-        note = f"the server's time for {len(self._workers) - count} workers taken out"
-        return self._draft.scenario(note, steps=steps, ranks=tuple(sorted(kept)), world_size=len(kept))
+        return self._draft.of_ranks(kept, f"the server's time for {len(self._workers) - count} workers taken out")
 
     def more(self, count: int) -> Scenario:
         """Add copies of workers, and of what the server does for each after what it does for the last."""

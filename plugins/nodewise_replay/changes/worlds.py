@@ -94,11 +94,7 @@ def _fewer(scenario: Scenario, wanted: int) -> Scenario:
     by_lateness = [graph.ranks[place] for place in np.argsort(-np.array(early), kind="stable")]
     places = np.linspace(len(by_lateness) - 1, 0, wanted).round().astype(int)
     kept = sorted(by_lateness[place] for place in places)
-    draft = GraphDraft(scenario)
-    draft.drop_nodes(np.flatnonzero(~np.isin(graph.rank, kept) & (graph.rank >= 0)))
-    steps = graph.steps.of_ranks([graph.ranks.index(rank) for rank in kept])
-    note = f"ranks {', '.join(map(str, kept))} kept"
-    return draft.scenario(note, steps=steps, ranks=tuple(kept), world_size=wanted)
+    return GraphDraft(scenario).of_ranks(kept, f"ranks {', '.join(map(str, kept))} kept")
 
 
 def _more(scenario: Scenario, wanted: int) -> Scenario:

@@ -132,15 +132,6 @@ class StepBounds:
     def __len__(self) -> int:
         return len(self.number)
 
-    def of_ranks(self, columns: Sequence[int]) -> StepBounds:
-        """The steps of some ranks, by column."""
-        return replace(
-            self,
-            begin_ns=self.begin_ns[:, columns],
-            end_ns=self.end_ns[:, columns],
-            last_node=self.last_node[:, columns],
-        )
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Graph:

@@ -19,6 +19,7 @@ from nodewise.plugin import (
     Run,
     Trace,
     Violation,
+    as_floats,
 )
 from nodewise_replay.alignment.clocks import Clocks, aligned
 from nodewise_replay.building.assembly import built
@@ -28,7 +29,7 @@ from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, Origin
 from nodewise_replay.graph.sweep import swept
 from nodewise_replay.replaying.absent import alike, has_absent_ranks
 from nodewise_replay.replaying.arrivals import replayed_collectives
-from nodewise_replay.replaying.learning import Learner
+from nodewise_replay.replaying.learning import fitted
 from nodewise_replay.replaying.measures import StepTimes, replayed_steps, start_errors_s, step_times
 from nodewise_replay.replaying.timeline import timeline
 
@@ -99,7 +100,7 @@ class _Answer:
             ranks=graph.ranks,
             world_size=graph.world_size,
             edges=edge_counts(graph),
-            clock_offset_s=self._clocks.offset_ns[column] * 1e-9,
+            clock_offset_s=as_floats(self._clocks.offset_ns[column] * 1e-9),
             # -1 where nothing ties a rank's clock to the first's.
             clock_uncertainty_s=np.where(np.isfinite(uncertainty_s), uncertainty_s, -1.0),
             collectives=self._collectives(begin, end, column),
@@ -139,7 +140,7 @@ class _Answer:
             if not (learned != step).any():
                 raise _invalid("fit_steps", f"must hold another step than {step + 1}, which is tested")
         # Steps are apart from each other, so one sweep replays all, each with what the others teach.
-        fit = Learner(graph).fitted(learned.tolist(), own=False)
+        fit = fitted(graph, learned.tolist(), own=False)
         begin, end = swept(graph, fit.duration_ns, fit.lag_ns)
         unmatched = int((np.isin(graph.step, self._tested) & ~fit.known).sum())
         return begin, end, step_times(graph, end), unmatched
@@ -149,7 +150,7 @@ class _Answer:
         graph, question = self._graph, self._question
         duration, lag, unmatched = graph.duration_ns, graph.lag_ns, 0
         if not question.in_sample and self._stated_fit is not None:
-            fit = Learner(graph).fitted(self._stated_fit.tolist())
+            fit = fitted(graph, self._stated_fit.tolist())
             duration, lag = fit.duration_ns, fit.lag_ns
             unmatched = int((~fit.known).sum())
         cases = [(duration, lag)]
