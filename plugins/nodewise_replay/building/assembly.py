@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -61,9 +61,7 @@ def built(traces: Sequence[Trace], clocks: Clocks | None = None) -> Graph:
 def _assembled(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClock], *, timed: bool) -> Graph:
     """Join the ranks, keep what belongs to a step; what came before and holds it back becomes its release."""
     first = np.concatenate(([0], np.cumsum([len(part.nodes) for part in parts])))
-    of_ranks = [
-        part.edges.renumbered(one + np.arange(len(part.nodes))) for part, one in zip(parts, first, strict=False)
-    ]
+    of_ranks = [part.edges.shifted(int(one)) for part, one in zip(parts, first, strict=False)]
     first_lane = np.concatenate(([0], np.cumsum([len(part.trace.lanes) for part in parts])))
     names, own = _job_nodes(parts, first_lane)
     shared = shared_nodes(parts, first, own, timed=timed)
@@ -81,7 +79,7 @@ def _assembled(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClo
         names=names,
         ranks=tuple(part.trace.rank for part in parts),
         world_size=world_size(parts),
-        steps=_bounds(parts, numbers, steps, first_lane, nodes.rows(kept)),
+        steps=_bounds(parts, numbers, steps, first_lane, columns),
         collectives=shared.collectives.among(kept, number),
         missing=dict(missing),
         warnings=(*shared.warnings, *(warning for part in parts for warning in part.warnings)),
@@ -102,7 +100,7 @@ def _job_nodes(parts: Sequence[RankPart], first_lane: Ints) -> tuple[tuple[str, 
 
 
 def _bounds(
-    parts: Sequence[RankPart], numbers: Ints, clocks: Sequence[StepClock], first_lane: Ints, columns: NodeColumns
+    parts: Sequence[RankPart], numbers: Ints, clocks: Sequence[StepClock], first_lane: Ints, nodes: Mapping[str, Ints]
 ) -> StepBounds:
     """The last node of every rank's main thread in every step that ends with it at the latest."""
     shape = (len(numbers), len(parts))
@@ -112,8 +110,8 @@ def _bounds(
         begins[:, which], ends[:, which] = clock.begin_ns, np.maximum(clock.end_ns, clock.begin_ns)
         if part.main_lane < 0:
             continue
-        main = np.flatnonzero(columns.lane == first_lane[which] + part.main_lane)
-        main = main[columns.end_ns[main] <= ends[columns.step[main], which]]
+        main = np.flatnonzero(nodes["lane"] == first_lane[which] + part.main_lane)
+        main = main[nodes["end_ns"][main] <= ends[nodes["step"][main], which]]
         # Pieces of a lane are in order, so the last write wins.
-        last[columns.step[main], which] = main
+        last[nodes["step"][main], which] = main
     return StepBounds(number=numbers, begin_ns=begins, end_ns=ends, last_node=last)

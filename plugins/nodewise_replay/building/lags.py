@@ -90,7 +90,8 @@ def device_lags(
     unqueued = binding & launch & (busy[target] <= launched[target])
     explained[unqueued] = passed[unqueued]
     lag[binding] = passed[binding]
-    return contended.followed_by(replace(edges, lag_ns=lag, explained_lag_ns=explained, binding=binding))
+    told = replace(edges, lag_ns=lag, explained_lag_ns=explained, binding=binding)
+    return contended.followed_by(told) if len(contended) else told
 
 
 def _typical(passed: Ints) -> int:

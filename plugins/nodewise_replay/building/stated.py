@@ -54,9 +54,9 @@ def stated_part(trace: Trace) -> RankPart:
         event=event,
         name=trace.name[event],
         duration_ns=duration,
-        begin_ns=zeros,
+        begin_ns=zeros.copy(),
         end_ns=end,
-        release_ns=zeros,
+        release_ns=zeros.copy(),
         key=mixed(event + count * (np.arange(len(event)) >= count), trace.rank + 11),
     )
     return RankPart(

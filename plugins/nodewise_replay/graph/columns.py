@@ -33,10 +33,13 @@ class Columns:
         return type(self)(**{name: own[which] for name, own in self.by_name().items()})
 
     def followed_by(self, *others: Self) -> Self:
-        """These rows, then others, in the types of these columns."""
+        """These rows, then others, in the types of these columns; not copied where one table has all rows."""
+        filled = [one for one in (self, *others) if len(one)]
+        if len(filled) < 2:
+            return filled[0] if filled else self
         return type(self)(
             **{
-                name: np.concatenate((own, *(getattr(other, name) for other in others)), dtype=own.dtype)
+                name: np.concatenate([getattr(one, name) for one in filled], dtype=own.dtype)
                 for name, own in self.by_name().items()
             }
         )

@@ -68,6 +68,10 @@ class Edges(Columns):
         empty = np.zeros(0, dtype=np.int64)
         return Edges.exact(empty, empty, 0, EdgeKind.HOST)
 
+    def shifted(self, by: int) -> Edges:
+        """The same edges between nodes whose numbers are so much higher."""
+        return replace(self, source=self.source + by, target=self.target + by)
+
     def renumbered(self, number: Ints) -> Edges:
         """The same edges between nodes of other numbers."""
         return replace(self, source=number[self.source], target=number[self.target])
@@ -82,10 +86,11 @@ def wired(nodes: NodeColumns, edges: Edges, kept: NDArray[np.bool_]) -> tuple[di
         CONTRADICTORY_FACTS if nodes wait for each other in a circle.
     """
     number = np.cumsum(kept) - 1
-    inside = edges.rows(np.flatnonzero(kept[edges.source] & kept[edges.target])).renumbered(number)
-    columns = inside.rows(np.argsort(inside.target, kind="stable")).by_name()
-    source = columns["source"].astype(np.int32)
-    first_edge = first_rows(columns.pop("target"), int(kept.sum()))
+    inside = np.flatnonzero(kept[edges.source] & kept[edges.target])
+    inside = inside[np.argsort(number[edges.target[inside]], kind="stable")]
+    columns = edges.rows(inside).by_name()
+    source = number[columns["source"]].astype(np.int32)
+    first_edge = first_rows(number[columns.pop("target")], int(kept.sum()))
     return {
         **nodes.rows(kept).by_name(),
         **columns,
