@@ -24,6 +24,11 @@ class Launched:
     launched_ns: Ints
     ends_ns: Ints
 
+    def only(self, chosen: NDArray[np.bool_]) -> Launched:
+        """Some of the work; ``chosen`` (device events,)."""
+        mine = chosen[self.positions]
+        return Launched(positions=self.positions[mine], launched_ns=self.launched_ns[mine], ends_ns=self.ends_ns[mine])
+
     def before(self, time_ns: int) -> int:
         """The last that was launched before a time."""
         count = int(np.searchsorted(self.launched_ns, time_ns, "left"))
@@ -55,9 +60,9 @@ def streams(view: View) -> Streams:
     return _by_lane(view, np.arange(len(view.device)), view.lane[view.device])
 
 
-def launched_by_thread(view: View, chosen: NDArray[np.bool_] | None = None) -> Streams:
-    """Work by the host thread that launched it, of that whose launch was recorded; ``chosen`` = some of it."""
-    linked = np.flatnonzero(view.launch >= 0 if chosen is None else chosen & (view.launch >= 0))
+def launched_by_thread(view: View) -> Streams:
+    """Work by the host thread that launched it, of that whose launch was recorded."""
+    linked = np.flatnonzero(view.launch >= 0)
     return _by_lane(view, linked, view.lane[view.launch[linked]])
 
 

@@ -59,8 +59,9 @@ class _Inference:
         self._view, self._streams = view, streams
         self._begin, self._end = view.begin_ns[view.device], view.end_ns[view.device]
         self._stream = view.lane[view.device]
-        self._work = launched_by_thread(view, ~collective)
-        self._collectives = launched_by_thread(view, collective)
+        by_thread = launched_by_thread(view).items()
+        self._work = Streams({thread: one.only(~collective) for thread, one in by_thread})
+        self._collectives = Streams({thread: one.only(collective) for thread, one in by_thread})
         self._in_record = enclosing(view, view.named(COMMUNICATION_RECORD))
         self._in_library = enclosing(view, view.named(LIBRARY_SPAN))
         self._calls = np.flatnonzero(
