@@ -108,13 +108,13 @@ def scores_of(jobs: list[Job]) -> list[Score]:
                 continue
             if recording is None:
                 recording = source.recording()
-                recorder_s = step_parts(recording.scenario, recording.hub).step_s - source.measured_s
+                recorder_s = float(step_parts(recording.scenario, recording.hub).sum()) - source.measured_s
             predicted = step_parts(applied(recording.scenario, changes), recording.hub)
             found.append(
                 Score(
                     source=source.facts["name"],
                     target=target.facts["name"],
-                    predicted_s=predicted.step_s,
+                    predicted_s=float(predicted.sum()),
                     measured_s=target.measured_s,
                     persistence=recording.persistence,
                     recorder_s=recorder_s,
@@ -146,7 +146,7 @@ def main() -> None:
         )
     recorded = [job.recording() for job in jobs]
     overhead = [
-        step_parts(one.scenario, one.hub).step_s / job.measured_s - 1 for one, job in zip(recorded, jobs, strict=True)
+        step_parts(one.scenario, one.hub).sum() / job.measured_s - 1 for one, job in zip(recorded, jobs, strict=True)
     ]
     if overhead:
         print(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from nodewise.plugin import Bottleneck, Run
-from nodewise_diagnosis.candidates import Candidate, Tier
-from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch, persistence_ns
+from nodewise.plugin import Bottleneck
+from nodewise_diagnosis.candidates import Candidate, Tier, candidates
+from nodewise_diagnosis.case import Case
+from nodewise_diagnosis.stopwatch import NS, RECORDED, persistence_ns
 
 __all__ = ["UNKNOWN_PERSISTENCE", "Ranked", "ranked"]
 
@@ -36,38 +36,37 @@ class _Tried:
     noise_s: float
 
 
-def ranked(watch: Stopwatch, found: Iterable[Candidate], base_ns: float, run: Run) -> tuple[list[Ranked], float, bool]:
+def ranked(case: Case) -> tuple[list[Ranked], float, bool]:
     """Replay every candidate, and rank them: faults before overheads and work, what does not matter last.
 
     A gain matters if it is more than what steps differ by anyway. A fault of single steps makes these differ itself, so
     what counts is by how much the steps would differ without it: that is the second of what is returned, in seconds.
     The third is whether all were tried within the budget.
     """
+    watch, run, base_ns = case.watch, case.context, case.base_ns
     lengths = watch.lengths_ns()
     noise = persistence_ns(lengths) * NS if len(lengths) > 1 else UNKNOWN_PERSISTENCE * base_ns * NS
     tried: list[_Tried] = []
     complete = True
-    for candidate in found:
+    for candidate in candidates(case):
         if tried and run.remaining_s() <= 0:
             complete = False
             break
         run.advanced("bottlenecks", len(tried), len(tried) + 1)
-        gain = (base_ns - watch.step_ns(candidate.removed)) * NS
-        own_noise = noise
-        if candidate.tier == Tier.FAULT and gain > _ROUNDING_S:
+        worth = gain = (base_ns - watch.step_ns(candidate.removed)) * NS
+        own_noise, is_fault = noise, candidate.tier == Tier.FAULT
+        if is_fault and gain > _ROUNDING_S:
             own_noise = min(noise, persistence_ns(watch.lengths_ns(candidate.removed)) * NS or noise)
-        worth = gain
-        if candidate.reduced is not candidate.removed and gain > _ROUNDING_S:
+        if candidate.reduced is not None and gain > _ROUNDING_S:
             worth = (base_ns - watch.step_ns(candidate.reduced)) * NS
-        if candidate.tier != Tier.FAULT or gain <= _ROUNDING_S:
-            # Columns of all nodes: only faults are mended later on.
-            candidate = replace(candidate, removed=Edit(), reduced=Edit())  # noqa: PLW2901  # the same one, lighter
-        tried.append(_Tried(candidate, gain, worth, own_noise))
+        # Columns of all nodes: only faults are mended later on.
+        mendable = candidate.removed if is_fault and gain > _ROUNDING_S else RECORDED
+        tried.append(_Tried(replace(candidate, removed=mendable, reduced=None), gain, worth, own_noise))
     # What makes single steps late hides no other fault.
     calm = min([one.noise_s for one in tried if one.gain_s > max(one.noise_s, _ROUNDING_S)], default=noise)
-    result = [_bottleneck(one, min(one.noise_s, calm), base_ns * NS) for one in tried]
-    order = sorted(range(len(tried)), key=lambda index: (*_order(tried[index], matters=result[index].matters), index))
-    return [Ranked(bottleneck=result[index], candidate=tried[index].candidate) for index in order], calm, complete
+    told = [(one, _bottleneck(one, min(one.noise_s, calm), base_ns * NS)) for one in tried]
+    told.sort(key=lambda one: _order(one[0], matters=one[1].matters))
+    return [Ranked(bottleneck=bottleneck, candidate=one.candidate) for one, bottleneck in told], calm, complete
 
 
 def _order(tried: _Tried, *, matters: bool) -> tuple[bool, bool, float]:
@@ -82,22 +81,18 @@ def _order(tried: _Tried, *, matters: bool) -> tuple[bool, bool, float]:
 
 def _bottleneck(tried: _Tried, noise_s: float, step_s: float) -> Bottleneck:
     candidate, gain = tried.candidate, tried.gain_s
-    threshold = max(noise_s, _ROUNDING_S)
-    matters = gain > threshold
+    matters = gain > max(noise_s, _ROUNDING_S)
     parts = [candidate.why] if candidate.why else []
     if candidate.reduced_share < 1:
         parts.append(f"{candidate.reduced_share:.0%} less of it saves {tried.worth_s * 1e3:.3f} ms of the step")
-    if not matters:
+    if matters:
+        parts.append(f"without it the step is {gain / step_s:.1%} shorter")
+    elif gain > _ROUNDING_S:
         parts.append(
-            "does not matter: the step gains "
-            + (
-                f"{gain * 1e3:.3f} ms, and steps differ by {noise_s * 1e3:.3f} ms anyway"
-                if gain > _ROUNDING_S
-                else "nothing"
-            )
+            f"does not matter: the step gains {gain * 1e3:.3f} ms, and steps differ by {noise_s * 1e3:.3f} ms anyway"
         )
     else:
-        parts.append(f"without it the step is {gain / step_s:.1%} shorter")
+        parts.append("does not matter: the step gains nothing")
     return Bottleneck(
         kind=candidate.kind,
         what=candidate.what,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, Ints
-from nodewise_diagnosis.likeness import Likeness
-from nodewise_diagnosis.recurring import Exchange, explained_ns
-from nodewise_diagnosis.roles import Role, Roles
-from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch
+from nodewise_diagnosis.case import Case
+from nodewise_diagnosis.recurring import explained_ns
+from nodewise_diagnosis.roles import Role
+from nodewise_diagnosis.stopwatch import NS, Edit
 from nodewise_replay.graph.graph import NodeKind
 
 __all__ = ["AVOIDABLE", "Candidate", "Tier", "candidates"]
@@ -56,8 +56,8 @@ class Candidate:
     ----------
     removed : Edit
         Without it.
-    reduced_share : float
-        Share of it that a remedy can hope to take away; what is ranked by, beside faults.
+    reduced, reduced_share : Edit or None, float
+        Without the share of it that a remedy can hope to take away; what is ranked by, beside faults. None = all.
     seconds : float
         What it takes in a step, on the rank where it takes most.
     """
@@ -68,20 +68,18 @@ class Candidate:
     tier: Tier
     seconds: float
     removed: Edit
-    reduced: Edit
-    reduced_share: float
+    reduced: Edit | None = None
+    reduced_share: float = 1.0
     why: str
 
 
 class _Maker:
-    def __init__(self, watch: Stopwatch, roles: Roles, likeness: Likeness, exchanges: Sequence[Exchange]) -> None:
-        self._watch, self._graph, self._roles = watch, watch.graph, roles
-        self._likeness, self._exchanges = likeness, exchanges
-        self._wanted = np.isin(self._graph.step, watch.steps)
-        self._own = np.isin(roles.role, (Role.HOST, Role.COMPUTE, Role.COPY)) & self._wanted
+    def __init__(self, case: Case) -> None:
+        self._case, self._watch, self._graph = case, case.watch, case.graph
         self._duration = self._graph.duration_ns.astype(np.float64)
-        self._loading = (roles.role == Role.LOADING) & self._wanted
-        self._column = np.searchsorted(np.array(self._graph.ranks), np.maximum(self._graph.rank, 0))
+        self._column = self._graph.column
+        wanted = np.isin(self._graph.step, case.watch.steps)
+        self._role = np.where(wanted, case.roles.role, -1)
 
     # --- faults
 
@@ -89,12 +87,12 @@ class _Maker:
         """Ranks whose work, loading or part in exchanges takes longer than the other ranks'."""
         if len(self._graph.ranks) < 2:
             return
-        beyond = self._likeness.beyond_ranks_ns
-        communication = (self._roles.role == Role.COMMUNICATION) & self._wanted
+        beyond, compared = self._case.likeness.beyond_ranks_ns, self._case.likeness.compared
+        own = (Role.HOST, Role.COMPUTE, Role.COPY)
         for rank in self._graph.ranks:
-            of_rank = (self._graph.rank == rank) & self._likeness.compared
-            for kind, chosen in (("rank", self._own), ("loader", self._loading), ("link", communication)):
-                nodes = np.flatnonzero(of_rank & chosen)
+            of_rank = (self._graph.rank == rank) & compared
+            for kind, roles in (("rank", own), ("loader", (Role.LOADING,)), ("link", (Role.COMMUNICATION,))):
+                nodes = np.flatnonzero(of_rank & np.isin(self._role, roles))
                 excess = beyond[nodes]
                 total, took = float(excess.sum()), float(self._duration[nodes].sum())
                 if total <= 0 or took <= 0:
@@ -116,10 +114,8 @@ class _Maker:
 
         Where ranks are missing nobody can tell waiting from transfer, so that nothing can be said.
         """
-        if len(self._graph.ranks) < self._graph.world_size:
-            return
-        for exchange in self._exchanges:
-            expected = explained_ns(exchange, self._exchanges)
+        for exchange in self._case.exchanges if self._case.whole else ():
+            expected = explained_ns(exchange, self._case.exchanges)
             if expected is None or exchange.usual_ns <= _EXPLAINED_WITHIN * expected:
                 continue
             excess = self._duration[exchange.nodes] * (1 - expected / exchange.usual_ns)
@@ -131,13 +127,12 @@ class _Maker:
 
     def outliers(self) -> Iterator[Candidate]:
         """What took much longer in one step than in the others."""
-        graph, beyond = self._graph, self._likeness.beyond_steps_ns
-        nodes = np.flatnonzero(self._wanted & (beyond > 0))
+        graph, beyond = self._graph, self._case.likeness.beyond_steps_ns
+        nodes = np.flatnonzero((self._role >= 0) & (beyond > 0))
         if not len(nodes) or len(self._watch.steps) < 3:
             return
-        group = (graph.step[nodes].astype(np.int64) * len(graph.names) + graph.name[nodes]) * len(
-            Role
-        ) + self._roles.role[nodes]
+        named = graph.step[nodes].astype(np.int64) * len(graph.names) + graph.name[nodes]
+        group = named * len(Role) + self._role[nodes]
         _, first, place = np.unique(group, return_index=True, return_inverse=True)
         table = np.zeros((len(first), len(graph.ranks)))
         np.add.at(table, (place, self._column[nodes]), beyond[nodes])
@@ -147,27 +142,20 @@ class _Maker:
             node = nodes[first[index]]
             number = int(graph.steps.number[graph.step[node]])
             rank = graph.ranks[int(late[0])] if len(late) == 1 else -1
-            loading = self._roles.role[node] == Role.LOADING
             who = f"of rank {rank}" if rank >= 0 else "of several ranks"
-            yield self._fault(
-                "loader" if loading else "outlier",
-                f"{'a late batch' if loading else _short(graph.names[graph.name[node]])} {who} in step {number}",
-                rank, chosen, beyond[chosen],
-                f"{_short(graph.names[graph.name[node]])} took {table[index].max() * NS * 1e3:.3f} ms longer than in "
-                "the other steps",
-            )  # fmt: skip
+            name = _short(graph.names[graph.name[node]])
+            loading = self._role[node] == Role.LOADING
+            what = f"{'a late batch' if loading else name} {who} in step {number}"
+            longer = f"{name} took {table[index].max() * NS * 1e3:.3f} ms longer than in the other steps"
+            yield self._fault("loader" if loading else "outlier", what, rank, chosen, beyond[chosen], longer)
 
     def late_begins(self) -> Iterator[Candidate]:
         """Ranks that begin the first step of the recording late: why was not recorded."""
-        graph = self._graph
-        if len(graph.ranks) < 2 or self._watch.steps[0] != 0:
-            return
-        begins = graph.steps.begin_ns[0]
-        for column, rank in enumerate(graph.ranks):
-            late = float(begins[column] - np.median(np.delete(begins, column)))
+        late_ns = self._case.late_begins_ns()
+        for column, late in enumerate(() if late_ns is None else late_ns.tolist()):
             if late <= 0:
                 continue
-            shift = np.zeros(len(graph.ranks), dtype=np.int64)
+            rank, shift = self._graph.ranks[column], np.zeros(len(self._graph.ranks), dtype=np.int64)
             shift[column] = -round(late)
             yield Candidate(
                 kind="late_begin",
@@ -176,8 +164,6 @@ class _Maker:
                 tier=Tier.OVERHEAD,
                 seconds=late * NS,
                 removed=Edit(begin_shift_ns=shift),
-                reduced=Edit(begin_shift_ns=shift),
-                reduced_share=1.0,
                 why=f"{late * NS * 1e3:.3f} ms after the median of the others; what held it back was not recorded",
             )
 
@@ -185,7 +171,7 @@ class _Maker:
 
     def loading(self) -> Iterator[Candidate]:
         """Getting batches, on all ranks: a fault where most ranks do it for a good part of the step."""
-        nodes = np.flatnonzero(self._loading)
+        nodes = np.flatnonzero(self._role == Role.LOADING)
         if not len(nodes):
             return
         per_rank = np.bincount(self._column[nodes], weights=self._duration[nodes], minlength=len(self._graph.ranks))
@@ -196,98 +182,95 @@ class _Maker:
 
     def exchanges(self) -> Iterator[Candidate]:
         """Whole collectives; half of one is within reach: half the bytes, or twice the link."""
-        for exchange in self._exchanges:
-            yield self._whole(
-                "collective", exchange.label, exchange.nodes, Tier.OVERHEAD, 0.5,
-                "its transfer alone; what ranks wait for each other is told of the ranks"
-                if len(self._graph.ranks) >= self._graph.world_size
-                else "as recorded: not all ranks are there, so that it holds waiting for others",
-            )  # fmt: skip
+        why = (
+            "its transfer alone; what ranks wait for each other is told of the ranks"
+            if self._case.whole
+            else "as recorded: not all ranks are there, so that it holds waiting for others"
+        )
+        for exchange in self._case.exchanges:
+            yield self._whole("collective", exchange.label, exchange.nodes, Tier.OVERHEAD, 0.5, why)
 
     def host(self) -> Iterator[Candidate]:
         """The host's work between launches, where a device does the computing."""
-        if not self._roles.device:
-            return
-        nodes = np.flatnonzero(self._own & (self._roles.role == Role.HOST))
-        if len(nodes):
-            yield self._whole(
-                "host", "the host's work between launches", nodes, Tier.OVERHEAD, 0.5,
-                "operators, calls and interpreter; captured graphs or compiled steps take it away",
-            )  # fmt: skip
+        nodes = np.flatnonzero(self._role == Role.HOST)
+        if len(nodes) and self._case.roles.device:
+            why = "operators, calls and interpreter; captured graphs or compiled steps take it away"
+            yield self._whole("host", "the host's work between launches", nodes, Tier.OVERHEAD, 0.5, why)
 
     def copies(self) -> Iterator[Candidate]:
         """Copies and fills, by name."""
-        nodes = np.flatnonzero(self._wanted & (self._roles.role == Role.COPY))
-        for name, chosen in self._by_name(nodes):
+        for name, chosen in self._by_name(np.flatnonzero(self._role == Role.COPY)):
             yield self._whole("copy", name, chosen, Tier.OVERHEAD, 1.0, "moves data and computes nothing")
 
     def synchronisations(self) -> Iterator[Candidate]:
         """Calls in which the host waits for its device, by name."""
         graph, edges = self._graph, np.flatnonzero(self._watch.sync_edges())
-        targets = graph.target[edges]
-        edges = edges[self._wanted[targets]]
-        for name in np.unique(graph.name[graph.target[edges]]):
-            chosen = edges[graph.name[graph.target[edges]] == name]
-            waited = np.maximum(graph.end_ns[graph.source[chosen]] - graph.begin_ns[graph.target[chosen]], 0)
-            removed = Edit(lag_ns=self._watch.without_edges(chosen))
+        edges = edges[self._role[graph.target[edges]] >= 0]
+        source, target = graph.source[edges], graph.target[edges]
+        waited = np.maximum(graph.end_ns[source] - graph.begin_ns[target], 0)
+        for name in np.unique(graph.name[target]):
+            chosen = graph.name[target] == name
             yield Candidate(
                 kind="synchronisation",
                 what=_short(graph.names[name]),
                 rank=-1,
                 tier=Tier.OVERHEAD,
-                seconds=float(waited.sum()) * NS / len(self._watch.steps) / len(graph.ranks),
-                removed=removed,
-                reduced=removed,
-                reduced_share=1.0,
+                seconds=float(waited[chosen].sum()) * NS / len(self._watch.steps) / len(graph.ranks),
+                removed=Edit(lag_ns=self._watch.without_edges(edges[chosen])),
                 why="the host waits for its device, and the device then for the host",
             )
 
     def work(self) -> Iterator[Candidate]:
         """Kernels, or the operators of a job without devices, by name."""
-        nodes = np.flatnonzero(self._own & (self._roles.role == Role.COMPUTE))
-        for name, chosen in self._by_name(nodes):
+        for name, chosen in self._by_name(np.flatnonzero(self._role == Role.COMPUTE)):
             kind = "kernel" if self._graph.kind[chosen[0]] == NodeKind.KERNEL else "operator"
             yield self._whole(kind, name, chosen, Tier.WORK, 0.1, "")
 
     # --- parts
 
     def _fault(self, kind: str, what: str, rank: int, nodes: Ints, excess: Floats, why: str) -> Candidate:
-        duration = self._graph.duration_ns.copy()
-        duration[nodes] = np.maximum(np.rint(self._duration[nodes] - excess), 0).astype(np.int64)
-        removed = Edit(duration_ns=duration)
-        return Candidate(
-            kind=kind, what=what, rank=rank, tier=Tier.FAULT, seconds=self._per_step(nodes, excess), removed=removed,
-            reduced=removed, reduced_share=1.0, why=why,
-        )  # fmt: skip
+        removed = self._with(nodes, np.maximum(self._duration[nodes] - excess, 0))
+        seconds = self._per_step(nodes, excess)
+        return Candidate(kind=kind, what=what, rank=rank, tier=Tier.FAULT, seconds=seconds, removed=removed, why=why)
 
     def _whole(self, kind: str, what: str, nodes: Ints, tier: Tier, share: float, why: str) -> Candidate:
-        removed, reduced = self._graph.duration_ns.copy(), self._graph.duration_ns.copy()
-        removed[nodes] = 0
-        reduced[nodes] = np.rint((1 - share) * self._duration[nodes]).astype(np.int64)
+        duration = self._duration[nodes]
         return Candidate(
-            kind=kind, what=what, rank=self._only_rank(nodes), tier=tier,
-            seconds=self._per_step(nodes, self._duration[nodes]),
-            removed=Edit(duration_ns=removed), reduced=Edit(duration_ns=reduced), reduced_share=share, why=why,
-        )  # fmt: skip
+            kind=kind,
+            what=what,
+            rank=self._only_rank(nodes),
+            tier=tier,
+            seconds=self._per_step(nodes, duration),
+            removed=self._with(nodes, np.zeros(len(nodes))),
+            reduced=self._with(nodes, (1 - share) * duration),
+            reduced_share=share,
+            why=why,
+        )
+
+    def _with(self, nodes: Ints, duration_ns: Floats) -> Edit:
+        """The recorded durations, but for those of some nodes."""
+        edited = self._graph.duration_ns.copy()
+        edited[nodes] = np.rint(duration_ns).astype(np.int64)
+        return Edit(duration_ns=edited)
 
     def _per_step(self, nodes: Ints, time_ns: Floats) -> float:
         """Mean per step, on the rank where it is most; shared transfers count for all."""
-        per_rank = np.zeros(len(self._graph.ranks))
-        shared = self._graph.rank[nodes] < 0
-        np.add.at(per_rank, self._column[nodes[~shared]], time_ns[~shared])
-        return max(float(per_rank.max() + time_ns[shared].sum()), 0.0) * NS / len(self._watch.steps)
+        *per_rank, shared = self._by_rank(nodes, time_ns)
+        return max(max(per_rank) + shared, 0.0) * NS / len(self._watch.steps)
+
+    def _by_rank(self, nodes: Ints, time_ns: Floats) -> list[float]:
+        """Sums by rank, and that of nodes that ranks share."""
+        ranks = len(self._graph.ranks)
+        sums: list[float] = np.bincount(self._column[nodes], weights=time_ns, minlength=ranks + 1).tolist()
+        return sums
 
     def _only_rank(self, nodes: Ints) -> int:
         """The rank on which nearly all of it happens; -1 = several."""
         if len(self._graph.ranks) < 2:
             return -1
-        per_rank = np.bincount(
-            self._column[nodes], weights=np.where(self._graph.rank[nodes] < 0, 0.0, self._duration[nodes]),
-            minlength=len(self._graph.ranks),
-        )  # fmt: skip
-        most = int(per_rank.argmax())
-        shared = float(self._duration[nodes].sum() - per_rank.sum())
-        return self._graph.ranks[most] if per_rank[most] > _NEARLY_ALL * (per_rank.sum() + shared) else -1
+        *per_rank, shared = self._by_rank(nodes, self._duration[nodes])
+        most = max(per_rank)
+        return self._graph.ranks[per_rank.index(most)] if most > _NEARLY_ALL * (sum(per_rank) + shared) else -1
 
     def _by_name(self, nodes: Ints) -> Iterator[tuple[str, Ints]]:
         graph = self._graph
@@ -309,11 +292,9 @@ def _short(name: str) -> str:
     return name if len(name) <= 120 else name[:117] + "..."
 
 
-def candidates(
-    watch: Stopwatch, roles: Roles, likeness: Likeness, exchanges: Sequence[Exchange]
-) -> Iterator[Candidate]:
+def candidates(case: Case) -> Iterator[Candidate]:
     """Everything that might cost time, what is likely to matter most first: each is made when it is asked for."""
-    maker = _Maker(watch, roles, likeness, exchanges)
+    maker = _Maker(case)
     for make in (
         maker.outliers, maker.slow_ranks, maker.slow_exchanges, maker.late_begins, maker.loading, maker.host,
         maker.exchanges, maker.synchronisations, maker.copies, maker.work,

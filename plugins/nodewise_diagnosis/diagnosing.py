@@ -17,14 +17,14 @@ from nodewise.plugin import (
     Trace,
 )
 from nodewise_diagnosis.bottlenecks import UNKNOWN_PERSISTENCE, ranked
-from nodewise_diagnosis.candidates import candidates
+from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.likeness import likeness_of
 from nodewise_diagnosis.recurring import exchanges_of
 from nodewise_diagnosis.roles import roles_of
 from nodewise_diagnosis.shares import rank_shares
 from nodewise_diagnosis.stopwatch import NS, Stopwatch, persistence_ns, wanted_steps
 from nodewise_diagnosis.stragglers import late_ranks, stragglers
-from nodewise_diagnosis.strategies import Situation, searched
+from nodewise_diagnosis.strategies import searched
 from nodewise_diagnosis.verdict import bound_by, gains, verdict
 from nodewise_replay.alignment.clocks import Clocks, aligned
 from nodewise_replay.building.assembly import built
@@ -52,27 +52,31 @@ def diagnosed(
         raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: no step has an end; record at least one whole step")
     by_rank = {trace.rank: trace for trace in ordered}
     watch = Stopwatch(graph, steps)
-    base = watch.step_ns()
-    lengths = watch.lengths_ns()
     roles = roles_of(graph, ordered)
-    likeness = likeness_of(watch, roles)
-    exchanges = exchanges_of(watch, roles, by_rank)
-    shares = rank_shares(watch, roles, by_rank, clocks)
+    case = Case(
+        watch=watch,
+        roles=roles,
+        likeness=likeness_of(watch, roles),
+        exchanges=exchanges_of(watch, roles, by_rank),
+        traces=by_rank,
+        clocks=clocks,
+        base_ns=watch.step_ns(),
+        profile=profile,
+        question=question,
+        context=context,
+    )
+    shares = rank_shares(case)
     collectives = replayed_collectives(
         graph, by_rank, graph.end_ns - graph.duration_ns, graph.end_ns, steps.tolist(), clocks.uncertainty_ns
     )
     by_node = _by_node(graph, steps, collectives)
-    last = stragglers(exchanges, by_node)
-    late = late_ranks(watch, likeness, exchanges, by_node, last)
-    found, noise, complete = ranked(watch, candidates(watch, roles, likeness, exchanges), base, context)
-    weighed = gains(watch, roles, likeness, base)
+    last = stragglers(case.exchanges, by_node)
+    late = late_ranks(case, by_node, last)
+    found, noise, complete = ranked(case)
+    weighed = gains(case)
     bound = bound_by(weighed, noise)
     bottlenecks = tuple(one.bottleneck for one in found[: question.bottlenecks])
-    situation = Situation(
-        watch=watch, roles=roles, likeness=likeness, exchanges=exchanges, base_ns=base, noise_s=noise, profile=profile,
-        catalogue=context.catalogue, question=question, traces=by_rank, found=found,
-    )  # fmt: skip
-    strategies, searched_all = searched(situation, context)
+    strategies, searched_all = searched(case, found, noise)
     transfers = sum(one.transfer_s for one in collectives) / len(steps)
     return Diagnosis(
         bottlenecks=bottlenecks,
@@ -82,8 +86,8 @@ def diagnosed(
         verdict=verdict(
             bound, weighed, shares, late, bottlenecks, noise, transfers, round(len(collectives) / len(steps))
         ),
-        step_s=base * NS,
-        persistence_s=persistence_ns(lengths) * NS,
+        step_s=case.base_ns * NS,
+        persistence_s=persistence_ns(watch.lengths_ns()) * NS,
         exposed_communication_s=float(np.mean([one.exposed_communication_s for one in shares])),
         ranks=shares,
         collectives=collectives,

@@ -11,6 +11,7 @@ from nodewise.plugin import Floats, Ints
 from nodewise_diagnosis.roles import Roles
 from nodewise_diagnosis.stopwatch import Stopwatch
 from nodewise_diagnosis.vocabulary import family
+from nodewise_replay.graph.ordering import occurrences
 
 __all__ = ["Likeness", "likeness_of"]
 
@@ -51,7 +52,7 @@ def likeness_of(watch: Stopwatch, roles: Roles) -> Likeness:
     # A lane by what it is, not by its number, which differs from rank to rank.
     group = (of_name[graph.name[nodes]] * 16 + graph.kind[nodes]) * 16 + roles.role[nodes] * 2 + roles.main[nodes]
     _, group = np.unique(group, return_inverse=True)
-    column = np.searchsorted(np.array(graph.ranks), graph.rank[nodes])
+    column = graph.column[nodes]
     row = np.searchsorted(watch.steps, graph.step[nodes])
     duration = graph.duration_ns[nodes].astype(np.float64)
     table = _Table(group, column, row, graph.begin_ns[nodes], duration, len(graph.ranks), len(watch.steps))
@@ -71,12 +72,7 @@ class _Table:
     ) -> None:
         self._duration, self._column, self._row = duration_ns, column, row
         cell = (group * ranks + column) * steps + row
-        order = np.lexsort((begin_ns, cell))
-        fresh = np.ones(len(order), dtype=np.bool_)
-        fresh[1:] = cell[order][1:] != cell[order][:-1]
-        start = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
-        occurrence = np.empty(len(order), dtype=np.int64)
-        occurrence[order] = np.arange(len(order)) - start
+        occurrence = occurrences(cell, np.lexsort((begin_ns, cell)))
         groups = int(group.max(initial=-1)) + 1
         sizes = np.bincount(cell, minlength=groups * ranks * steps).reshape(groups, ranks * steps)
         largest = sizes.max(axis=1, initial=0)
@@ -140,8 +136,6 @@ def _median(values: Floats, axis: int) -> Floats:
     """Median of what is not NaN; NaN where nothing is."""
     filled = np.sort(values, axis=axis)  # NaNs go last
     known = (~np.isnan(values)).sum(axis=axis, keepdims=True)
-    low = np.take_along_axis(filled, np.maximum((known - 1) // 2, 0), axis=axis)
-    high = np.take_along_axis(filled, np.maximum(known // 2, 0) if filled.shape[axis] > 1 else known * 0, axis=axis)
-    high = np.where(known > 0, high, np.nan)
-    middle: Floats = np.where(known > 0, (low + high) / 2, np.nan).squeeze(axis)
+    low, high = (np.take_along_axis(filled, at, axis=axis) for at in (np.maximum(known - 1, 0) // 2, known // 2))
+    middle: Floats = ((low + high) / 2).squeeze(axis)
     return middle

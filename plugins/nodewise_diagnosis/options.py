@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nodewise.plugin import (
-    Catalogue,
-    Change,
-    ChangeKind,
-    CollectiveKind,
-    DiagnosisQuestion,
-    Floats,
-    Ints,
-    NodewiseError,
-    Profile,
-    Trace,
-)
+from nodewise.plugin import Catalogue, Change, ChangeKind, CollectiveKind, Floats, Ints, NodewiseError
 from nodewise_diagnosis.bottlenecks import Ranked
 from nodewise_diagnosis.candidates import Tier
-from nodewise_diagnosis.likeness import Likeness
-from nodewise_diagnosis.recurring import Exchange
-from nodewise_diagnosis.roles import Role, Roles
-from nodewise_diagnosis.stopwatch import Edit, Stopwatch
+from nodewise_diagnosis.case import Case
+from nodewise_diagnosis.roles import Role
+from nodewise_diagnosis.stopwatch import Edit, Stopwatch, whole_ns
 from nodewise_diagnosis.vocabulary import ELEMENTWISE, FULL_PRECISION, HALF_PRECISION, LOADING, MATRIX
 from nodewise_replay.changes.applying import applied
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.graph.graph import NodeKind
 
-__all__ = ["Attempt", "Level", "Option", "Situation", "changed_job", "options"]
+__all__ = ["Attempt", "Level", "Option", "changed_job", "options"]
 
 
 class Level(IntEnum):
@@ -42,23 +29,6 @@ class Level(IntEnum):
     BEST = 0
     LIKELY = 1
     WORST = 2
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Situation:
-    """What strategies are looked for in."""
-
-    watch: Stopwatch
-    roles: Roles
-    likeness: Likeness
-    exchanges: Sequence[Exchange]
-    base_ns: float
-    noise_s: float
-    profile: Profile
-    catalogue: Catalogue
-    question: DiagnosisQuestion
-    traces: Mapping[int, Trace]
-    found: Sequence[Ranked]
 
 
 @dataclass(slots=True, eq=False)
@@ -112,32 +82,33 @@ _HALF_THE_BYTES: Final = 2.0
 """How many times faster 16-bit numbers are at best where the catalogue does not know the device."""
 
 
-def options(case: Situation) -> Iterator[Option]:
+def options(case: Case, found: Sequence[Ranked]) -> Iterator[Option]:
     """All single strategies that the traces give grounds for."""
-    yield from _mended(case)
+    yield from _mended(case, found)
     yield from _loading(case)
     if case.roles.device:
         yield from _host(case)
         yield from _kernels(case)
-    if case.exchanges and case.watch.graph.world_size > 1:
+    if case.exchanges and case.graph.world_size > 1:
         yield from _communication(case)
     yield from _memory(case)
 
 
-def _mended(case: Situation) -> Iterator[Option]:
+def _mended(case: Case, found: Sequence[Ranked]) -> Iterator[Option]:
     """Faults: what takes longer than its like is brought to it."""
-    recorded = np.maximum(case.watch.graph.duration_ns.astype(np.float64), 1.0)
-    for one in case.found:
-        if not one.bottleneck.matters or one.candidate.tier != Tier.FAULT or one.candidate.removed.duration_ns is None:
+    recorded = np.maximum(case.graph.duration_ns.astype(np.float64), 1.0)
+    for one in found:
+        mended = one.candidate.removed.duration_ns
+        if not one.bottleneck.matters or one.candidate.tier != Tier.FAULT or mended is None:
             continue
-        ratio = np.minimum(one.candidate.removed.duration_ns / recorded, 1.0)
-        touched = np.flatnonzero(one.candidate.removed.duration_ns != case.watch.graph.duration_ns)
+        ratio = np.minimum(mended / recorded, 1.0)
+        touched = np.flatnonzero(mended != case.graph.duration_ns)
         took = float(recorded[touched].sum())
         mean = float((recorded[touched] * ratio[touched]).sum()) / took if took else 1.0
         ranks = (one.bottleneck.rank,) if one.bottleneck.rank >= 0 else ()
         yield Option(
             name=f"mend: {one.bottleneck.what}",
-            apply=_scaled(ratio, ratio, (1 + ratio) / 2),
+            apply=_scaled((..., (ratio, ratio, (1 + ratio) / 2))),
             group=f"mend {one.bottleneck.kind} {one.bottleneck.what}",
             changes=(Change(kind=ChangeKind.SCALE, value=mean, ranks=ranks),),
             rests_on="replay of the recorded steps with it brought to its like; at worst half of it can be mended",
@@ -145,17 +116,8 @@ def _mended(case: Situation) -> Iterator[Option]:
         )
 
 
-def _scaled(*left: Floats) -> Callable[[Attempt, Level], None]:
-    """What is left of all nodes, by level."""
-
-    def apply(attempt: Attempt, level: Level) -> None:
-        attempt.duration_ns *= left[level]
-
-    return apply
-
-
-def _where(*scaled: tuple[NDArray[np.bool_], tuple[float, float, float]]) -> Callable[[Attempt, Level], None]:
-    """What is left of some nodes, by level."""
+def _scaled(*scaled: tuple[Any, tuple[Any, Any, Any]]) -> Callable[[Attempt, Level], None]:
+    """What is left of some nodes (``...`` = all), by level: a share, or one for each of them."""
 
     def apply(attempt: Attempt, level: Level) -> None:
         for chosen, left in scaled:
@@ -164,29 +126,33 @@ def _where(*scaled: tuple[NDArray[np.bool_], tuple[float, float, float]]) -> Cal
     return apply
 
 
-def _loading(case: Situation) -> Iterator[Option]:
+def _scale(left: float, event_kinds: tuple[str, ...] = (), name_pattern: str = "") -> Change:
+    return Change(kind=ChangeKind.SCALE, value=left, event_kinds=event_kinds, name_pattern=name_pattern)
+
+
+def _loading(case: Case) -> Iterator[Option]:
     chosen = case.roles.role == Role.LOADING
     if not chosen.any():
         return
     yield Option(
         name="load batches ahead",
-        apply=_where((chosen, (0.0, 0.0, 0.2))),
+        apply=_scaled((chosen, (0.0, 0.0, 0.2))),
         group="loading",
-        changes=(Change(kind=ChangeKind.SCALE, value=0.0, name_pattern=f"(?i){LOADING.pattern}"),),
+        changes=(_scale(0.0, name_pattern=f"(?i){LOADING.pattern}"),),
         rests_on="replay without the time in which the host gets batches; needs workers that keep up with the step",
         effort="low: more loader workers, prefetching, pinned memory",
     )
 
 
-def _host(case: Situation) -> Iterator[Option]:
+def _host(case: Case) -> Iterator[Option]:
     watch, role = case.watch, case.roles.role
     syncs = np.flatnonzero(watch.sync_edges())
     note = f"; {len(syncs)} waits of hosts for their devices stay" if len(syncs) else ""
     yield Option(
         name="capture the step's launches in graphs",
-        apply=_where((role == Role.HOST, _HOST_LEFT)),
+        apply=_scaled((role == Role.HOST, _HOST_LEFT)),
         group="launches",
-        changes=(Change(kind=ChangeKind.SCALE, value=_HOST_LEFT[1], event_kinds=("operator", "call", "gap")),),
+        changes=(_scale(_HOST_LEFT[1], ("operator", "call", "gap")),),
         rests_on=f"replay with a tenth (0 to a half) of the host's work between launches{note}",
         effort="medium: static shapes and addresses, no branches on results",
     )
@@ -205,8 +171,8 @@ def _host(case: Situation) -> Iterator[Option]:
         )
 
 
-def _kernels(case: Situation) -> Iterator[Option]:
-    graph = case.watch.graph
+def _kernels(case: Case) -> Iterator[Option]:
+    graph = case.graph
     kernel = (graph.kind == NodeKind.KERNEL) & (case.roles.role == Role.COMPUTE)
     matrix = kernel & graph.named(MATRIX)
     elementwise = kernel & ~matrix & graph.named(ELEMENTWISE)
@@ -216,16 +182,9 @@ def _kernels(case: Situation) -> Iterator[Option]:
         best, likely, worst = (1 - share * (1 - left) for left in _FUSED_LEFT)
         yield Option(
             name="fuse memory-bound kernels",
-            apply=_where((elementwise, _FUSED_LEFT), (case.roles.role == Role.HOST, (best, likely, worst))),
+            apply=_scaled((elementwise, _FUSED_LEFT), (case.roles.role == Role.HOST, (best, likely, worst))),
             group="fusion",
-            changes=(
-                Change(
-                    kind=ChangeKind.SCALE,
-                    value=_FUSED_LEFT[1],
-                    event_kinds=("kernel",),
-                    name_pattern=ELEMENTWISE.pattern,
-                ),
-            ),
+            changes=(_scale(_FUSED_LEFT[1], ("kernel",), ELEMENTWISE.pattern),),
             rests_on=f"{share:.0%} of the kernels are elementwise by name; two of them in one, with half the launches",
             effort="medium: a compiler (torch.compile, XLA) or fused layers and optimisers",
         )
@@ -233,11 +192,11 @@ def _kernels(case: Situation) -> Iterator[Option]:
     if (full & matrix).any():
         devices = [name for trace in case.traces.values() for name in trace.devices]
         devices = devices or [name for name in case.profile.observations.configurations.devices if name]
-        peak = _peak_ratio(case.catalogue, devices)
+        peak = _peak_ratio(case.context.catalogue, devices)
         left = (1 / peak, 0.5, 0.8)
         yield Option(
             name="16-bit numbers in matrix products and convolutions",
-            apply=_where((full & matrix, left), (full & ~matrix, _MEMORY_BOUND_LEFT)),
+            apply=_scaled((full & matrix, left), (full & ~matrix, _MEMORY_BOUND_LEFT)),
             group="precision",
             rests_on="kernels that work on 32-bit numbers by name: half the time as half the bytes, at best "
             f"1/{peak:g} as the matrix units of {devices[0] if devices else 'the device'} allow",
@@ -255,13 +214,13 @@ def _peak_ratio(catalogue: Catalogue, devices: Sequence[str]) -> float:
     return _HALF_THE_BYTES
 
 
-def _communication(case: Situation) -> Iterator[Option]:
+def _communication(case: Case) -> Iterator[Option]:
     communication = case.roles.role == Role.COMMUNICATION
     twice = (Change(kind=ChangeKind.LINK_BANDWIDTH, value=2.0),)
     found = changed_job(case, twice)
     if found is not None:
-        ratio = found.duration_ns / np.maximum(case.watch.graph.duration_ns, 1)
-        carried = _scaled(np.where(communication, 0.5, 1.0), ratio, (1 + ratio) / 2)
+        ratio = found.duration_ns / np.maximum(case.graph.duration_ns, 1)
+        carried = _scaled((..., (np.where(communication, 0.5, 1.0), ratio, (1 + ratio) / 2)))
         told = f"replay of {', '.join(found.rests_on)}; at best all of their time is halved"
         yield Option(
             name="a link of twice the bandwidth",
@@ -275,7 +234,7 @@ def _communication(case: Situation) -> Iterator[Option]:
             name="exchange gradients in 16 bits",
             apply=carried,
             group="compression",
-            changes=(Change(kind=ChangeKind.SCALE, value=0.5, event_kinds=("collective",)),),
+            changes=(_scale(0.5, ("collective",)),),
             rests_on=f"as a link of twice the bandwidth ({told}); not if they are 16-bit already",
             effort="low: a communication hook; check convergence",
         )
@@ -286,7 +245,7 @@ def _communication(case: Situation) -> Iterator[Option]:
     if hidden.any() and len(case.exchanges) > 1:
         yield Option(
             name="more overlap of communication with computation",
-            apply=_where((hidden, (0.0, 0.5, 1.0))),
+            apply=_scaled((hidden, (0.0, 0.5, 1.0))),
             group="overlap",
             rests_on="bounds: all exchanges but the last hidden at best, none more than now at worst; half in between",
             effort="medium: order of buckets by when they are needed, priority of communication, smaller first buckets",
@@ -306,7 +265,7 @@ def _communication(case: Situation) -> Iterator[Option]:
         )
 
 
-def _buckets(case: Situation) -> Iterator[Option]:
+def _buckets(case: Case) -> Iterator[Option]:
     """The best of some sizes of gradient buckets, where the traces show what gradients there are."""
     kinds = {CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER}
     total = sum(one.bytes for one in case.exchanges if one.family[0] in kinds and one.bytes > 0)
@@ -335,14 +294,14 @@ def _buckets(case: Situation) -> Iterator[Option]:
         changes=(best[1],),
         rests_on=f"replay with the gradients exchanged in such buckets: {rests_on}; at worst nothing changes",
         effort="low: one parameter (bucket_cap_mb)",
-        alone=len(case.watch.graph) > _MOST_NODES_REGROUPED,
+        alone=len(case.graph) > _MOST_NODES_REGROUPED,
     )
 
 
-def changed_job(case: Situation, changes: tuple[Change, ...], attempt: Attempt | None = None) -> Scenario | None:
+def changed_job(case: Case, changes: tuple[Change, ...], attempt: Attempt | None = None) -> Scenario | None:
     """The recorded job, or an attempt at it, after changes; None where the traces do not support them."""
-    graph = case.watch.graph
-    duration = graph.duration_ns if attempt is None else np.rint(np.maximum(attempt.duration_ns, 0)).astype(np.int64)
+    graph = case.graph
+    duration = graph.duration_ns if attempt is None else whole_ns(attempt.duration_ns)
     lag = graph.lag_ns if attempt is None else attempt.lag_ns
     try:
         return applied(Scenario.recorded(graph, case.traces, duration, lag), changes)
@@ -350,13 +309,13 @@ def changed_job(case: Situation, changes: tuple[Change, ...], attempt: Attempt |
         return None
 
 
-def _memory(case: Situation) -> Iterator[Option]:
+def _memory(case: Case) -> Iterator[Option]:
     """Recomputation frees memory for a larger batch: only where memory was recorded, and the batch may grow."""
     factor = case.question.largest_batch_factor
-    if factor <= 1 or not any(len(trace.memory) for trace in case.traces.values()):
+    held = [trace.memory.allocated_bytes for trace in case.traces.values() if len(trace.memory)]
+    if factor <= 1 or not held:
         return
-    high = max(int(trace.memory.allocated_bytes.max()) for trace in case.traces.values() if len(trace.memory))
-    low = min(int(trace.memory.allocated_bytes.min()) for trace in case.traces.values() if len(trace.memory))
+    high, low = max(int(one.max()) for one in held), min(int(one.min()) for one in held)
     compute = (case.roles.role == Role.COMPUTE) & ~case.roles.optimizer
 
     def recomputed(attempt: Attempt, level: Level) -> None:

@@ -10,10 +10,9 @@ import numpy as np
 from nodewise.plugin import CollectiveKind, Floats, Ints, Trace
 from nodewise_diagnosis.roles import Roles
 from nodewise_diagnosis.stopwatch import Stopwatch
+from nodewise_replay.alignment.messages import is_pair
 
 __all__ = ["Exchange", "exchanges_of", "explained_ns"]
-
-_POINT_TO_POINT = {CollectiveKind.SEND, CollectiveKind.RECEIVE, CollectiveKind.PUSH, CollectiveKind.PULL}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -97,7 +96,7 @@ def _described(watch: Stopwatch, traces: Mapping[int, Trace], members: Sequence[
     kind = CollectiveKind(int(table.kind[place]))
     group = int(table.group[place])
     size = int(max(table.in_bytes[place], table.out_bytes[place]))
-    if kind in _POINT_TO_POINT:
+    if is_pair(kind):
         return ("message",), size
     return (kind, table.groups[group].name if group >= 0 else "", len(members)), size
 
@@ -145,7 +144,7 @@ def _took(watch: Stopwatch, roles: Roles, nodes: Ints) -> dict[int, float]:
     own = nodes[graph.rank[nodes] >= 0]
     ranks = len(graph.ranks)
     transfers, place = np.unique(roles.exchange[own], return_inverse=True)
-    column = np.searchsorted(np.array(graph.ranks), graph.rank[own])
+    column = graph.column[own]
     own_ns = graph.duration_ns[own].astype(np.float64)
     parts = np.bincount(place * ranks + column, weights=own_ns, minlength=len(transfers) * ranks).astype(np.float64)
     # The middle rank, so that one rank's slow link is told as that rank's.

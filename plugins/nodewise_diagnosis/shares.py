@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from nodewise.plugin import Ints, RankShares, Trace
-from nodewise_diagnosis.roles import Role, Roles
+from nodewise_diagnosis.case import Case
+from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.stopwatch import NS, Stopwatch
-from nodewise_replay.alignment.clocks import Clocks
+from nodewise_replay.alignment.clocks import Clock
 from nodewise_replay.graph.graph import NO_NODE, NodeKind
 
 __all__ = ["Intervals", "rank_shares"]
@@ -53,23 +52,20 @@ class Intervals:
         return Intervals(np.concatenate([none, *begins]), np.concatenate([none, *ends]))
 
 
-def rank_shares(watch: Stopwatch, roles: Roles, traces: Mapping[int, Trace], clocks: Clocks) -> tuple[RankShares, ...]:
+def rank_shares(case: Case) -> tuple[RankShares, ...]:
     """Shares of every rank, mean over the steps of interest, from the recorded times.
 
     A step divides into compute (at least one kernel, copy or operator runs), exposed communication (an exchange or the
     wait for one, and no compute), loading (neither of these, while the host gets a batch) and idle time. Of the idle
     time the host-bound part passes while the host works. Communication and waiting are whole, hidden or not.
     """
-    found = []
-    for column, rank in enumerate(watch.graph.ranks):
-        found.append(_shares(watch, roles, column, traces[rank], clocks))
-    return tuple(found)
+    return tuple(_shares(case, column, rank) for column, rank in enumerate(case.graph.ranks))
 
 
-def _shares(watch: Stopwatch, roles: Roles, column: int, trace: Trace, clocks: Clocks) -> RankShares:
-    graph, rank = watch.graph, watch.graph.ranks[column]
-    windows = _windows(watch, column)
-    steps = len(watch.steps)
+def _shares(case: Case, column: int, rank: int) -> RankShares:
+    graph, role = case.graph, case.roles.role
+    windows = _windows(case.watch, column)
+    steps = len(case.watch.steps)
     of_rank = graph.rank == rank
     busy_from = graph.end_ns - graph.duration_ns
 
@@ -84,11 +80,10 @@ def _shares(watch: Stopwatch, roles: Roles, column: int, trace: Trace, clocks: C
     begun = np.minimum(np.maximum(busy_from[transfer], arrived), left)
     waiting = Intervals(arrived, begun).within(windows)
     exchanging = Intervals(begun, left).within(windows) | when(
-        (roles.role == Role.COMMUNICATION) & (graph.kind != NodeKind.DEPARTURE)
+        (role == Role.COMMUNICATION) & (graph.kind != NodeKind.DEPARTURE)
     )
-    compute = when((roles.role == Role.COMPUTE) | (roles.role == Role.COPY))
-    loading = when(roles.role == Role.LOADING)
-    host = when(roles.role == Role.HOST)
+    compute = when((role == Role.COMPUTE) | (role == Role.COPY))
+    loading, host = when(role == Role.LOADING), when(role == Role.HOST)
     taken = compute | exchanging | waiting
     total = windows.total_ns
     known = taken | loading
@@ -102,7 +97,7 @@ def _shares(watch: Stopwatch, roles: Roles, column: int, trace: Trace, clocks: C
         idle_s=max(total - known.total_ns, 0) * NS / steps,
         host_bound_s=host.beyond(known) * NS / steps,
         data_loading_s=loading.beyond(taken) * NS / steps,
-        memory_high_water_bytes=_high_water(trace, column, windows, clocks),
+        memory_high_water_bytes=_high_water(case.traces[rank], case.clocks.clocks[column], windows),
     )
 
 
@@ -119,11 +114,11 @@ def _windows(watch: Stopwatch, column: int) -> Intervals:
     return Intervals(begin, np.maximum(graph.end_ns[last[held]], begin))
 
 
-def _high_water(trace: Trace, column: int, windows: Intervals, clocks: Clocks) -> int:
+def _high_water(trace: Trace, clock: Clock, windows: Intervals) -> int:
     """Most bytes that the allocator held on any one device during the steps; -1 = not recorded."""
     samples = trace.memory
     if not len(samples) or not len(windows.begin_ns):
         return -1
-    time = clocks.clocks[column].common(np.asarray(samples.time_ns))
+    time = clock.common(np.asarray(samples.time_ns))
     inside = (time >= windows.begin_ns[0]) & (time <= windows.end_ns[-1])
     return int(samples.allocated_bytes[inside].max()) if inside.any() else -1

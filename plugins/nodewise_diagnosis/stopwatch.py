@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph
 from nodewise_replay.graph.sweep import swept
 from nodewise_replay.replaying.measures import DEVICE_KINDS
 
-__all__ = ["NS", "Edit", "Stopwatch", "persistence_ns", "wanted_steps"]
+__all__ = ["NS", "Edit", "Stopwatch", "persistence_ns", "wanted_steps", "whole_ns"]
 
 NS = 1e-9
 """Seconds of a nanosecond."""
@@ -37,6 +38,10 @@ class Edit:
     begin_shift_ns: Ints | None = None
 
 
+RECORDED: Final = Edit()
+"""Nothing changed."""
+
+
 def wanted_steps(graph: Graph, ordinals: tuple[int, ...]) -> Ints:
     """Indexes of the steps to look at, by ordinal; without any, all but the first and last of more than three.
 
@@ -54,13 +59,8 @@ def wanted_steps(graph: Graph, ordinals: tuple[int, ...]) -> Ints:
         return present[1:-1] if len(present) > 3 else present
     for place, ordinal in enumerate(ordinals):
         if ordinal - 1 not in present:
-            raise NodewiseError.invalid(
-                [
-                    Violation(
-                        f"steps[{place}]", f"there is no step {ordinal} of all ranks; known: 1 to {len(graph.steps)}"
-                    )
-                ]
-            )
+            told = f"there is no step {ordinal} of all ranks; known: 1 to {len(graph.steps)}"
+            raise NodewiseError.invalid([Violation(f"steps[{place}]", told)])
     return np.unique(np.asarray(ordinals, dtype=np.int64) - 1)
 
 
@@ -77,48 +77,36 @@ class Stopwatch:
         self._stretches = [(int(stretch[0]), int(stretch[-1])) for stretch in stretches]
         # Without times there are no ends of steps on the host: all nodes count.
         self._on_device = np.flatnonzero(np.isin(graph.kind, DEVICE_KINDS) if graph.timed else graph.rank >= 0)
-        columns = np.full(max(graph.ranks) + 2, 0, dtype=np.int64)
-        columns[list(graph.ranks)] = np.arange(len(graph.ranks))
-        self._column = columns[graph.rank[self._on_device]]
+        self._column = graph.column[self._on_device]
         self._row = graph.step[self._on_device]
 
-    def times(self, edit: Edit | None = None) -> tuple[Ints, Ints]:
+    def times(self, edit: Edit = RECORDED) -> tuple[Ints, Ints]:
         """Begin and end of every node."""
-        edit = edit or Edit()
         graph = self.graph
         if edit.begin_shift_ns is not None:
-            shift = np.append(edit.begin_shift_ns, 0)[self._columns_of(graph.rank.astype(np.int64))]
+            shift = np.append(edit.begin_shift_ns, 0)[graph.column]
             held = graph.release_ns > _HELD_NS
             graph = replace(graph, release_ns=np.where(held, graph.release_ns + shift, graph.release_ns))
         return swept(graph, edit.duration_ns, edit.lag_ns, joined=True)
 
-    def step_ns(self, edit: Edit | None = None) -> float:
+    def step_ns(self, edit: Edit = RECORDED) -> float:
         """Mean length of the steps of interest."""
         return float(sum(took.max() for took in self._took_ns(edit, self._stretches))) / len(self.steps)
 
-    def lengths_ns(self, edit: Edit | None = None) -> Floats:
+    def lengths_ns(self, edit: Edit = RECORDED) -> Floats:
         """Length of every step of interest on the rank where it lasts longest."""
         return np.array([float(took.max()) for took in self._took_ns(edit, [(step, step) for step in self.steps])])
 
-    def _took_ns(self, edit: Edit | None, stretches: Sequence[tuple[int, int]]) -> Iterator[Ints]:
+    def _took_ns(self, edit: Edit, stretches: Sequence[tuple[int, int]]) -> Iterator[Ints]:
         """How long every rank takes from the first to the last of some steps."""
-        graph = self.graph
-        _, end = self.times(edit)
+        graph, (_, end) = self.graph, self.times(edit)
+        begun = graph.steps.begin_ns + (0 if edit.begin_shift_ns is None else edit.begin_shift_ns)
         last = graph.steps.last_node
         over = np.where(last != NO_NODE, end[np.maximum(last, 0)], 2 * _HELD_NS)
         np.maximum.at(over, (self._row, self._column), end[self._on_device])
-        begun = graph.steps.begin_ns
-        if edit is not None and edit.begin_shift_ns is not None:
-            begun = begun + edit.begin_shift_ns
         for first, until in stretches:
             before = over[first - 1] if first > 0 and (over[first - 1] > _HELD_NS).all() else begun[first]
             yield over[until] - before
-
-    def _columns_of(self, rank: Ints) -> Ints:
-        """Column of each node's rank; transfers get the one after all."""
-        return np.where(
-            rank >= 0, np.searchsorted(np.array(self.graph.ranks), np.maximum(rank, 0)), len(self.graph.ranks)
-        )
 
     def without_edges(self, chosen: Ints, lag_ns: Ints | None = None) -> Ints:
         """Lags with which some edges hold nothing back."""
@@ -142,3 +130,9 @@ def persistence_ns(lengths_ns: Floats) -> float:
         return 0.0
     others = (lengths_ns.sum() - lengths_ns) / (count - 1)
     return float(np.abs(lengths_ns - others).mean())
+
+
+def whole_ns(duration_ns: Floats) -> Ints:
+    """Durations of a replay: whole, and 0 at least."""
+    whole: Ints = np.rint(np.maximum(duration_ns, 0.0)).astype(np.int64)
+    return whole

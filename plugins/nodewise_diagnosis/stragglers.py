@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Ints, ReplayedCollective, Straggler
-from nodewise_diagnosis.likeness import Likeness
+from nodewise.plugin import ReplayedCollective, Straggler
+from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.recurring import Exchange
-from nodewise_diagnosis.stopwatch import NS, Stopwatch
+from nodewise_diagnosis.stopwatch import NS
 from nodewise_replay.graph.graph import NodeKind
 from nodewise_replay.graph.sweep import critical_path
 
@@ -32,10 +32,7 @@ def stragglers(exchanges: Sequence[Exchange], collectives: Mapping[int, Replayed
         if not seen:
             continue
         # Each step has one vote, shared by ranks that tie.
-        votes: Counter[int] = Counter()
-        for one in seen:
-            for rank in one.late_ranks:
-                votes[rank] += 1
+        votes = Counter(rank for one in seen for rank in one.late_ranks)
         most = max(votes.values(), default=0)
         ranks = tuple(rank for rank, count in votes.most_common() if count >= _OFTEN * most)
         found.append(
@@ -60,53 +57,40 @@ class LateRank:
     cause: str
 
 
-def late_ranks(
-    watch: Stopwatch,
-    likeness: Likeness,
-    exchanges: Sequence[Exchange],
-    collectives: Mapping[int, ReplayedCollective],
-    found: Sequence[Straggler],
-) -> list[LateRank]:
+def late_ranks(case: Case, collectives: Mapping[int, ReplayedCollective], found: Sequence[Straggler]) -> list[LateRank]:
     """Ranks by the wait that they impose, with the cause at the exchange where it is longest."""
-    by_label = {exchange.label: exchange for exchange in exchanges}
+    by_label = {exchange.label: exchange for exchange in case.exchanges}
     blamed: dict[int, list[Straggler]] = {}
     for straggler in found:
         for rank in straggler.ranks[:1]:
             blamed.setdefault(rank, []).append(straggler)
-    times, begin, end = {}, watch.graph.begin_ns, watch.graph.end_ns
+    times = []
     for rank, mine in blamed.items():
         worst = max(mine, key=lambda one: one.imposed_wait_s)
-        exchange = by_label[worst.collective]
-        nodes = [
-            node for node in exchange.transfers.tolist() if node in collectives and rank in collectives[node].late_ranks
-        ]
-        cause = _cause(watch, likeness, nodes[0], rank, begin, end) if nodes else ""
-        times[rank] = LateRank(
-            rank=rank, times=len(mine), imposed_wait_s=sum(one.imposed_wait_s for one in mine), cause=cause
-        )
-    return sorted(times.values(), key=lambda late: -late.imposed_wait_s)
+        nodes = by_label[worst.collective].transfers.tolist()
+        late = (node for node in nodes if node in collectives and rank in collectives[node].late_ranks)
+        node = next(late, None)
+        cause = _cause(case, node, rank) if node is not None else ""
+        imposed_s = sum(one.imposed_wait_s for one in mine)
+        times.append(LateRank(rank=rank, times=len(mine), imposed_wait_s=imposed_s, cause=cause))
+    return sorted(times, key=lambda late: -late.imposed_wait_s)
 
 
-def _cause(watch: Stopwatch, likeness: Likeness, transfer: int, rank: int, begin_ns: Ints, end_ns: Ints) -> str:
+def _cause(case: Case, transfer: int, rank: int) -> str:
     """Walk back from a late arrival until an exchange, or the begin of the recording: what took longer than elsewhere.
 
     Before an exchange all ranks agree again, as all of them left it.
     """
-    graph = watch.graph
-    rows = graph.collectives
+    graph, rows = case.graph, case.graph.collectives
     arrival = int(rows.arrival[np.flatnonzero((rows.transfer == transfer) & (rows.rank == rank))[0]])
-    path = critical_path(graph, begin_ns, end_ns, arrival, joined=True)[::-1]
-    own = (
-        (graph.rank[path] == rank) & (graph.kind[path] != NodeKind.TRANSFER) & (graph.kind[path] != NodeKind.DEPARTURE)
-    )
+    path = critical_path(graph, graph.begin_ns, graph.end_ns, arrival, joined=True)[::-1]
+    own = (graph.rank[path] == rank) & ~np.isin(graph.kind[path], (NodeKind.TRANSFER, NodeKind.DEPARTURE))
     stop = np.flatnonzero(~own)
-    until = int(stop[0]) if len(stop) else len(path)
-    segment = path[:until]
-    excess = likeness.beyond_ranks_ns[segment]
-    column = graph.ranks.index(rank)
-    if not len(stop) and graph.step[transfer] == watch.steps[0] == 0 and len(graph.ranks) > 1:
-        begins = graph.steps.begin_ns[0]
-        late = float(begins[column] - np.median(np.delete(begins, column)))
+    segment = path[: stop[0]] if len(stop) else path
+    excess = case.likeness.beyond_ranks_ns[segment]
+    late_ns = case.late_begins_ns()
+    if late_ns is not None and not len(stop) and graph.step[transfer] == 0:
+        late = float(late_ns[graph.ranks.index(rank)])
         if late > max(float(excess.sum()), 0.0):
             return f"it began the step {late * NS * 1e3:.3f} ms after the median of the others"
     if not len(segment) or excess.sum() <= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import sqrt
@@ -9,12 +10,14 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Change, ChangeKind, Floats, Ints, Run, Strategy
-from nodewise_diagnosis.options import Attempt, Level, Option, Situation, changed_job, options
+from nodewise.plugin import Change, ChangeKind, Strategy
+from nodewise_diagnosis.bottlenecks import Ranked
+from nodewise_diagnosis.case import Case
+from nodewise_diagnosis.options import Attempt, Level, Option, changed_job, options
 from nodewise_diagnosis.roles import Role
-from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch
+from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch, whole_ns
 
-__all__ = ["Situation", "searched"]
+__all__ = ["searched"]
 
 _POOL: Final = 10
 """Single strategies that combinations are made of: the best ones."""
@@ -40,7 +43,7 @@ class _Tried:
     per_sample_ns: float
 
 
-def searched(case: Situation, run: Run) -> tuple[tuple[Strategy, ...], bool]:
+def searched(case: Case, found: Sequence[Ranked], noise_s: float) -> tuple[tuple[Strategy, ...], bool]:
     """The best strategies, single and combined, by speed-up per sample; whether the search came to its end.
 
     All pairs of the best single strategies are replayed, so that two that help only together are found; the best
@@ -49,7 +52,7 @@ def searched(case: Situation, run: Run) -> tuple[tuple[Strategy, ...], bool]:
     wanted = case.question.strategies
     if wanted <= 0:
         return (), True
-    search = _Search(case, list(options(case)), run)
+    search = _Search(case, list(options(case, found)), noise_s)
     tried = search.all_tried()
     tried.sort(key=lambda one: (one.per_sample_ns, len(one.parts)))
     # Single strategies are what people begin with: they have half of the places at least. Of combinations the best of
@@ -64,8 +67,8 @@ def searched(case: Situation, run: Run) -> tuple[tuple[Strategy, ...], bool]:
 
 
 class _Search:
-    def __init__(self, case: Situation, found: list[Option], run: Run) -> None:
-        self._case, self._options, self._run = case, found, run
+    def __init__(self, case: Case, found: list[Option], noise_s: float) -> None:
+        self._case, self._options, self._run, self._noise_s = case, found, case.context, noise_s
         self._recorded = case.watch.graph.duration_ns.astype(np.float64)
         self._least_ns = max(_LEAST_GAIN * case.base_ns, 1.0)
         self._done = 0
@@ -111,7 +114,7 @@ class _Search:
     def strategy(self, tried: _Tried) -> Strategy:
         """With its interval: every part at its best and at its worst, and what steps differ by."""
         case, parts = self._case, [self._options[index] for index in tried.parts]
-        spread = _NORMAL_90 * _DEVIATION_OF_MEAN_DIFFERENCE * case.noise_s / sqrt(len(case.watch.steps))
+        spread = _NORMAL_90 * _DEVIATION_OF_MEAN_DIFFERENCE * self._noise_s / sqrt(len(case.watch.steps))
         best, worst = (self._evaluate(tried.parts, level).step_ns * NS for level in (Level.BEST, Level.WORST))
         step = tried.step_ns * NS
         return Strategy(
@@ -159,7 +162,7 @@ class _Search:
         step = self._step_ns(attempt)
         if attempt.micro_batches > 1:
             alone = np.where((roles.role == Role.COMMUNICATION) | roles.optimizer, 0.0, attempt.duration_ns)
-            step += (attempt.micro_batches - 1) * watch.step_ns(Edit(_whole(alone), attempt.lag_ns))
+            step += (attempt.micro_batches - 1) * watch.step_ns(Edit(whole_ns(alone), attempt.lag_ns))
         return _Tried(parts, step, step / (attempt.micro_batches * attempt.samples))
 
     def _step_ns(self, attempt: Attempt) -> float:
@@ -169,9 +172,4 @@ class _Search:
             found = changed_job(self._case, (change,), attempt)
             if found is not None:
                 return Stopwatch(found.graph, watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
-        return watch.step_ns(Edit(_whole(attempt.duration_ns), attempt.lag_ns))
-
-
-def _whole(duration_ns: Floats) -> Ints:
-    whole: Ints = np.rint(np.maximum(duration_ns, 0.0)).astype(np.int64)
-    return whole
+        return watch.step_ns(Edit(whole_ns(attempt.duration_ns), attempt.lag_ns))

@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Bottleneck, Floats, RankShares
+from nodewise.plugin import Bottleneck, Floats, Ints, RankShares
 from nodewise_diagnosis.candidates import AVOIDABLE
-from nodewise_diagnosis.likeness import Likeness
-from nodewise_diagnosis.roles import Role, Roles
-from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch
+from nodewise_diagnosis.case import Case
+from nodewise_diagnosis.roles import Role
+from nodewise_diagnosis.stopwatch import NS, Edit, whole_ns
 from nodewise_diagnosis.stragglers import LateRank
 
 __all__ = ["Gains", "bound_by", "gains", "verdict"]
@@ -36,43 +36,36 @@ class Gains:
     device: float
 
 
-def gains(watch: Stopwatch, roles: Roles, likeness: Likeness, base_ns: float) -> Gains:
+def gains(case: Case) -> Gains:
     """Replay the steps without each of the things that may bound them."""
-    graph = watch.graph
+    graph, role, beyond_ns = case.graph, case.roles.role, case.likeness.beyond_ranks_ns
     duration = graph.duration_ns.astype(np.float64)
 
-    def without(role: Role) -> float:
-        edited = np.where(roles.role == role, 0.0, duration)
-        return _gain(watch, edited, base_ns)
+    def gained(edited: Floats, begin_shift_ns: Ints | None = None) -> float:
+        edit = Edit(duration_ns=whole_ns(edited), begin_shift_ns=begin_shift_ns)
+        return (case.base_ns - case.watch.step_ns(edit)) * NS
+
+    def without(one: Role) -> float:
+        return gained(np.where(role == one, 0.0, duration))
 
     # Only ranks that are slower than the others in sum: two ranks would otherwise change places.
-    own = roles.role != Role.COMMUNICATION
     alike = duration.copy()
     for rank in graph.ranks:
-        of_rank = np.flatnonzero(own & (graph.rank == rank))
-        if likeness.beyond_ranks_ns[of_rank].sum() > 0:
-            alike[of_rank] -= likeness.beyond_ranks_ns[of_rank]
+        of_rank = np.flatnonzero((role != Role.COMMUNICATION) & (graph.rank == rank))
+        if beyond_ns[of_rank].sum() > 0:
+            alike[of_rank] -= beyond_ns[of_rank]
     shift = None
-    if len(graph.ranks) > 1 and watch.steps[0] == 0:
+    if case.watch.steps[0] == 0:
         begins = graph.steps.begin_ns[0]
         shift = np.rint(np.median(begins) - begins).astype(np.int64)
-    skew = 0.0
-    if len(graph.ranks) > 1:
-        edit = Edit(duration_ns=np.maximum(np.rint(alike), 0).astype(np.int64), begin_shift_ns=shift)
-        skew = (base_ns - watch.step_ns(edit)) * NS
-    host = without(Role.HOST) if roles.device else 0.0
     return Gains(
-        step=base_ns * NS,
-        skew=skew,
+        step=case.base_ns * NS,
+        skew=gained(alike, shift) if len(graph.ranks) > 1 else 0.0,
         loading=without(Role.LOADING),
         network=without(Role.COMMUNICATION),
-        host=host,
+        host=without(Role.HOST) if case.roles.device else 0.0,
         device=without(Role.COMPUTE),
     )
-
-
-def _gain(watch: Stopwatch, edited: Floats, base_ns: float) -> float:
-    return (base_ns - watch.step_ns(Edit(duration_ns=np.rint(edited).astype(np.int64)))) * NS
 
 
 def bound_by(found: Gains, noise_s: float) -> str:
@@ -99,23 +92,19 @@ def verdict(
     """The job in a few sentences, each with its numbers."""
     step = f"{found.step * 1e3:.2f} ms"
     waiting = float(np.mean([one.waiting_s for one in shares])) if shares else 0.0
-    gained = {
-        "skew": f"were the ranks alike, a step of {step} would be {found.skew * 1e3:.2f} ms shorter",
-        "loading": f"without waiting for batches a step of {step} would be {found.loading * 1e3:.2f} ms shorter",
-        "network": f"with transfers that take no time a step of {step} would be {found.network * 1e3:.2f} ms shorter",
-        "host": f"without the host's work between launches a step of {step} would be {found.host * 1e3:.2f} ms shorter",
-        "device": f"without computing a step of {step} would be {found.device * 1e3:.2f} ms shorter, more than without "
-        "anything else",
+    words, changed, gain = {
+        "skew": (
+            "skew between the ranks' hosts, not by the network" if found.host > found.network else "skew of the ranks",
+            "were the ranks alike,",
+            found.skew,
+        ),
+        "loading": ("the loading of batches", "without waiting for batches", found.loading),
+        "network": ("the network", "with transfers that take no time", found.network),
+        "host": ("the host", "without the host's work between launches", found.host),
+        "device": ("computation", "without computing", found.device),
     }[bound]
-    words = {
-        "skew": "skew between the ranks' hosts, not by the network"
-        if found.host > found.network
-        else "skew of the ranks",
-        "loading": "the loading of batches",
-        "network": "the network",
-        "host": "the host",
-        "device": "computation",
-    }[bound]
+    gained = f"{changed} a step of {step} would be {gain * 1e3:.2f} ms shorter"
+    gained += ", more than without anything else" if bound == "device" else ""
     sentences = [f"Bound by {words}: {gained}."]
     if exchanges:
         sentences.append(

@@ -1,11 +1,13 @@
-"""What is wrong in a file, with line and column."""
+"""Rows of files, and what is wrong in them, with line and column."""
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TextIO
 
-__all__ = ["JobsFileError", "Row", "wrong"]
+__all__ = ["JobsFileError", "Row", "rows_of", "wrong"]
 
 
 class JobsFileError(Exception):
@@ -32,21 +34,21 @@ class Row:
 
     def __init__(self, file: str, line: int, cells: Mapping[str, str]) -> None:
         self._file = file
-        self._line = line
         self._cells = cells
+        self.line = line
 
     def fault(self, column: str, description: str) -> JobsFileError:
         """A fault in this line."""
-        return wrong(self._file, self._line, column, description)
+        return wrong(self._file, self.line, column, description)
 
     def has(self, column: str, *, filled: bool = False) -> bool:
         """Whether the line has such a cell, and whether there is anything in it if that matters."""
         return column in self._cells and (not filled or bool(self._cells[column].strip()))
 
-    def text(self, column: str) -> str:
-        """The cell, which must not be empty."""
-        value = self._cells[column].strip()
-        if not value:
+    def text(self, column: str, default: str | None = None) -> str:
+        """The cell, which must not be empty unless there is a default."""
+        value = self._cells.get(column, "").strip() or default
+        if value is None:
             raise self.fault(column, "must not be empty")
         return value
 
@@ -69,3 +71,27 @@ class Row:
         if value != int(value):
             raise self.fault(column, f"must be a whole number, found {self._cells[column].strip()}")
         return int(value)
+
+
+def rows_of(stream: TextIO, file: str, required: Sequence[str], optional: Sequence[str] | None = None) -> Iterator[Row]:
+    """Rows of a CSV whose header has some columns, and no others but the optional ones; None = whatever others.
+
+    Raises
+    ------
+    JobsFileError
+        A fault of the header, or a row with more cells than it where all columns are known.
+    """
+    reader = csv.DictReader(stream)
+    header = reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+    for name in required:
+        if name not in header:
+            raise wrong(file, 1, name, "is missing in the header row")
+    known = header if optional is None else [*required, *optional]
+    for name in header:
+        if name not in known:
+            raise wrong(file, 1, name, f"is unknown; there may be: {', '.join(known)}")
+    for cells in reader:
+        row = Row(file, reader.line_num, {name: text or "" for name, text in cells.items() if name is not None})
+        if None in cells and optional is not None:
+            raise row.fault(str(len(header) + 1), f"is one cell too many; the header names {len(header)}")
+        yield row

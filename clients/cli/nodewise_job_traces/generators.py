@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, islice
 
 import numpy as np
 
@@ -35,17 +36,20 @@ def _require(**numbers: float) -> None:
             raise JobsFileError(name, f"must be finite and above 0, found {value:g}")
 
 
+def _each(one: Callable[[np.random.Generator], float]) -> Draw:
+    """Numbers that do not depend on each other."""
+
+    def draw(random: np.random.Generator) -> Iterator[float]:
+        while True:
+            yield one(random)
+
+    return draw
+
+
 def poisson(mean_gap_s: float) -> Draw:
     """Arrival times (s) with independent, exponential gaps."""
     _require(mean_gap_s=mean_gap_s)
-
-    def draw(random: np.random.Generator) -> Iterator[float]:
-        now_s = 0.0
-        while True:
-            now_s += random.exponential(mean_gap_s)
-            yield now_s
-
-    return draw
+    return lambda random: accumulate(exponential(mean_gap_s)(random))
 
 
 def diurnal(mean_gap_s: float, swing: float = 0.8, period_s: float = 86_400.0) -> Draw:
@@ -91,34 +95,19 @@ def bursty(mean_gap_s: float, mean_burst: float = 10.0, gap_within_s: float = 1.
 def constant(value: float) -> Draw:
     """The same again and again."""
     _require(value=value)
-
-    def draw(_: np.random.Generator) -> Iterator[float]:
-        while True:
-            yield value
-
-    return draw
+    return _each(lambda _: value)
 
 
 def exponential(mean: float) -> Draw:
     """Exponential numbers."""
     _require(mean=mean)
-
-    def draw(random: np.random.Generator) -> Iterator[float]:
-        while True:
-            yield random.exponential(mean)
-
-    return draw
+    return _each(lambda random: random.exponential(mean))
 
 
 def log_normal(mean: float, sigma: float) -> Draw:
     """Log-normal numbers of that mean; ``sigma`` is the standard deviation of the logarithm (2 = heavy)."""
     _require(mean=mean, sigma=sigma)
-
-    def draw(random: np.random.Generator) -> Iterator[float]:
-        while True:
-            yield random.lognormal(math.log(mean) - sigma * sigma / 2, sigma)
-
-    return draw
+    return _each(lambda random: random.lognormal(math.log(mean) - sigma * sigma / 2, sigma))
 
 
 def pareto(least: float, shape: float, most: float = math.inf) -> Draw:
@@ -127,12 +116,7 @@ def pareto(least: float, shape: float, most: float = math.inf) -> Draw:
     if not most > least:
         raise JobsFileError("most", f"must be above least, {least:g}; found {most:g}")
     cut = 1.0 - (least / most) ** shape
-
-    def draw(random: np.random.Generator) -> Iterator[float]:
-        while True:
-            yield float(least / (1.0 - random.random() * cut) ** (1.0 / shape))
-
-    return draw
+    return _each(lambda random: float(least / (1.0 - random.random() * cut) ** (1.0 / shape)))
 
 
 def generated(
@@ -168,30 +152,28 @@ def generated(
         choices.append((curve, having))
     if not choices:
         raise JobsFileError("curves", "must hold a curve")
-    return _drawn(arrivals, sizes_s, choices, jobs, seed, rigid=rigid)
-
-
-def _drawn(
-    arrivals: Draw,
-    sizes_s: Draw,
-    choices: Sequence[tuple[Curve, Sequence[tuple[int, float]]]],
-    jobs: int,
-    seed: int,
-    *,
-    rigid: bool,
-) -> Iterator[Job]:
     # Streams of their own: another law of sizes leaves the arrivals where they are.
     times, sizes, deal = (np.random.default_rng((seed, stream)) for stream in range(3))
-    for number, (arrival_s, size_s) in enumerate(zip(arrivals(times), sizes_s(sizes))):
-        if number == jobs:
-            return
-        curve, having = choices[int(deal.integers(len(choices)))]
-        count, rate = having[int(deal.integers(len(having)))]
-        yield Job(
-            job_id=f"{number:08d}",
-            arrival_s=arrival_s,
-            samples=size_s * rate,
-            curve=curve,
-            requested_devices=count,
-            rigid=rigid,
-        )
+    drawn = islice(zip(arrivals(times), sizes_s(sizes)), jobs)
+    return (_dealt(number, *one, choices, deal, rigid=rigid) for number, one in enumerate(drawn))
+
+
+def _dealt(
+    number: int,
+    arrival_s: float,
+    size_s: float,
+    choices: Sequence[tuple[Curve, Sequence[tuple[int, float]]]],
+    deal: np.random.Generator,
+    *,
+    rigid: bool,
+) -> Job:
+    curve, having = choices[int(deal.integers(len(choices)))]
+    count, rate = having[int(deal.integers(len(having)))]
+    return Job(
+        job_id=f"{number:08d}",
+        arrival_s=arrival_s,
+        samples=size_s * rate,
+        curve=curve,
+        requested_devices=count,
+        rigid=rigid,
+    )

@@ -11,15 +11,15 @@ Jeon et al., ATC'19. It names no models and has no curves, so the mapping is a r
 
 from __future__ import annotations
 
-import csv
 from array import array
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nodewise_job_traces.faults import Row, wrong
+from nodewise_job_traces.faults import Row, rows_of
 from nodewise_job_traces.jobs import Curve, Job
 
 __all__ = ["read_philly"]
@@ -45,31 +45,15 @@ def read_philly(
     JobsFileError
         A fault, with line and column.
     """
-    reader = csv.DictReader(stream)
-    for name in _COLUMNS:
-        if name not in (reader.fieldnames or ()):
-            raise wrong(file, 1, name, "is missing in the header row")
     queues: dict[str, int] = {}
-    times, durations = array("d"), array("d")
-    counts, clusters, lines = array("l"), array("l"), array("l")
-    for cells in reader:
-        row = Row(file, reader.line_num, {name: text or "" for name, text in cells.items() if name is not None})
-        times.append(_seconds(row))
-        durations.append(row.number("duration", above=True))
-        counts.append(row.whole("num_gpus", 1))
-        clusters.append(queues.setdefault(cells["cluster"] or "", len(queues)))
-        lines.append(reader.line_num)
-    names = list(queues)
-    order = np.argsort(np.frombuffer(times, dtype=np.float64), kind="stable") if times else np.zeros(0, dtype=np.int64)
-    return _jobs(
-        order,
-        times,
-        durations,
-        counts,
-        [names[cluster] for cluster in clusters],
-        lines,
-        _Deal(curves, pools, seed),
-    )
+    values = array("d")
+    for row in rows_of(stream, file, _COLUMNS):
+        queue = queues.setdefault(row.text("cluster", ""), len(queues))
+        values.extend(
+            (_seconds(row), row.number("duration", above=True), row.whole("num_gpus", 1), queue, float(row.line))
+        )
+    table = np.frombuffer(values).reshape(-1, 5)
+    return _jobs(table, np.argsort(table[:, 0], kind="stable"), list(queues), _Deal(curves, pools, seed))
 
 
 def _seconds(row: Row) -> float:
@@ -108,23 +92,16 @@ class _Deal:
 _NO_CURVE: Final = Curve.of({})
 
 
-def _jobs(
-    order: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
-    times: Sequence[float],
-    durations: Sequence[float],
-    counts: Sequence[int],
-    queues: Sequence[str],
-    lines: Sequence[int],
-    deal: _Deal,
-) -> Iterator[Job]:
-    first_s = times[int(order[0])] if len(order) else 0.0
-    for index in order.tolist():
-        curve, rate = deal(counts[index]) or (_NO_CURVE, 1.0)
+def _jobs(table: NDArray[np.float64], order: NDArray[np.int64], queues: Sequence[str], deal: _Deal) -> Iterator[Job]:
+    first_s = table[order[0], 0] if len(order) else 0.0
+    for index in order:
+        time_s, duration_s, count, queue, line = table[index].tolist()
+        curve, rate = deal(int(count)) or (_NO_CURVE, 1.0)
         yield Job(
-            job_id=f"{lines[index]:06d}",
-            arrival_s=times[index] - first_s,
-            samples=durations[index] * rate,
+            job_id=f"{int(line):06d}",
+            arrival_s=float(time_s - first_s),
+            samples=duration_s * rate,
             curve=curve,
-            requested_devices=counts[index],
-            queue=queues[index],
+            requested_devices=int(count),
+            queue=queues[int(queue)],
         )

@@ -13,7 +13,6 @@ T is a step's time in packed placement. The unit of work is the optimizer step.
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from typing import Any, Final, TextIO
 
 import numpy as np
 
-from nodewise_job_traces.faults import JobsFileError, Row, wrong
+from nodewise_job_traces.faults import JobsFileError, rows_of
 from nodewise_job_traces.jobs import Curve, Job
 
 __all__ = [
@@ -119,17 +118,11 @@ def read_step_times(stream: TextIO, devices_per_node: int = 4, file: str = "meas
     JobsFileError
         A fault, with line and column.
     """
-    reader = csv.DictReader(stream)
-    for name in ("job", "nodes", "workers", "batch_per_worker", "steps_per_s"):
-        if name not in (reader.fieldnames or ()):
-            raise wrong(file, 1, name, "is missing in the header row")
     found: dict[str, dict[int, dict[int, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-    for cells in reader:
-        row = Row(file, reader.line_num, {name: text or "" for name, text in cells.items() if name is not None})
+    for row in rows_of(stream, file, ("job", "nodes", "workers", "batch_per_worker", "steps_per_s")):
         workers, nodes = row.whole("workers", 1), row.whole("nodes", 1)
-        if nodes != -(-workers // devices_per_node) or not _packed(cells.get("placement") or "", devices_per_node):
-            continue
-        if not (cells["steps_per_s"] or "").strip():
+        packed = nodes == -(-workers // devices_per_node) and _packed(row.text("placement", ""), devices_per_node)
+        if not packed or not row.has("steps_per_s", filled=True):
             continue
         seconds = 1.0 / row.number("steps_per_s", above=True)
         found[row.text("job")][workers][row.whole("batch_per_worker", 1)].append(seconds)
@@ -190,13 +183,8 @@ def read_pollux_workload(
         A fault, with line and column.
     """
     kept = None if only is None else frozenset(only)
-    reader = csv.DictReader(stream)
-    for name in ("name", "time", "application", "num_replicas", "batch_size"):
-        if name not in (reader.fieldnames or ()):
-            raise wrong(file, 1, name, "is missing in the header row")
     jobs = []
-    for cells in reader:
-        row = Row(file, reader.line_num, {name: text or "" for name, text in cells.items() if name is not None})
+    for row in rows_of(stream, file, ("name", "time", "application", "num_replicas", "batch_size")):
         name, batch = row.text("application"), row.whole("batch_size", 1)
         if kept is not None and name not in kept:
             continue

@@ -11,11 +11,10 @@ row was measured on: a simulation packs devices on the nodes of its own cluster.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from typing import Final, TextIO
 
-from nodewise_job_traces.faults import Row, wrong
+from nodewise_job_traces.faults import rows_of
 from nodewise_job_traces.jobs import Curve, Job
 
 __all__ = ["TableCurve", "read_curve_table", "read_job_table"]
@@ -40,24 +39,6 @@ TableCurve = tuple[Curve, Curve | None]
 """True throughput, and what the policy sees (None = the same)."""
 
 
-def _rows(stream: TextIO, file: str, required: Sequence[str], optional: Sequence[str]) -> list[Row]:
-    reader = csv.DictReader(stream)
-    header = [name.strip() for name in reader.fieldnames or ()]
-    for name in required:
-        if name not in header:
-            raise wrong(file, 1, name, "is missing in the header row")
-    for name in header:
-        if name not in required and name not in optional:
-            raise wrong(file, 1, name, f"is unknown; there may be: {', '.join((*required, *optional))}")
-    rows = []
-    for cells in reader:
-        row = Row(file, reader.line_num, {name: text or "" for name, text in cells.items() if name is not None})
-        if None in cells:
-            raise row.fault(str(len(header) + 1), f"is one cell too many; the header names {len(header)}")
-        rows.append(row)
-    return rows
-
-
 def read_curve_table(stream: TextIO, pools: Sequence[str], *, file: str = "curves") -> dict[str, TableCurve]:
     """Curves by name; rows of pools that the cluster does not have are an error.
 
@@ -69,7 +50,7 @@ def read_curve_table(stream: TextIO, pools: Sequence[str], *, file: str = "curve
     true: dict[str, dict[tuple[int, int], float]] = {}
     seen: dict[str, dict[tuple[int, int], float]] = {}
     differs = False
-    for row in _rows(stream, file, _CURVE_REQUIRED, _CURVE_OPTIONAL):
+    for row in rows_of(stream, file, _CURVE_REQUIRED, _CURVE_OPTIONAL):
         pool = row.text("pool")
         if pool not in pools:
             raise row.fault("pool", f"must be one of {', '.join(pools)}; found {pool!r}")
@@ -95,7 +76,7 @@ def read_job_table(stream: TextIO, curves: Mapping[str, TableCurve], *, file: st
     """
     jobs: list[Job] = []
     names: set[str] = set()
-    for row in _rows(stream, file, _JOB_REQUIRED, _JOB_OPTIONAL):
+    for row in rows_of(stream, file, _JOB_REQUIRED, _JOB_OPTIONAL):
         name, curve = row.text("job"), row.text("curve")
         if name in names:
             raise row.fault("job", f"must be unique, {name!r} is there already")
@@ -118,7 +99,7 @@ def read_job_table(stream: TextIO, curves: Mapping[str, TableCurve], *, file: st
                 samples_per_step=row.number("samples_per_step", 0.0, 0.0),
                 restart_cost_s=row.number("restart_cost_s") if row.has("restart_cost_s", filled=True) else None,
                 weight=row.number("weight", 0.0, 1.0, above=True),
-                queue=row.text("queue") if row.has("queue", filled=True) else "",
+                queue=row.text("queue", ""),
                 deadline_s=row.number("deadline_s") if row.has("deadline_s", filled=True) else None,
                 minimum_run_s=row.number("minimum_run_s", 0.0, 0.0),
                 server_devices=row.whole("server_devices", 0, 0),

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodewise.plugin import Ints, NodewiseError, Reason, Trace
 from nodewise_replay.alignment.clocks import Clock, Clocks
-from nodewise_replay.building.columns import NodeColumns, job_columns, job_lanes
 from nodewise_replay.building.rank import RankPart, rank_part
 from nodewise_replay.building.sharing import shared_nodes, world_size
 from nodewise_replay.building.stated import stated_part
 from nodewise_replay.building.step_clocks import StepClock, step_clocks
-from nodewise_replay.graph.edges import EdgeList
-from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, Graph, StepBounds
-from nodewise_replay.graph.ordering import first_rows, ordered
+from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, StepBounds
 from nodewise_replay.graph.sweep import swept
+from nodewise_replay.graph.wiring import Edges, NodeColumns, wired
 
 __all__ = ["built"]
 
@@ -62,64 +60,47 @@ def built(traces: Sequence[Trace], clocks: Clocks | None = None) -> Graph:
 
 def _assembled(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClock], *, timed: bool) -> Graph:
     """Join the ranks, keep what belongs to a step; what came before and holds it back becomes its release."""
-    first = np.concatenate(([0], np.cumsum([len(part.kind) for part in parts])))
-    edges = EdgeList()
-    for part, one in zip(parts, first, strict=False):
-        edges.extend(part.edges, int(one))
-    lanes, first_lane = job_lanes(parts)
-    names, columns = job_columns(parts, first_lane)
-    shared = shared_nodes(parts, first, columns, edges, timed=timed)
-    columns = columns.followed_by(shared.columns)
-    kept = columns.step >= 0
-    number = np.cumsum(kept) - 1
-    source, target, lag, explained, edge_kind, origin, binding = edges.columns()
-    outside = ~kept[source] & kept[target]
-    np.maximum.at(columns.release_ns, target[outside], columns.end_ns[source[outside]] + lag[outside])
-    inside = np.flatnonzero(kept[source] & kept[target])
-    inside = inside[np.argsort(number[target[inside]], kind="stable")]
-    first_edge = first_rows(number[target[inside]], int(kept.sum()))
-    sources = number[source[inside]].astype(np.int32)
-    columns = columns.kept(kept)
-    missing = {EdgeKind.COLLECTIVE: shared.alone}
+    first = np.concatenate(([0], np.cumsum([len(part.nodes) for part in parts])))
+    of_ranks = [part.edges.shifted(int(one)) for part, one in zip(parts, first, strict=False)]
+    first_lane = np.concatenate(([0], np.cumsum([len(part.trace.lanes) for part in parts])))
+    names, own = _job_nodes(parts, first_lane)
+    shared = shared_nodes(parts, first, own, timed=timed)
+    nodes, edges = own.followed_by(shared.nodes), Edges.none().followed_by(*of_ranks, shared.edges)
+    kept = nodes.step >= 0
+    outside = edges.rows(np.flatnonzero(~kept[edges.source] & kept[edges.target]))
+    np.maximum.at(nodes.release_ns, outside.target, nodes.end_ns[outside.source] + outside.lag_ns)
+    columns, number = wired(nodes, edges, kept)
+    missing = Counter({EdgeKind.COLLECTIVE: shared.alone})
     for part in parts:
-        for one, many in part.missing.items():
-            missing[one] = missing.get(one, 0) + many
+        missing.update(part.missing)
     return Graph(
-        **columns.by_name(),
-        first_edge=first_edge,
-        source=sources,
-        lag_ns=lag[inside],
-        explained_lag_ns=explained[inside],
-        edge_kind=edge_kind[inside],
-        origin=origin[inside],
-        binding=binding[inside],
-        order=ordered(first_edge, sources),
-        lanes=lanes,
+        **columns,
+        lanes=tuple((part.trace.rank, lane) for part in parts for lane in part.trace.lanes),
         names=names,
         ranks=tuple(part.trace.rank for part in parts),
         world_size=world_size(parts),
         steps=_bounds(parts, numbers, steps, first_lane, columns),
-        collectives=_kept_collectives(shared.collectives, kept, number),
-        missing=missing,
+        collectives=shared.collectives.among(kept, number),
+        missing=dict(missing),
         warnings=(*shared.warnings, *(warning for part in parts for warning in part.warnings)),
         timed=timed,
     )
 
 
-def _kept_collectives(nodes: CollectiveNodes, kept: NDArray[np.bool_], number: Ints) -> CollectiveNodes:
-    """Those whose nodes all belong to a step."""
-    held = kept[nodes.transfer] & kept[nodes.arrival] & kept[nodes.departure]
-    return CollectiveNodes(
-        transfer=number[nodes.transfer[held]],
-        rank=nodes.rank[held],
-        arrival=number[nodes.arrival[held]],
-        departure=number[nodes.departure[held]],
-        row=nodes.row[held],
-    )
+def _job_nodes(parts: Sequence[RankPart], first_lane: Ints) -> tuple[tuple[str, ...], NodeColumns]:
+    """One dictionary of names, in which host time outside all events is ``(gap)``, and the nodes of all ranks."""
+    numbers: dict[str, int] = {"(gap)": 0}
+    nodes = []
+    for part, lane in zip(parts, first_lane, strict=False):
+        # Host time outside all events has the name -1: the last one.
+        names = [numbers.setdefault(name, len(numbers)) for name in part.trace.names]
+        table = np.array([*names, 0], dtype=np.int32)
+        nodes.append(replace(part.nodes, lane=part.nodes.lane + np.int32(lane), name=table[part.nodes.name]))
+    return tuple(numbers), nodes[0].followed_by(*nodes[1:])
 
 
 def _bounds(
-    parts: Sequence[RankPart], numbers: Ints, clocks: Sequence[StepClock], first_lane: Ints, columns: NodeColumns
+    parts: Sequence[RankPart], numbers: Ints, clocks: Sequence[StepClock], first_lane: Ints, nodes: Mapping[str, Ints]
 ) -> StepBounds:
     """The last node of every rank's main thread in every step that ends with it at the latest."""
     shape = (len(numbers), len(parts))
@@ -129,8 +110,8 @@ def _bounds(
         begins[:, which], ends[:, which] = clock.begin_ns, np.maximum(clock.end_ns, clock.begin_ns)
         if part.main_lane < 0:
             continue
-        main = np.flatnonzero(columns.lane == first_lane[which] + part.main_lane)
-        main = main[columns.end_ns[main] <= ends[columns.step[main], which]]
+        main = np.flatnonzero(nodes["lane"] == first_lane[which] + part.main_lane)
+        main = main[nodes["end_ns"][main] <= ends[nodes["step"][main], which]]
         # Pieces of a lane are in order, so the last write wins.
-        last[columns.step[main], which] = main
+        last[nodes["step"][main], which] = main
     return StepBounds(number=numbers, begin_ns=begins, end_ns=ends, last_node=last)

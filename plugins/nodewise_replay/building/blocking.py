@@ -2,73 +2,59 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import EventKind, Ints, SyncKind
+from nodewise.plugin import EventKind, SyncKind
 from nodewise_replay.building.call_names import BLOCKING_COPY, DEVICE_SYNC, EVENT_SYNC, PAGEABLE_TO_HOST, STREAM_SYNC
+from nodewise_replay.building.launched import Streams, launched_by_thread
 from nodewise_replay.building.view import View
-from nodewise_replay.building.waits import ROUNDING_NS, DeviceOrder
+from nodewise_replay.building.waits import ROUNDING_NS, Wait, Waits
+from nodewise_replay.graph.graph import Origin
 
-__all__ = ["HostSyncs", "host_syncs"]
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class HostSyncs:
-    """Which call waits for which work: events of calls, positions in ``View.device``."""
-
-    call: Ints
-    awaited: Ints
-    found: NDArray[np.bool_]
-    missing: int
+__all__ = ["host_syncs"]
 
 
-def host_syncs(view: View, order: DeviceOrder) -> HostSyncs:
+def host_syncs(view: View, streams: Streams) -> Waits:
     """Make out what every blocking call waits for.
 
     No call is taken to wait for work that ended after it: what it means (all streams, the stream of the thread's last
     launch) is narrowed to what does not contradict the trace.
     """
-    return _Inference(view, order).all_syncs()
+    return _Inference(view, streams).all_syncs()
 
 
 class _Inference:
-    def __init__(self, view: View, order: DeviceOrder) -> None:
-        self._view, self._order = view, order
+    def __init__(self, view: View, streams: Streams) -> None:
+        self._view, self._streams = view, streams
         self._end = view.end_ns[view.device]
         self._stream = view.lane[view.device]
-        self._of_thread = view.launched_by_thread()
-        self._found: list[tuple[int, int, bool]] = []
+        self._of_thread = launched_by_thread(view)
+        self._found: list[Wait] = []
         self._missing = 0
 
-    def all_syncs(self) -> HostSyncs:
-        view = self._view
-        stated = self._stated()
+    def all_syncs(self) -> Waits:
+        view, stated = self._view, self._stated()
         is_call = (view.trace.kind == EventKind.CALL) & (view.nesting.rest >= 0)
-        for call in np.flatnonzero(is_call & view.named(DEVICE_SYNC)):
-            self._wait_for_lanes(int(call), self._order.lanes, found=True)
-        for call in np.flatnonzero(is_call & view.named(STREAM_SYNC)):
-            lane, _ = stated.get(int(call), (-1, 0))
+        for call in np.flatnonzero(is_call & view.named(DEVICE_SYNC)).tolist():
+            self._wait_for_lanes(call, self._streams)
+        for call in np.flatnonzero(is_call & view.named(STREAM_SYNC)).tolist():
+            lane, _ = stated.get(call, (-1, 0))
             if lane >= 0:
-                self._wait_for_lanes(int(call), (lane,), found=True)
+                self._wait_for_lanes(call, (lane,))
             else:
-                self._wait_for_current(int(call))
-        for call in np.flatnonzero(is_call & view.named(EVENT_SYNC)):
-            lane, recorded_ns = stated.get(int(call), (-1, 0))
+                self._wait_for_current(call)
+        for call in np.flatnonzero(is_call & view.named(EVENT_SYNC)).tolist():
+            lane, recorded_ns = stated.get(call, (-1, 0))
             if lane >= 0:
-                last = self._order.latest(lane, recorded_ns, int(view.end_ns[call]) + ROUNDING_NS)
-                self._found.extend([(int(call), last, True)] if last >= 0 else [])
+                last = self._streams[lane].latest(recorded_ns, int(view.end_ns[call]) + ROUNDING_NS)
+                self._found.extend([(call, last, Origin.FOUND)] if last >= 0 else [])
             else:
-                self._wait_for_event(int(call))
+                self._wait_for_event(call)
         self._copies(is_call)
-        return HostSyncs(
-            call=np.array([sync[0] for sync in self._found], dtype=np.int64),
-            awaited=np.array([sync[1] for sync in self._found], dtype=np.int64),
-            found=np.array([sync[2] for sync in self._found], dtype=np.bool_),
-            missing=self._missing,
-        )
+        return Waits.of(self._found, self._missing)
 
     def _stated(self) -> dict[int, tuple[int, int]]:
         """The stream that a recorded synchronisation waits for, by call, and up to what was put on it by when."""
@@ -95,46 +81,32 @@ class _Inference:
         pageable = view.named(PAGEABLE_TO_HOST) & (view.trace.kind == EventKind.COPY)
         blocks = is_call[call] & (view.named(BLOCKING_COPY)[call] | pageable[work])
         blocks &= self._end[linked] <= view.end_ns[call] + ROUNDING_NS
-        self._found.extend(
-            (int(one), int(place), True) for one, place in zip(call[blocks], linked[blocks], strict=True)
-        )
+        pairs = zip(call[blocks].tolist(), linked[blocks].tolist(), strict=True)
+        self._found.extend((*pair, Origin.FOUND) for pair in pairs)
 
-    def _wait_for_lanes(self, call: int, lanes: tuple[int, ...], *, found: bool) -> None:
+    def _wait_for_lanes(self, call: int, lanes: Iterable[int]) -> None:
         """Everything launched onto the streams before the call."""
         begin, end = int(self._view.begin_ns[call]), int(self._view.end_ns[call])
-        contradicted = False
-        for lane in lanes:
-            count = self._order.launched_before(lane, begin)
-            if not count:
-                continue
-            last = int(self._order.positions[lane][count - 1])
-            if self._end[last] <= end + ROUNDING_NS:
-                self._found.append((call, last, found))
-            else:
-                contradicted = True
-        self._missing += contradicted
+        lasts = [last for last in (self._streams[lane].before(begin) for lane in lanes) if last >= 0]
+        over = [last for last in lasts if self._end[last] <= end + ROUNDING_NS]
+        self._found.extend((call, last, Origin.FOUND) for last in over)
+        self._missing += len(over) < len(lasts)
 
     def _wait_for_current(self, call: int) -> None:
         """The stream of the thread's last launch; where that contradicts the trace, any whose last work had ended."""
         view = self._view
         begin, end = int(view.begin_ns[call]), int(view.end_ns[call])
-        launches = self._of_thread.get(int(view.lane[call]), np.zeros(0, dtype=np.int64))
-        place = int(np.searchsorted(view.launched_ns[launches], begin, "left"))
-        if place:
-            lane = int(self._stream[launches[place - 1]])
-            last = int(self._order.positions[lane][self._order.launched_before(lane, begin) - 1])
-            if self._end[last] <= end + ROUNDING_NS:
-                self._found.append((call, last, False))
-                return
-        self._wait_for_event(call)
+        launched = self._of_thread[int(view.lane[call])].before(begin)
+        last = self._streams[int(self._stream[launched])].before(begin) if launched >= 0 else -1
+        if last >= 0 and self._end[last] <= end + ROUNDING_NS:
+            self._found.append((call, last, Origin.INFERRED))
+        else:
+            self._wait_for_event(call)
 
     def _wait_for_event(self, call: int) -> None:
         """The last work, on any stream, that ended while the call blocked."""
         begin, end = int(self._view.begin_ns[call]), int(self._view.end_ns[call])
-        best = -1
-        for lane in self._order.lanes:
-            last = self._order.latest(lane, begin, end)
-            if last >= 0 and self._end[last] > begin and (best < 0 or self._end[last] > self._end[best]):
-                best = last
-        if best >= 0:
-            self._found.append((call, best, False))
+        lasts = [stream.latest(begin, end) for stream in self._streams.values()]
+        over = [last for last in lasts if last >= 0 and self._end[last] > begin]
+        if over:
+            self._found.append((call, max(over, key=lambda last: int(self._end[last])), Origin.INFERRED))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodewise.plugin import Ints
 from nodewise_replay.graph.graph import NodeKind
+from nodewise_replay.graph.wiring import NodeColumns
 
 __all__ = ["SHORTEST_WAIT_NS", "occupied_by"]
 
@@ -22,15 +22,7 @@ _SLACK_NS: Final = 10_000
 """A launch latency: how far begins and ends may lie apart that follow from each other."""
 
 
-def occupied_by(
-    waiting: Ints,
-    ready_ns: Ints,
-    begin_ns: Ints,
-    end_ns: Ints,
-    device_lane: NDArray[np.int32],
-    kind: NDArray[np.int8],
-    work: Ints,
-) -> Ints:
+def occupied_by(waiting: Ints, ready_ns: Ints, nodes: NodeColumns, work: Ints) -> Ints:
     """For work that begins later than anything known lets it: the kernel on another stream that ran all the time.
 
     It must have run when the work was ready and have ended, but for its last blocks, when the work began: then the two
@@ -42,7 +34,7 @@ def occupied_by(
         Nodes of device work.
     ready_ns : (n,) int64
         When everything known had let them go.
-    begin_ns, end_ns, device_lane, kind : (nodes,)
+    nodes : NodeColumns
     work : (m,) int
         All nodes of device work.
 
@@ -52,10 +44,11 @@ def occupied_by(
         Node of the other kernel; -1 = none.
     """
     found = np.full(len(waiting), -1, dtype=np.int64)
+    begin_ns, end_ns, lane = nodes.begin_ns, nodes.end_ns, nodes.lane
     late = np.flatnonzero(begin_ns[waiting] - ready_ns >= SHORTEST_WAIT_NS)
     if not len(late):
         return found
-    kernels = work[(kind[work] == NodeKind.KERNEL) & (end_ns[work] - begin_ns[work] >= SHORTEST_WAIT_NS)]
+    kernels = work[(nodes.kind[work] == NodeKind.KERNEL) & (end_ns[work] - begin_ns[work] >= SHORTEST_WAIT_NS)]
     kernels = kernels[np.argsort(end_ns[kernels], kind="stable")]
     ends = end_ns[kernels]
     for place in late:
@@ -65,7 +58,7 @@ def occupied_by(
         # Ends ascend; on other streams few kernels of that length end so close.
         while at < len(kernels):
             other = int(kernels[at])
-            if begin_ns[other] <= ready + _SLACK_NS and device_lane[other] != device_lane[node]:
+            if begin_ns[other] <= ready + _SLACK_NS and lane[other] != lane[node]:
                 tail = int(ends[at]) - begin
                 if tail <= max(_SLACK_NS, _DRAIN_SHARE * (ends[at] - begin_ns[other])):
                     found[place] = other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints
 from nodewise_replay.building.contention import SHORTEST_WAIT_NS
 from nodewise_replay.building.waits import ROUNDING_NS
-from nodewise_replay.graph.edges import EdgeList
 from nodewise_replay.graph.graph import HELD_BY_NOTHING, EdgeKind, Origin
+from nodewise_replay.graph.wiring import Edges
 
 __all__ = ["device_lags"]
 
@@ -21,12 +22,12 @@ _DEFAULT_LAUNCH_NS: Final = 5_000
 
 
 def device_lags(
-    edges: EdgeList,
+    edges: Edges,
     end_ns: Ints,
     begin_ns: Ints,
     kind: NDArray[np.int8],
     occupied: Callable[[Ints, Ints], Ints] | None = None,
-) -> EdgeList:
+) -> Edges:
     """Give edges into device work their lags.
 
     Work begins when the last of what it waits for has let it; only of that edge can the lag be seen, and it is
@@ -35,7 +36,7 @@ def device_lags(
 
     Parameters
     ----------
-    edges : EdgeList
+    edges : Edges
         Kinds LAUNCH, STREAM and STREAM_WAIT, without lags. A launch's source is the piece of host time that ends where
         the call begins.
     end_ns, begin_ns, kind : (nodes,)
@@ -43,7 +44,7 @@ def device_lags(
         Of targets and of when they were ready, ns: the work that kept each from the device, -1 = none. It becomes an
         edge that binds.
     """
-    source, target, _, _, edge_kind, origin, _ = edges.columns()
+    source, target, edge_kind = edges.source, edges.target, edges.edge_kind
     passed = begin_ns[target] - end_ns[source]
     # A source that is not over when the target begins: rounding, or (a launch) clocks of host and device apart.
     passed = np.maximum(passed, np.where(edge_kind == EdgeKind.LAUNCH, 0, -ROUNDING_NS))
@@ -75,21 +76,22 @@ def device_lags(
     last[:-1] = target[rank][1:] != target[rank][:-1]
     binding = np.zeros(len(target), dtype=np.bool_)
     binding[rank[last]] = True
-    result = EdgeList()
+    contended = Edges.none()
     if occupied is not None:
         last_edges = np.flatnonzero(binding)
         other = occupied(target[last_edges], earliest[last_edges])
         held = other >= 0
         binding[last_edges[held]] = False
         holder, kept = other[held], target[last_edges[held]]
-        result.add(holder, kept, begin_ns[kept] - end_ns[holder], EdgeKind.CONTENTION, Origin.INFERRED)
+        passed_to = begin_ns[kept] - end_ns[holder]
+        contended = Edges.exact(holder, kept, passed_to, EdgeKind.CONTENTION, Origin.INFERRED)
     explained = lag.copy()
     # A launch onto an idle stream is itself what passed; of all other waits what is not typical is unexplained.
     unqueued = binding & launch & (busy[target] <= launched[target])
     explained[unqueued] = passed[unqueued]
     lag[binding] = passed[binding]
-    result.add_columns((source, target, lag, explained, edge_kind, origin, binding))
-    return result
+    told = replace(edges, lag_ns=lag, explained_lag_ns=explained, binding=binding)
+    return contended.followed_by(told) if len(contended) else told
 
 
 def _typical(passed: Ints) -> int:

@@ -13,7 +13,7 @@ from nodewise_laws.compiled import compiled
 __all__ = ["Nesting", "nested"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Nesting:
     """Pieces of host time, lane after lane, in order: two per event. All columns by position in the order.
 
@@ -51,63 +51,29 @@ def nested(events: Ints, lane: NDArray[np.int32], begin_ns: Ints, duration_ns: I
         Columns of the trace. An event that outlasts the one around it is cut to it.
     """
     order = events[np.argsort(lane[events], kind="stable")]
-    count, total = len(order), len(begin_ns)
-    owner, next_event = np.empty(2 * count, dtype=np.int64), np.empty(2 * count, dtype=np.int64)
-    piece_begin, piece_end = np.empty(2 * count, dtype=np.int64), np.empty(2 * count, dtype=np.int64)
-    parent, before, rest = (np.full(total, -1, dtype=np.int64) for _ in range(3))
-    stack = np.empty((2, count + 1), dtype=np.int64)
-    _cut(
-        order,
-        np.ascontiguousarray(lane[order], dtype=np.int64),
-        begin_ns[order],
-        duration_ns[order],
-        stack,
-        owner,
-        next_event,
-        piece_begin,
-        piece_end,
-        parent,
-        before,
-        rest,
-    )
-    return Nesting(
-        order=order,
-        owner=owner,
-        next_event=next_event,
-        begin_ns=piece_begin,
-        end_ns=piece_end,
-        parent=parent,
-        before=before,
-        rest=rest,
-    )
+    pieces = np.empty((4, 2 * len(order)), dtype=np.int64)
+    of_event = np.full((3, len(begin_ns)), -1, dtype=np.int64)
+    stack = np.empty((2, len(order) + 1), dtype=np.int64)
+    lanes = np.ascontiguousarray(lane[order], dtype=np.int64)
+    _cut(order, lanes, begin_ns[order], duration_ns[order], stack, pieces, of_event)
+    return Nesting(order, *pieces, *of_event)
 
 
 @compiled
-def _cut(
-    order: Ints,
-    lane: Ints,
-    begin_ns: Ints,
-    duration_ns: Ints,
-    stack: Ints,
-    owner: Ints,
-    next_event: Ints,
-    piece_begin: Ints,
-    piece_end: Ints,
-    parent: Ints,
-    before: Ints,
-    rest: Ints,
-) -> int:
-    """Fill in the pieces; ``stack`` holds the open events and their ends. Returns how many there are."""
+def _cut(order: Ints, lane: Ints, begin_ns: Ints, duration_ns: Ints, stack: Ints, pieces: Ints, of_event: Ints) -> int:
+    """Fill in the pieces; ``stack`` holds the open events and their ends. Returns how many there are.
+
+    Rows of ``pieces`` and ``of_event`` are the columns of ``Nesting``.
+    """
+    parent, before, rest = of_event[0], of_event[1], of_event[2]
     piece, depth, now = 0, 0, 0
     for position in range(len(order)):
         event, begin = order[position], begin_ns[position]
         new_lane = position == 0 or lane[position] != lane[position - 1]
         while depth > 0 and (new_lane or stack[1, depth - 1] <= begin):
             depth -= 1
-            owner[piece], next_event[piece] = stack[0, depth], -1
-            piece_begin[piece], piece_end[piece] = now, max(now, stack[1, depth])
-            now = piece_end[piece]
             rest[stack[0, depth]] = piece
+            now = _piece(pieces, piece, stack[0, depth], -1, now, stack[1, depth])
             piece += 1
         if new_lane:
             now = begin
@@ -115,18 +81,22 @@ def _cut(
         if depth > 0:
             parent[event] = stack[0, depth - 1]
             end = min(end, stack[1, depth - 1])
-        owner[piece], next_event[piece] = parent[event], event
-        piece_begin[piece], piece_end[piece] = now, max(now, begin)
-        now = piece_end[piece]
         before[event] = piece
+        now = _piece(pieces, piece, parent[event], event, now, begin)
         piece += 1
         stack[0, depth], stack[1, depth] = event, end
         depth += 1
     while depth > 0:
         depth -= 1
-        owner[piece], next_event[piece] = stack[0, depth], -1
-        piece_begin[piece], piece_end[piece] = now, max(now, stack[1, depth])
-        now = piece_end[piece]
         rest[stack[0, depth]] = piece
+        now = _piece(pieces, piece, stack[0, depth], -1, now, stack[1, depth])
         piece += 1
     return piece
+
+
+@compiled
+def _piece(pieces: Ints, piece: int, owner: int, next_event: int, begin_ns: int, end_ns: int) -> int:
+    """Fill in one piece; returns when it ends."""
+    end_ns = max(begin_ns, end_ns)
+    pieces[0, piece], pieces[1, piece], pieces[2, piece], pieces[3, piece] = owner, next_event, begin_ns, end_ns
+    return end_ns

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, Trace
 from nodewise_replay.alignment.clocks import Clock
@@ -14,46 +14,48 @@ from nodewise_replay.building.contention import occupied_by
 from nodewise_replay.building.host_collectives import host_collectives
 from nodewise_replay.building.keys import device_keys, host_keys, mixed
 from nodewise_replay.building.lags import device_lags
+from nodewise_replay.building.launched import streams
 from nodewise_replay.building.step_clocks import StepClock
 from nodewise_replay.building.threads import handovers
 from nodewise_replay.building.view import View, viewed
-from nodewise_replay.building.waits import device_order, stream_waits
-from nodewise_replay.graph.edges import EdgeList
+from nodewise_replay.building.waits import stream_waits
 from nodewise_replay.graph.graph import HELD_BY_NOTHING, EdgeKind, NodeKind, Origin
+from nodewise_replay.graph.wiring import Edges, NodeColumns
 
-__all__ = ["RankPart", "rank_part"]
+__all__ = ["NODE_OF_EVENT", "RankPart", "rank_part"]
 
-_DEVICE_NODE = {
-    int(EventKind.KERNEL): int(NodeKind.KERNEL),
-    int(EventKind.COPY): int(NodeKind.COPY),
-    int(EventKind.FILL): int(NodeKind.FILL),
-}
+NODE_OF_EVENT: Final = np.array(
+    [
+        NodeKind.OPERATOR,
+        NodeKind.GAP,
+        NodeKind.CALL,
+        NodeKind.KERNEL,
+        NodeKind.COPY,
+        NodeKind.FILL,
+        NodeKind.OPERATOR,
+    ],
+    dtype=np.int8,
+)
+"""Kind of node by EventKind."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RankPart:
     """Nodes and edges of one rank, numbered from 0: pieces of host time, device work, departures.
 
-    ``row``, ``arrival`` and ``departure`` go together: the collectives whose span was recorded.
+    Lanes and names of ``nodes`` are the trace's own; the name of host time outside all events is -1. ``row``,
+    ``arrival`` and ``departure`` go together: the collectives whose span was recorded.
     """
 
     trace: Trace
-    kind: NDArray[np.int8]
-    lane: NDArray[np.int32]
-    step: NDArray[np.int32]
-    event: Ints
-    duration_ns: Ints
-    begin_ns: Ints
-    end_ns: Ints
-    key: Ints
-    release_ns: Ints
-    edges: EdgeList
+    nodes: NodeColumns
+    edges: Edges
     row: Ints
     arrival: Ints
     departure: Ints
     missing: dict[EdgeKind, int]
-    warnings: tuple[str, ...]
     main_lane: int
+    warnings: tuple[str, ...] = ()
 
 
 def rank_part(trace: Trace, clock: Clock, steps: StepClock) -> RankPart:
@@ -63,59 +65,56 @@ def rank_part(trace: Trace, clock: Clock, steps: StepClock) -> RankPart:
 
 class _Builder:
     def __init__(self, view: View, steps: StepClock) -> None:
-        self._view, self._steps = view, steps
+        self._view = view
         self._pieces, self._work = len(view.nesting.owner), len(view.device)
-        self._edges = EdgeList()
+        self._event_step = steps.step_of(view.begin_ns)
+        self._edges: list[Edges] = []
         self._missing: dict[EdgeKind, int] = {}
 
     def part(self) -> RankPart:
-        view, nesting = self._view, self._view.nesting
-        self._columns()
-        self._collectives()
+        view = self._view
+        self._nodes = self._pieces_and_work()
+        row, arrival, departure = self._collectives()
         first_of_lane = self._first_of_lane = np.ones(self._pieces, dtype=np.bool_)
-        of_lane = self.lane[: self._pieces]
+        of_lane = self._nodes.lane[: self._pieces]
         first_of_lane[1:] = of_lane[1:] != of_lane[:-1]
         following = np.flatnonzero(~first_of_lane)
-        self._edges.add(following - 1, following, 0, EdgeKind.HOST)
-        self._handovers()
+        self._add(following - 1, following, EdgeKind.HOST)
+        piece, awaited = handovers(view)
+        self._wait(piece, awaited)
+        self._add(awaited, piece, EdgeKind.HOST, Origin.INFERRED)
         self._device()
         self._queues()
         self._forward_backward()
-        release = np.full(len(self.kind), HELD_BY_NOTHING, dtype=np.int64)
+        edges = Edges.none().followed_by(*self._edges)
         # The recording of a thread may begin with a wait that is known.
-        _, target, *_ = self._edges.columns()
-        held = np.zeros(len(self.kind), dtype=np.bool_)
-        held[target] = True
+        held = np.zeros(len(self._nodes), dtype=np.bool_)
+        held[edges.target] = True
         unheld = np.flatnonzero(first_of_lane & ~held[: self._pieces])
-        release[unheld] = nesting.begin_ns[unheld]
         unanchored = self._pieces + np.flatnonzero(view.launch < 0)
-        release[unanchored] = self.begin[unanchored]
+        self._nodes.release_ns[unheld] = view.nesting.begin_ns[unheld]
+        self._nodes.release_ns[unanchored] = self._nodes.begin_ns[unanchored]
         return RankPart(
             trace=view.trace,
-            kind=self.kind,
-            lane=self.lane,
-            step=self.step,
-            event=self.event,
-            duration_ns=self.duration,
-            begin_ns=self.begin,
-            end_ns=self.end,
-            key=self.key,
-            release_ns=release,
-            edges=self._edges,
-            row=self._row,
-            arrival=self._arrival,
-            departure=self._departure,
+            nodes=self._nodes,
+            edges=edges,
+            row=row,
+            arrival=arrival,
+            departure=departure,
             missing=self._missing,
-            warnings=(),
             main_lane=view.main_lane,
         )
 
-    def _columns(self) -> None:
-        view, nesting = self._view, self._view.nesting
+    def _add(self, source: Ints, target: Ints, kind: EdgeKind, origin: Origin | Ints = Origin.FOUND) -> None:
+        """Add edges without lags."""
+        self._edges.append(Edges.exact(source, target, 0, kind, origin))
+
+    def _pieces_and_work(self) -> NodeColumns:
+        """Pieces of host time, then work of the device."""
+        view, nesting, event_step = self._view, self._view.nesting, self._event_step
         trace, device = view.trace, view.device
         owner, following = nesting.owner, nesting.next_event
         anchor = np.where(following >= 0, following, owner)
-        event_step = self._steps.step_of(view.begin_ns)
         # Work of the device belongs to the step that launched it.
         work_step = np.where(view.launch >= 0, event_step[np.maximum(view.launch, 0)], event_step[device])
         host_key = host_keys(view, event_step)
@@ -123,114 +122,100 @@ class _Builder:
         host_kind = np.full(self._pieces, int(NodeKind.OPERATOR), dtype=np.int8)
         host_kind[(owner_kind < 0) | (owner_kind == EventKind.ANNOTATION)] = NodeKind.GAP
         host_kind[owner_kind == EventKind.CALL] = NodeKind.CALL
-        work_kind = np.full(self._work, int(NodeKind.KERNEL), dtype=np.int8)
-        for recorded, node in _DEVICE_NODE.items():
-            work_kind[trace.kind[device] == recorded] = node
-        rank_digest = trace.rank + 11
-        self._event_step = event_step
-        self.kind = np.concatenate((host_kind, work_kind))
-        self.lane = np.concatenate((trace.lane[anchor], trace.lane[device])).astype(np.int32)
-        self.step = np.concatenate((event_step[anchor], work_step)).astype(np.int32)
-        self.event = np.concatenate((owner, device))
-        self.begin = np.concatenate((nesting.begin_ns, view.begin_ns[device]))
-        self.end = np.concatenate((nesting.end_ns, view.end_ns[device]))
+        event = np.concatenate((owner, device))
+        begin = np.concatenate((nesting.begin_ns, view.begin_ns[device]))
+        end = np.concatenate((nesting.end_ns, view.end_ns[device]))
         piece_key = mixed(host_key[anchor], (following >= 0).astype(np.int64))
-        self.key = mixed(np.concatenate((piece_key, device_keys(view, host_key, work_step))), rank_digest)
-        self.duration = self.end - self.begin
+        work_key = device_keys(view, host_key, work_step)
+        return NodeColumns(
+            kind=np.concatenate((host_kind, NODE_OF_EVENT[trace.kind[device]])),
+            rank=np.full(len(event), trace.rank, dtype=np.int32),
+            lane=np.concatenate((trace.lane[anchor], trace.lane[device])).astype(np.int32),
+            step=np.concatenate((event_step[anchor], work_step)).astype(np.int32),
+            event=event,
+            name=np.where(event >= 0, trace.name[np.maximum(event, 0)], np.int32(-1)),
+            duration_ns=end - begin,
+            begin_ns=begin,
+            end_ns=end,
+            release_ns=np.full(len(event), HELD_BY_NOTHING, dtype=np.int64),
+            key=mixed(np.concatenate((piece_key, work_key)), trace.rank + 11),
+        )
 
-    def _collectives(self) -> None:
-        """Collectives on streams get a node of departure; those on host threads have their pieces."""
+    def _collectives(self) -> tuple[Ints, Ints, Ints]:
+        """Collectives on streams get a node of departure; those on host threads have their pieces.
+
+        Returns rows of the trace's collectives, and the nodes of arrival and departure of each.
+        """
         view, rows = self._view, self._view.trace.collectives
         event = np.asarray(rows.event)
         place = np.where(event >= 0, view.place[event], -1)
         on_stream = np.flatnonzero(place >= 0)
         self._host = host_collectives(view, self._event_step)
         work = self._pieces + place[on_stream]
-        departure = len(self.kind) + np.arange(len(on_stream))
+        departure = len(self._nodes) + np.arange(len(on_stream))
         self._is_collective = np.zeros(self._work, dtype=np.bool_)
         self._is_collective[place[on_stream]] = True
         self._end_node = self._pieces + np.arange(self._work)
         self._end_node[place[on_stream]] = departure
-        self.kind = np.concatenate((self.kind, np.full(len(on_stream), int(NodeKind.DEPARTURE), dtype=np.int8)))
-        self.lane = np.concatenate((self.lane, self.lane[work]))
-        self.step = np.concatenate((self.step, self.step[work]))
-        self.event = np.concatenate((self.event, self.event[work]))
-        self.key = np.concatenate((self.key, mixed(self.key[work], 1)))
-        self.begin = np.concatenate((self.begin, self.end[work]))
-        self.duration = np.concatenate((self.duration, np.zeros(len(on_stream), dtype=np.int64)))
-        self.end = np.concatenate((self.end, self.end[work]))
-        self.kind[work] = NodeKind.ARRIVAL
-        self.duration[work] = 0
-        self.end[work] = self.begin[work]
-        self.kind[self._host.departure] = NodeKind.DEPARTURE
-        self._row = np.concatenate((on_stream, self._host.row))
-        self._arrival = np.concatenate((work, self._host.arrival))
-        self._departure = np.concatenate((departure, self._host.departure))
-
-    def _handovers(self) -> None:
-        """Waits of host threads for each other end with what they wait for."""
-        found = handovers(self._view)
-        self._wait(found.piece, found.awaited)
-        self._edges.add(found.awaited, found.piece, 0, EdgeKind.HOST, Origin.INFERRED)
+        came = self._nodes.rows(work)
+        left = NodeColumns.of(
+            came,
+            kind=np.full(len(work), int(NodeKind.DEPARTURE), dtype=np.int8),
+            begin_ns=came.end_ns,
+            duration_ns=np.zeros(len(work), dtype=np.int64),
+            key=mixed(came.key, 1),
+        )
+        nodes = self._nodes = self._nodes.followed_by(left)
+        nodes.kind[work] = NodeKind.ARRIVAL
+        nodes.duration_ns[work] = 0
+        nodes.end_ns[work] = nodes.begin_ns[work]
+        nodes.kind[self._host.departure] = NodeKind.DEPARTURE
+        return (
+            np.concatenate((on_stream, self._host.row)),
+            np.concatenate((work, self._host.arrival)),
+            np.concatenate((departure, self._host.departure)),
+        )
 
     def _wait(self, piece: Ints, awaited: Ints) -> None:
         """Leave of pieces only what passed after the last of what they wait for."""
+        nodes = self._nodes
         over = np.where(self._first_of_lane, HELD_BY_NOTHING, self._view.nesting.begin_ns)
-        np.maximum.at(over, piece, np.minimum(self.end[awaited], self.end[piece]))
-        self.duration[piece] = self.end[piece] - over[piece]
+        np.maximum.at(over, piece, np.minimum(nodes.end_ns[awaited], nodes.end_ns[piece]))
+        nodes.duration_ns[piece] = nodes.end_ns[piece] - over[piece]
 
     def _device(self) -> None:
         """Launches, streams, waits of streams and of the host."""
-        view, nesting = self._view, self._view.nesting
-        order = device_order(view)
-        waits = stream_waits(view, order, self._is_collective)
-        linked = np.flatnonzero(view.launch >= 0)
-        same = np.flatnonzero(np.diff(view.lane[view.device]) == 0) + 1
-        lists = EdgeList()
-        lists.add(nesting.before[view.launch[linked]], self._pieces + linked, 0, EdgeKind.LAUNCH)
-        unlinked = np.flatnonzero(view.launch < 0)
-        if len(unlinked):
-            anchors = self._anchors(unlinked)
-            held = anchors >= 0
-            lists.add(anchors[held], self._pieces + unlinked[held], 0, EdgeKind.LAUNCH, Origin.INFERRED)
-            self._missing[EdgeKind.LAUNCH] = len(unlinked)
-        lists.add(self._end_node[same - 1], self._pieces + same, 0, EdgeKind.STREAM)
-        for found in (True, False):
-            of_origin = waits.found == found
-            lists.add(
-                self._end_node[waits.awaited[of_origin]],
-                self._pieces + waits.waiter[of_origin],
-                0,
-                EdgeKind.STREAM_WAIT,
-                Origin.FOUND if found else Origin.INFERRED,
-            )
-        self._missing[EdgeKind.STREAM_WAIT] = waits.missing
+        view, nesting, nodes = self._view, self._view.nesting, self._nodes
+        by_stream = streams(view)
+        waits = stream_waits(view, by_stream, self._is_collective)
         work = self._pieces + np.arange(self._work)
+        linked, unlinked = np.flatnonzero(view.launch >= 0), np.flatnonzero(view.launch < 0)
+        same = np.flatnonzero(np.diff(view.lane[view.device]) == 0) + 1
+        anchors = self._anchors(unlinked)
+        anchored = anchors >= 0
+        launches = (nesting.before[view.launch[linked]], work[linked])
+        edges = Edges.exact(*launches, 0, EdgeKind.LAUNCH).followed_by(
+            Edges.exact(anchors[anchored], work[unlinked[anchored]], 0, EdgeKind.LAUNCH, Origin.INFERRED),
+            Edges.exact(self._end_node[same - 1], work[same], 0, EdgeKind.STREAM),
+            Edges.exact(self._end_node[waits.awaited], work[waits.waiter], 0, EdgeKind.STREAM_WAIT, waits.origin),
+        )
 
         def occupied(target: Ints, ready: Ints) -> Ints:
-            return occupied_by(target, ready, self.begin, self.end, self.lane, self.kind, work)
+            return occupied_by(target, ready, nodes, work)
 
-        self._edges.extend(device_lags(lists, self.end, self.begin, self.kind, occupied))
-        syncs = host_syncs(view, order)
-        self._missing[EdgeKind.HOST_SYNC] = syncs.missing
-        target = nesting.rest[syncs.call]
-        source = self._end_node[syncs.awaited]
-        for found in (True, False):
-            of_origin = syncs.found == found
-            self._edges.add(
-                source[of_origin],
-                target[of_origin],
-                0,
-                EdgeKind.HOST_SYNC,
-                Origin.FOUND if found else Origin.INFERRED,
-            )
-        waited = self.begin.copy()
-        np.maximum.at(waited, target, np.minimum(self.end[source], self.end[target]))
-        self.duration[target] = self.end[target] - waited[target]
+        self._edges.append(device_lags(edges, nodes.end_ns, nodes.begin_ns, nodes.kind, occupied))
+        syncs = host_syncs(view, by_stream)
+        self._missing |= {EdgeKind.LAUNCH: len(unlinked)} if len(unlinked) else {}
+        self._missing |= {EdgeKind.STREAM_WAIT: waits.missing, EdgeKind.HOST_SYNC: syncs.missing}
+        target, source = nesting.rest[syncs.waiter], self._end_node[syncs.awaited]
+        self._add(source, target, EdgeKind.HOST_SYNC, syncs.origin)
+        waited = nodes.begin_ns.copy()
+        np.maximum.at(waited, target, np.minimum(nodes.end_ns[source], nodes.end_ns[target]))
+        nodes.duration_ns[target] = nodes.end_ns[target] - waited[target]
 
     def _anchors(self, unlinked: Ints) -> Ints:
         """The main thread's last boundary before work whose launch was not recorded."""
-        main = np.flatnonzero(self.lane[: self._pieces] == self._view.main_lane)
+        main = np.flatnonzero(self._nodes.lane[: self._pieces] == self._view.main_lane)
         begins = self._view.begin_ns[self._view.device[unlinked]]
         at = np.searchsorted(self._view.nesting.end_ns[main], begins, "right") - 1
         return np.where(at >= 0, main[np.maximum(at, 0)], -1) if len(main) else np.full(len(unlinked), -1)
@@ -239,18 +224,18 @@ class _Builder:
         """Collectives on threads of the host: queued by the call that issued them, waited for by other threads."""
         found = self._host
         arrival = found.queued
+        nodes = self._nodes
         if len(arrival):
-            lists = EdgeList()
-            lists.add(found.issue, arrival, 0, EdgeKind.LAUNCH)
             # The thread's own order is among its pieces already: here it tells which of the two was waited for.
             chained = arrival[arrival > 0]
-            chained = chained[self.lane[chained - 1] == self.lane[chained]]
-            lists.add(chained - 1, chained, 0, EdgeKind.STREAM)
-            self.duration[arrival] = 0
-            self.kind[arrival] = NodeKind.ARRIVAL
-            self.begin[arrival] = self.end[arrival]
-            self._edges.extend(device_lags(lists, self.end, self.end, self.kind))
-        self._edges.add(found.awaited, found.waiting, 0, EdgeKind.HOST_SYNC, Origin.INFERRED)
+            chained = chained[nodes.lane[chained - 1] == nodes.lane[chained]]
+            issued = Edges.exact(found.issue, arrival, 0, EdgeKind.LAUNCH)
+            edges = issued.followed_by(Edges.exact(chained - 1, chained, 0, EdgeKind.STREAM))
+            nodes.duration_ns[arrival] = 0
+            nodes.kind[arrival] = NodeKind.ARRIVAL
+            nodes.begin_ns[arrival] = nodes.end_ns[arrival]
+            self._edges.append(device_lags(edges, nodes.end_ns, nodes.end_ns, nodes.kind))
+        self._add(found.awaited, found.waiting, EdgeKind.HOST_SYNC, Origin.INFERRED)
         self._wait(found.waiting, found.awaited)
 
     def _forward_backward(self) -> None:
@@ -266,4 +251,4 @@ class _Builder:
         source, backward = forward[at[same]], backward[same]
         told = (view.end_ns[source] <= view.begin_ns[backward]) & (view.lane[source] != view.lane[backward])
         source, backward = source[told], backward[told]
-        self._edges.add(nesting.rest[source], nesting.before[backward] + 1, 0, EdgeKind.FORWARD_BACKWARD)
+        self._add(nesting.rest[source], nesting.before[backward] + 1, EdgeKind.FORWARD_BACKWARD)

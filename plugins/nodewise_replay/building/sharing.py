@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints
 from nodewise_replay.alignment.matching import matched_collectives
 from nodewise_replay.alignment.messages import is_pair
-from nodewise_replay.building.columns import NodeColumns
 from nodewise_replay.building.keys import mixed
 from nodewise_replay.building.rank import RankPart
-from nodewise_replay.graph.edges import EdgeList
 from nodewise_replay.graph.graph import HELD_BY_NOTHING, NO_NODE, CollectiveNodes, EdgeKind, NodeKind, Origin
+from nodewise_replay.graph.wiring import Edges, NodeColumns
 
 __all__ = ["Shared", "shared_nodes", "world_size"]
 
@@ -24,9 +23,10 @@ SmallInts = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Shared:
-    """Nodes to follow those of the ranks, and who takes part in them. ``alone``: collectives that lack a partner."""
+    """Nodes to follow those of the ranks, edges, and who takes part. ``alone``: collectives that lack a partner."""
 
-    columns: NodeColumns
+    nodes: NodeColumns
+    edges: Edges
     collectives: CollectiveNodes
     alone: int
     warnings: tuple[str, ...]
@@ -38,19 +38,16 @@ def world_size(parts: Sequence[RankPart]) -> int:
     return max(stated, len(parts), 1 + max((part.trace.rank for part in parts), default=0))
 
 
-def shared_nodes(
-    parts: Sequence[RankPart], first: Ints, columns: NodeColumns, edges: EdgeList, *, timed: bool
-) -> Shared:
+def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, timed: bool) -> Shared:
     """Make one node of what ranks did together: it begins at the last arrival and ends at the first departure.
 
-    Durations of departures in ``columns`` become what is left after that; edges are added to ``edges``.
+    Durations of departures in ``own`` become what is left after that.
 
     Parameters
     ----------
     parts, first : the ranks' parts, and the number of each one's first node.
-    columns : NodeColumns
+    own : NodeColumns
         Of all ranks.
-    edges : EdgeList
     timed : bool
         Whether times were recorded; where not, a collective takes what the quickest rank's took.
     """
@@ -64,7 +61,7 @@ def shared_nodes(
     arrival, departure = ends[there, 0], ends[there, 1]
     who, rows = matched.who[there], matched.row[there]
     count = int(member.max(initial=-1)) + 1
-    came, left = columns.end_ns[arrival], columns.end_ns[departure]
+    came, left = own.end_ns[arrival], own.end_ns[departure]
     start = np.full(count, HELD_BY_NOTHING, dtype=np.int64)
     np.maximum.at(start, member, came)
     # A rank that left before the last one came did not wait for it.
@@ -73,31 +70,34 @@ def shared_nodes(
     np.minimum.at(over, member[waited], left[waited])
     over = np.maximum(over, start)
     transfer = int(first[-1]) + np.arange(count)
-    edges.add(arrival, transfer[member], 0, EdgeKind.COLLECTIVE)
-    edges.add(transfer[member[waited]], departure[waited], 0, EdgeKind.COLLECTIVE)
-    edges.add(arrival[~waited], departure[~waited], 0, EdgeKind.COLLECTIVE)
+    edges = [
+        Edges.exact(arrival, transfer[member], 0, EdgeKind.COLLECTIVE),
+        Edges.exact(transfer[member[waited]], departure[waited], 0, EdgeKind.COLLECTIVE),
+        Edges.exact(arrival[~waited], departure[~waited], 0, EdgeKind.COLLECTIVE),
+    ]
     rest = np.where(waited, left - over[member], left - came) if timed else np.zeros(len(left), dtype=np.int64)
-    columns.duration_ns[departure] = rest
-    columns.begin_ns[departure] = left - rest
+    own.duration_ns[departure] = rest
+    own.begin_ns[departure] = left - rest
     one = np.zeros(count, dtype=np.int64)
     one[member[::-1]] = np.arange(len(member))[::-1]
-    shared = _columns(
-        NodeKind.TRANSFER,
-        start,
-        over,
-        columns.step[arrival[one]],
-        columns.name[departure[one]],
-        columns.key[arrival[one]],
-    )
+    arrived = own.rows(arrival[one])
+    shared = _of_no_rank(arrived, NodeKind.TRANSFER, start, over, name=own.name[departure[one]])
     if timed and count:
         expected, group = _expected(parts, who[one], rows[one])
         absent = np.flatnonzero((np.bincount(member, minlength=count) < expected) & (shared.step >= 0))
         if len(absent):
             begins = _step_begins(parts, first, who[one][absent], shared.step[absent])
-            shared = shared.followed_by(_peers(shared, transfer, absent, group, begins, columns.end_ns[begins], edges))
+            peers, held = _peers(shared, transfer, absent, group, begins, own.end_ns[begins])
+            shared, edges = shared.followed_by(peers), [*edges, held]
     ranks = np.array([part.trace.rank for part in parts], dtype=np.int64)
     nodes = CollectiveNodes(transfer=transfer[member], rank=ranks[who], arrival=arrival, departure=departure, row=rows)
-    return Shared(columns=shared, collectives=nodes, alone=matched.alone, warnings=matched.warnings)
+    return Shared(
+        nodes=shared,
+        edges=Edges.none().followed_by(*edges),
+        collectives=nodes,
+        alone=matched.alone,
+        warnings=matched.warnings,
+    )
 
 
 def _ends_of(part: RankPart, first: int) -> Ints:
@@ -107,22 +107,22 @@ def _ends_of(part: RankPart, first: int) -> Ints:
     return nodes
 
 
-def _columns(kind: NodeKind, begin_ns: Ints, end_ns: Ints, step: SmallInts, name: SmallInts, key: Ints) -> NodeColumns:
-    """Nodes of no rank and lane."""
+def _of_no_rank(like: NodeColumns, kind: NodeKind, begin_ns: Ints, end_ns: Ints, **others: SmallInts) -> NodeColumns:
+    """Nodes of no rank and lane, at the same place of the program as others."""
     count = len(begin_ns)
     none = np.full(count, NO_NODE, dtype=np.int32)
-    return NodeColumns(
+    return NodeColumns.of(
+        like,
         kind=np.full(count, int(kind), dtype=np.int8),
         rank=none,
         lane=none,
-        step=step,
         event=none.astype(np.int64),
-        name=name,
         duration_ns=end_ns - begin_ns,
         begin_ns=begin_ns,
         end_ns=end_ns,
         release_ns=np.full(count, HELD_BY_NOTHING, dtype=np.int64),
-        key=mixed(key, int(kind)),
+        key=mixed(like.key, int(kind)),
+        **others,
     )
 
 
@@ -140,8 +140,8 @@ def _expected(parts: Sequence[RankPart], who: Ints, row: Ints) -> tuple[Ints, In
 
 
 def _peers(
-    shared: NodeColumns, transfer: Ints, absent: Ints, group: Ints, begins: Ints, step_begin_ns: Ints, edges: EdgeList
-) -> NodeColumns:
+    shared: NodeColumns, transfer: Ints, absent: Ints, group: Ints, begins: Ints, step_begin_ns: Ints
+) -> tuple[NodeColumns, Edges]:
     """Split collectives with ranks that sent no trace: these come late, and then there is the transfer.
 
     A transfer takes at most as long as the shortest of the same place in other steps, waiting included; what is longer
@@ -156,7 +156,6 @@ def _peers(
     absent : which of them lack ranks
     group : of every transfer
     begins, step_begin_ns : per absent one, the node that ends where the step begins, and when
-    edges : EdgeList
     """
     over, alike = shared.end_ns[absent], np.unique(shared.key[absent], return_inverse=True)[1]
     shortest = np.full(int(alike.max()) + 1, np.iinfo(np.int64).max, dtype=np.int64)
@@ -172,9 +171,9 @@ def _peers(
     source[later], since[later] = transfer[absent[earlier]], over[earlier]
     begin = np.minimum(since, came)
     peers = int(transfer[0]) + len(transfer) + np.arange(len(absent))
-    edges.add(source, peers, begin - since, EdgeKind.COLLECTIVE, Origin.INFERRED)
-    edges.add(peers, transfer[absent], 0, EdgeKind.COLLECTIVE, Origin.INFERRED)
-    return _columns(NodeKind.PEERS, begin, came, step, shared.name[absent], shared.key[absent])
+    late = Edges.exact(source, peers, begin - since, EdgeKind.COLLECTIVE, Origin.INFERRED)
+    held = Edges.exact(peers, transfer[absent], 0, EdgeKind.COLLECTIVE, Origin.INFERRED)
+    return _of_no_rank(shared.rows(absent), NodeKind.PEERS, begin, came), late.followed_by(held)
 
 
 def _step_begins(parts: Sequence[RankPart], first: Ints, who: Ints, step: SmallInts) -> Ints:
@@ -182,8 +181,8 @@ def _step_begins(parts: Sequence[RankPart], first: Ints, who: Ints, step: SmallI
     found = np.zeros(len(who), dtype=np.int64)
     for which in np.unique(who):
         part = parts[which]
-        main = np.flatnonzero((part.lane == part.main_lane) & (part.kind <= NodeKind.CALL))
-        steps, place = np.unique(part.step[main], return_index=True)
+        main = np.flatnonzero((part.nodes.lane == part.main_lane) & (part.nodes.kind <= NodeKind.CALL))
+        steps, place = np.unique(part.nodes.step[main], return_index=True)
         of_step = dict(zip(steps.tolist(), main[place].tolist(), strict=True))
         mine = who == which
         found[mine] = [of_step.get(int(one), 0) + int(first[which]) for one in step[mine]]

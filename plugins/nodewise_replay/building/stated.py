@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from nodewise.plugin import EventKind, Ints, Trace
 from nodewise_replay.building.keys import mixed
-from nodewise_replay.building.rank import RankPart
-from nodewise_replay.graph.edges import EdgeList
+from nodewise_replay.building.rank import NODE_OF_EVENT, RankPart
 from nodewise_replay.graph.graph import EdgeKind, NodeKind, Origin
 from nodewise_replay.graph.ordering import in_circles
+from nodewise_replay.graph.wiring import Edges, NodeColumns
 
 __all__ = ["stated_part"]
-
-_NODE: Final = np.array(
-    [
-        NodeKind.OPERATOR,
-        NodeKind.GAP,
-        NodeKind.CALL,
-        NodeKind.KERNEL,
-        NodeKind.COPY,
-        NodeKind.FILL,
-        NodeKind.OPERATOR,
-    ],
-    dtype=np.int8,
-)
-"""Kind of node by EventKind."""
 
 
 def stated_part(trace: Trace) -> RankPart:
@@ -50,36 +34,41 @@ def stated_part(trace: Trace) -> RankPart:
     backward = in_circles(count, source, target) & (source > target)
     dropped += int(backward.sum())
     source, target = source[~backward], target[~backward]
-    edges = EdgeList()
-    edges.add(end_node[source], target, 0, EdgeKind.STATED)
     before, after = _chained(trace, source)
-    edges.add(end_node[before], after, 0, EdgeKind.STREAM, Origin.INFERRED)
-    kind = np.concatenate((_NODE[np.asarray(trace.kind)], np.full(len(rows), int(NodeKind.DEPARTURE), dtype=np.int8)))
+    stated = Edges.exact(end_node[source], target, 0, EdgeKind.STATED)
+    streams = Edges.exact(end_node[before], after, 0, EdgeKind.STREAM, Origin.INFERRED)
+    kind = np.concatenate((NODE_OF_EVENT[trace.kind], np.full(len(rows), int(NodeKind.DEPARTURE), dtype=np.int8)))
     kind[events] = NodeKind.ARRIVAL
     event = np.concatenate((np.arange(count), events))
     duration = np.concatenate((np.maximum(trace.duration_ns, 0), np.zeros(len(rows), dtype=np.int64)))
-    end = np.zeros(len(event), dtype=np.int64)
+    zeros = np.zeros(len(event), dtype=np.int64)
+    end = zeros.copy()
     end[departure] = duration[events]  # what the collective takes, for the shared node
     duration[events] = 0
     circle = f"rank {trace.rank}: {dropped} dependencies close a circle or lead nowhere; they are left out"
+    nodes = NodeColumns(
+        kind=kind,
+        rank=np.full(len(event), trace.rank, dtype=np.int32),
+        lane=trace.lane[event].astype(np.int32),
+        step=zeros.astype(np.int32),
+        event=event,
+        name=trace.name[event],
+        duration_ns=duration,
+        begin_ns=zeros.copy(),
+        end_ns=end,
+        release_ns=zeros.copy(),
+        key=mixed(event + count * (np.arange(len(event)) >= count), trace.rank + 11),
+    )
     return RankPart(
         trace=trace,
-        kind=kind,
-        lane=trace.lane[event].astype(np.int32),
-        step=np.zeros(len(event), dtype=np.int32),
-        event=event,
-        duration_ns=duration,
-        begin_ns=np.zeros(len(event), dtype=np.int64),
-        end_ns=end,
-        key=mixed(event + count * (np.arange(len(event)) >= count), trace.rank + 11),
-        release_ns=np.zeros(len(event), dtype=np.int64),
-        edges=edges,
+        nodes=nodes,
+        edges=stated.followed_by(streams),
         row=rows,
         arrival=events.astype(np.int64),
         departure=departure,
         missing={EdgeKind.STATED: dropped},
-        warnings=(circle,) if dropped else (),
         main_lane=-1,
+        warnings=(circle,) if dropped else (),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,7 +10,7 @@ from nodewise.plugin import EventKind, Ints
 from nodewise_replay.building.call_names import BACKWARD
 from nodewise_replay.building.view import View, numbers_in
 
-__all__ = ["Handovers", "backward_lanes", "handovers"]
+__all__ = ["backward_lanes", "handovers"]
 
 _WORKING_SHARE: Final = 0.5
 """A silence is a wait for another thread if that one works for most of it."""
@@ -20,44 +19,30 @@ _SILENCE_NS: Final = 50_000
 """Shortest silence that is taken for a wait: several times what waking a thread takes (some 10 us)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Handovers:
-    """Pieces of host time that wait for another thread's, (waits,) each.
-
-    Attributes
-    ----------
-    piece : int
-        The piece that is a wait; what is left of it once ``awaited`` is over is its own time.
-    awaited : int
-        The other thread's piece.
-    """
-
-    piece: Ints
-    awaited: Ints
-
-
-def handovers(view: View) -> Handovers:
+def handovers(view: View) -> tuple[Ints, Ints]:
     """Find where the main thread waits for threads that run its backward operators, and where these wait for it.
 
     Such a thread waits wherever it has nothing to do and the main thread was at work meanwhile; it is woken by what the
     main thread did last. The main thread waits where it is silent while such a thread works most of the time; what that
     one did last wakes it.
+
+    Returns
+    -------
+    (piece, awaited)
+        The pieces of host time that are waits, and for each the other thread's piece: what is left once that is over
+        is the waiting thread's own time.
     """
     nesting = view.nesting
     anchor = np.where(nesting.owner >= 0, nesting.owner, np.maximum(nesting.next_event, 0))
     of_lane = view.lane[anchor] if len(anchor) else np.zeros(0, dtype=np.int64)
     main = np.flatnonzero(of_lane == view.main_lane)
-    piece: list[Ints] = []
-    awaited: list[Ints] = []
+    found = [np.zeros((2, 0), dtype=np.int64)]
     for other in backward_lanes(view):
         theirs = np.flatnonzero(of_lane == other)
-        if not len(main) or not len(theirs):
-            continue
-        for waiting, woken_by in (_of_worker(view, main, theirs), _of_main(view, main, theirs)):
-            piece.append(waiting)
-            awaited.append(woken_by)
-    none = np.zeros(0, dtype=np.int64)
-    return Handovers(piece=np.concatenate([none, *piece]), awaited=np.concatenate([none, *awaited]))
+        if len(main) and len(theirs):
+            found += [np.stack(waits) for waits in (_of_worker(view, main, theirs), _of_main(view, main, theirs))]
+    piece, awaited = np.concatenate(found, axis=1)
+    return piece, awaited
 
 
 def backward_lanes(view: View) -> Ints:

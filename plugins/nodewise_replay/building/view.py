@@ -54,13 +54,6 @@ class View:
         """Events whose name matches."""
         return matching(self.trace.names, pattern)[self.trace.name]
 
-    def launched_by_thread(self) -> dict[int, Ints]:
-        """Positions of launched work by the host thread that launched it, in the order of the launches."""
-        linked = np.flatnonzero(self.launch >= 0)
-        linked = linked[np.argsort(self.launched_ns[linked], kind="stable")]
-        thread = self.lane[self.launch[linked]]
-        return {int(lane): linked[thread == lane] for lane in numbers_in(thread, len(self.trace.lanes))}
-
     @property
     def lane(self) -> NDArray[np.int32]:
         """Lane of every event."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from nodewise.plugin import Change, CollectiveKind, Floats, Ints, NodewiseError, Reason, as_floats
 from nodewise_replay.changes.exchanges import Exchanges, exchanges_of
-from nodewise_replay.changes.gradients import Gradient, Pass, backward_passes, grouped
+from nodewise_replay.changes.gradients import Pass, backward_passes, grouped
 from nodewise_replay.changes.network import Cost
 from nodewise_replay.changes.refusing import invalid, unsupported
 from nodewise_replay.changes.scenario import GraphDraft, Scenario
@@ -48,12 +49,12 @@ class _Regrouping:
         for one in passes:
             self._passes.setdefault(one.step, []).append(one)
         self._cost = exchanges.costs(scenario)[int(CollectiveKind.ALL_REDUCE)]
-        self._relays: dict[tuple[int, int], Ints] = {}
-        for exchange in np.unique(exchanges.relay_of):
-            pieces = exchanges.relay[exchanges.relay_of == exchange]
-            for rank in np.unique(self._graph.rank[pieces]):
-                self._relays[int(exchange), int(rank)] = np.sort(pieces[self._graph.rank[pieces] == rank])
-        self._duration = scenario.duration_ns.astype(np.int64).copy()
+        self._wire = exchanges.wire_bytes()
+        self._relays: dict[tuple[int, int], list[int]] = {}
+        ranks = self._graph.rank[exchanges.relay]
+        for exchange, rank, piece in sorted(zip(exchanges.relay_of.tolist(), ranks.tolist(), exchanges.relay.tolist())):
+            self._relays.setdefault((exchange, rank), []).append(piece)
+        self._duration = scenario.duration_ns.astype(np.int64)
 
     def scenario(self) -> Scenario:
         regrouped = 0
@@ -65,9 +66,9 @@ class _Regrouping:
                 "ranks issue different gradient all-reduces in the same step: which belong together is not known",
                 "traces.collectives",
             )
-        gradients = sum(len(group) for group in next(iter(self._passes.values()))[0].gradients)
+        gradients = len(next(iter(self._passes.values()))[0].bytes)
         try:
-            return self._draft.scenario(rests_on=self._basis(gradients))
+            return self._draft.scenario(*self._basis(gradients))
         except NodewiseError as error:
             if error.reason != Reason.CONTRADICTORY_FACTS:
                 raise
@@ -92,150 +93,122 @@ class _Regrouping:
         It is what gradients that issue take beyond those that do not; between gradients that all issue nothing tells
         the two apart, and the time inside the operators around the issue counts.
         """
-        self._issue_ns: dict[int, float] = {}
-        for rank in self._graph.ranks:
-            issuing: list[int] = []
-            others: list[int] = []
-            for passes in self._passes.values():
-                for one in (each for each in passes if each.rank == rank):
-                    for group in one.gradients:
-                        for gradient in group:
-                            took = int(self._duration[gradient.first : gradient.last + 1].sum())
-                            (issuing if gradient.issues else others).append(took)
-            extra = float(np.median(issuing)) - (float(np.median(others)) if others else 0.0) if issuing else 0.0
-            self._issue_ns[rank] = max(extra, 0.0) if others else 0.0
+        self._issue_ns = dict.fromkeys(self._graph.ranks, 0.0)
+        for rank in self._issue_ns:
+            mine = [one for passes in self._passes.values() for one in passes if one.rank == rank]
+            took = np.concatenate([np.zeros(0, dtype=np.int64), *(self._took(one) for one in mine)])
+            issues = np.concatenate([np.zeros(0, dtype=np.bool_), *(one.issues for one in mine)])
+            if issues.any() and not issues.all():
+                self._issue_ns[rank] = max(float(np.median(took[issues]) - np.median(took[~issues])), 0.0)
+
+    def _took(self, one: Pass) -> Ints:
+        """Recorded time of every operator that makes gradients ready."""
+        upto = np.concatenate(([0], np.cumsum(self._duration)))
+        took: Ints = upto[one.last + 1] - upto[one.first]
+        return took
 
     def _step(self, passes: Sequence[Pass]) -> bool:
         """Regroup one step; False where its ranks do not agree on what they exchange."""
-        first = passes[0]
-        exchanged = [[bucket.exchange for bucket in one.buckets] for one in passes]
-        rows = self._graph.collectives
-        present = np.unique(rows.rank[np.isin(rows.transfer, self._exchanges.transfer[exchanged[0]])])
-        if any(one != exchanged[0] for one in exchanged) or len(passes) != len(present):
+        first, rows = passes[0], self._graph.collectives
+        present = np.unique(rows.rank[np.isin(rows.transfer, self._exchanges.transfer[first.exchange])])
+        alike = all(np.array_equal(one.exchange, first.exchange) for one in passes) and len(passes) == len(present)
+        if not alike or any(len(one.bytes) != len(first.bytes) for one in passes):
             return False
-        sizes = [gradient.bytes for group in first.gradients for gradient in group]
-        bucket_of = grouped(sizes, self._cap)
-        if any(len([g for group in one.gradients for g in group]) != len(sizes) for one in passes):
-            return False
-        count = bucket_of[-1] + 1
-        bytes_of = as_floats(np.bincount(bucket_of, weights=sizes, minlength=count))
+        bucket_of = np.array(grouped(first.bytes, self._cap))
+        bytes_of = as_floats(np.bincount(bucket_of, weights=first.bytes))
         transfers = self._transfers(first, bytes_of)
         for one in passes:
             self._rank(one, bucket_of, bytes_of, transfers)
         return True
 
-    def _seconds(self, cost: Cost, recorded: Sequence[int], seconds: float, bytes_of: Floats) -> Floats:
-        """Seconds of new buckets: bytes by their cost, and to each what the step's recorded ones took beyond theirs."""
-        exchanges = self._exchanges
-        wire = exchanges.wire_bytes()
-        per_byte = wire[recorded[0]] / exchanges.bytes[recorded[0]]
-        beyond = max(seconds - cost.s_per_byte * float(wire[list(recorded)].sum()), 0.0) / len(recorded)
-        found: Floats = beyond + cost.s_per_byte * per_byte * bytes_of
-        return found
+    def _durations(self, cost: Cost, recorded: Ints, took_ns: Ints, bytes_of: Floats) -> Ints:
+        """What new buckets take: bytes by their cost, and each what the step's recorded ones took beyond theirs."""
+        per_byte = self._wire[recorded[0]] / self._exchanges.bytes[recorded[0]]
+        seconds = float(took_ns.sum()) * 1e-9
+        beyond = max(seconds - cost.s_per_byte * float(self._wire[recorded].sum()), 0.0) / len(recorded)
+        whole: Ints = np.rint((beyond + cost.s_per_byte * per_byte * bytes_of) * 1e9).astype(np.int64)
+        return whole
 
     def _transfers(self, one: Pass, bytes_of: Floats) -> Ints:
         """Take the recorded transfers of a step away and put the new ones in their place."""
-        recorded = [bucket.exchange for bucket in one.buckets]
-        nodes = self._exchanges.transfer[recorded]
-        seconds = self._seconds(self._cost[0], recorded, float(self._duration[nodes].sum()) * 1e-9, bytes_of)
+        nodes = self._exchanges.transfer[one.exchange]
+        duration = self._durations(self._cost[0], one.exchange, self._duration[nodes], bytes_of)
         template = np.full(len(bytes_of), nodes[0])
-        new = self._draft.copy_nodes(
-            template, duration=np.rint(seconds * 1e9).astype(np.int64), bytes=np.rint(bytes_of).astype(np.int64)
-        )
+        new = self._draft.copy_nodes(template, np.rint(bytes_of).astype(np.int64), duration_ns=duration)
         # Ranks without a trace hold the first new transfer back as they held the first recorded one.
-        peers = np.flatnonzero((self._target == nodes[0]) & (self._graph.kind[self._graph.source] == NodeKind.PEERS))
-        absent = self._graph.source[peers].astype(np.int64)
-        self._draft.add_edges(absent, np.full(len(peers), new[0]), 0, EdgeKind.COLLECTIVE)
-        later = np.isin(self._target, nodes[1:]) & (self._graph.kind[self._graph.source] == NodeKind.PEERS)
-        self._draft.drop_nodes(self._graph.source[later].astype(np.int64))
-        self._draft.drop_nodes(nodes)
-        for node, (holds, done) in zip(nodes.tolist(), self._heirs(one), strict=True):
-            self._draft.inherit(node, int(new[holds]), _at(new, done))
+        source, into = self._graph.source, self._draft.edges_into(nodes)
+        into = into[self._graph.kind[source[into]] == NodeKind.PEERS]
+        absent, later = (source[into[(self._target[into] == nodes[0]) == first]] for first in (True, False))
+        self._draft.add_edges(absent, np.full(len(absent), new[0]), 0, EdgeKind.COLLECTIVE)
+        self._draft.drop_nodes(later)
+        self._replace(nodes, new, *self._heirs(one))
         return new
 
-    def _heirs(self, one: Pass) -> list[tuple[int, int]]:
+    def _replace(self, nodes: Ints, new: Ints, holds: Ints, full: Ints) -> None:
+        """Drop nodes of recorded buckets for those of the new ones that ``_heirs`` says."""
+        self._draft.drop_nodes(nodes)
+        self._draft.inherit(nodes, new[holds], np.where(full >= 0, new[full], NO_NODE))
+
+    def _heirs(self, one: Pass) -> tuple[Ints, Ints]:
         """For every recorded bucket, the new one that holds its last gradient, and the last one that is full by then.
 
         What reads gradients waits for the former. What was exchanged after a recorded bucket comes after the latter
         (-1 = none): others are issued later, perhaps because of it.
         """
-        sizes = [gradient.bytes for group in one.gradients for gradient in group]
-        bucket_of = np.array(grouped(sizes, self._cap))
-        ends = np.cumsum([len(group) for group in one.gradients]) - 1
-        full = [int(bucket_of[end]) - (end + 1 < len(sizes) and bucket_of[end + 1] == bucket_of[end]) for end in ends]
-        return list(zip(bucket_of[ends].tolist(), full, strict=True))
+        bucket_of = np.array([*grouped(one.bytes, self._cap), -1])
+        ends = np.searchsorted(one.bucket, np.arange(len(one.row)), "right") - 1
+        holds = bucket_of[ends]
+        return holds, holds - (bucket_of[ends + 1] == holds)
 
-    def _rank(self, one: Pass, bucket_of: list[int], bytes_of: Floats, transfers: Ints) -> None:
-        graph, draft, rows = self._graph, self._draft, self._graph.collectives
-        gradients = [gradient for group in one.gradients for gradient in group]
+    def _rank(self, one: Pass, bucket_of: Ints, bytes_of: Floats, transfers: Ints) -> None:
+        graph, draft, recorded = self._graph, self._draft, self._graph.collectives.rows(one.row)
         count = len(bytes_of)
-        last_of = [max(place for place, bucket in enumerate(bucket_of) if bucket == which) for which in range(count)]
-        ready = self._issued(one, gradients, last_of)
-        recorded = [bucket.row for bucket in one.buckets]
-        arrivals, departures = rows.arrival[recorded], rows.departure[recorded]
-        lanes = list(dict.fromkeys(graph.lane[arrivals].tolist()))
-        first_on = [int(np.flatnonzero(graph.lane[arrivals] == lane)[0]) for lane in lanes]
-        turn = np.array([first_on[place % len(lanes)] for place in range(count)])
-        template, ends = arrivals[turn], departures[turn]
-        tail = int(np.median(self._duration[departures]))
-        arrival = draft.copy_nodes(template, duration=0)
-        departure = draft.copy_nodes(ends, duration=tail)
-        self._launch(arrivals, arrival, ready)
+        ready = self._issued(one, np.searchsorted(bucket_of, np.arange(count), "right") - 1)
+        # New exchanges take turns on the lanes of the recorded ones.
+        first_on = np.sort(np.unique(graph.lane[recorded.arrival], return_index=True)[1])
+        like, lanes = recorded.rows(np.resize(first_on, count)), len(first_on)
+        arrival = draft.copy_nodes(like.arrival, duration_ns=0)
+        departure = draft.copy_nodes(like.departure, duration_ns=int(np.median(self._duration[recorded.departure])))
+        self._launch(recorded.arrival, arrival, ready)
         draft.add_edges(arrival, transfers, 0, EdgeKind.COLLECTIVE)
         draft.add_edges(transfers, departure, 0, EdgeKind.COLLECTIVE)
-        ordering = EdgeKind.HOST if graph.lanes[lanes[0]][1].is_host else EdgeKind.STREAM
-        for place in range(len(lanes), count):
-            draft.add_edges(departure[[place - len(lanes)]], arrival[[place]], 0, ordering)
-        relay = self._relay(one, departure, bytes_of)
-        outcome = departure if relay is None else relay
-        for bucket, (holds, done) in zip(one.buckets, self._heirs(one), strict=True):
-            gone = self._relays.get((bucket.exchange, one.rank), np.zeros(0, dtype=np.int64))
-            own = [int(rows.arrival[bucket.row]), int(rows.departure[bucket.row])]
-            # What the library did before a bucket it does before the new one that is full no earlier.
-            self._follow(own[0], int(arrival[holds]))
-            draft.drop_nodes(np.concatenate((own, gone)).astype(np.int64))
-            draft.inherit(own[0], int(arrival[holds]), _at(arrival, done))
-            draft.inherit(own[1], int(departure[holds]), _at(departure, done))
-            for piece in gone.tolist():
-                draft.inherit(piece, int(outcome[holds]), _at(outcome, done))
-        lost = np.zeros(len(rows), dtype=np.bool_)
-        lost[recorded] = True
-        draft.drop_rows(lost)
-        draft.add_rows(transfers, np.full(count, one.rank), arrival, departure, rows.row[np.resize(recorded, count)])
+        on_host = graph.lanes[graph.lane[like.arrival[0]]][1].is_host
+        draft.add_edges(departure[:-lanes], arrival[lanes:], 0, EdgeKind.HOST if on_host else EdgeKind.STREAM)
+        pieces = [self._relays.get((exchange, one.rank), []) for exchange in one.exchange.tolist()]
+        outcome = self._relay(one, pieces, departure, bytes_of) if all(pieces) else departure
+        holds, full = self._heirs(one)
+        # What the library did before a bucket it does before the new one that is full no earlier.
+        self._follow(recorded.arrival, arrival[holds])
+        self._replace(recorded.arrival, arrival, holds, full)
+        self._replace(recorded.departure, departure, holds, full)
+        for relay, held, upto in zip(pieces, holds, full, strict=True):
+            self._replace(np.array(relay, dtype=np.int64), outcome, held, upto)
+        rows = graph.collectives.rows(np.resize(one.row, count))
+        draft.add_rows(replace(rows, transfer=transfers, arrival=arrival, departure=departure))
 
-    def _issued(self, one: Pass, gradients: Sequence[Gradient], last_of: Sequence[int]) -> Ints:
+    def _issued(self, one: Pass, last_of: Ints) -> Ints:
         """The pieces after which new buckets are issued; moves the time of issuing to them."""
-        cost = self._issue_ns[one.rank]
-        issue_of = {bucket.issue for bucket in one.buckets}
-        found = []
-        for place, gradient in enumerate(gradients):
-            wanted = place in last_of
-            if wanted:
-                own = [piece for piece in issue_of if gradient.first <= piece <= gradient.last]
-                found.append(own[0] if own else gradient.last)
-            if wanted == gradient.issues:
-                continue
-            pieces = np.arange(gradient.first, gradient.last + 1)
-            took = float(self._duration[pieces].sum())
-            if wanted:
-                self._draft.lengthen(gradient.last, int(cost))
-            elif took > 0:
-                share = max(1.0 - cost / took, 0.0)
-                for piece in pieces.tolist():
-                    self._draft.lengthen(piece, round((share - 1.0) * int(self._duration[piece])))
-        return np.array(found, dtype=np.int64)
+        cost, took, wanted = self._issue_ns[one.rank], self._took(one), np.zeros(len(one.first), dtype=np.bool_)
+        wanted[last_of] = True
+        self._draft.lengthen(one.last[wanted & ~one.issues], int(cost))
+        for place in np.flatnonzero(one.issues & ~wanted & (took > 0)):
+            pieces = np.arange(one.first[place], one.last[place] + 1)
+            share = max(1.0 - cost / float(took[place]), 0.0)
+            self._draft.lengthen(pieces, np.rint((share - 1.0) * self._duration[pieces]).astype(np.int64))
+        first, last = one.first[last_of], one.last[last_of]
+        issue = one.issue[np.minimum(np.searchsorted(one.issue, first), len(one.issue) - 1)]
+        return np.where((first <= issue) & (issue <= last), issue, last)
 
     def _launch(self, recorded: Ints, arrival: Ints, ready: Ints) -> None:
         """Queue new exchanges from where they are issued, and let streams wait for the gradients' kernels."""
         graph = self._graph
-        into = np.isin(self._target, recorded)
-        launches = into & (graph.edge_kind == EdgeKind.LAUNCH)
-        lag = int(np.median(graph.explained_lag_ns[launches])) if launches.any() else 0
+        into = self._draft.edges_into(recorded)
+        launches = into[graph.edge_kind[into] == EdgeKind.LAUNCH]
+        lag = int(np.median(graph.explained_lag_ns[launches])) if len(launches) else 0
         self._draft.add_edges(ready, arrival, lag, EdgeKind.LAUNCH)
-        waits = np.flatnonzero(into & (graph.edge_kind == EdgeKind.STREAM_WAIT))
-        for lane in np.unique(graph.lane[graph.source[waits]]) if len(waits) else []:
-            of_lane = np.flatnonzero(graph.lane == lane)
-            launched = np.flatnonzero(np.isin(self._target, of_lane) & (graph.edge_kind == EdgeKind.LAUNCH))
+        waits = into[graph.edge_kind[into] == EdgeKind.STREAM_WAIT]
+        for lane in np.unique(graph.lane[graph.source[waits]]):
+            launched = np.flatnonzero((graph.lane[self._target] == lane) & (graph.edge_kind == EdgeKind.LAUNCH))
             issued_ns, work = graph.end_ns[graph.source[launched]], self._target[launched]
             order = np.argsort(issued_ns, kind="stable")
             at = np.searchsorted(issued_ns[order], graph.end_ns[ready], "right") - 1
@@ -243,39 +216,23 @@ class _Regrouping:
             pause = int(np.median(self._scenario.lag_ns[waits[graph.lane[graph.source[waits]] == lane]]))
             self._draft.add_edges(work[order[at[held]]], arrival[held], pause, EdgeKind.STREAM_WAIT)
 
-    def _follow(self, recorded: int, arrival: int) -> None:
-        """Order of a lane before the first new exchange: what the first recorded one followed."""
-        graph = self._graph
-        before = np.flatnonzero(
-            (self._target == recorded) & np.isin(graph.edge_kind, (int(EdgeKind.STREAM), int(EdgeKind.HOST)))
-        )
-        self._draft.add_edges(
-            graph.source[before].astype(np.int64),
-            np.full(len(before), arrival),
-            self._scenario.lag_ns[before],
-            graph.edge_kind[before].astype(np.int64),
-        )
+    def _follow(self, recorded: Ints, arrivals: Ints) -> None:
+        """Order of a lane before new nodes: what recorded ones followed."""
+        graph, before = self._graph, self._draft.edges_into(recorded)
+        target = np.repeat(arrivals, np.diff(graph.first_edge)[recorded])
+        ordering = np.isin(graph.edge_kind[before], (int(EdgeKind.STREAM), int(EdgeKind.HOST)))
+        before, target = before[ordering], target[ordering]
+        source, kinds = (column[before].astype(np.int64) for column in (graph.source, graph.edge_kind))
+        self._draft.add_edges(source, target, self._scenario.lag_ns[before], kinds)
 
-    def _relay(self, one: Pass, departure: Ints, bytes_of: Floats) -> Ints | None:
-        """One piece per new bucket for what passes its outcome on, one after the other; None where nothing does."""
-        pieces = [self._relays.get((bucket.exchange, one.rank)) for bucket in one.buckets]
-        if any(piece is None for piece in pieces):
-            return None
-        own = [piece for piece in pieces if piece is not None]
-        seconds = float(sum(self._duration[piece].sum() for piece in own)) * 1e-9
-        exchanges = [bucket.exchange for bucket in one.buckets]
-        took = self._seconds(self._cost[1], exchanges, seconds, bytes_of)
-        longest = [int(piece[np.argmax(self._duration[piece])]) for piece in own]
-        relay = self._draft.copy_nodes(
-            np.resize(np.array(longest), len(bytes_of)), duration=np.rint(took * 1e9).astype(np.int64)
-        )
+    def _relay(self, one: Pass, pieces: Sequence[Sequence[int]], departure: Ints, bytes_of: Floats) -> Ints:
+        """One piece per new bucket for what passes its outcome on, one after the other."""
+        taken = self._duration[[piece for relay in pieces for piece in relay]]
+        duration = self._durations(self._cost[1], one.exchange, taken, bytes_of)
+        longest = np.array([max(relay, key=lambda piece: int(self._duration[piece])) for relay in pieces])
+        relay = self._draft.copy_nodes(np.resize(longest, len(bytes_of)), duration_ns=duration)
         self._draft.add_edges(departure, relay, 0, EdgeKind.HOST_SYNC)
         self._draft.add_edges(relay[:-1], relay[1:], 0, EdgeKind.HOST)
         # The thread may have taken the recorded ones in another order than that of their issue.
-        self._follow(min(int(piece[0]) for piece in own), int(relay[0]))
+        self._follow(np.array([min(own[0] for own in pieces)]), relay[:1])
         return relay
-
-
-def _at(nodes: Ints, place: int) -> int:
-    """A node by its place, NO_NODE before the first."""
-    return int(nodes[place]) if place >= 0 else NO_NODE

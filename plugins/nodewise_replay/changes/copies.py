@@ -43,18 +43,12 @@ class RankCopies:
         self._lanes.extend((rank, graph.lanes[place][1]) for place in own)
         duration = _of_another_step(graph, self._scenario.duration_ns, mine, shift)
         number = np.arange(len(graph), dtype=np.int64)
-        number[mine] = draft.copy_nodes(mine, rank=rank, lane=table[graph.lane[mine]], duration=duration)
+        number[mine] = draft.copy_nodes(mine, rank=rank, lane=table[graph.lane[mine]], duration_ns=duration)
         leaves, enters = is_mine[graph.source], is_mine[graph.target]
         draft.copy_edges(np.flatnonzero(leaves | enters if shared else leaves & enters), number)
-        held = rows.rank == source
         if shared:
-            draft.add_rows(
-                rows.transfer[held],
-                np.full(int(held.sum()), rank),
-                number[rows.arrival[held]],
-                number[rows.departure[held]],
-                rows.row[held],
-            )
+            own_rows = rows.rows(rows.rank == source).renumbered(number)
+            draft.add_rows(replace(own_rows, rank=np.full(len(own_rows), rank)))
         column = graph.ranks.index(source)
         for name, parts in self._bounds.items():
             bound = parts[0][:, column]
@@ -69,12 +63,12 @@ class RankCopies:
         """The graph as drafted, with these ranks."""
         bounds = {name: np.concatenate(parts, axis=1) for name, parts in self._bounds.items()}
         return self._draft.scenario(
-            ranks=self._ranks,
+            *rests_on,
+            recorded_rank=self._recorded_rank,
+            steps=replace(self._scenario.graph.steps, **bounds),
+            ranks=tuple(self._ranks),
             world_size=world_size,
             lanes=tuple(self._lanes),
-            steps=replace(self._scenario.graph.steps, **bounds),
-            recorded_rank=self._recorded_rank,
-            rests_on=rests_on,
         )
 
 

@@ -42,8 +42,7 @@ class Exchanges:
 
     def wire_bytes(self, ranks: Ints | None = None) -> Floats:
         """Bytes that each brings to a link; ``ranks`` = another number that takes part."""
-        takers = self.ranks if ranks is None else ranks
-        factor = np.array([bytes_factor(int(kind), int(count)) for kind, count in zip(self.kind, takers, strict=True)])
+        factor = bytes_factor(self.kind, self.ranks if ranks is None else ranks)
         found: Floats = factor * np.maximum(self.bytes, 0)
         return found
 
@@ -112,20 +111,20 @@ def exchanges_of(scenario: Scenario) -> Exchanges:
         table = scenario.traces[scenario.recorded_rank[int(rows.rank[row])]].collectives
         kind[place] = table.kind[int(rows.row[row])]
         takers[place] = 2 if is_pair(int(kind[place])) else max(int(present[place]), graph.world_size)
-    relay, relay_of = _relays(graph, rows.departure, member)
-    wrapped, wrapped_of = _wrapped(scenario, kind[member], member)
+    pieces = _relays(graph, rows.departure, member) + _wrapped(scenario, kind[member], member)
+    relay, relay_of = np.array(pieces, dtype=np.int64).reshape(-1, 2).T
     return Exchanges(
         transfer=transfer,
         kind=kind,
         bytes=scenario.bytes[transfer],
         ranks=takers,
-        relay=np.concatenate((relay, wrapped)),
-        relay_of=np.concatenate((relay_of, wrapped_of)),
+        relay=relay,
+        relay_of=relay_of,
     )
 
 
-def _relays(graph: Graph, departure: Ints, member: Ints) -> tuple[Ints, Ints]:
-    """Pieces of the threads that pass an exchange's outcome on.
+def _relays(graph: Graph, departure: Ints, member: Ints) -> list[tuple[int, int]]:
+    """Pieces of the threads that pass an exchange's outcome on, each with the exchange.
 
     A piece that waits for the departure begins a relay if its thread has nothing else to do: it goes on until the
     thread waits again. Threads that steps end on, or that launch or queue anything, are no relays.
@@ -140,18 +139,17 @@ def _relays(graph: Graph, departure: Ints, member: Ints) -> tuple[Ints, Ints]:
     of_departure = dict(zip(departure.tolist(), member.tolist(), strict=True))
     pairs = zip(target[waits].tolist(), graph.source[waits].tolist(), strict=True)
     begins = {node: of_departure[source] for node, source in pairs if source in of_departure}
-    relay, relay_of = [], []
+    relay = []
     for node, exchange in begins.items():
         following = node
         while True:
-            relay.append(following)
-            relay_of.append(exchange)
+            relay.append((following, exchange))
             following += 1
             if following >= len(graph) or following in begins or not piece[following]:
                 break
             if graph.lane[following] != graph.lane[node] or graph.step[following] != graph.step[node]:
                 break
-    return np.array(relay, dtype=np.int64), np.array(relay_of, dtype=np.int64)
+    return relay
 
 
 def segment(graph: Graph, trace: Trace, event: int, arrival: int, departure: int) -> tuple[int, int]:
@@ -180,10 +178,10 @@ _REACH = 64
 """Pieces around a message that its span can reach: an annotation, operators and what they call."""
 
 
-def _wrapped(scenario: Scenario, kind: Ints, member: Ints) -> tuple[Ints, Ints]:
-    """Host time of the named spans around messages, without the operators inside them."""
+def _wrapped(scenario: Scenario, kind: Ints, member: Ints) -> list[tuple[int, int]]:
+    """Host time of the named spans around messages, without the operators inside them, each with the exchange."""
     graph, rows = scenario.graph, scenario.graph.collectives
-    nodes, owners = [], []
+    found: list[tuple[int, int]] = []
     on_host = is_piece(graph)
     for row in np.flatnonzero([is_pair(int(one)) for one in kind]):
         arrival, departure = int(rows.arrival[row]), int(rows.departure[row])
@@ -192,8 +190,7 @@ def _wrapped(scenario: Scenario, kind: Ints, member: Ints) -> tuple[Ints, Ints]:
         trace = scenario.traces[scenario.recorded_rank[int(rows.rank[row])]]
         event = int(trace.collectives.event[rows.row[row]])
         first, last = segment(graph, trace, event, arrival, departure)
-        for node in range(first, last + 1):
-            if graph.kind[node] == NodeKind.GAP and node != departure and graph.event[node] >= 0:
-                nodes.append(node)
-                owners.append(int(member[row]))
-    return np.array(nodes, dtype=np.int64), np.array(owners, dtype=np.int64)
+        nodes = np.arange(first, last + 1)
+        inside = (graph.kind[nodes] == NodeKind.GAP) & (nodes != departure) & (graph.event[nodes] >= 0)
+        found.extend((node, int(member[row])) for node in nodes[inside].tolist())
+    return found

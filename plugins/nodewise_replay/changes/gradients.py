@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nodewise.plugin import CollectiveKind, Ints
+from nodewise.plugin import CollectiveKind, Floats, Ints
 from nodewise_replay.changes.exchanges import Exchanges
 from nodewise_replay.changes.scenario import Scenario, is_piece
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph
 
-__all__ = ["Bucket", "Gradient", "Pass", "backward_passes", "grouped"]
+__all__ = ["Pass", "backward_passes", "grouped"]
 
 _READY: Final = (
     re.compile(r"^autograd::engine::evaluate_function: .*AccumulateGrad"),
@@ -28,34 +29,35 @@ _INTO_BUCKET: Final = re.compile(r"reducer::")
 """What the data-parallel reducer does with a gradient of its own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gradient:
-    """One operator that makes gradients ready: its first and last piece on its thread, and its share of a bucket."""
-
-    first: int
-    last: int
-    bytes: float
-    issues: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
-    """An all-reduce of gradients on one rank: its exchange, its row, and where it was issued."""
-
-    exchange: int
-    row: int
-    issue: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Pass:
-    """One backward pass of one rank: buckets in the order of issue, and the gradients of each."""
+    """One backward pass of one rank: all-reduces of gradients in the order of issue, and what gets ready for them.
+
+    Attributes
+    ----------
+    exchange, row, issue : (buckets,) int
+        Of every all-reduce its exchange, its row among the graph's collectives, and the piece that issued it.
+    first, last : (gradients,) int
+        First and last piece of the operator that makes gradients ready, on its thread.
+    bucket, bytes : (gradients,) int, float
+        Place of the bucket that carries them, and their share of its bytes.
+    """
 
     rank: int
     step: int
-    buckets: tuple[Bucket, ...]
-    gradients: tuple[tuple[Gradient, ...], ...]
+    exchange: Ints
+    row: Ints
+    issue: Ints
+    first: Ints
+    last: Ints
+    bucket: Ints
+    bytes: Floats
+
+    @property
+    def issues(self) -> NDArray[np.bool_]:
+        """Which of the operators issue the all-reduce of their bucket."""
+        issue = self.issue[self.bucket]
+        return (self.first <= issue) & (issue <= self.last)
 
 
 def backward_passes(scenario: Scenario, exchanges: Exchanges) -> list[Pass]:
@@ -79,9 +81,23 @@ def backward_passes(scenario: Scenario, exchanges: Exchanges) -> list[Pass]:
             of_step = mine[graph.step[rows.transfer[mine]] == step]
             of_step = of_step[np.argsort(launch[rows.arrival[of_step]], kind="stable")]
             spans = ready.get((rank, int(step)), np.zeros((0, 2), dtype=np.int64))
-            one = _pass(rank, int(step), of_step, launch[rows.arrival[of_step]], exchange_of, exchanges, spans, graph)
-            if one is not None:
-                found.append(one)
+            issued, taken = _carried(graph, of_step, launch[rows.arrival[of_step]], spans)
+            if not len(issued):
+                continue
+            row, issue, carried = issued.T
+            exchange = exchange_of[row]
+            one = Pass(
+                rank=rank,
+                step=int(step),
+                exchange=exchange,
+                row=row,
+                issue=issue,
+                first=spans[:taken, 0],
+                last=spans[:taken, 1],
+                bucket=np.repeat(np.arange(len(row)), carried),
+                bytes=np.repeat(exchanges.bytes[exchange] / carried, carried),
+            )
+            found.append(one)
     return found
 
 
@@ -116,41 +132,20 @@ def _reduced(graph: Graph, spans: Ints) -> Ints:
     return spans[taken] if taken.any() else spans
 
 
-def _pass(
-    rank: int,
-    step: int,
-    rows: Ints,
-    issues: Ints,
-    exchange_of: Ints,
-    exchanges: Exchanges,
-    spans: Ints,
-    graph: Graph,
-) -> Pass | None:
-    buckets, gradients, taken = [], [], 0
+def _carried(graph: Graph, rows: Ints, issues: Ints, spans: Ints) -> tuple[Ints, int]:
+    """Rows of all-reduces that carry gradients, each with its issue and how many it carries; how many all carry."""
+    found, taken = [], 0
     for row, issue in zip(rows.tolist(), issues.tolist(), strict=True):
         upto = taken
         while upto < len(spans) and spans[upto, 0] <= issue and graph.lane[spans[upto, 0]] == graph.lane[issue]:
             upto += 1
-        if upto == taken:
-            continue
-        size = int(exchanges.bytes[exchange_of[row]])
-        carried = spans[taken:upto]
-        buckets.append(Bucket(exchange=int(exchange_of[row]), row=row, issue=issue, bytes=size))
-        gradients.append(
-            tuple(
-                Gradient(
-                    first=int(first), last=int(last), bytes=size / len(carried), issues=bool(first <= issue <= last)
-                )
-                for first, last in carried
-            )
-        )
+        if upto > taken:
+            found.append((row, issue, upto - taken))
         taken = upto
-    if not buckets:
-        return None
-    return Pass(rank=rank, step=step, buckets=tuple(buckets), gradients=tuple(gradients))
+    return np.array(found, dtype=np.int64).reshape(-1, 3), taken
 
 
-def grouped(sizes: Sequence[float], cap_bytes: float) -> list[int]:
+def grouped(sizes: Iterable[float], cap_bytes: float) -> list[int]:
     """Bucket of every gradient, in the order in which they get ready.
 
     As DistributedDataParallel does: a bucket closes as soon as its size reaches the cap. An explicit cap holds for the

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from scipy.optimize import nnls
 
-from nodewise.plugin import CollectiveKind, Floats
+from nodewise.plugin import CollectiveKind, Floats, Ints
 
 __all__ = ["LATENCY_BYTES", "Cost", "bytes_factor", "fitted_cost"]
 
@@ -28,18 +28,17 @@ _SHARED = (
 )
 
 
-def bytes_factor(kind: int, ranks: int) -> float:
+def bytes_factor(kind: Ints | int, ranks: Ints | int) -> Floats:
     """Bytes that cross a rank's link per byte of an exchange.
 
     Of bandwidth-optimal algorithms: 2 (N - 1) / N for an all-reduce, (N - 1) / N for what leaves a rank its own share,
     1 for what is passed on whole (R. Thakur, R. Rabenseifner and W. Gropp, International Journal of High Performance
     Computing Applications 19(1), 2005).
     """
-    if ranks <= 1:
-        return 0.0
-    if kind == CollectiveKind.ALL_REDUCE:
-        return 2.0 * (ranks - 1) / ranks
-    return (ranks - 1) / ranks if kind in _SHARED else 1.0
+    share = (ranks - 1) / np.maximum(ranks, 1)
+    passed_on = np.where(np.isin(kind, _SHARED), share, 1.0)
+    factor: Floats = np.where(np.equal(kind, CollectiveKind.ALL_REDUCE), 2.0 * share, passed_on)
+    return np.where(np.greater(ranks, 1), factor, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Ints, Lane, Trace
+from nodewise.plugin import Ints, Trace
 from nodewise_replay.changes.network import LATENCY_BYTES
 from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, Graph, NodeKind, Origin, StepBounds
-from nodewise_replay.graph.ordering import first_rows, ordered
+from nodewise_replay.graph.wiring import Edges, NodeColumns, wired
 
 __all__ = ["GraphDraft", "Scenario", "is_piece"]
 
 _WAITS = (int(EdgeKind.HOST_SYNC), int(EdgeKind.STREAM_WAIT))
-_NODE_COLUMNS = ("kind", "rank", "lane", "step", "event", "name", "begin_ns", "end_ns", "release_ns", "key")
-_EDGE_COLUMNS = ("source", "lag_ns", "explained_lag_ns", "edge_kind", "origin", "binding")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -77,170 +75,108 @@ class GraphDraft:
     def __init__(self, scenario: Scenario) -> None:
         graph = scenario.graph
         self._origin = scenario
-        self._graph = graph
-        self._nodes: dict[str, list[NDArray[np.int64]]] = {
-            name: [np.asarray(getattr(graph, name), dtype=np.int64)] for name in _NODE_COLUMNS
-        }
-        self._nodes["duration"] = [np.asarray(scenario.duration_ns, dtype=np.int64)]
-        self._nodes["bytes"] = [scenario.bytes]
-        self._edges: dict[str, list[NDArray[np.int64]]] = {
-            name: [np.asarray(getattr(graph, name), dtype=np.int64)] for name in _EDGE_COLUMNS
-        }
-        self._edges["lag_ns"] = [np.asarray(scenario.lag_ns, dtype=np.int64)]
-        self._edges["target"] = [graph.target]
-        self._count, self._edge_count = len(graph), len(graph.source)
+        self._recorded = NodeColumns.of(graph, duration_ns=scenario.duration_ns.astype(np.int64))
+        self._recorded_edges = Edges.of(graph, lag_ns=scenario.lag_ns)
+        self._nodes, self._bytes = [self._recorded], [scenario.bytes]
+        self._edges, self._rows = [self._recorded_edges], [graph.collectives]
+        self._count = len(graph)
         self._dropped: list[Ints] = []
-        self._dropped_edges: list[Ints] = []
-        self._heirs: dict[int, tuple[int, int]] = {}
-        self._rows: list[tuple[Ints, Ints, Ints, Ints, Ints]] = []
-        self._dropped_rows = np.zeros(len(graph.collectives), dtype=np.bool_)
+        self._heirs: list[tuple[Ints | int, Ints | int, Ints | int]] = []
+        self._held_edges = np.ones(len(graph.source), dtype=np.bool_)
 
-    def copy_nodes(self, nodes: Ints, **columns: Ints | int) -> Ints:
-        """Append copies of nodes, with some columns (or ``duration``, ``bytes``) replaced; returns their numbers."""
-        for name, parts in self._nodes.items():
-            own = columns.get(name)
-            first = parts[0][nodes] if own is None else np.broadcast_to(np.asarray(own, dtype=np.int64), (len(nodes),))
-            parts.append(first)
-        numbers = self._count + np.arange(len(nodes), dtype=np.int64)
+    def copy_nodes(self, nodes: Ints, sizes: Ints | None = None, **columns: Ints | int) -> Ints:
+        """Append copies of nodes, with some columns (``sizes``: the bytes of transfers) replaced; their numbers."""
+        copies = self._recorded.rows(nodes)
+        self._nodes.append(replace(copies, **{name: np.full(len(nodes), own) for name, own in columns.items()}))
+        self._bytes.append(self._origin.bytes[nodes] if sizes is None else sizes)
         self._count += len(nodes)
-        return numbers
+        return np.arange(self._count - len(nodes), self._count, dtype=np.int64)
 
-    def add_edges(
-        self, source: Ints, target: Ints, lag_ns: Ints | int, kind: EdgeKind | Ints, *, inferred: bool = True
-    ) -> None:
-        """Append edges."""
-        count = len(source)
-
-        def column(values: Ints | int) -> NDArray[np.int64]:
-            return np.broadcast_to(np.asarray(values, dtype=np.int64), (count,))
-
-        origin = int(Origin.INFERRED if inferred else Origin.FOUND)
-        values = {
-            "source": column(source),
-            "target": column(target),
-            "lag_ns": column(lag_ns),
-            "explained_lag_ns": column(lag_ns),
-            "edge_kind": column(np.asarray(kind, dtype=np.int64)),
-            "origin": column(origin),
-            "binding": column(1),
-        }
-        for name, parts in self._edges.items():
-            parts.append(values[name])
+    def add_edges(self, source: Ints, target: Ints, lag_ns: Ints | int, kind: EdgeKind | Ints) -> None:
+        """Append edges, which nobody recorded."""
+        self._edges.append(Edges.exact(source, target, lag_ns, kind, Origin.INFERRED))
 
     def copy_edges(self, edges: Ints, number_of: Ints) -> None:
-        """Append copies of edges whose ends are renumbered by ``number_of``."""
-        for name, parts in self._edges.items():
-            values = parts[0][edges]
-            parts.append(number_of[values] if name in ("source", "target") else values)
+        """Append copies of recorded edges whose ends are renumbered by ``number_of``."""
+        self._edges.append(self._recorded_edges.rows(edges).renumbered(number_of))
 
-    def lengthen(self, node: int, by_ns: int) -> None:
-        """Add to the duration of a recorded node, down to 0."""
-        own = self._nodes["duration"]
-        if own[0] is self._origin.duration_ns:
-            own[0] = own[0].copy()
-        own[0][node] = max(int(own[0][node]) + by_ns, 0)
+    def edges_into(self, nodes: Ints | int) -> Ints:
+        """Recorded edges that lead to some nodes."""
+        first = self._origin.graph.first_edge
+        return np.concatenate([np.arange(first[node], first[node + 1]) for node in np.atleast_1d(nodes)])
+
+    def lengthen(self, nodes: Ints, by_ns: Ints | int) -> None:
+        """Add to the durations of recorded nodes, down to 0."""
+        duration = self._recorded.duration_ns
+        duration[nodes] = np.maximum(duration[nodes] + by_ns, 0)
 
     def drop_nodes(self, nodes: Ints) -> None:
-        """Take nodes away with all their edges, but those out of a node that has an heir."""
+        """Take nodes away with all their edges, but those out of a node that has an heir, and rows of collectives."""
         self._dropped.append(np.asarray(nodes, dtype=np.int64))
 
     def drop_edges(self, edges: Ints) -> None:
         """Take recorded edges away."""
-        self._dropped_edges.append(np.asarray(edges, dtype=np.int64))
+        self._held_edges[edges] = False
 
-    def inherit(self, node: int, heir: int, order_heir: int = NO_NODE) -> None:
-        """Let whatever waits for a dropped node wait for ``heir``, and what merely comes after it for ``order_heir``.
+    def inherit(self, nodes: Ints | int, heirs: Ints | int, order_heirs: Ints | int) -> None:
+        """Let what waits for dropped nodes wait for their heirs, and what merely comes after them for others.
 
-        NO_NODE for ``order_heir``: nothing comes after it any more.
+        NO_NODE in ``order_heirs``: nothing comes after it any more.
         """
-        self._heirs[node] = (heir, order_heir)
+        self._heirs.append((nodes, heirs, order_heirs))
 
-    def add_rows(self, transfer: Ints, rank: Ints, arrival: Ints, departure: Ints, row: Ints) -> None:
+    def add_rows(self, rows: CollectiveNodes) -> None:
         """Append rows of collectives."""
-        self._rows.append((transfer, rank, arrival, departure, row))
+        self._rows.append(rows)
 
-    def drop_rows(self, rows: NDArray[np.bool_]) -> None:
-        """Take rows of the recorded collectives away."""
-        self._dropped_rows |= rows
+    def of_ranks(self, ranks: Sequence[int], note: str) -> Scenario:
+        """The graph as drafted, without the other ranks."""
+        graph = self._origin.graph
+        self.drop_nodes(np.flatnonzero(~np.isin(graph.rank, ranks) & (graph.rank >= 0)))
+        columns = [graph.ranks.index(rank) for rank in ranks]
+        bounds = {name: getattr(graph.steps, name)[:, columns] for name in ("begin_ns", "end_ns", "last_node")}
+        return self.scenario(note, steps=replace(graph.steps, **bounds), ranks=tuple(ranks), world_size=len(ranks))
 
     def scenario(
         self,
-        *,
-        ranks: Sequence[int] | None = None,
-        world_size: int | None = None,
-        lanes: tuple[tuple[int, Lane], ...] | None = None,
-        steps: StepBounds | None = None,
+        *rests_on: str,
         recorded_rank: Mapping[int, int] | None = None,
-        rests_on: tuple[str, ...] = (),
+        steps: StepBounds | None = None,
+        **others: Any,
     ) -> Scenario:
-        """The graph as drafted; ``steps`` in the draft's numbers."""
-        graph = self._graph
-        columns = {name: np.concatenate(parts) for name, parts in self._nodes.items()}
-        edges = {name: np.concatenate(parts) for name, parts in self._edges.items()}
+        """The graph as drafted; ``steps`` in the draft's numbers, ``others`` of the graph's fields as they are."""
+        origin, graph = self._origin, self._origin.graph
         kept = np.ones(self._count, dtype=np.bool_)
         for nodes in self._dropped:
             kept[nodes] = False
         heir = np.where(kept, np.arange(self._count), NO_NODE)
         order_heir = heir.copy()
-        for node, (other, in_order) in self._heirs.items():
-            heir[node], order_heir[node] = other, in_order
-        held = np.ones(len(edges["source"]), dtype=np.bool_)
-        for lost in self._dropped_edges:
-            held[lost] = False
-        waits = np.isin(edges["edge_kind"], _WAITS)
-        edges["source"] = np.where(waits, heir[edges["source"]], order_heir[edges["source"]])
-        held &= (edges["source"] >= 0) & kept[edges["target"]]
-        number = np.cumsum(kept) - 1
-        target = number[edges["target"][held]]
-        by_target = np.argsort(target, kind="stable")
-        edges = {name: values[held][by_target] for name, values in edges.items()}
-        first_edge = first_rows(target, int(kept.sum()))
-        edges["source"] = number[edges["source"]].astype(np.int32)
-        columns = {name: values[kept] for name, values in columns.items()}
-
-        def typed(values: Mapping[str, NDArray[np.int64]], names: Sequence[str]) -> dict[str, Any]:
-            """Columns as the graph has them."""
-            return {name: values[name].astype(getattr(graph, name).dtype, copy=False) for name in names}
-
+        for lost, instead, in_order in self._heirs:
+            heir[lost], order_heir[lost] = instead, in_order
+        recorded, *added = self._edges
+        edges = recorded.rows(self._held_edges).followed_by(*added)
+        waits = np.isin(edges.edge_kind, _WAITS)
+        edges = replace(edges, source=np.where(waits, heir[edges.source], order_heir[edges.source]))
+        nodes_of_all = self._nodes[0].followed_by(*self._nodes[1:])
+        columns, number = wired(nodes_of_all, edges.rows(edges.source >= 0), kept)
         bounds = graph.steps if steps is None else steps
         last = np.where(bounds.last_node >= 0, number[np.maximum(bounds.last_node, 0)], NO_NODE)
+        rows = self._rows[0].followed_by(*self._rows[1:]).among(kept, number)
         changed = replace(
             graph,
-            **typed(columns, _NODE_COLUMNS),
-            **typed(edges, _EDGE_COLUMNS),
-            duration_ns=columns["duration"],
-            first_edge=first_edge,
-            order=ordered(first_edge, edges["source"]),
-            lanes=graph.lanes if lanes is None else lanes,
-            ranks=graph.ranks if ranks is None else tuple(ranks),
-            world_size=graph.world_size if world_size is None else world_size,
+            **columns,
+            **others,
             steps=replace(bounds, last_node=last),
-            collectives=self._collectives(number),
+            collectives=rows.rows(np.lexsort((rows.rank, rows.transfer))),
         )
-        origin = self._origin
         return replace(
             origin,
             graph=changed,
             duration_ns=changed.duration_ns,
             lag_ns=changed.lag_ns,
             recorded_rank=origin.recorded_rank if recorded_rank is None else recorded_rank,
-            bytes=columns["bytes"],
+            bytes=np.concatenate(self._bytes)[kept],
             rests_on=(*origin.rests_on, *rests_on),
-        )
-
-    def _collectives(self, number: Ints) -> CollectiveNodes:
-        """Rows by transfer node, then by rank."""
-        rows, held = self._graph.collectives, ~self._dropped_rows
-        parts = [(rows.transfer[held], rows.rank[held], rows.arrival[held], rows.departure[held], rows.row[held])]
-        parts += self._rows
-        transfer, rank, arrival, departure, row = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.lexsort((rank, transfer))
-        return CollectiveNodes(
-            transfer=number[transfer[order]],
-            rank=rank[order],
-            arrival=number[arrival[order]],
-            departure=number[departure[order]],
-            row=row[order],
         )
 
 

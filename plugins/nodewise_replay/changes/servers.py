@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -91,12 +92,11 @@ class _Served:
     def fewer(self, count: int) -> Scenario:
         """Keep the first workers."""
         graph, rows = self._scenario.graph, self._scenario.graph.collectives
-        kept = [self._hub, *self._workers[:count]]
+        kept = sorted([self._hub, *self._workers[:count]])
         lost = ~np.isin(graph.rank, kept) & (graph.rank >= 0)
         gone = [rows.transfer[row] for _, _, row, worker, _ in self._segments if worker not in kept]
         lost[gone] = True
         lost[rows.transfer[~np.isin(rows.rank, kept)]] = True
-        dropped = lost[rows.transfer]
         for first, last, _, worker, _ in self._segments:
             if worker not in kept:
                 lost[first : last + 1] = True
@@ -105,14 +105,7 @@ class _Served:
                     heir -= 1
                 self._draft.inherit(last, heir, heir)
         self._draft.drop_nodes(np.flatnonzero(lost))
-        self._draft.drop_rows(dropped)
-        steps = graph.steps.of_ranks([graph.ranks.index(rank) for rank in sorted(kept)])
-        return self._draft.scenario(
-            ranks=tuple(sorted(kept)),
-            world_size=len(kept),
-            steps=steps,
-            rests_on=(f"the server's time for {len(self._workers) - count} workers taken out",),
-        )
+        return self._draft.of_ranks(kept, f"the server's time for {len(self._workers) - count} workers taken out")
 
     def more(self, count: int) -> Scenario:
         """Add copies of workers, and of what the server does for each after what it does for the last."""
@@ -142,26 +135,18 @@ class _Served:
             renumbered[own] = draft.copy_nodes(own)
             transfer = np.array([rows.transfer[row]])
             renumbered[transfer] = draft.copy_nodes(transfer)
-            inside = np.zeros(len(graph), dtype=np.bool_)
-            inside[own] = True
-            touched = graph.rank == source
-            shared = np.zeros(len(graph), dtype=np.bool_)
-            shared[transfer] = True
-            within = (inside[graph.source] & inside[graph.target]) | (
-                (shared[graph.source] | shared[graph.target])
-                & (inside | touched | shared)[graph.source]
-                & (inside | touched | shared)[graph.target]
+            copied = renumbered != number
+            shared = np.isin(np.arange(len(graph)), transfer)
+            ends = copied | (graph.rank == source)
+            within = np.where(
+                shared[graph.source] | shared[graph.target],
+                ends[graph.source] & ends[graph.target],
+                copied[graph.source] & copied[graph.target],
             )
             draft.copy_edges(np.flatnonzero(within), renumbered)
-            partner = np.flatnonzero((rows.transfer == transfer[0]) & (rows.rank == source))
-            for of, owner in ((np.array([row]), self._hub), (partner, rank)):
-                draft.add_rows(
-                    renumbered[rows.transfer[of]],
-                    np.full(len(of), owner),
-                    renumbered[rows.arrival[of]],
-                    renumbered[rows.departure[of]],
-                    rows.row[of],
-                )
+            for of, owner in ((rows.rank == self._hub, self._hub), (rows.rank == source, rank)):
+                ends = rows.rows((rows.transfer == transfer[0]) & of).renumbered(renumbered)
+                draft.add_rows(replace(ends, rank=np.full(len(ends), owner)))
             added.setdefault(kind, []).append((int(renumbered[first]), int(renumbered[last])))
 
     def _link(self, added: Mapping[tuple[int, bool], list[tuple[int, int]]]) -> None:

@@ -94,14 +94,7 @@ def _fewer(scenario: Scenario, wanted: int) -> Scenario:
     by_lateness = [graph.ranks[place] for place in np.argsort(-np.array(early), kind="stable")]
     places = np.linspace(len(by_lateness) - 1, 0, wanted).round().astype(int)
     kept = sorted(by_lateness[place] for place in places)
-    draft = GraphDraft(scenario)
-    lost = ~np.isin(graph.rank, kept) & (graph.rank >= 0)
-    draft.drop_nodes(np.flatnonzero(lost))
-    draft.drop_rows(~np.isin(rows.rank, kept))
-    steps = graph.steps.of_ranks([graph.ranks.index(rank) for rank in kept])
-    return draft.scenario(
-        ranks=kept, world_size=wanted, steps=steps, rests_on=(f"ranks {', '.join(map(str, kept))} kept",)
-    )
+    return GraphDraft(scenario).of_ranks(kept, f"ranks {', '.join(map(str, kept))} kept")
 
 
 def _more(scenario: Scenario, wanted: int) -> Scenario:

@@ -28,7 +28,7 @@ from nodewise_replay.changes.network import LATENCY_BYTES
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.estimating.asked import Evidence
 from nodewise_replay.estimating.recordings import Recording
-from nodewise_replay.estimating.step_seconds import PARTS, StepParts, step_parts, step_seconds
+from nodewise_replay.estimating.step_seconds import PARTS, step_parts, step_seconds
 
 __all__ = ["ReplayModel"]
 
@@ -42,7 +42,9 @@ _LEAST_SHARE: Final = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    parts: StepParts
+    """Seconds of the parts of a step, in the order of PARTS, and what is not known of ln(step)."""
+
+    parts: Floats
     log_spread: float
 
 
@@ -90,14 +92,7 @@ class ReplayModel:
                 refused.setdefault(answer, []).append(row)
                 continue
             parts = self._corrected(answer.parts, workers)
-            values[:, row] = (
-                answer.log_spread,
-                max(workers / farthest, 1.0),
-                parts.compute_s,
-                parts.communication_s,
-                parts.waiting_s,
-                parts.host_s,
-            )
+            values[:, row] = (answer.log_spread, max(workers / farthest, 1.0), *parts)
         answered = sum(map(len, refused.values())) < len(configurations)
         return Predictions.assembled(
             dict(zip(PARTS, values[2:])),
@@ -142,13 +137,8 @@ class ReplayModel:
         if recording.hub >= 0 and workers > max(MOST_SERVED, recording.workers):
             near, far = (self._replayed(count, link_ratio) for count in (MOST_SERVED // 2, MOST_SERVED))
             share = (workers - MOST_SERVED) / (MOST_SERVED - MOST_SERVED // 2)
-            grown = {
-                name: max(
-                    getattr(far.parts, name) + share * (getattr(far.parts, name) - getattr(near.parts, name)), 0.0
-                )
-                for name in (f"{part}_s" for part in PARTS)
-            }
-            return _Answer(parts=StepParts(**grown), log_spread=far.log_spread)
+            grown = np.maximum(far.parts + share * (far.parts - near.parts), 0.0)
+            return _Answer(parts=grown, log_spread=far.log_spread)
         changes = self._changes(recording, workers, link_ratio)
         parts = step_parts(applied(recording.scenario, changes), recording.hub)
         distance = abs(float(np.log(workers / recording.workers)))
@@ -170,7 +160,7 @@ class ReplayModel:
         return tuple(changes)
 
     @staticmethod
-    def _network_log_spread(recording: Recording, changes: Sequence[Change], parts: StepParts) -> float:
+    def _network_log_spread(recording: Recording, changes: Sequence[Change], parts: Floats) -> float:
         """What is not known of the cost of exchanges, in ln(step)."""
         # What a parameter server does for a worker more it was seen to do: that is no matter of cost.
         kinds = [change.kind for change in changes]
@@ -190,7 +180,8 @@ class ReplayModel:
             return abs(float(np.log(ends[1] / ends[0]))) / 4.0
         weight = [float(np.mean(cost.seconds(recording.exchanges.wire_bytes()))) for cost in costs]
         misfit = float(np.average([cost.log_error for cost in costs], weights=weight))
-        return misfit * parts.communication_s / parts.step_s if parts.step_s else 0.0
+        step_s = float(parts.sum())
+        return misfit * float(parts[PARTS.index("communication")]) / step_s if step_s else 0.0
 
     def _corrections(self, observations: Observations) -> tuple[Floats, Floats]:
         """By numbers of workers, seconds that measured steps were longer than replayed ones."""
@@ -206,26 +197,21 @@ class ReplayModel:
             answer = self._answer(workers, 1.0, Options())
             if isinstance(answer, _Answer):
                 measured = 1.0 / float(observations.steps_per_s[row])
-                found.setdefault(workers, []).append(measured - answer.parts.step_s)
+                found.setdefault(workers, []).append(measured - float(answer.parts.sum()))
         at = np.array(sorted(found), dtype=np.float64)
         return at, np.array([float(np.median(found[int(workers)])) for workers in at])
 
-    def _corrected(self, parts: StepParts, workers: int) -> StepParts:
+    def _corrected(self, parts: Floats, workers: int) -> Floats:
         """A step longer or shorter by what measured ones were; the host's part takes it, then all in proportion."""
         if not len(self._corrected_at):
             return parts
         by = float(np.interp(np.log(workers), np.log(self._corrected_at), self._correction_s))
-        by = max(by, (_LEAST_SHARE - 1.0) * parts.step_s)
-        if parts.host_s + by >= 0:
-            return replace(parts, host_s=parts.host_s + by)
-        left = parts.step_s - parts.host_s
-        factor = (parts.step_s + by) / left
-        return StepParts(
-            compute_s=parts.compute_s * factor,
-            communication_s=parts.communication_s * factor,
-            waiting_s=parts.waiting_s * factor,
-            host_s=0.0,
-        )
+        step_s, host = float(parts.sum()), PARTS.index("host")
+        by = max(by, (_LEAST_SHARE - 1.0) * step_s)
+        left = float(parts[host]) + by
+        corrected: Floats = parts * (1.0 if left >= 0 else (step_s + by) / (step_s - parts[host]))
+        corrected[host] = max(left, 0.0)
+        return corrected
 
 
 def _with_latency(recording: Recording, changes: Sequence[Change], latency_bytes: float) -> float:

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Ints
+from nodewise.plugin import Floats, Ints
 from nodewise_replay.changes.exchanges import exchanges_of
 from nodewise_replay.changes.scenario import Scenario, is_piece
 from nodewise_replay.graph.graph import EdgeKind, NodeKind
 from nodewise_replay.graph.sweep import swept
 from nodewise_replay.replaying.measures import DEVICE_KINDS, step_times
 
-__all__ = ["PARTS", "StepParts", "step_parts", "step_seconds"]
+__all__ = ["PARTS", "step_parts", "step_seconds"]
 
 PARTS: Final = ("compute", "communication", "waiting", "host")
 """Names of the parts of a step, exposed time each."""
 
 _NOT_HELD: Final = np.iinfo(np.int64).min // 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepParts:
-    """Seconds of a step: ``compute_s`` + ``communication_s`` + ``waiting_s`` + ``host_s``."""
-
-    compute_s: float
-    communication_s: float
-    waiting_s: float
-    host_s: float
-
-    @property
-    def step_s(self) -> float:
-        """The step."""
-        return self.compute_s + self.communication_s + self.waiting_s + self.host_s
 
 
 def step_seconds(scenario: Scenario, ranks: tuple[int, ...], lag_ns: Ints | None = None) -> float:
@@ -71,8 +55,8 @@ def _device_period(scenario: Scenario, end: Ints, ranks: tuple[int, ...]) -> flo
     return float(np.mean(periods)) if periods else 0.0
 
 
-def step_parts(scenario: Scenario, hub: int) -> StepParts:
-    """A step and its parts.
+def step_parts(scenario: Scenario, hub: int) -> Floats:
+    """Seconds of the parts of a step, in the order of PARTS; the step is their sum.
 
     ``communication`` is how much shorter the step would be if exchanges took no time; ``waiting``, how much shorter
     still on average if no rank waited for another. Of what is left, ``compute`` is work of the device, or of operators
@@ -92,9 +76,7 @@ def step_parts(scenario: Scenario, hub: int) -> StepParts:
     alone_lag[(graph.edge_kind == EdgeKind.COLLECTIVE) & (graph.kind[graph.target] == NodeKind.TRANSFER)] = _NOT_HELD
     alone = min(step_seconds(quick, ranks, alone_lag), at_once)
     compute = min(_compute_seconds(scenario, ranks), alone)
-    return StepParts(
-        compute_s=compute, communication_s=whole - at_once, waiting_s=at_once - alone, host_s=alone - compute
-    )
+    return np.array([compute, whole - at_once, at_once - alone, alone - compute])
 
 
 def _compute_seconds(scenario: Scenario, ranks: tuple[int, ...]) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Ints, Lane
+from nodewise_replay.graph.columns import Columns
 
 __all__ = [
     "HELD_BY_NOTHING",
@@ -85,7 +86,7 @@ class Origin(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class CollectiveNodes:
+class CollectiveNodes(Columns):
     """Who takes part in collectives, as columns: one row per collective and rank present, by transfer node.
 
     Attributes
@@ -105,8 +106,15 @@ class CollectiveNodes:
     departure: Ints
     row: Ints
 
-    def __len__(self) -> int:
-        return len(self.transfer)
+    def among(self, kept: Flags, number: Ints) -> CollectiveNodes:
+        """The rows of nodes that are all kept, whose numbers are others then."""
+        held = self.rows(kept[self.transfer] & kept[self.arrival] & kept[self.departure])
+        return held.renumbered(number)
+
+    def renumbered(self, number: Ints) -> CollectiveNodes:
+        """The same rows of nodes of other numbers."""
+        nodes = {name: number[getattr(self, name)] for name in ("transfer", "arrival", "departure")}
+        return replace(self, **nodes)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -123,15 +131,6 @@ class StepBounds:
 
     def __len__(self) -> int:
         return len(self.number)
-
-    def of_ranks(self, columns: Sequence[int]) -> StepBounds:
-        """The steps of some ranks, by column."""
-        return replace(
-            self,
-            begin_ns=self.begin_ns[:, columns],
-            end_ns=self.end_ns[:, columns],
-            last_node=self.last_node[:, columns],
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -215,6 +214,12 @@ class Graph:
     def named(self, pattern: re.Pattern[str]) -> Flags:
         """Nodes in whose name the pattern is found."""
         return matching(self.names, pattern)[self.name]
+
+    @property
+    def column(self) -> Ints:
+        """Of every node, the place of its rank in ``ranks``; of nodes that ranks share, the place after all."""
+        places = np.searchsorted(self.ranks, np.maximum(self.rank, 0))
+        return np.where(self.rank >= 0, places, len(self.ranks))
 
     @property
     def main_lanes(self) -> SmallInts:

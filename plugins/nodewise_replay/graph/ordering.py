@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints, NodewiseError, Reason
 from nodewise_laws.compiled import compiled
 
-__all__ = ["first_rows", "in_circles", "ordered"]
+__all__ = ["first_rows", "in_circles", "occurrences", "ordered"]
 
 
 def ordered(first_edge: Ints, source: NDArray[np.integer]) -> NDArray[np.int32]:
@@ -42,6 +42,15 @@ def first_rows(group: NDArray[np.integer], count: int) -> Ints:
     first = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(group, minlength=count), out=first[1:])
     return first
+
+
+def occurrences(group: Ints, order: Ints) -> Ints:
+    """Which of its group every row is, from 0, in an order that keeps groups together."""
+    ordered_group = group[order]
+    fresh = np.append(True, ordered_group[1:] != ordered_group[:-1])[: len(order)]
+    which = np.empty(len(order), dtype=np.int64)
+    which[order] = np.arange(len(order)) - np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
+    return which
 
 
 def in_circles(count: int, source: Ints, target: Ints) -> NDArray[np.bool_]:

@@ -11,6 +11,9 @@ from nodewise_replay.graph.graph import NO_NODE, Graph
 
 __all__ = ["critical_path", "swept"]
 
+Structure = tuple[NDArray[np.int32], Ints, NDArray[np.int32], NDArray[np.int32]]
+"""Of a graph: ``order``, ``first_edge``, ``source``, ``step``."""
+
 
 def swept(
     graph: Graph, duration_ns: Ints | None = None, lag_ns: Ints | None = None, *, joined: bool = False
@@ -33,19 +36,10 @@ def swept(
     (begin_ns, end_ns)
     """
     begin, end = np.empty(len(graph), dtype=np.int64), np.empty(len(graph), dtype=np.int64)
-    _sweep(
-        graph.order,
-        graph.first_edge,
-        graph.source,
-        _column(graph.lag_ns if lag_ns is None else lag_ns),
-        _column(graph.duration_ns if duration_ns is None else duration_ns),
-        graph.release_ns,
-        graph.step,
-        graph.end_ns,
-        int(joined),
-        begin,
-        end,
-    )
+    structure = (graph.order, graph.first_edge, graph.source, graph.step)
+    lags = _column(graph.lag_ns if lag_ns is None else lag_ns)
+    durations = _column(graph.duration_ns if duration_ns is None else duration_ns)
+    _sweep(structure, lags, durations, graph.release_ns, graph.end_ns, int(joined), begin, end)
     return begin, end
 
 
@@ -63,17 +57,9 @@ def critical_path(
     Times are those of ``swept`` with the same ``lag_ns`` and ``joined``.
     """
     path = np.empty(len(graph), dtype=np.int64)
-    length = _trace_back(
-        graph.first_edge,
-        graph.source,
-        _column(graph.lag_ns if lag_ns is None else lag_ns),
-        graph.step,
-        int(joined),
-        begin_ns,
-        end_ns,
-        last,
-        path,
-    )
+    structure = (graph.order, graph.first_edge, graph.source, graph.step)
+    lags = _column(graph.lag_ns if lag_ns is None else lag_ns)
+    length = _trace_back(structure, lags, int(joined), begin_ns, end_ns, last, path)
     return path[:length][::-1]
 
 
@@ -84,19 +70,17 @@ def _column(values: Ints) -> Ints:
 
 @compiled
 def _sweep(
-    order: NDArray[np.int32],
-    first_edge: Ints,
-    source: NDArray[np.int32],
+    structure: Structure,
     lag_ns: Ints,
     duration_ns: Ints,
     release_ns: Ints,
-    step: NDArray[np.int32],
     recorded_end_ns: Ints,
     joined: int,
     begin_ns: Ints,
     end_ns: Ints,
 ) -> None:
     """Fill in ``begin_ns`` and ``end_ns``; ``joined`` is 0 or 1."""
+    order, first_edge, source, step = structure
     for position in range(len(order)):
         node = order[position]
         begin = release_ns[node]
@@ -112,17 +96,10 @@ def _sweep(
 
 @compiled
 def _trace_back(
-    first_edge: Ints,
-    source: NDArray[np.int32],
-    lag_ns: Ints,
-    step: NDArray[np.int32],
-    joined: int,
-    begin_ns: Ints,
-    end_ns: Ints,
-    last: int,
-    path: Ints,
+    structure: Structure, lag_ns: Ints, joined: int, begin_ns: Ints, end_ns: Ints, last: int, path: Ints
 ) -> int:
     """Fill in ``path`` from its end; returns its length. Of edges that bind equally the first one counts."""
+    _, first_edge, source, step = structure
     node, length = last, 0
     while node >= 0:
         path[length] = node

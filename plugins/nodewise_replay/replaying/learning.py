@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nodewise.plugin import Floats, Ints
 from nodewise_replay.graph.graph import Graph, NodeKind
 
-__all__ = ["Fitted", "Learner"]
+__all__ = ["Fitted", "fitted"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -27,76 +27,71 @@ class Fitted:
     known: NDArray[np.bool_]
 
 
-class Learner:
-    """Nodes and edges of a graph by where in the program they are, so that any choice of steps can be learned from."""
+def fitted(graph: Graph, fit_steps: Sequence[int], *, own: bool = True) -> Fitted:
+    """Learn durations and lags from some steps.
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        target = graph.target
-        steps = len(graph.steps)
-        self._alike = _Groups.of(graph.key, graph.step, steps)
-        self._named = _Groups.of(graph.name.astype(np.int64) * 64 + graph.kind, graph.step, steps)
-        self._kinds = _Groups.of(graph.kind.astype(np.int64), graph.step, steps)
-        self._edges_alike = _Groups.of(graph.key[target] * 31 + graph.edge_kind, graph.step[target], steps)
-        typed = graph.edge_kind.astype(np.int64) * 64 + graph.kind[target]
-        self._edges_typed = _Groups.of(typed, graph.step[target], steps)
+    Means, not medians: times of a chain add up, and the sum of the medians of skewed times lies below the median
+    of their sum. Lags are learned where they were seen to bind.
 
-    def fitted(self, fit_steps: Sequence[int], *, own: bool = True) -> Fitted:
-        """Learn durations and lags from some steps.
+    Parameters
+    ----------
+    fit_steps : sequence of int
+        Indexes into the graph's steps.
+    own : bool
+        Whether nodes of these steps learn from their own step too; if not, each learns from the others alone.
+    """
+    target, steps = graph.target, len(graph.steps)
+    alike = _Groups.of(graph.key, graph.step, steps)
+    same_name = _Groups.of(graph.name.astype(np.int64) * 64 + graph.kind, graph.step, steps)
+    same_kind = _Groups.of(graph.kind.astype(np.int64), graph.step, steps)
+    edges_alike = _Groups.of(graph.key[target] * 31 + graph.edge_kind, graph.step[target], steps)
+    typed = graph.edge_kind.astype(np.int64) * 64 + graph.kind[target]
+    edges_typed = _Groups.of(typed, graph.step[target], steps)
+    chosen = np.zeros(steps, dtype=np.bool_)
+    chosen[np.asarray(fit_steps, dtype=np.int64)] = True
+    learned = chosen[graph.step]
+    taken = graph.duration_ns.copy()
+    leads = np.flatnonzero(graph.kind[graph.source] == NodeKind.PEERS)
+    peers, transfers = graph.source[leads].astype(np.int64), target[leads]
+    taken[peers] = graph.end_ns[transfers] - graph.begin_ns[peers]
+    duration, known = alike.means(learned, taken, own=own)
+    fallback, named = same_name.means(learned, graph.duration_ns, own=own)
+    of_kind, _ = same_kind.means(learned, graph.duration_ns, own=own)
+    duration = np.where(known, duration, np.where(named, fallback, of_kind))
+    # What ranks without a trace make of a collective is told from its transfer by the steps learned from alone.
+    shortest, found = _shortest(graph, alike, transfers, learned[transfers], own=own)
+    duration[transfers[found]] = shortest[found]
+    duration[peers[found]] = np.maximum(duration[peers[found]] - shortest[found], 0)
+    from_learned = chosen[graph.step[target]]
+    lag, lag_known = edges_alike.means(from_learned & graph.binding, graph.lag_ns, own=own)
+    typical, typical_known = edges_typed.means(from_learned, graph.explained_lag_ns, own=own)
+    return Fitted(
+        duration_ns=duration,
+        lag_ns=np.where(lag_known, lag, np.where(typical_known, typical, 0)),
+        known=known,
+    )
 
-        Means, not medians: times of a chain add up, and the sum of the medians of skewed times lies below the median
-        of their sum. Lags are learned where they were seen to bind.
 
-        Parameters
-        ----------
-        fit_steps : sequence of int
-            Indexes into the graph's steps.
-        own : bool
-            Whether nodes of these steps learn from their own step too; if not, each learns from the others alone.
-        """
-        graph = self._graph
-        chosen = np.zeros(len(graph.steps), dtype=np.bool_)
-        chosen[np.asarray(fit_steps, dtype=np.int64)] = True
-        learned = chosen[graph.step]
-        taken = graph.duration_ns.copy()
-        leads = np.flatnonzero(graph.kind[graph.source] == NodeKind.PEERS)
-        peers, transfers = graph.source[leads].astype(np.int64), graph.target[leads]
-        taken[peers] = graph.end_ns[transfers] - graph.begin_ns[peers]
-        duration, known = self._alike.means(learned, taken, own=own)
-        fallback, named = self._named.means(learned, graph.duration_ns, own=own)
-        of_kind, _ = self._kinds.means(learned, graph.duration_ns, own=own)
-        duration = np.where(known, duration, np.where(named, fallback, of_kind))
-        # What ranks without a trace make of a collective is told from its transfer by the steps learned from alone.
-        shortest, found = self._shortest(transfers, learned[transfers], own=own)
-        duration[transfers[found]] = shortest[found]
-        duration[peers[found]] = np.maximum(duration[peers[found]] - shortest[found], 0)
-        from_learned = chosen[graph.step[graph.target]]
-        lag, lag_known = self._edges_alike.means(from_learned & graph.binding, graph.lag_ns, own=own)
-        typical, typical_known = self._edges_typed.means(from_learned, graph.explained_lag_ns, own=own)
-        return Fitted(
-            duration_ns=duration,
-            lag_ns=np.where(lag_known, lag, np.where(typical_known, typical, 0)),
-            known=known,
-        )
-
-    def _shortest(self, transfers: Ints, learned: NDArray[np.bool_], *, own: bool) -> tuple[Ints, NDArray[np.bool_]]:
-        """Shortest span, waiting included, of the transfers learned from in the same place; and where there is one."""
-        none = np.iinfo(np.int64).max
-        span = self._graph.end_ns[transfers] - self._graph.begin_ns[transfers]
-        _, group = np.unique(self._alike.group[transfers], return_inverse=True)
-        rows = np.flatnonzero(learned)
-        rows = rows[np.lexsort((span[rows], group[rows]))]
-        fresh = np.ones(len(rows), dtype=np.bool_)
-        fresh[1:] = group[rows[1:]] != group[rows[:-1]]
-        first, second = (np.full(int(group.max(initial=-1)) + 1, none, dtype=np.int64) for _ in range(2))
-        first[group[rows[fresh]]] = span[rows[fresh]]
-        runners = np.flatnonzero(fresh[:-1] & ~fresh[1:]) + 1
-        second[group[rows[runners]]] = span[rows[runners]]
-        shortest = first[group]
-        if not own:
-            holders = rows[fresh]
-            shortest[holders] = second[group[holders]]
-        return shortest, shortest < none
+def _shortest(
+    graph: Graph, alike: _Groups, transfers: Ints, learned: NDArray[np.bool_], *, own: bool
+) -> tuple[Ints, NDArray[np.bool_]]:
+    """Shortest span, waiting included, of the transfers learned from in the same place; and where there is one."""
+    none = np.iinfo(np.int64).max
+    span = graph.end_ns[transfers] - graph.begin_ns[transfers]
+    _, group = np.unique(alike.group[transfers], return_inverse=True)
+    rows = np.flatnonzero(learned)
+    rows = rows[np.lexsort((span[rows], group[rows]))]
+    fresh = np.ones(len(rows), dtype=np.bool_)
+    fresh[1:] = group[rows[1:]] != group[rows[:-1]]
+    first, second = (np.full(int(group.max(initial=-1)) + 1, none, dtype=np.int64) for _ in range(2))
+    first[group[rows[fresh]]] = span[rows[fresh]]
+    runners = np.flatnonzero(fresh[:-1] & ~fresh[1:]) + 1
+    second[group[rows[runners]]] = span[rows[runners]]
+    shortest = first[group]
+    if not own:
+        holders = rows[fresh]
+        shortest[holders] = second[group[holders]]
+    return shortest, shortest < none
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import (
     EdgeCounts,
-    Floats,
     Ints,
     NodewiseError,
     Reason,
@@ -20,6 +19,7 @@ from nodewise.plugin import (
     Run,
     Trace,
     Violation,
+    as_floats,
 )
 from nodewise_replay.alignment.clocks import Clocks, aligned
 from nodewise_replay.building.assembly import built
@@ -29,7 +29,7 @@ from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, Origin
 from nodewise_replay.graph.sweep import swept
 from nodewise_replay.replaying.absent import alike, has_absent_ranks
 from nodewise_replay.replaying.arrivals import replayed_collectives
-from nodewise_replay.replaying.learning import Learner
+from nodewise_replay.replaying.learning import fitted
 from nodewise_replay.replaying.measures import StepTimes, replayed_steps, start_errors_s, step_times
 from nodewise_replay.replaying.timeline import timeline
 
@@ -82,30 +82,32 @@ class _Answer:
         of_tested = np.isin(graph.step, self._tested)
         comparable = not question.changes and graph.timed
         errors = start_errors_s(graph, begin, of_tested) if comparable else np.zeros(0)
-        host = [abs(step.predicted_host_s / step.measured_host_s - 1) for step in steps if step.measured_host_s > 0]
-        device = [
-            abs(step.predicted_device_s / step.measured_device_s - 1) for step in steps if step.measured_device_s > 0
-        ]
+        host = _mean_error([(step.predicted_host_s, step.measured_host_s) for step in steps if comparable])
+        device = _mean_error([(step.predicted_device_s, step.measured_device_s) for step in steps if comparable])
+        uncertainty_s = self._clocks.uncertainty_ns[column] * 1e-9
+        p50, p95 = np.percentile(errors, (50, 95)).tolist() if len(errors) else (None, None)
+        rests_on = () if changed is None else tuple(f"changed: {note}" for note in changed.rests_on)
         return Replay(
             steps=steps,
-            host_error=float(np.mean(host)) if comparable and host else None,
-            device_error=float(np.mean(device)) if comparable and device else None,
+            host_error=host,
+            device_error=device,
             persistence_error=persistence_error(recorded, self._tested, self._stated_fit, self._present),
-            kernel_start_p50_error_s=float(np.percentile(errors, 50)) if len(errors) else None,
-            kernel_start_p95_error_s=float(np.percentile(errors, 95)) if len(errors) else None,
+            kernel_start_p50_error_s=p50,
+            kernel_start_p95_error_s=p95,
             in_sample=question.in_sample,
             events=sum(trace.recorded_events for trace in self._traces.values()),
             nodes=len(graph),
             ranks=graph.ranks,
             world_size=graph.world_size,
             edges=edge_counts(graph),
-            clock_offset_s=_seconds(self._clocks.offset_ns[column]),
-            clock_uncertainty_s=_known(_seconds(self._clocks.uncertainty_ns[column])),
+            clock_offset_s=as_floats(self._clocks.offset_ns[column] * 1e-9),
+            # -1 where nothing ties a rank's clock to the first's.
+            clock_uncertainty_s=np.where(np.isfinite(uncertainty_s), uncertainty_s, -1.0),
             collectives=self._collectives(begin, end, column),
             build_s=built_at - started,
             replay_s=replayed_at - built_at,
             counts={"nodes_unmatched": unmatched, "edges": len(graph.source)},
-            warnings=(*self._clocks.warnings, *graph.warnings, *_absence(graph), *_basis(changed)),
+            warnings=(*self._clocks.warnings, *graph.warnings, *_absence(graph), *rests_on),
             timeline=timeline(graph, begin, end, self._tested) if question.timeline else None,
         )
 
@@ -132,17 +134,13 @@ class _Answer:
             begin, end = swept(graph, graph.duration_ns, graph.explained_lag_ns)
             return begin, end, step_times(graph, end), 0
         if self._stated_fit is None and len(self._present) < 2:
-            raise NodewiseError.invalid(
-                [Violation("in_sample", "must be true: there is no other step than the one tested to learn from")]
-            )
+            raise _invalid("in_sample", "must be true: there is no other step than the one tested to learn from")
         learned = self._present if self._stated_fit is None else self._stated_fit
         for step in self._tested:
             if not (learned != step).any():
-                raise NodewiseError.invalid(
-                    [Violation("fit_steps", f"must hold another step than {step + 1}, which is tested")]
-                )
+                raise _invalid("fit_steps", f"must hold another step than {step + 1}, which is tested")
         # Steps are apart from each other, so one sweep replays all, each with what the others teach.
-        fit = Learner(graph).fitted(learned.tolist(), own=False)
+        fit = fitted(graph, learned.tolist(), own=False)
         begin, end = swept(graph, fit.duration_ns, fit.lag_ns)
         unmatched = int((np.isin(graph.step, self._tested) & ~fit.known).sum())
         return begin, end, step_times(graph, end), unmatched
@@ -152,7 +150,7 @@ class _Answer:
         graph, question = self._graph, self._question
         duration, lag, unmatched = graph.duration_ns, graph.lag_ns, 0
         if not question.in_sample and self._stated_fit is not None:
-            fit = Learner(graph).fitted(self._stated_fit.tolist())
+            fit = fitted(graph, self._stated_fit.tolist())
             duration, lag = fit.duration_ns, fit.lag_ns
             unmatched = int((~fit.known).sum())
         cases = [(duration, lag)]
@@ -173,13 +171,9 @@ class _Answer:
 def persistence_error(recorded: StepTimes, tested: Ints, fit_steps: Ints | None, present: Ints) -> float | None:
     """Mean error of predicting each step as the mean of the others (of those fitted); None for a single step."""
     lengths = recorded.host_ns.max(axis=1).astype(np.float64)
-    errors = []
-    for step in tested:
-        others = present if fit_steps is None else fit_steps
-        others = others[others != step]
-        if len(others) and lengths[step] > 0:
-            errors.append(abs(float(lengths[others].mean()) / float(lengths[step]) - 1))
-    return float(np.mean(errors)) if errors else None
+    others = present if fit_steps is None else fit_steps
+    told = [(float(lengths[others[others != step]].mean()), lengths[step]) for step in tested if (others != step).any()]
+    return _mean_error(told)
 
 
 def _absence(graph: Graph) -> tuple[str, ...]:
@@ -190,9 +184,10 @@ def _absence(graph: Graph) -> tuple[str, ...]:
     return (f"{present}: waiting for the others is told from transfers by the shortest of each collective alone",)
 
 
-def _basis(changed: Scenario | None) -> tuple[str, ...]:
-    """Say what changes were derived from."""
-    return tuple(f"changed: {note}" for note in changed.rests_on) if changed is not None else ()
+def _mean_error(lengths_s: Sequence[tuple[float, float]]) -> float | None:
+    """Mean relative error of predicted steps, of those that were measured."""
+    errors = [abs(predicted / measured - 1) for predicted, measured in lengths_s if measured > 0]
+    return float(np.mean(errors)) if errors else None
 
 
 def edge_counts(graph: Graph) -> dict[str, EdgeCounts]:
@@ -213,18 +208,9 @@ def _ordinals(stated: Sequence[int], present: Ints, field: str) -> Ints:
         return present
     for place, ordinal in enumerate(stated):
         if ordinal - 1 not in present:
-            raise NodewiseError.invalid(
-                [Violation(f"{field}[{place}]", f"there is no step {ordinal}; the traces have {len(present)}")]
-            )
+            raise _invalid(f"{field}[{place}]", f"there is no step {ordinal}; the traces have {len(present)}")
     return np.unique(np.asarray(stated, dtype=np.int64) - 1)
 
 
-def _known(uncertainty_s: Floats) -> Floats:
-    """-1 where nothing ties a rank's clock to the first's."""
-    known: Floats = np.where(np.isfinite(uncertainty_s), uncertainty_s, -1.0)
-    return known
-
-
-def _seconds(values_ns: Ints | Floats) -> Floats:
-    seconds: Floats = np.asarray(values_ns, dtype=np.float64) * 1e-9
-    return seconds
+def _invalid(field: str, description: str) -> NodewiseError:
+    return NodewiseError.invalid([Violation(field, description)])

@@ -45,9 +45,9 @@ def assembled(table: EventTable, columns: Columns, header: Header, source: Trace
     place = np.full(len(sane), -1, dtype=np.int64)
     place[order] = np.arange(len(order))
     exchanges = {int(place[row]): exchange for row, exchange in table.exchanges.items() if place[row] >= 0}
-    kind, lane, name = columns.kind[order], columns.lane[order], columns.name[order]
-    begin_ns, duration_ns = columns.begin_ns[order] + header.base_ns, columns.duration_ns[order]
-    correlation, sequence = columns.correlation[order], columns.sequence[order]
+    columns = columns.rows(order)
+    kind, lane, name, duration_ns = columns.kind, columns.lane, columns.name, columns.duration_ns
+    begin_ns = columns.begin_ns + header.base_ns
     syncs = syncs_of(table.syncs, table.lanes, counts)
     lanes = table.lanes.values_by_number()
     spans = Spans(
@@ -56,14 +56,14 @@ def assembled(table: EventTable, columns: Columns, header: Header, source: Trace
         kind=kind,
         begin_ns=begin_ns,
         parent=parents(lane.astype(np.int64), begin_ns, begin_ns + duration_ns, len(lanes)),
-        launch=launches(kind, correlation, counts, warnings),
+        launch=launches(kind, columns.correlation, counts, warnings),
     )
     collectives = collectives_of(
         spans, exchanges, table.groups, pattern=pattern_of(source, "communication"), counts=counts
     )
     steps = steps_of(spans, duration_ns, source)
     memory = memory_of(table.memory(header.base_ns), counts, warnings)
-    forward_lane = forward_lanes(columns.forward_thread[order], sequence, lane, counts)
+    forward_lane = forward_lanes(columns.forward_thread, columns.sequence, lane, counts)
     for each in EventKind:
         counts[f"{each.name.lower()}_events"] = int(np.count_nonzero(kind == each))
     counts["kept"] = len(order)
@@ -79,10 +79,10 @@ def assembled(table: EventTable, columns: Columns, header: Header, source: Trace
         kind=kind,
         begin_ns=begin_ns,
         duration_ns=duration_ns,
-        correlation=correlation,
-        sequence=sequence,
+        correlation=columns.correlation,
+        sequence=columns.sequence,
         forward_lane=forward_lane,
-        bytes=columns.bytes[order],
+        bytes=columns.bytes,
         steps=steps,
         collectives=collectives,
         syncs=syncs,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import EventKind, TraceSource, TraceSteps
+from nodewise.plugin import EventKind, Ints, TraceSource, TraceSteps
 from nodewise_traces.events.collectives import Spans
 from nodewise_traces.refusals import refused
 
-__all__ = ["pattern_of", "steps_of"]
+__all__ = ["pattern_of", "steps_of", "steps_table"]
 
 _STEP: Final = r"^ProfilerStep#(\d+)$"
 _MOST_DIGITS: Final = 18
@@ -33,7 +34,7 @@ def pattern_of(source: TraceSource, what: str, otherwise: str = "") -> re.Patter
         raise refused(source, f"mapping.{what} is no regular expression ({error})") from None
 
 
-def steps_of(spans: Spans, duration_ns: np.typing.NDArray[np.int64], source: TraceSource) -> TraceSteps:
+def steps_of(spans: Spans, duration_ns: Ints, source: TraceSource) -> TraceSteps:
     """Spans on the host whose names match; the pattern's first group is the number, without one they are counted.
 
     Of two spans of one number (an annotation and its echo on another thread) the longer one is the step.
@@ -50,9 +51,11 @@ def steps_of(spans: Spans, duration_ns: np.typing.NDArray[np.int64], source: Tra
         begin, duration = int(spans.begin_ns[row]), int(duration_ns[row])
         if number not in found or duration > found[number][1] - found[number][0]:
             found[number] = (begin, begin + duration)
-    ordered = sorted(found.items(), key=lambda step: step[1])
-    return TraceSteps(
-        number=np.array([number for number, _ in ordered], dtype=np.int64),
-        begin_ns=np.array([begin for _, (begin, _) in ordered], dtype=np.int64),
-        end_ns=np.array([end for _, (_, end) in ordered], dtype=np.int64),
-    )
+    return steps_table(found)
+
+
+def steps_table(bounds: Mapping[int, tuple[int, int]]) -> TraceSteps:
+    """Steps in the order of their begins; ``bounds`` is begin and end (ns) by number."""
+    rows = [(number, *bound) for number, bound in sorted(bounds.items(), key=lambda step: step[1])]
+    number, begin_ns, end_ns = np.ascontiguousarray(np.array(rows, dtype=np.int64).reshape(-1, 3).T)
+    return TraceSteps(number=number, begin_ns=begin_ns, end_ns=end_ns)

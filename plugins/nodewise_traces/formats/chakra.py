@@ -21,12 +21,12 @@ from nodewise.plugin import (
     Trace,
     TraceReport,
     TraceSource,
-    TraceSteps,
 )
 from nodewise_traces.events.collectives import collectives_table
 from nodewise_traces.events.correlations import forward_lanes
 from nodewise_traces.events.exchange_arguments import SAME_OUT, Exchange, kind_of_name
-from nodewise_traces.events.names import public_name
+from nodewise_traces.events.names import Numbered, public_name
+from nodewise_traces.events.step_spans import steps_table
 from nodewise_traces.formats.chakra_nodes import Node, NodeType, json_nodes, protobuf_nodes
 from nodewise_traces.formats.protobuf import WireError
 from nodewise_traces.refusals import refused
@@ -102,22 +102,24 @@ def _nodes(stream: BinaryIO, counts: Counter[str]) -> Iterator[Node | None]:
 
 def _trace(nodes: list[Node], source: TraceSource, counts: Counter[str]) -> Trace:
     """Rows in the order of the nodes' numbers, by which a stream without successors can be chained."""
-    warnings: list[str] = []
     kind = np.array([_kind(node) for node in nodes], dtype=np.int8)
-    lanes: dict[tuple[bool, int], int] = {}
-    lane = np.array([_lane(node, int(kind[row]), lanes) for row, node in enumerate(nodes)], dtype=np.int32)
+    lanes: Numbered[tuple[bool, int]] = Numbered()
+    on_device = kind >= EventKind.KERNEL
+    # The host thread, or the stream, which both are the attribute ``tid``.
+    thread_of = [integer_or(node.attributes.get("tid", node.attributes.get("stream")), 0) for node in nodes]
+    lane = np.array([lanes[key] for key in zip(on_device.tolist(), thread_of)], dtype=np.int32)
     durations = np.array([node.duration_us for node in nodes], dtype=np.int64)
     starts = np.array([node.start_us for node in nodes], dtype=np.int64)
     timed = bool((starts > 0).all())
-    names = {text: number for number, text in enumerate(dict.fromkeys(node.name for node in nodes))}
-    edges = _edges(nodes, counts, warnings)
+    names: Numbered[str] = Numbered()
+    name = np.array([names[node.name] for node in nodes], dtype=np.int32)
+    edges = _edges(nodes, counts)
     sequence = np.array([integer_or(node.attributes.get("seq_id"), -1) for node in nodes], dtype=np.int64)
     thread = np.array([max(integer_or(node.attributes.get("fw_tid"), 0), 0) for node in nodes], dtype=np.int64)
     collectives = _collectives(nodes, kind, edges, counts)
     counts["events"] = len(nodes)
     counts["durations"] = int(np.count_nonzero(durations >= 0))
     counts["durations_missing"] = len(nodes) - counts["durations"]
-    on_device = (kind == EventKind.KERNEL) | (kind == EventKind.COPY) | (kind == EventKind.FILL)
     counts["device_events"] = int(np.count_nonzero(on_device))
     ended = np.ones(len(nodes), dtype=np.bool_)
     ended[edges[:, 0]] = False
@@ -125,13 +127,13 @@ def _trace(nodes: list[Node], source: TraceSource, counts: Counter[str]) -> Trac
     forward_lane = forward_lanes(thread, sequence, lane, counts)
     order = np.lexsort((-durations, starts)) if timed else np.arange(len(nodes))
     place = np.argsort(order)
-    warnings.extend(_warnings(counts, timed=timed, unknown_rank=source.rank < 0))
+    warnings = _warnings(counts, timed=timed, unknown_rank=source.rank < 0)
     return Trace(
         rank=max(source.rank, 0),
         world_size=source.world_size,
         format=NAME,
         names=tuple(public_name(text) for text in names),
-        name=np.array([names[node.name] for node in nodes], dtype=np.int32)[order],
+        name=name[order],
         lanes=tuple(
             Lane(device=0, number=number, name=f"stream {number}") if device else Lane(device=-1, number=number)
             for device, number in lanes
@@ -144,37 +146,27 @@ def _trace(nodes: list[Node], source: TraceSource, counts: Counter[str]) -> Trac
         sequence=sequence[order],
         forward_lane=forward_lane[order],
         bytes=np.full(len(nodes), NO_EVENT, dtype=np.int64),
-        steps=TraceSteps(number=_empty(), begin_ns=_empty(), end_ns=_empty()),
-        collectives=_moved(collectives, place),
+        steps=steps_table({}),
+        collectives=replace(
+            collectives,
+            event=place[collectives.event],
+            call=np.where(collectives.call >= 0, place[collectives.call], NO_EVENT),
+        ),
         dependencies=place[edges],
         timed=timed,
         report=TraceReport(counts=dict(sorted(counts.items())), warnings=tuple(warnings)),
     )
 
 
-def _empty() -> Ints:
-    return np.zeros(0, dtype=np.int64)
-
-
-def _is_host(node: Node) -> bool:
-    return bool(node.attributes.get("is_cpu_op", True))
-
-
 def _kind(node: Node) -> EventKind:
-    if _is_host(node):
+    if node.attributes.get("is_cpu_op", True):
         return EventKind.OPERATOR
     if node.name.startswith("Memcpy"):
         return EventKind.COPY
     return EventKind.FILL if node.name.startswith("Memset") else EventKind.KERNEL
 
 
-def _lane(node: Node, kind: int, lanes: dict[tuple[bool, int], int]) -> int:
-    """The host thread, or the stream, which both are the attribute ``tid``."""
-    key = (kind >= EventKind.KERNEL, integer_or(node.attributes.get("tid", node.attributes.get("stream")), 0))
-    return lanes.setdefault(key, len(lanes))
-
-
-def _edges(nodes: list[Node], counts: Counter[str], warnings: list[str]) -> Ints:
+def _edges(nodes: list[Node], counts: Counter[str]) -> Ints:
     """(before, after) rows. Data dependencies are what execution waits for; control names an operator's parent.
 
     A graph that has control dependencies alone means those.
@@ -193,12 +185,6 @@ def _edges(nodes: list[Node], counts: Counter[str], warnings: list[str]) -> Ints
     counts["dependencies"] = len(pairs)
     edges = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     counts["nodes_in_cycles"] = _cyclic(len(nodes), edges)
-    if counts["nodes_in_cycles"]:
-        warnings.append(f"{counts['nodes_in_cycles']} nodes lie on or behind circular dependencies")
-    if counts["missing_dependencies"]:
-        warnings.append(f"{counts['missing_dependencies']} dependencies name nodes that are not in the file")
-    if counts["missing_parents"]:
-        warnings.append(f"{counts['missing_parents']} nodes name a parent that is not in the file")
     return edges
 
 
@@ -226,7 +212,7 @@ def _collectives(nodes: list[Node], kind: NDArray[np.int8], edges: Ints, counts:
     counts["communication_nodes_sized"] = sum("comm_size" in nodes[row].attributes for row in told)
     chosen = [row for row in told if kind[row] >= EventKind.KERNEL] or told
     issuer = {after: before for before, after in edges.tolist() if nodes[before].communicates}
-    groups: dict[str, int] = {}
+    groups: Numbered[str] = Numbered()
     rows = []
     for row in chosen:
         node = nodes[row]
@@ -240,7 +226,7 @@ def _collectives(nodes: list[Node], kind: NDArray[np.int8], edges: Ints, counts:
             out_bytes=size if exchange in SAME_OUT else NO_EVENT,
             peer=small_or(node.attributes.get(peer, node.attributes.get("root")), -1),
         )
-        number = NO_EVENT if group in {None, ""} else groups.setdefault(str(group), len(groups))
+        number = NO_EVENT if group in {None, ""} else groups[str(group)]
         rows.append((row, issuer.get(row, NO_EVENT), number, found))
     counts["collectives"] = len(rows)
     counts["collectives_sized"] = sum(found.in_bytes >= 0 for *_, found in rows)
@@ -256,15 +242,13 @@ def _exchange_kind(node: Node) -> CollectiveKind:
     return _KINDS[number] if 0 <= number < len(_KINDS) else kind_of_name(node.name.split("(", maxsplit=1)[0])
 
 
-def _moved(collectives: Collectives, place: Ints) -> Collectives:
-    """The same exchanges after events were put into order."""
-    call = np.where(collectives.call >= 0, place[collectives.call], NO_EVENT)
-    return replace(collectives, event=place[collectives.event], call=call)
-
-
 def _warnings(counts: Counter[str], *, timed: bool, unknown_rank: bool) -> list[str]:
     alone, durations = counts["device_events_without_successor"], counts["durations_missing"]
+    cyclic, missing, parents = counts["nodes_in_cycles"], counts["missing_dependencies"], counts["missing_parents"]
     told = (
+        (cyclic, f"{cyclic} nodes lie on or behind circular dependencies"),
+        (missing, f"{missing} dependencies name nodes that are not in the file"),
+        (parents, f"{parents} nodes name a parent that is not in the file"),
         (unknown_rank, "the trace does not say which rank recorded it: it is taken for rank 0"),
         (not timed, "the trace states durations and dependencies, but not when anything began"),
         (durations, f"{durations} nodes state no duration: taken as 0"),

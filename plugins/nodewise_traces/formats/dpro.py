@@ -15,19 +15,11 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from nodewise.plugin import (
-    NO_EVENT,
-    CollectiveKind,
-    EventKind,
-    Lane,
-    Trace,
-    TraceReport,
-    TraceSource,
-    TraceSteps,
-)
+from nodewise.plugin import NO_EVENT, CollectiveKind, EventKind, Lane, Trace, TraceReport, TraceSource
 from nodewise_traces.events.collectives import collectives_table
 from nodewise_traces.events.exchange_arguments import Exchange
-from nodewise_traces.events.names import public_name
+from nodewise_traces.events.names import Numbered, public_name
+from nodewise_traces.events.step_spans import steps_table
 from nodewise_traces.refusals import contradicted, refused
 from nodewise_traces.scanning.decode import starts_json
 from nodewise_traces.scanning.fields import DUR, MISSING, TS
@@ -120,21 +112,22 @@ def _take(
 
 def _trace(number: int, rank: _Rank, source: TraceSource, counts: Counter[str]) -> Trace:
     rows = sorted(rank.rows, key=lambda row: (row[0], -row[1]))
-    names = {text: place for place, text in enumerate(dict.fromkeys(row[2] for row in rows))}
+    begin, duration, lane, kind, _ = np.array([(*row[:2], *row[3:]) for row in rows], dtype=np.int64).T
+    names: Numbered[str] = Numbered()
+    name = np.array([names[row[2]] for row in rows], dtype=np.int32)
     none = np.full(len(rows), NO_EVENT, dtype=np.int64)
     messages = [
         (place, NO_EVENT, NO_EVENT, Exchange(kind=CollectiveKind(row[5])))
         for place, row in enumerate(rows)
         if row[5] != NO_EVENT
     ]
-    steps = sorted(rank.steps.items(), key=lambda step: step[1])
     told = {
         **counts,
         "events": len(rows),  # a file holds several ranks: each counts its own
         "kept": len(rows),
         "collectives": len(messages),
         "collectives_sized": 0,
-        "steps": len(steps),
+        "steps": len(rank.steps),
         "malformed": counts["malformed"],
     }
     warnings = ["messages do not state how many bytes they move"] if messages else []
@@ -147,21 +140,17 @@ def _trace(number: int, rank: _Rank, source: TraceSource, counts: Counter[str]) 
         world_size=source.world_size,
         format=NAME,
         names=tuple(public_name(text) for text in names),
-        name=np.array([names[row[2]] for row in rows], dtype=np.int32),
+        name=name,
         lanes=_LANES,
-        lane=np.array([row[3] for row in rows], dtype=np.int32),
-        kind=np.array([row[4] for row in rows], dtype=np.int8),
-        begin_ns=np.array([row[0] for row in rows], dtype=np.int64),
-        duration_ns=np.array([row[1] for row in rows], dtype=np.int64),
+        lane=lane.astype(np.int32),
+        kind=kind.astype(np.int8),
+        begin_ns=np.ascontiguousarray(begin),
+        duration_ns=np.ascontiguousarray(duration),
         correlation=none,
         sequence=none,
         forward_lane=none.astype(np.int32),
         bytes=none,
-        steps=TraceSteps(
-            number=np.array([step for step, _ in steps], dtype=np.int64),
-            begin_ns=np.array([begin for _, (begin, _) in steps], dtype=np.int64),
-            end_ns=np.array([end for _, (_, end) in steps], dtype=np.int64),
-        ),
+        steps=steps_table(rank.steps),
         collectives=collectives_table(messages),
         report=TraceReport(counts=dict(sorted(told.items())), warnings=tuple(warnings)),
     )

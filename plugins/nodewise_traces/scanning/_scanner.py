@@ -142,15 +142,16 @@ def _event(  # noqa: C901, PLR0912 - a parser's states; calls between kernels co
         if at >= end:
             return INCOMPLETE, at
         column = MISSING
-        if inside:
-            column = _argument_column(key, argument_keys)
-        else:
-            column = _event_column(key, event_keys, event_columns)
-            if column == -1 and text[at] == 123:
-                inside = True
-                first = True
-                at += 1
-                continue
+        place = _place(key, argument_keys if inside else event_keys)
+        if inside and place >= 0:
+            column = FIRST_ARGUMENT + place
+        elif place >= 0:
+            column = event_columns[place]
+        if column == -1 and text[at] == 123:
+            inside = True
+            first = True
+            at += 1
+            continue
         behind = after_value(text, at, end)
         if behind < 0:
             return behind, at
@@ -172,18 +173,11 @@ def _hash(text: Bytes, at: int, end: int) -> int:
 
 
 @compiled
-def _event_column(key: int, event_keys: Ints, event_columns: Ints) -> int:
-    for place in range(len(event_keys)):
-        if event_keys[place] == key:
-            return int(event_columns[place])
-    return MISSING
-
-
-@compiled
-def _argument_column(key: int, argument_keys: Ints) -> int:
-    for place in range(len(argument_keys)):
-        if argument_keys[place] == key:
-            return FIRST_ARGUMENT + place
+def _place(key: int, keys: Ints) -> int:
+    """Where a key is among those of interest; MISSING = it is none."""
+    for place in range(len(keys)):
+        if keys[place] == key:
+            return place
     return MISSING
 
 
