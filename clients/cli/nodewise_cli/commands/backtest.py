@@ -8,17 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from nodewise_cli.commands.options import AsJson, Server, Wait
-from nodewise_cli.console import complain, print_json
+from nodewise_cli.commands.options import AN_HOUR, Call
+from nodewise_cli.console import complain
 from nodewise_cli.failures import CommandError, InputError, RefusedAnswer
 from nodewise_cli.inputs.selections import also_trained
 from nodewise_cli.inputs.table_content import measurement_table, timed_rows
 from nodewise_cli.inputs.table_errors import in_table
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.outputs import checked_output, writing
-from nodewise_cli.service import connected
 from nodewise_cli.views.backtest import document, show
 from nodewise_cli.waiting import waiting
 from nodewise_client import BacktestRequest, BacktestResult, NodewiseError, RowStatus, ScoredRow, scored_rows
@@ -29,13 +28,13 @@ _ALSO_TRAIN = "--also-train"
 
 
 def backtest(
-    table: Annotated[Path, typer.Argument(metavar="TABLE.csv", help="Measurements with train and test rows.")],
+    table: Annotated[Path, Argument(metavar="TABLE.csv", help="Measurements with train and test rows.")],
     estimator: Annotated[
-        list[str] | None, typer.Option(help="Estimator's name, auto or all; repeatable. Default: auto.")
+        list[str] | None, Option(help="Estimator's name, auto or all; repeatable. Default: auto.")
     ] = None,
     also_train: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             _ALSO_TRAIN,
             metavar="EXPR",
             help="Learn from these test rows too: workers=4, 'workers<=4,sync=async'; repeatable: any of them.",
@@ -43,14 +42,12 @@ def backtest(
     ] = None,
     calibrate: Annotated[
         Path | None,
-        typer.Option(metavar="TABLE2.csv", help="Train rows as evidence about devices and software; never scored."),
+        Option(metavar="TABLE2.csv", help="Train rows as evidence about devices and software; never scored."),
     ] = None,
     predictions: Annotated[
-        Path | None, typer.Option(metavar="OUT.csv", help="Write the prediction of every test row.")
+        Path | None, Option(metavar="OUT.csv", help="Write the prediction of every test row.")
     ] = None,
-    server: Server = None,
-    as_json: AsJson = False,
-    timeout_s: Annotated[float, typer.Option(metavar="SECONDS", help="Longest wait for the scores.")] = 60 * Wait,
+    call: Call = AN_HOUR,
 ) -> None:
     """Fit estimators to a table's train rows in a fresh store, predict its test rows and score them."""
     read = read_table(table)
@@ -61,7 +58,7 @@ def backtest(
     calibration = None if calibrate is None else _calibration(calibrate)
     if predictions is not None:
         _writable(predictions, [table] if calibrate is None else [table, calibrate])
-    with connected(server, timeout_s) as client, waiting("backtesting") as progress:
+    with call.connected() as client, waiting("backtesting") as progress:
         try:
             request = BacktestRequest(
                 table=measurement_table(read),
@@ -70,17 +67,14 @@ def backtest(
             )
             result = client.backtest(
                 request,
-                on_progress=lambda found: progress.tell(found.done_count, found.total_count),
-                timeout_s=timeout_s,
+                on_progress=progress.follow,
+                timeout_s=call.timeout_s,
             )
         except NodewiseError as error:
             raise _located(error, read, calibration) or error from None
     if predictions is not None:
         _write_predictions(predictions, read, result)
-    if as_json:
-        print_json(document(result))
-    else:
-        show(result)
+    call.tell(document, show, result)
     rows = [found for evaluation in result.evaluations for found in scored_rows(evaluation.predictions)]
     if rows and all(found.status is RowStatus.REFUSED for found in rows):
         reasons = Counter(found.refusal_reason for found in rows).most_common(1)

@@ -1,48 +1,75 @@
-"""Options that several commands take, and the way they are written."""
+"""Options that several commands take, the way they are written, and how an answer is printed."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, TypeAlias
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
-import typer
+from typer import Option
 
+from nodewise_cli.console import print_json
 from nodewise_cli.failures import InputError
+from nodewise_cli.service import connected
+from nodewise_client import Client
 
-__all__ = ["AsJson", "HolderServer", "Plot", "Server", "TimeoutS", "Wait", "holder"]
+__all__ = ["AN_HOUR", "ONE_MINUTE", "STORE", "TEN_MINUTES", "AsJson", "Call", "Server", "StoreCall", "TimeoutS"]
+
+AnswerT = TypeVar("AnswerT")
 
 Server: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--server",
         metavar="HOST:PORT",
         envvar="NODEWISE_SERVER",
         help="Ask this server. Default: one embedded in this process, with an empty store.",
     ),
 ]
-HolderServer: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="The server that stores profiles."),
-]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-TimeoutS: TypeAlias = Annotated[
-    float, typer.Option("--timeout-s", metavar="SECONDS", help="Longest wait for an answer.")
-]
-Wait = 60.0
-"""Seconds that a command waits for an answer unless told otherwise."""
-Plot: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--plot", metavar="FILE.png", help="Draw the predicted curve, its interval and the measured points."),
-]
+AsJson: TypeAlias = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
+TimeoutS: TypeAlias = Annotated[float, Option("--timeout-s", metavar="SECONDS", help="Longest wait for an answer.")]
 
 
-def holder(server: str | None) -> str:
-    """The server of a command about stored profiles: it must be named, as an embedded one stores none.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Who is asked, how long for, and how the answer is printed."""
 
-    Raises
-    ------
-    InputError
-    """
-    if server is None:
-        raise InputError("--server: must name the server that stores the profiles, such as 127.0.0.1:50551")
-    return server
+    server: Server = None
+    as_json: AsJson = False
+    timeout_s: TimeoutS = 60.0
+
+    def connected(self) -> AbstractContextManager[Client]:
+        """A client of who is asked."""
+        return connected(self.server, self.timeout_s)
+
+    def tell(self, document: Callable[[AnswerT], Any], show: Callable[[AnswerT], None], answer: AnswerT) -> None:
+        """Print the answer."""
+        if self.as_json:
+            print_json(document(answer))
+        else:
+            show(answer)
+
+
+ONE_MINUTE: Final = Call()
+TEN_MINUTES: Final = Call(timeout_s=600.0)
+AN_HOUR: Final = Call(timeout_s=3600.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCall(Call):
+    """A call about stored profiles."""
+
+    server: Annotated[
+        str | None,
+        Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="The server that stores profiles."),
+    ] = None
+
+    def connected(self) -> AbstractContextManager[Client]:
+        """A client of the server, which must be named: an embedded one stores none. Raises InputError."""
+        if self.server is None:
+            raise InputError("--server: must name the server that stores the profiles, such as 127.0.0.1:50551")
+        return connected(self.server, self.timeout_s)
+
+
+STORE: Final = StoreCall()

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
-import typer
+from typer import Option
 
 from nodewise_cli.commands.options import AsJson
 from nodewise_cli.commands.simulation_options import LONGEST_S, SimulationQuestion, specification
@@ -32,34 +32,30 @@ __all__ = ["sweep"]
 ENGINES: Final = ("local", "ray")
 SimulatingServer: TypeAlias = Annotated[
     str | None,
-    typer.Option("--server", metavar="HOST:PORT", help="Let this server simulate. Default: processes of this machine."),
+    Option("--server", metavar="HOST:PORT", help="Let this server simulate. Default: processes of this machine."),
 ]
 MOST_UNITS: Final = 100_000
 
 
 def sweep(
     question: SimulationQuestion,
-    loads: Annotated[
-        str | None, typer.Option(metavar="X,Y", help="Loads: inter-arrival times are divided by each.")
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many seeds, from 0.")] = None,
-    engine: Annotated[str, typer.Option(help="local processes, or ray.")] = "local",
+    loads: Annotated[str | None, Option(metavar="X,Y", help="Loads: inter-arrival times are divided by each.")] = None,
+    seeds: Annotated[int | None, Option(help="How many seeds, from 0.")] = None,
+    engine: Annotated[str, Option(help="local processes, or ray.")] = "local",
     processes: Annotated[
-        int | None, typer.Option(help="Simulations at a time; default: as many as there are processors.")
+        int | None, Option(help="Simulations at a time; default: as many as there are processors.")
     ] = None,
     ray_address: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Ray cluster to join; default: a local one for this run.")
+        str | None, Option(metavar="ADDRESS", help="Ray cluster to join; default: a local one for this run.")
     ] = None,
     csv_out: Annotated[
-        Path | None, typer.Option("--csv", metavar="OUT.csv", help="Write a row for every simulation.")
+        Path | None, Option("--csv", metavar="OUT.csv", help="Write a row for every simulation.")
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="OUT.png", help="Draw mean response times by policy and load.")
-    ] = None,
+    plot: Annotated[Path | None, Option(metavar="OUT.png", help="Draw mean response times by policy and load.")] = None,
     server: SimulatingServer = None,
     as_json: AsJson = False,
     timeout_s: Annotated[
-        float, typer.Option(metavar="SECONDS", help="--server: longest wait for each simulation.")
+        float, Option(metavar="SECONDS", help="--server: longest wait for each simulation.")
     ] = LONGEST_S,
 ) -> None:
     """Compare policies over loads, seeds and prediction errors: every combination is a simulation of its own.

@@ -26,8 +26,8 @@ def parse_counts(given: str, option: str) -> tuple[CountRange, ...]:
     return tuple(_part(part.strip(), given, option) for part in given.split(","))
 
 
-def listed_counts(given: str, option: str, what: str) -> tuple[int, ...]:
-    """The numbers of an option one by one, in order, none twice; ``what`` they number, for messages.
+def listed_counts(given: str | None, option: str, what: str) -> tuple[int, ...]:
+    """The numbers of an option one by one, in order, none twice; ``what`` they number, for messages. None = none.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def listed_counts(given: str, option: str, what: str) -> tuple[int, ...]:
         Naming the option, what was found and what would be right.
     """
     found: set[int] = set()
-    for counts in parse_counts(given, option):
+    for counts in () if given is None else parse_counts(given, option):
         if counts.powers_of_two:
             raise InputError(f"{option}: must be {what} such as 2-5 or 1,3, found {given!r}")
         numbers = range(counts.first, counts.last + 1, counts.step or 1)

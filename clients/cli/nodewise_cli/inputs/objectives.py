@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, TypeAlias
 
-import typer
+from typer import Option
 
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.bounds import checked
@@ -30,9 +30,7 @@ class Rule(StrEnum):
 
 _Price: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--price", metavar="[DEVICE=]PRICE", help="Price of a node for an hour; repeatable, one for each device."
-    ),
+    Option("--price", metavar="[DEVICE=]PRICE", help="Price of a node for an hour; repeatable, one for each device."),
 ]
 
 
@@ -40,24 +38,24 @@ _Price: TypeAlias = Annotated[
 class Wanted:
     """What the options say of the objective."""
 
-    rule: Annotated[Rule, typer.Option("--objective", help="What is best.")] = Rule.KNEE
+    rule: Annotated[Rule, Option("--objective", help="What is best.")] = Rule.KNEE
     share: Annotated[
-        float | None, typer.Option(help="knee: share of the first node's throughput that each further must bring.")
+        float | None, Option(help="knee: share of the first node's throughput that each further must bring.")
     ] = None
-    max_nodes: Annotated[int | None, typer.Option(min=1, help="least-time: at most so many nodes.")] = None
-    max_cost: Annotated[float | None, typer.Option(help="least-time: at most this cost.")] = None
+    max_nodes: Annotated[int | None, Option(min=1, help="least-time: at most so many nodes.")] = None
+    max_cost: Annotated[float | None, Option(help="least-time: at most this cost.")] = None
     deadline_s: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="least-cost, fewest-devices: finish within.")
+        float | None, Option(metavar="SECONDS", help="least-cost, fewest-devices: finish within.")
     ] = None
     prices: _Price = None
-    currency: Annotated[str, typer.Option(help="Of the prices, for people.")] = ""
-    samples: Annotated[float | None, typer.Option(help="Work left, in samples.")] = None
-    epochs: Annotated[float | None, typer.Option(help="Work left, in epochs.")] = None
-    samples_per_epoch: Annotated[
-        int | None, typer.Option(min=1, help="Size of an epoch where the profile does not say.")
-    ] = None
+    currency: Annotated[str, Option(help="Of the prices, for people.")] = ""
+    samples: Annotated[float | None, Option(help="Work left, in samples.")] = None
+    epochs: Annotated[float | None, Option(help="Work left, in epochs.")] = None
+    samples_per_epoch: Annotated[int | None, Option(min=1, help="Size of an epoch where the profile does not say.")] = (
+        None
+    )
     confidence: Annotated[
-        float | None, typer.Option(help="Judge by what is reached with this probability. Default: by the point.")
+        float | None, Option(help="Judge by what is reached with this probability. Default: by the point.")
     ] = None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
+from typer import Argument, Option
 
 from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.inputs.bounds import checked
@@ -51,51 +51,51 @@ class Question:
 
     source: Annotated[
         Path | None,
-        typer.Argument(
+        Argument(
             metavar="TABLE.csv|PROFILE.json",
             help="Measurements, JSON of nodewise.v1.ProfileContent, or a model's config.json.",
         ),
     ] = None
-    job: Annotated[str | None, typer.Option(help="Job of the table.")] = None
-    profile: Annotated[str | None, typer.Option(metavar="ID", help="A profile that the server holds, instead.")] = None
+    job: Annotated[str | None, Option(help="Job of the table.")] = None
+    profile: Annotated[str | None, Option(metavar="ID", help="A profile that the server holds, instead.")] = None
     nodes: Annotated[
-        str | None, typer.Option(metavar="COUNTS", help="Numbers of nodes: 1-16, 1,2,4,8, 1-64:2 or pow2:1-64.")
+        str | None, Option(metavar="COUNTS", help="Numbers of nodes: 1-16, 1,2,4,8, 1-64:2 or pow2:1-64.")
     ] = None
-    workers: Annotated[str | None, typer.Option(metavar="COUNTS", help="Numbers of workers, instead.")] = None
+    workers: Annotated[str | None, Option(metavar="COUNTS", help="Numbers of workers, instead.")] = None
     workers_per_node: Annotated[
-        int | None, typer.Option(min=1, help="Devices used on each node. Default: as in the evidence.")
+        int | None, Option(min=1, help="Devices used on each node. Default: as in the evidence.")
     ] = None
-    placement: Annotated[PlacementRule, typer.Option(help="How workers are laid over nodes.")] = PlacementRule.PACKED
+    placement: Annotated[PlacementRule, Option(help="How workers are laid over nodes.")] = PlacementRule.PACKED
     parameter_servers: Annotated[
-        int | None, typer.Option("--servers", min=0, help="Parameter servers. Default: as in the evidence.")
+        int | None, Option("--servers", min=0, help="Parameter servers. Default: as in the evidence.")
     ] = None
-    sync: Annotated[SyncMode | None, typer.Option(help="Exchange of gradients. Default: as in the evidence.")] = None
-    batch_per_worker: Annotated[int | None, typer.Option(min=1, help="Samples per worker (weak scaling).")] = None
-    global_batch: Annotated[int | None, typer.Option(min=1, help="Samples per step (strong scaling).")] = None
+    sync: Annotated[SyncMode | None, Option(help="Exchange of gradients. Default: as in the evidence.")] = None
+    batch_per_worker: Annotated[int | None, Option(min=1, help="Samples per worker (weak scaling).")] = None
+    global_batch: Annotated[int | None, Option(min=1, help="Samples per step (strong scaling).")] = None
     sequence_length: Annotated[
-        int | None, typer.Option(metavar="TOKENS", min=1, help="config.json: tokens per sample. Default: its longest.")
+        int | None, Option(metavar="TOKENS", min=1, help="config.json: tokens per sample. Default: its longest.")
     ] = None
-    tensor_parallel: Annotated[int | None, typer.Option(min=1, help="Parts that each layer is split into.")] = None
-    pipeline_parallel: Annotated[
-        int | None, typer.Option(min=1, help="Consecutive parts that the layers are laid over.")
-    ] = None
-    device: Annotated[str | None, typer.Option(help="Accelerator. Default: as in the evidence.")] = None
+    tensor_parallel: Annotated[int | None, Option(min=1, help="Parts that each layer is split into.")] = None
+    pipeline_parallel: Annotated[int | None, Option(min=1, help="Consecutive parts that the layers are laid over.")] = (
+        None
+    )
+    device: Annotated[str | None, Option(help="Accelerator. Default: as in the evidence.")] = None
     backup_workers: Annotated[
-        int | None, typer.Option(min=0, help="sync: workers of each step whose result is not waited for.")
+        int | None, Option(min=0, help="sync: workers of each step whose result is not waited for.")
     ] = None
     hybrid_sync_fraction: Annotated[
-        float | None, typer.Option(min=0, max=1, help="hybrid: share of mini-batches run synchronously.")
+        float | None, Option(min=0, max=1, help="hybrid: share of mini-batches run synchronously.")
     ] = None
     hybrid_switch_s: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, help="hybrid: time lost once at the switch.")
+        float | None, Option(metavar="SECONDS", min=0, help="hybrid: time lost once at the switch.")
     ] = None
     link_bytes_per_s: Annotated[
         float | None,
-        typer.Option("--link", metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own."),
+        Option("--link", metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own."),
     ] = None
-    estimator: Annotated[str, typer.Option(help="Estimator's name, or auto.")] = "auto"
-    coverage: Annotated[float | None, typer.Option(help="Coverage of the interval. Default 0.9.")] = None
-    seed: Annotated[int, typer.Option(help="Of whatever is random.")] = 0
+    estimator: Annotated[str, Option(help="Estimator's name, or auto.")] = "auto"
+    coverage: Annotated[float | None, Option(help="Coverage of the interval. Default 0.9.")] = None
+    seed: Annotated[int, Option(help="Of whatever is random.")] = 0
 
     @property
     def settings(self) -> dict[str, Any]:

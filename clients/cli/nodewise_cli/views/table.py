@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from nodewise_cli.console import print_line, say, width_of_output
 
-__all__ = ["Column", "figures", "print_table", "words"]
+__all__ = ["Column", "figures", "print_columns", "print_table", "words"]
 
 GAP: Final = "  "
 INDENT: Final = "    "
@@ -37,6 +37,11 @@ def figures(heading: str, priority: float | None = None) -> Column:
 def words(heading: str, priority: float | None = None) -> Column:
     """A column of words."""
     return Column(heading, numeric=False, priority=priority)
+
+
+def print_columns(*columns: tuple[Column, Sequence[str]], title: str = "") -> None:
+    """A table on standard output, by its columns and their cells."""
+    print_table([column for column, _ in columns], list(zip(*(cells for _, cells in columns), strict=True)), title)
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], title: str = "") -> None:
