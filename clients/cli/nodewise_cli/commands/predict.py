@@ -12,7 +12,8 @@ from nodewise_cli.failures import InputError, RefusedAnswer
 from nodewise_cli.inputs.measured import measured_points
 from nodewise_cli.inputs.objectives import Wanted, goal_of
 from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, located, options_of
-from nodewise_cli.pictures.prediction import checked_plot, draw
+from nodewise_cli.pictures.figures import checked_plot
+from nodewise_cli.pictures.prediction import draw
 from nodewise_cli.views.predict import document, refusal_of, show
 from nodewise_cli.waiting import waiting
 from nodewise_client import Fidelity, NodewiseError, PredictOptions, PredictRequest, Problem, RowStatus

@@ -140,4 +140,7 @@ def export(
     if output is not None:
         with writing(output):
             output.write_text(text, encoding="utf-8")
-    call.tell(whole_document, lambda _: sys.stdout.write(text) if output is None else show_list([found]), found)
+    if output is None and not call.as_json:
+        sys.stdout.write(text)
+    else:
+        call.tell(whole_document, lambda profile: show_list([profile]), found)

@@ -39,12 +39,13 @@ def simulate(
     from nodewise_cli.inputs.simulation_jobs import prepared_jobs
     from nodewise_cli.inputs.simulation_request import policy_parameters, pools_of, simulate_request
     from nodewise_cli.inputs.simulation_spec import SimulationSpec
-    from nodewise_cli.pictures.gantt import checked_gantt, draw_gantt
+    from nodewise_cli.pictures.figures import checked_plot
+    from nodewise_cli.pictures.gantt import GANTT_FORMATS, draw_gantt
     from nodewise_cli.views.simulation import document, show, write_timeline
 
     spec = specification(question, SimulationSpec, "simulate", load=load, seed=seed, repetitions=repetitions)
     checked_output(timeline, "--timeline", (".csv", ".json"))
-    checked_gantt(gantt)
+    checked_plot(gantt, "--gantt", GANTT_FORMATS)
     keep = timeline is not None or gantt is not None
     if keep and len(spec.policy) > 1:
         raise InputError("--timeline, --gantt: must come with one policy")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -13,10 +13,7 @@ from nodewise_cli.failures import InputError
 if TYPE_CHECKING:
     from nodewise_cli.inputs.simulation_spec import SpecT
 
-__all__ = ["LONGEST_S", "SimulationQuestion", "specification"]
-
-LONGEST_S: Final = 600.0
-"""Seconds that a simulation may take unless told otherwise: ten times what the largest published trace takes."""
+__all__ = ["SimulationQuestion", "specification"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -23,41 +23,40 @@ from nodewise_client import (
     SimulationNodeFailures,
     SimulationPredictionError,
     SimulationSettings,
+    node_pool,
+    simulation_jobs,
 )
 from nodewise_job_traces import Curve, Job, gavel, pollux
+from nodewise_values.value import Value
 
 __all__ = ["policy_parameters", "pools_of", "simulate_request"]
 
-ValueT = TypeVar("ValueT")
-
-_USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
-    "gavel": gavel.SETTINGS,
-    "pollux": pollux.SETTINGS,
-}
+_USUAL: Final[Mapping[str, Mapping[str, Any]]] = {"gavel": gavel.SETTINGS, "pollux": pollux.SETTINGS}
 """How time passes where a specification does not say, by the format of its jobs: as in the simulators that they come
 from (docs/guides/simulation.md)."""
 
 _TIMES: Final = (
-    "clock",
-    "round_s",
-    "on_changes_only",
-    "minimum_decision_interval_s",
-    "restart_cost_s",
-    "first_start_cost_s",
+    *("clock", "round_s", "on_changes_only"),
+    *("minimum_decision_interval_s", "restart_cost_s", "first_start_cost_s"),
 )
-
+_PARTS: Final[Mapping[str, type[Value]]] = {
+    "checkpoints": SimulationCheckpoints,
+    "failures": SimulationNodeFailures,
+    "early_stops": SimulationEarlyStops,
+    "prediction_error": SimulationPredictionError,
+}
 _COLUMNS: Final = {
     "job_ids": "job_id",
     "arrival_seconds": "arrival_s",
     "work_samples": "samples",
-    "requested_devices": "requested_devices",
     "rigid": "rigid",
+    "requested_devices": "requested_devices",
+    "server_devices": "server_devices",
+    "weights": "weight",
     "stop_samples": "stop_samples",
     "step_samples": "samples_per_step",
-    "weights": "weight",
     "deadline_seconds": "deadline_s",
     "minimum_run_seconds": "minimum_run_s",
-    "server_devices": "server_devices",
 }
 """Columns of jobs by what a job calls them."""
 
@@ -88,10 +87,11 @@ def simulate_request(spec: SimulationSpec, prepared: PreparedJobs) -> SimulateRe
 def pools_of(spec: SimulationSpec) -> tuple[NodePool, ...]:
     """The cluster."""
     return tuple(
-        NodePool(
-            name=pool.name,
-            device_name=pool.device or pool.name,
-            available_devices=(pool.devices_per_node,) * pool.nodes,
+        node_pool(
+            pool.name,
+            pool.device or pool.name,
+            nodes=pool.nodes,
+            devices_per_node=pool.devices_per_node,
             link_bytes_per_second=pool.link_bytes_per_s or None,
         )
         for pool in spec.cluster
@@ -117,21 +117,16 @@ def _given(curve: Curve) -> SimulationCurve:
 def _columns(
     jobs: Sequence[Job], true: Sequence[int], predicted: Sequence[int], restart_cost_s: float
 ) -> SimulationJobs:
-    queues = {name: index for index, name in enumerate(dict.fromkeys(job.queue for job in jobs))}
     # What a job does not state is 0, as the contract has it.
     columns: dict[str, Any] = {
-        column: tuple(0.0 if (held := getattr(job, name)) is None else held for job in jobs)
+        column: [0.0 if (held := getattr(job, name)) is None else held for job in jobs]
         for column, name in _COLUMNS.items()
     }
-    return SimulationJobs(
-        count=len(jobs),
-        curve_indexes=tuple(true),
-        predicted_curve_indexes=tuple(predicted),
-        restart_cost_seconds=tuple(
-            restart_cost_s if job.restart_cost_s is None else job.restart_cost_s for job in jobs
-        ),
-        queue_names=tuple(queues),
-        queue_indexes=tuple(queues[job.queue] for job in jobs),
+    return simulation_jobs(
+        queues=[job.queue for job in jobs],
+        curve_indexes=true,
+        predicted_curve_indexes=predicted,
+        restart_cost_seconds=[restart_cost_s if job.restart_cost_s is None else job.restart_cost_s for job in jobs],
         **columns,
     )
 
@@ -144,31 +139,19 @@ def _settings(spec: SimulationSpec, form: str) -> SimulationSettings:
         usual = {"clock": "fixed-rounds"}
     if spec.restart_cost_s is not None:
         usual.pop("first_start_cost_s", None)
-    for name in _TIMES:
-        stated = getattr(spec, name)
-        if stated is not None:
-            usual[name] = stated
+    usual |= {name: stated for name in _TIMES if (stated := getattr(spec, name)) is not None}
     clock = SimulationClock(str(usual.pop("clock", SimulationClock.EVENTS)).replace("-", "_"))
-    return SimulationSettings(
-        clock=clock,
-        **{_written_out(name): held for name, held in usual.items()},
-        checkpoints=_some(spec.checkpoints, SimulationCheckpoints),
-        failures=_some(spec.failures, SimulationNodeFailures),
-        early_stops=None
-        if spec.early_stops is None
-        else SimulationEarlyStops(probability=spec.early_stops.probability, progress_shares=spec.early_stops.progress),
-        prediction_error=_some(spec.prediction_error, SimulationPredictionError),
-        load_factor=spec.load,
-        seed=spec.seed,
-    )
+    parts = {
+        name: _of_model(given, kind) for name, kind in _PARTS.items() if (given := getattr(spec, name)) is not None
+    }
+    return SimulationSettings(clock=clock, load_factor=spec.load, seed=spec.seed, **_written_out(usual), **parts)
 
 
-def _some(given: BaseModel | None, kind: type[ValueT]) -> ValueT | None:
-    """The contract's value of a model with the same fields, whose seconds are written out."""
-    if given is None:
-        return None
-    return kind(**{_written_out(name): held for name, held in given.model_dump().items()})
+def _of_model(given: BaseModel, kind: type[Value]) -> Any:
+    """The contract's value of a model with the same fields."""
+    return kind(**_written_out(given.model_dump()))
 
 
-def _written_out(name: str) -> str:
-    return f"{name.removesuffix('_s')}_seconds" if name.endswith("_s") else name
+def _written_out(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the contract's names, whose seconds are written out."""
+    return {f"{name[:-2]}_seconds" if name.endswith("_s") else name: held for name, held in values.items()}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -182,7 +183,7 @@ class EarlyStopsSpec(_Model):
     """Jobs end early."""
 
     probability: Annotated[float, Field(ge=0, le=1)]
-    progress: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
+    progress_shares: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field((), alias="progress")
 
 
 class PredictionErrorSpec(_Model):
@@ -245,15 +246,16 @@ class SimulationSpec(_Model):
 
     @model_validator(mode="after")
     def _distinct(self) -> SimulationSpec:
-        names = [pool.name for pool in self.cluster]
-        twins = sorted({name for name in names if names.count(name) > 1})
-        if twins:
-            raise ValueError(f"cluster: names of pools must be unique, {twins[0]!r} is there twice")
-        shown = [policy.shown for policy in self.policy]
-        twins = sorted({name for name in shown if shown.count(name) > 1})
-        if twins:
-            raise ValueError(f"policy: {twins[0]!r} is there twice; give each a label of its own")
+        for pool in _twins([pool.name for pool in self.cluster]):
+            raise ValueError(f"cluster: names of pools must be unique, {pool!r} is there twice")
+        for policy in _twins([policy.shown for policy in self.policy]):
+            raise ValueError(f"policy: {policy!r} is there twice; give each a label of its own")
         return self
+
+
+def _twins(values: Sequence[Any]) -> list[Any]:
+    """What is there more than once."""
+    return [value for value, count in Counter(values).items() if count > 1]
 
 
 def _as_seeds(given: Any) -> Any:
@@ -281,8 +283,7 @@ class SweepSpec(SimulationSpec):
         if "repetitions" in self.model_fields_set:
             raise ValueError("repetitions: must not be there in a sweep, whose repetitions are its seeds")
         for name in ("loads", "seeds", "prediction_errors"):
-            values = getattr(self, name)
-            if len(set(values)) < len(values):
+            if _twins(getattr(self, name)):
                 raise ValueError(f"{name}: must not hold a value twice")
         return self
 

@@ -7,34 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nodewise_cli.inputs.measured import Point
-from nodewise_cli.outputs import checked_output, needs_matplotlib, writing
+from nodewise_cli.outputs import writing
+from nodewise_cli.pictures.figures import DASHED, plain_axes
 from nodewise_cli.views.predict import rate_of, unit_of
 from nodewise_client import Prediction, PredictResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["checked_plot", "draw"]
+__all__ = ["draw"]
 
-_FORMATS: Final = (".pdf", ".png", ".svg")
 _CURVE: Final = "#1f5fa8"
 _MEASURED: Final = "#222222"
 _CHOSEN: Final = "#d1495b"
-
-
-def checked_plot(path: Path | None, option: str = "--plot") -> None:
-    """Refuse before the work what would fail after it.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be of that name.
-    CommandError
-        If matplotlib is not installed.
-    """
-    checked_output(path, option, _FORMATS)
-    if path is not None:
-        needs_matplotlib(option)
 
 
 def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], *, by_nodes: bool) -> None:
@@ -46,13 +31,11 @@ def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], 
         If the file cannot be written.
     """
     # Only here: an extra, and slow to import.
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     unit = unit_of(result)
     answered = sorted((found for found in result if found.answered), key=lambda found: _scale(found, by_nodes))
-    figure = Figure(figsize=(7.2, 4.6), dpi=160, layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = plain_axes(7.2, 4.6)
     _curve(axes, answered, unit, by_nodes)
     _points(axes, points, unit, by_nodes)
     if result.recommended is not None:
@@ -63,9 +46,6 @@ def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], 
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(color="#dddddd", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=9)
     with writing(path):
@@ -77,21 +57,20 @@ def _scale(found: Prediction | Point, by_nodes: bool) -> int:
 
 
 def _curve(axes: Axes, answered: Sequence[Prediction], unit: str, by_nodes: bool) -> None:
-    scale = [_scale(found, by_nodes) for found in answered]
     banded = [found for found in answered if found.upper_steps_per_second is not None]
     if banded:
-        samples = unit == "samples"
         basis = banded[0].interval_basis
         how = "" if basis is None else f" ({basis.replace('_', ' ')})"
         axes.fill_between(
             [_scale(found, by_nodes) for found in banded],
-            [(f.lower_samples_per_second if samples else f.lower_steps_per_second) or 0.0 for f in banded],
-            [(f.upper_samples_per_second if samples else f.upper_steps_per_second) or 0.0 for f in banded],
+            [getattr(found, f"lower_{unit}_per_second") or 0.0 for found in banded],
+            [getattr(found, f"upper_{unit}_per_second") or 0.0 for found in banded],
             color=_CURVE,
             alpha=0.15,
             linewidth=0,
             label=f"{100 * (banded[0].interval_coverage or 0):.4g} % interval{how}",
         )
+    scale = [_scale(found, by_nodes) for found in answered]
     rates = [rate_of(found, unit) or 0.0 for found in answered]
     axes.plot(scale, rates, color=_CURVE, marker=".", linewidth=1.8, label="predicted")
 
@@ -121,7 +100,7 @@ def _recommended(axes: Axes, result: PredictResult, unit: str, by_nodes: bool) -
         return
     scale = _scale(found, by_nodes)
     what = "nodes" if by_nodes else "workers"
-    axes.axvline(scale, color=_CHOSEN, linewidth=1, linestyle=(0, (4, 3)))
+    axes.axvline(scale, color=_CHOSEN, linewidth=1, linestyle=DASHED)
     axes.scatter(
         [scale],
         [rate],

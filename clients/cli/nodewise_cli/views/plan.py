@@ -45,7 +45,7 @@ _HEADINGS: Final = {
 }
 _SAID: Final = (*_HEADINGS, "accumulation")
 """What the JSON says of a configuration."""
-_OTHERWISE: Final = ("configurations", "predictions", "recommendation", "frontier_rows", "basis")
+_OTHERWISE: Final = ("configurations", "predictions", "recommendation", "frontier_rows", "frontier_count", "basis")
 """What the JSON says of a plan in another way than the contract."""
 _ALWAYS: Final = frozenset({"nodes", "workers", "data_parallel"})
 _WORDS: Final = frozenset({"device", "recompute", "sync", "precision"})
@@ -62,6 +62,7 @@ def document(result: PlanAnswer) -> dict[str, Any]:
         "why": None if chosen is None else chosen.why,
         "numbers": {} if chosen is None else numbers_by_name(chosen.numbers),
         "frontier": [_row(found) for found in result.frontier],
+        "frontier_count": result.frontier_count,
         "rejections": [_rejection(found) for found in result.rejections],
         "explanation": None if result.explanation is None else _explained(result.explanation),
         "warnings": plain(result.warnings),
@@ -118,9 +119,9 @@ def _best(result: PlanAnswer, best: Planned) -> None:
         rate += f" ({100 * (prediction.interval_coverage or 0):.3g} %: {shown(lower, 3)} to {shown(upper, 3)})"
     told = [
         rate,
-        prediction.memory_bytes is not None and f"{gibibytes(prediction.memory_bytes)} GiB on each device",
-        prediction.finish_seconds is not None and f"done in {lasting(prediction.finish_seconds)}",
-        prediction.cost is not None and f"cost {shown(prediction.cost)}",
+        "" if prediction.memory_bytes is None else f"{gibibytes(prediction.memory_bytes)} GiB on each device",
+        "" if prediction.finish_seconds is None else f"done in {lasting(prediction.finish_seconds)}",
+        "" if prediction.cost is None else f"cost {shown(prediction.cost)}",
     ]
     say(f"  {', '.join(filter(None, told))}.")
     total = prediction.step_seconds
