@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.cells import CellError
-from nodewise_cli.inputs.columns import COLUMNS
+from nodewise_cli.inputs.columns import COLUMNS, CellError
 from nodewise_cli.inputs.tables import Table
 
 __all__ = ["Condition", "also_trained", "parse_selection"]
@@ -87,15 +86,14 @@ def _condition(part: str, option: str) -> Condition:
     if match is None or not match[3]:
         raise InputError(f"{option}: {_FORM}, found {part.strip()!r}")
     name, symbol, cell = match.groups()
-    column = COLUMNS.get(name)
-    if column is None:
+    if name not in COLUMNS:
         raise InputError(f"{option}: unknown column {name!r}; known are: {', '.join(COLUMNS)}")
     if name == "steps_per_s":
         raise InputError(
             f"{option}: must not select by steps_per_s: what is predicted must not decide what is learned from"
         )
     try:
-        value = column.parse(cell)
+        value = COLUMNS[name](cell)
     except CellError as error:
         raise InputError(f"{option}: {name} {error}, found {cell!r}") from None
     if symbol not in {"=", "==", "!="} and (isinstance(value, bool) or not isinstance(value, _ORDERED)):
