@@ -6,7 +6,7 @@ import csv
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -20,7 +20,7 @@ from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.outputs import checked_output, writing
 from nodewise_cli.views.backtest import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import BacktestRequest, BacktestResult, NodewiseError, RowStatus, ScoredRow, scored_rows
+from nodewise_client import BacktestRequest, BacktestResult, NodewiseError, RowStatus, scored_rows
 
 __all__ = ["backtest"]
 
@@ -65,11 +65,7 @@ def backtest(
                 estimators=tuple(estimator or ("auto",)),
                 calibration=None if calibration is None else measurement_table(calibration),
             )
-            result = client.backtest(
-                request,
-                on_progress=progress.follow,
-                timeout_s=call.timeout_s,
-            )
+            result = client.backtest(request, on_progress=progress.follow, timeout_s=call.timeout_s)
         except NodewiseError as error:
             raise _located(error, read, calibration) or error from None
     if predictions is not None:
@@ -77,8 +73,8 @@ def backtest(
     call.tell(document, show, result)
     rows = [found for evaluation in result.evaluations for found in scored_rows(evaluation.predictions)]
     if rows and all(found.status is RowStatus.REFUSED for found in rows):
-        reasons = Counter(found.refusal_reason for found in rows).most_common(1)
-        raise RefusedAnswer(f"every test row was refused: {reasons[0][0]}", reason=reasons[0][0] or "")
+        ((reason, _),) = Counter(found.refusal_reason for found in rows).most_common(1)
+        raise RefusedAnswer(f"every test row was refused: {reason}", reason=reason or "")
 
 
 def _calibration(path: Path) -> Table:
@@ -89,15 +85,12 @@ def _calibration(path: Path) -> Table:
 
 
 def _located(error: NodewiseError, table: Table, calibration: Table | None) -> CommandError | None:
-    tables = [("table", table)] if calibration is None else [("table", table), ("calibration", calibration)]
-    for path, read in tables:
+    def found(read: Table, path: str) -> CommandError | None:
         every = range(len(read))
-        found = in_table(error, read, timed_rows(read, every), f"{path}.phase_timings.") or in_table(
-            error, read, every, f"{path}."
-        )
-        if found is not None:
-            return found
-    return None
+        timed = in_table(error, read, timed_rows(read, every), f"{path}.phase_timings.")
+        return timed or in_table(error, read, every, f"{path}.")
+
+    return found(table, "table") or (None if calibration is None else found(calibration, "calibration"))
 
 
 def _writable(path: Path, read: Sequence[Path]) -> None:
@@ -115,10 +108,6 @@ def _write_predictions(path: Path, table: Table, result: BacktestResult) -> None
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["row", "job", "estimator", "steps_per_s", "lower_steps_per_s", "upper_steps_per_s", "status"])
         for each in result.evaluations:
-            writer.writerows(_line(table, each.estimator, found) for found in scored_rows(each.predictions))
-
-
-def _line(table: Table, estimator: str, found: ScoredRow) -> list[Any]:
-    values = (found.steps_per_second, found.lower_steps_per_second, found.upper_steps_per_second)
-    cells = ["" if value is None else repr(value) for value in values]
-    return [found.row, table.columns["job"][found.row], estimator, *cells, str(found.status)]
+            for found in scored_rows(each.predictions):
+                rates = (found.steps_per_second, found.lower_steps_per_second, found.upper_steps_per_second)
+                writer.writerow([found.row, table.columns["job"][found.row], each.estimator, *rates, found.status])

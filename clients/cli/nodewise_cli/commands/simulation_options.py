@@ -63,7 +63,8 @@ def specification(question: SimulationQuestion, kind: type[SpecT], command: str,
     InputError
         Naming the file or the option and what would be right.
     """
-    from nodewise_cli.inputs.simulation_spec import checked_spec, parsed_cluster, read_spec
+    from nodewise_cli.inputs.documents import read_document
+    from nodewise_cli.inputs.simulation_spec import checked_spec, parsed_cluster
 
     given, early_stops = question.given, question.early_stops
     for name in ("cluster", "policy", "clock", "round_s", "restart_cost_s"):
@@ -82,7 +83,7 @@ def specification(question: SimulationQuestion, kind: type[SpecT], command: str,
             raise InputError(
                 "--format, --applications: must come with a file of jobs; a specification says them itself"
             )
-        return read_spec(given, kind, stated)
+        return checked_spec(str(given), read_document(given) | stated, kind)
     if "cluster" not in stated:
         raise InputError(f"--cluster: must say what there is, e.g. v100=8,p100=16, where {given} is a file of jobs")
     jobs: dict[str, Any] = {"file": given.name, "format": question.form or "auto"}

@@ -14,20 +14,9 @@ from nodewise_client import Recomputation, SyncMode
 from nodewise_values import facts
 from nodewise_values.fact import Fact, by_csv
 
-__all__ = [
-    "BY_WORKER_MODES",
-    "COLUMNS",
-    "DEFAULTS",
-    "PARAMETER_SERVER_MODES",
-    "PHASES",
-    "REQUIRED",
-    "TRANSFORMER",
-    "CellError",
-]
+__all__ = ["COLUMNS", "DEFAULTS", "PARAMETER_SERVER_MODES", "PHASES", "REQUIRED", "TRANSFORMER", "CellError"]
 
 PARAMETER_SERVER_MODES: Final = frozenset({"async", "sync", "hybrid"})
-BY_WORKER_MODES: Final = frozenset({"async", "hybrid"})
-"""Modes of which a step is one worker's mini-batch."""
 PHASES: Final = ("compute_s", "download_s", "upload_s", "update_s")
 TRANSFORMER: Final = tuple(by_csv(facts.TRANSFORMER))
 

@@ -32,15 +32,8 @@ from nodewise_values.facts import CONFIGURATION_SETTINGS, MODEL_OPTIONS
 __all__ = ["AskedJob", "Question", "asked_job", "asked_ranges", "located", "options_of"]
 
 _HOW: Final = (
-    "device",
-    "sync",
-    "parameter_servers",
-    "batch_per_worker",
-    "global_batch",
-    "accumulation",
-    "backup_workers",
-    "hybrid_sync_fraction",
-    "hybrid_switch_s",
+    *("device", "sync", "parameter_servers", "batch_per_worker", "global_batch", "accumulation"),
+    *("backup_workers", "hybrid_sync_fraction", "hybrid_switch_s"),
 )
 """Columns that say how a job runs, without its scale."""
 
@@ -148,10 +141,10 @@ def asked_job(question: Question, server: str | None) -> AskedJob:
         raise InputError(f"--sequence-length: must come with the config.json of a model, {source} is a table")
     table = read_table(source)
     if job is None and len(table.jobs) == 1:
-        job = table.jobs[0]
+        (job,) = table.jobs
     if job is None or job not in table.rows_by_job:
-        found = "found none" if job is None else f"found {job!r}"
-        raise InputError(f"--job: must be a job of {source} ({', '.join(table.jobs)}), {found}")
+        found = "none" if job is None else repr(job)
+        raise InputError(f"--job: must be a job of {source} ({', '.join(table.jobs)}), found {found}")
     return AskedJob(profile_content(table, job), job, table)
 
 
@@ -167,17 +160,13 @@ def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRang
     if (nodes is None) == (workers is None):
         raise InputError("--nodes: must be given, or --workers, and only one of them, such as --nodes 1-16")
     checked("--link", question.link_bytes_per_s, CONFIGURATION_SETTINGS["link_bytes_per_second"])
-    settings = settings_by_csv({**_without_evidence(asked), **question.settings})
-    axis = "workers" if nodes is None else "nodes"
-    return tuple(
-        ConfigurationRange(
-            **{axis: counts},  # one of the two
-            workers_per_node=question.workers_per_node,
-            placement_rule=question.placement,
-            settings=settings,
-        )
-        for counts in parse_counts(nodes or workers or "", f"--{axis}")
-    )
+    common: dict[str, Any] = {
+        "workers_per_node": question.workers_per_node,
+        "placement_rule": question.placement,
+        "settings": settings_by_csv(_without_evidence(asked) | question.settings),
+    }
+    axis, given = ("workers", workers or "") if nodes is None else ("nodes", nodes)
+    return tuple(ConfigurationRange(**{axis: counts}, **common) for counts in parse_counts(given, f"--{axis}"))
 
 
 def options_of(question: Question) -> ModelOptions:
@@ -207,10 +196,5 @@ def _without_evidence(asked: AskedJob) -> dict[str, Any]:
     table = asked.table
     if table is None or any(table.columns["split"][row] == "train" for row in asked.rows):
         return {}
-    columns: dict[str, Any] = {}
-    for name in _HOW:
-        values = {table.columns[name][row] for row in asked.rows}
-        only = values.pop() if len(values) == 1 else None
-        if only:
-            columns[name] = only
-    return columns
+    values = {name: {table.columns[name][row] for row in asked.rows} for name in _HOW}
+    return {name: only for name, found in values.items() if len(found) == 1 and (only := next(iter(found)))}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from nodewise_cli.failures import InputError, unreadable
+from nodewise_cli.failures import InputError, text_of
 from nodewise_cli.inputs.documents import DocumentReader
 from nodewise_cli.inputs.simulation_spec import CurveSpec, GenerateSpec, InlineJob, LawSpec, Rates, SimulationSpec
 from nodewise_client import SimulationCurve, SimulationProfileCurve
@@ -229,12 +229,7 @@ def _unknown(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
 
 
 def _opened(path: Path) -> io.StringIO:
-    try:
-        return io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=None)
-    except OSError as error:
-        raise unreadable(path, error) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is no text: byte {error.start} is no UTF-8") from None
+    return io.StringIO(text_of(path, "text"), newline=None)
 
 
 def _recognised(stream: io.StringIO, path: Path) -> str:

@@ -6,29 +6,25 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.documents import read_document
 
 __all__ = [
     "CurveSpec",
     "GenerateSpec",
     "InlineJob",
-    "JobsSpec",
     "LawSpec",
     "PolicySpec",
-    "PoolSpec",
+    "Rates",
     "SimulationSpec",
     "SpecT",
     "SweepSpec",
     "checked_spec",
     "parsed_cluster",
-    "read_spec",
 ]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -289,17 +285,6 @@ class SweepSpec(SimulationSpec):
 
 
 SpecT = TypeVar("SpecT", bound=SimulationSpec)
-
-
-def read_spec(path: Path, kind: type[SpecT], changes: Mapping[str, Any] | None = None) -> SpecT:
-    """A specification from a file; ``changes`` replace what it says.
-
-    Raises
-    ------
-    InputError
-        Naming the file, the field and what would be right.
-    """
-    return checked_spec(str(path), {**read_document(path), **(changes or {})}, kind)
 
 
 def checked_spec(place: str, document: Mapping[str, Any], kind: type[SpecT]) -> SpecT:

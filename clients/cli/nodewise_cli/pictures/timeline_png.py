@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from nodewise_cli.pictures.drawing import COLOURS, Drawing
+from nodewise_cli.pictures.figures import plain_axes
 
 __all__ = ["draw_png"]
 
@@ -22,8 +22,8 @@ TITLE_WIDTH: Final = 110
 def draw_png(path: Path, drawing: Drawing, title: str) -> None:
     """Draw the picture. Raises OSError."""
     height = min(1.8 + INCHES_A_LANE * len(drawing.lanes), MOST_INCHES)
-    figure = Figure(figsize=(12, height), dpi=130, layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = plain_axes(12, height, dpi=130)
+    axes.grid(visible=False, axis="y")
     used: dict[str, None] = {}
     for place, lane in enumerate(drawing.lanes):
         begin, duration = np.array(lane.begin_us) / 1e3, np.array(lane.duration_us) / 1e3
@@ -49,9 +49,6 @@ def draw_png(path: Path, drawing: Drawing, title: str) -> None:
     axes.set_xlabel("ms since the first step began")
     axes.set_title("\n".join(textwrap.wrap(title, TITLE_WIDTH)), loc="left", fontsize=10)
     axes.tick_params(labelsize=8)
-    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
     patches = [Patch(color=COLOURS.get(word, COLOURS["other"]), label=word) for word in used]
     figure.legend(handles=patches, loc="outside lower center", ncols=len(patches) or 1, frameon=False, fontsize=8)
     figure.savefig(path)
