@@ -58,11 +58,7 @@ class _Group(TyperGroup):
 
 
 app = Commands(
-    cls=_Group,
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    cls=_Group, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
 
 

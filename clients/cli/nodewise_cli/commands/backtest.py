@@ -14,8 +14,8 @@ from nodewise_cli.commands.options import AN_HOUR, Call
 from nodewise_cli.console import complain
 from nodewise_cli.failures import CommandError, InputError, RefusedAnswer
 from nodewise_cli.inputs.selections import also_trained
-from nodewise_cli.inputs.table_content import measurement_table, timed_rows
-from nodewise_cli.inputs.table_errors import in_table
+from nodewise_cli.inputs.table_content import measurement_table
+from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.outputs import checked_output, writing
 from nodewise_cli.views.backtest import document, show
@@ -85,12 +85,9 @@ def _calibration(path: Path) -> Table:
 
 
 def _located(error: NodewiseError, table: Table, calibration: Table | None) -> CommandError | None:
-    def found(read: Table, path: str) -> CommandError | None:
-        every = range(len(read))
-        timed = in_table(error, read, timed_rows(read, every), f"{path}.phase_timings.")
-        return timed or in_table(error, read, every, f"{path}.")
-
-    return found(table, "table") or (None if calibration is None else found(calibration, "calibration"))
+    tables = {"table": table} | ({} if calibration is None else {"calibration": calibration})
+    found = (in_rows(error, read, range(len(read)), path, ".") for path, read in tables.items())
+    return next(filter(None, found), None)
 
 
 def _writable(path: Path, read: Sequence[Path]) -> None:

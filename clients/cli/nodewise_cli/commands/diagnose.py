@@ -28,8 +28,7 @@ def diagnose(
         float, Option(metavar="X", min=1.0, help="How many times the batch per worker may grow.")
     ] = 1.0,
     picture: Annotated[
-        Path | None,
-        Option("--picture", metavar="OUT.html|png", help="Draw all ranks' lanes: HTML to explore, or PNG."),
+        Path | None, Option("--picture", metavar="OUT.html|png", help="Draw all ranks' lanes: HTML to explore, or PNG.")
     ] = None,
     call: Call = AN_HOUR,
 ) -> None:

@@ -16,7 +16,7 @@ __all__ = ["Commands", "ungrouped"]
 class Commands(typer.Typer):
     """Commands that may take groups."""
 
-    def command(self, name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], Any]:  # type: ignore[override]  # typer's own settings
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], Any]:
         """Add a function as a command."""
         add = super().command(name, **settings)
         return lambda function: add(ungrouped(function))

@@ -13,7 +13,7 @@ from nodewise_cli.commands.options import STORE, StoreCall
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.profile_names import profile_id_of
 from nodewise_cli.inputs.table_content import observations_of, profile_content, timed_rows, timings_of, train_rows
-from nodewise_cli.inputs.table_errors import in_table
+from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_files
 from nodewise_cli.views.table import figures, print_table, words
@@ -90,9 +90,7 @@ def ingest_job(client: Client, table: Table, job: str) -> dict[str, int]:
             client.append_profile(AppendProfileRequest(profile_id=profile_id, request_id=named, display_name=job))
     except NodewiseError as error:
         # Fields count the rows of a batch: those of the first are the table's.
-        located = in_table(error, table, timed, "batch.phase_timings") or in_table(
-            error, table, train, "batch.observations"
-        )
+        located = in_rows(error, table, train, "batch")
         if located is None or len(timed) + len(train) >= BATCH_ROWS:
             raise
         raise located from None

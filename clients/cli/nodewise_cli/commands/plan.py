@@ -36,9 +36,7 @@ def plan(
     if estimator is not None:
         request = replace(request, options=replace(request.options or ModelOptions(), estimator=estimator))
     request = replace(
-        request,
-        exhaustive=exhaustive or request.exhaustive,
-        skip_explanation=request.skip_explanation or not explain,
+        request, exhaustive=exhaustive or request.exhaustive, skip_explanation=request.skip_explanation or not explain
     )
     with call.connected() as client, waiting("searching") as progress:
 

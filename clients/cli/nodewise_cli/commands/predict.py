@@ -28,12 +28,10 @@ def predict(
         Fidelity, Option(help="By the estimator's model, or by its simulation if it has one.")
     ] = Fidelity.MODEL,
     simulated_steps: Annotated[
-        int | None,
-        Option(min=1, help="simulate: steps to count in each row. Default: as the estimator thinks right."),
+        int | None, Option(min=1, help="simulate: steps to count in each row. Default: as the estimator thinks right.")
     ] = None,
     plot: Annotated[
-        Path | None,
-        Option(metavar="FILE.png", help="Draw the predicted curve, its interval and the measured points."),
+        Path | None, Option(metavar="FILE.png", help="Draw the predicted curve, its interval and the measured points.")
     ] = None,
     call: Call = ONE_MINUTE,
 ) -> None:

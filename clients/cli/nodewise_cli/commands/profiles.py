@@ -28,8 +28,7 @@ from nodewise_client import GetProfileRequest, ListProfilesRequest, ProfileView,
 __all__ = ["profiles"]
 
 ProfileName: TypeAlias = Annotated[
-    str,
-    Argument(metavar="ID", help="The profile's name, or the job's that it was made of.", parser=profile_id_of),
+    str, Argument(metavar="ID", help="The profile's name, or the job's that it was made of.", parser=profile_id_of)
 ]
 
 profiles = Commands(help="List, show, correct, delete and export stored profiles.", no_args_is_help=True)
@@ -39,8 +38,7 @@ profiles = Commands(help="List, show, correct, delete and export stored profiles
 def list_profiles(
     prefix: Annotated[str, Argument(metavar="[PREFIX]", help="Only names that begin so.")] = "",
     label: Annotated[
-        list[str] | None,
-        Option(metavar="KEY[=VALUE]", help="Only with this label; repeatable: with all of them."),
+        list[str] | None, Option(metavar="KEY[=VALUE]", help="Only with this label; repeatable: with all of them.")
     ] = None,
     deleted: Annotated[bool, Option("--deleted", help="Deleted ones that can be brought back as well.")] = False,
     call: StoreCall = STORE,

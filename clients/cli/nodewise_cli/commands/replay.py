@@ -23,8 +23,7 @@ def replay(
     ] = None,
     test_step: Annotated[str, Option(metavar="K|all", help="Steps to predict.")] = "all",
     in_sample: Annotated[
-        bool,
-        Option("--in-sample", help="Predict steps from themselves: checks the graph, says nothing of accuracy."),
+        bool, Option("--in-sample", help="Predict steps from themselves: checks the graph, says nothing of accuracy.")
     ] = False,
     change: Annotated[
         list[str] | None,

@@ -40,8 +40,7 @@ class TraceQuestion:
         Option(metavar="OUT.json", help="Write what was executed for Perfetto; replay: beside the original."),
     ] = None
     mapping: Annotated[
-        list[str] | None,
-        Option(metavar="KEY=VALUE", help="What is what in generic Chrome traces. May be repeated."),
+        list[str] | None, Option(metavar="KEY=VALUE", help="What is what in generic Chrome traces. May be repeated.")
     ] = None
     diagnoser: Annotated[
         str, Option(metavar="NAME", help="Who answers. Default: the only one, or the shipped one.")

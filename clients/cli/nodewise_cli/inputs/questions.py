@@ -14,8 +14,8 @@ from nodewise_cli.inputs.configurations import SETTINGS, settings_by_csv
 from nodewise_cli.inputs.counts import parse_counts
 from nodewise_cli.inputs.documents import read_profile
 from nodewise_cli.inputs.profile_names import profile_id_of
-from nodewise_cli.inputs.table_content import profile_content, timed_rows, train_rows
-from nodewise_cli.inputs.table_errors import in_table
+from nodewise_cli.inputs.table_content import profile_content, train_rows
+from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_client import (
     ConfigurationRange,
@@ -83,8 +83,7 @@ class Question:
         float | None, Option(metavar="SECONDS", min=0, help="hybrid: time lost once at the switch.")
     ] = None
     link_bytes_per_s: Annotated[
-        float | None,
-        Option("--link", metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own."),
+        float | None, Option("--link", metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own.")
     ] = None
     estimator: Annotated[str, Option(help="Estimator's name, or auto.")] = "auto"
     coverage: Annotated[float | None, Option(help="Coverage of the interval. Default 0.9.")] = None
@@ -166,7 +165,7 @@ def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRang
         "settings": settings_by_csv(_without_evidence(asked) | question.settings),
     }
     axis, given = ("workers", workers or "") if nodes is None else ("nodes", nodes)
-    return tuple(ConfigurationRange(**{axis: counts}, **common) for counts in parse_counts(given, f"--{axis}"))
+    return tuple(ConfigurationRange(**common | {axis: counts}) for counts in parse_counts(given, f"--{axis}"))
 
 
 def options_of(question: Question) -> ModelOptions:
@@ -185,10 +184,7 @@ def located(error: NodewiseError, asked: AskedJob) -> CommandError | None:
     """The error with the table's line, where it is about a row of the job's table."""
     if asked.table is None:
         return None
-    train = train_rows(asked.table, asked.name)
-    return in_table(error, asked.table, train, "profile.content.observations") or in_table(
-        error, asked.table, timed_rows(asked.table, train), "profile.content.phase_timings"
-    )
+    return in_rows(error, asked.table, train_rows(asked.table, asked.name), "profile.content")
 
 
 def _without_evidence(asked: AskedJob) -> dict[str, Any]:

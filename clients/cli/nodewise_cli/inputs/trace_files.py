@@ -129,7 +129,7 @@ def _prepared(path: Path, *, keep_names: bool) -> Iterator[tuple[BinaryIO, str]]
     """What is sent of a file, and its SHA-256."""
     try:
         with path.open("rb") if keep_names or not _is_text(path) else prepared_trace(path) as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
+            digest = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]  # it has readinto
             content.seek(0)
             yield content, digest
     except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -155,6 +155,7 @@ def _checked(path: Path) -> Path:
 
 def _within(directory: Path) -> list[Path]:
     """Traces of a directory, or of those below it if it has none itself."""
+    found: list[Path] = []
     for paths in (directory.iterdir(), directory.rglob("*")):
         found = [path for path in paths if path.name.lower().endswith(SUFFIXES) and path.is_file()]
         if found:

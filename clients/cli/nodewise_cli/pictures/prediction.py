@@ -63,8 +63,8 @@ def _curve(axes: Axes, answered: Sequence[Prediction], unit: str, by_nodes: bool
         how = "" if basis is None else f" ({basis.replace('_', ' ')})"
         axes.fill_between(
             [_scale(found, by_nodes) for found in banded],
-            [getattr(found, f"lower_{unit}_per_second") or 0.0 for found in banded],
-            [getattr(found, f"upper_{unit}_per_second") or 0.0 for found in banded],
+            [rate_of(found, unit, "lower_") or 0.0 for found in banded],
+            [rate_of(found, unit, "upper_") or 0.0 for found in banded],
             color=_CURVE,
             alpha=0.15,
             linewidth=0,
@@ -79,16 +79,12 @@ def _points(axes: Axes, points: Sequence[Point], unit: str, by_nodes: bool) -> N
     for train, face, label in ((True, _MEASURED, "measured, learned from"), (False, "white", "measured, held out")):
         known = [point for point in points if point.train == train and rate_of(point, unit) is not None]
         if known:
-            axes.scatter(
+            scale, rates = (
                 [_scale(point, by_nodes) for point in known],
                 [rate_of(point, unit) or 0.0 for point in known],
-                s=38,
-                facecolor=face,
-                edgecolor=_MEASURED,
-                linewidth=1.2,
-                zorder=3,
-                label=label,
             )
+            ring = {"facecolor": face, "edgecolor": _MEASURED, "linewidth": 1.2}
+            axes.scatter(scale, rates, s=38, zorder=3, label=label, **ring)
 
 
 def _recommended(axes: Axes, result: PredictResult, unit: str, by_nodes: bool) -> None:
@@ -101,14 +97,7 @@ def _recommended(axes: Axes, result: PredictResult, unit: str, by_nodes: bool) -
     scale = _scale(found, by_nodes)
     what = "nodes" if by_nodes else "workers"
     axes.axvline(scale, color=_CHOSEN, linewidth=1, linestyle=DASHED)
-    axes.scatter(
-        [scale],
-        [rate],
-        s=150,
-        marker="o",
-        facecolor="none",
-        edgecolor=_CHOSEN,
-        linewidth=2,
-        zorder=4,
-        label=f"recommended: {scale} {what if scale != 1 else what[:-1]} ({(chosen.rule or '').replace('_', ' ')})",
-    )
+    rule = (chosen.rule or "").replace("_", " ")
+    label = f"recommended: {scale} {what if scale != 1 else what[:-1]} ({rule})"
+    ring = {"facecolor": "none", "edgecolor": _CHOSEN, "linewidth": 2}
+    axes.scatter([scale], [rate], s=150, marker="o", zorder=4, label=label, **ring)

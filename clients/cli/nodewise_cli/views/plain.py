@@ -11,14 +11,7 @@ from nodewise_values.value import Value
 
 __all__ = ["fields_of", "plain", "short"]
 
-_ENDINGS: Final = {
-    "_per_second": "_per_s",
-    "_seconds": "_s",
-    "_count": "",
-    "_ratio": "",
-    "_ordinal": "",
-    "_value": "",
-}
+_ENDINGS: Final = {"_per_second": "_per_s", "_seconds": "_s", "_count": "", "_ratio": "", "_ordinal": "", "_value": ""}
 _NUMBERS: Final = "tuple[NamedNumber, ...]"
 _BRITISH: Final = {"utilization": "utilisation"}
 """Keys keep the spelling that they had before the contract's."""

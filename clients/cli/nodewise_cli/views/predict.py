@@ -65,9 +65,10 @@ def unit_of(result: PredictResult) -> str:
     return "samples" if answered and all(found.samples_per_second is not None for found in answered) else "steps"
 
 
-def rate_of(found: Prediction | Point, unit: str) -> float | None:
-    """A row's rate in a unit."""
-    return found.samples_per_second if unit == "samples" else found.steps_per_second
+def rate_of(found: Prediction | Point, unit: str, bound: str = "") -> float | None:
+    """A row's rate in a unit; ``bound`` is "lower_" or "upper_" for those of its interval."""
+    rate: float | None = getattr(found, f"{bound}{unit}_per_second")
+    return rate
 
 
 def show(name: str, result: PredictResult, points: Sequence[Point], currency: str) -> None:
@@ -114,16 +115,12 @@ def _mark(result: PredictResult, row: int) -> str:
 
 
 def _interval(found: Prediction, unit: str) -> str:
-    samples = unit == "samples"
-    low = found.lower_samples_per_second if samples else found.lower_steps_per_second
-    high = found.upper_samples_per_second if samples else found.upper_steps_per_second
-    return "-" if high is None else f"{shown(low)} to {shown(high)}"
+    high = rate_of(found, unit, "upper_")
+    return "-" if high is None else f"{shown(rate_of(found, unit, 'lower_'))} to {shown(high)}"
 
 
 def _measured(point: Point | None, unit: str) -> str:
-    if point is None:
-        return "-"
-    return ("t " if point.train else "") + shown(rate_of(point, unit))
+    return "-" if point is None else ("t " if point.train else "") + shown(rate_of(point, unit))
 
 
 def _error(found: Prediction, point: Point | None, unit: str) -> str:

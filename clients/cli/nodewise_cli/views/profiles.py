@@ -13,14 +13,7 @@ from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import Configurations, Observations, Profile, ProfileContent, configuration_rows
 from nodewise_values.wire import to_json
 
-__all__ = [
-    "content_document",
-    "list_document",
-    "show_deleted",
-    "show_list",
-    "show_profile",
-    "whole_document",
-]
+__all__ = ["content_document", "list_document", "show_deleted", "show_list", "show_profile", "whole_document"]
 
 
 def list_document(profiles: Iterable[Profile]) -> dict[str, Any]:
