@@ -48,14 +48,7 @@ class TraceQuestion:
     budget_s: Annotated[float, Option(metavar="SECONDS", help="Answer with what there is after so long.")] = 0.0
 
 
-CHANGE_KINDS: Final = {
-    "scale": "scale",
-    "delay": "delay",
-    "bandwidth": "link_bandwidth",
-    "latency": "link_latency",
-    "world-size": "world_size",
-    "bucket-bytes": "bucket_bytes",
-}
+CHANGE_KINDS: Final = {kind.removeprefix("link_").replace("_", "-"): kind for kind in ReplayChangeKind}
 
 
 def parse_steps(given: str | None, option: str) -> tuple[int, ...]:
@@ -66,9 +59,7 @@ def parse_steps(given: str | None, option: str) -> tuple[int, ...]:
     InputError
         Naming the option and what would be right.
     """
-    if given is None or given.strip().lower() == "all":
-        return ()
-    return listed_counts(given, option, "steps")
+    return () if given is None or given.strip().lower() == "all" else listed_counts(given, option, "steps")
 
 
 def parse_change(given: str) -> ReplayChange:
@@ -84,27 +75,23 @@ def parse_change(given: str) -> ReplayChange:
     kind = CHANGE_KINDS.get(word.strip().lower())
     if kind is None:
         raise InputError(f"--change: must begin with one of {', '.join(CHANGE_KINDS)} and =NUMBER, found {given!r}")
-    try:
-        value = float(number)
-    except ValueError:
-        raise InputError(f"--change: {word} must be a number, found {number!r}") from None
     chosen: dict[str, str] = {}
     for part in rest:
         name, equals, text = part.partition("=")
         if not equals or name not in {"name", "events", "ranks"} or name in chosen:
             raise InputError(f"--change: after ; must stand name=, events= or ranks=, once each, found {part!r}")
         chosen[name] = text
+    lists = {name: tuple(each.strip() for each in chosen[name].split(",")) for name in chosen if name != "name"}
     try:
-        ranks = [int(rank) for rank in chosen["ranks"].split(",")] if "ranks" in chosen else []
+        value = float(number)
+    except ValueError:
+        raise InputError(f"--change: {word} must be a number, found {number!r}") from None
+    try:
+        ranks = tuple(map(int, lists.get("ranks", ())))
     except ValueError:
         raise InputError(f"--change: ranks must be numbers such as 0,2, found {chosen['ranks']!r}") from None
-    return ReplayChange(
-        kind=ReplayChangeKind(kind),
-        value=value,
-        name_pattern=chosen.get("name", ""),
-        event_kinds=tuple(word.strip() for word in chosen["events"].split(",")) if "events" in chosen else (),
-        ranks=tuple(ranks),
-    )
+    name, events = chosen.get("name", ""), lists.get("events", ())
+    return ReplayChange(kind=kind, value=value, name_pattern=name, event_kinds=events, ranks=ranks)
 
 
 def parse_mapping(given: Sequence[str]) -> dict[str, str]:

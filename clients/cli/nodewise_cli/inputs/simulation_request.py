@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pydantic import BaseModel
-
 from nodewise_cli.inputs.simulation_jobs import PreparedJobs
 from nodewise_cli.inputs.simulation_spec import PolicySpec, SimulationSpec
 from nodewise_client import (
@@ -14,20 +12,15 @@ from nodewise_client import (
     NodePool,
     QueueQuota,
     SimulateRequest,
-    SimulationCheckpoints,
-    SimulationClock,
     SimulationCurve,
     SimulationCurveRows,
-    SimulationEarlyStops,
     SimulationJobs,
-    SimulationNodeFailures,
-    SimulationPredictionError,
     SimulationSettings,
     node_pool,
     simulation_jobs,
 )
 from nodewise_job_traces import Curve, Job, gavel, pollux
-from nodewise_values.value import Value
+from nodewise_values.wire import from_json
 
 __all__ = ["policy_parameters", "pools_of", "simulate_request"]
 
@@ -35,30 +28,16 @@ _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {"gavel": gavel.SETTINGS, "poll
 """How time passes where a specification does not say, by the format of its jobs: as in the simulators that they come
 from (docs/guides/simulation.md)."""
 
-_TIMES: Final = (
-    *("clock", "round_s", "on_changes_only"),
-    *("minimum_decision_interval_s", "restart_cost_s", "first_start_cost_s"),
+_STATED: Final = frozenset({
+    *("clock", "round_s", "on_changes_only", "minimum_decision_interval_s", "restart_cost_s", "first_start_cost_s"),
+    *("checkpoints", "failures", "early_stops", "prediction_error"),
+})  # fmt: skip
+"""Fields of a specification that a request's settings have too."""
+_LIKE: Final = (
+    *("arrival_s", "deadline_s", "minimum_run_s"),
+    *("requested_devices", "server_devices", "stop_samples", "rigid"),
 )
-_PARTS: Final[Mapping[str, type[Value]]] = {
-    "checkpoints": SimulationCheckpoints,
-    "failures": SimulationNodeFailures,
-    "early_stops": SimulationEarlyStops,
-    "prediction_error": SimulationPredictionError,
-}
-_COLUMNS: Final = {
-    "job_ids": "job_id",
-    "arrival_seconds": "arrival_s",
-    "work_samples": "samples",
-    "rigid": "rigid",
-    "requested_devices": "requested_devices",
-    "server_devices": "server_devices",
-    "weights": "weight",
-    "stop_samples": "stop_samples",
-    "step_samples": "samples_per_step",
-    "deadline_seconds": "deadline_s",
-    "minimum_run_seconds": "minimum_run_s",
-}
-"""Columns of jobs by what a job calls them."""
+"""What jobs and a request's columns of them call alike."""
 
 
 def simulate_request(spec: SimulationSpec, prepared: PreparedJobs) -> SimulateRequest:
@@ -117,10 +96,11 @@ def _given(curve: Curve) -> SimulationCurve:
 def _columns(
     jobs: Sequence[Job], true: Sequence[int], predicted: Sequence[int], restart_cost_s: float
 ) -> SimulationJobs:
+    names = {"job_ids": "job_id", "work_samples": "samples", "step_samples": "samples_per_step", "weights": "weight"}
     # What a job does not state is 0, as the contract has it.
     columns: dict[str, Any] = {
         column: [0.0 if (held := getattr(job, name)) is None else held for job in jobs]
-        for column, name in _COLUMNS.items()
+        for column, name in (names | {_written_out(name): name for name in _LIKE}).items()
     }
     return simulation_jobs(
         queues=[job.queue for job in jobs],
@@ -139,19 +119,15 @@ def _settings(spec: SimulationSpec, form: str) -> SimulationSettings:
         usual = {"clock": "fixed-rounds"}
     if spec.restart_cost_s is not None:
         usual.pop("first_start_cost_s", None)
-    usual |= {name: stated for name in _TIMES if (stated := getattr(spec, name)) is not None}
-    clock = SimulationClock(str(usual.pop("clock", SimulationClock.EVENTS)).replace("-", "_"))
-    parts = {
-        name: _of_model(given, kind) for name, kind in _PARTS.items() if (given := getattr(spec, name)) is not None
-    }
-    return SimulationSettings(clock=clock, load_factor=spec.load, seed=spec.seed, **_written_out(usual), **parts)
+    stated = {"clock": "events"} | usual | spec.model_dump(include=_STATED, exclude_none=True)
+    stated["clock"] = stated["clock"].replace("-", "_")
+    return from_json(_contract(stated | {"load_factor": spec.load, "seed": spec.seed}), SimulationSettings)
 
 
-def _of_model(given: BaseModel, kind: type[Value]) -> Any:
-    """The contract's value of a model with the same fields."""
-    return kind(**_written_out(given.model_dump()))
+def _contract(given: Any) -> Any:
+    """The same by the contract's names."""
+    return {_written_out(name): _contract(held) for name, held in given.items()} if isinstance(given, dict) else given
 
 
-def _written_out(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by the contract's names, whose seconds are written out."""
-    return {f"{name[:-2]}_seconds" if name.endswith("_s") else name: held for name, held in values.items()}
+def _written_out(name: str) -> str:
+    return f"{name.removesuffix('_s')}_seconds" if name.endswith("_s") else name

@@ -55,7 +55,7 @@ def measurement_table(table: Table) -> MeasurementTable:
         jobs=table.columns["job"],
         configurations=configurations_of(table, rows),
         train=table.train,
-        phase_timings=_phases(table, phase_rows, None) if phase_rows else None,
+        phase_timings=timings_of(table, phase_rows, of_configurations=False) if phase_rows else None,
         phase_rows=tuple(phase_rows),
         workloads={job: _workload(table, job) for job in table.jobs},
         networks={job: Network(**_facts(table, job, facts.NETWORK)) for job in table.jobs},
@@ -86,9 +86,14 @@ def timed_rows(table: Table, rows: Sequence[int]) -> list[int]:
     return [row for row in rows if any(table.columns[name][row] is not None for name in PHASES)]
 
 
-def timings_of(table: Table, rows: Sequence[int]) -> PhaseTimings:
-    """Phase timings of rows that hold them."""
-    return _phases(table, rows, configurations_of(table, rows))
+def timings_of(table: Table, rows: Sequence[int], *, of_configurations: bool = True) -> PhaseTimings:
+    """Phase timings of rows that hold them, with what ran in these rows unless that is said elsewhere."""
+    columns: dict[str, Any] = {"configurations": configurations_of(table, rows)} if of_configurations else {}
+    for name, fact in by_csv(facts.PHASE_TIMINGS).items():
+        # Without servers nothing is received from or applied at one: those phases are 0, not unknown.
+        unknown = 0.0 if name in PHASES else None
+        columns[fact.field] = [unknown if value is None else value for value in _of(table, name, rows)]
+    return phase_timings(**columns)
 
 
 def observations_of(table: Table, rows: Sequence[int]) -> Observations:
@@ -132,15 +137,6 @@ def _workload(table: Table, job: str) -> Workload:
     usual = {"optimizer": _OPTIMIZER, "precision": _PRECISION} if transformer else {}
     stated = _facts(table, job, {**facts.WORKLOAD, "precision": facts.CONFIGURATION_SETTINGS["precision"]})
     return Workload(transformer=transformer, **usual | stated)
-
-
-def _phases(table: Table, rows: Sequence[int], configurations: Configurations | None) -> PhaseTimings:
-    columns = {}
-    for name, fact in by_csv(facts.PHASE_TIMINGS).items():
-        # Without servers nothing is received from or applied at one: those phases are 0, not unknown.
-        unknown = 0.0 if name in PHASES else None
-        columns[fact.field] = [unknown if value is None else value for value in _of(table, name, rows)]
-    return phase_timings(configurations=configurations, **columns)
 
 
 def _groups(table: Table, row: int) -> tuple[WorkerGroup, ...]:
