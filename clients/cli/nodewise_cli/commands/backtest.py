@@ -55,7 +55,9 @@ def backtest(
         read, count = also_trained(read, also_train, _ALSO_TRAIN)
         if not count:
             complain(f"{_ALSO_TRAIN} selects no test row of {table}")
-    calibration = None if calibrate is None else _calibration(calibrate)
+    calibration = None if calibrate is None else read_table(calibrate)
+    if calibration is not None and not any(calibration.train):
+        raise InputError(f"{calibrate}: has no row of split train to calibrate with")
     if predictions is not None:
         _writable(predictions, [table] if calibrate is None else [table, calibrate])
     with call.connected() as client, waiting("backtesting") as progress:
@@ -75,13 +77,6 @@ def backtest(
     if rows and all(found.status is RowStatus.REFUSED for found in rows):
         ((reason, _),) = Counter(found.refusal_reason for found in rows).most_common(1)
         raise RefusedAnswer(f"every test row was refused: {reason}", reason=reason or "")
-
-
-def _calibration(path: Path) -> Table:
-    table = read_table(path)
-    if not any(table.train):
-        raise InputError(f"{path}: has no row of split train to calibrate with")
-    return table
 
 
 def _located(error: NodewiseError, table: Table, calibration: Table | None) -> CommandError | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -36,7 +36,7 @@ def measured_points(asked: AskedJob, template: Mapping[str, Any], answered: Sequ
         return []
     rows = [{name: column[row] for name, column in asked.table.columns.items()} for row in asked.rows]
     wanted = _wanted(rows, template)
-    as_predicted = _Batches(answered).alike
+    as_predicted = _batches_of(answered)
     return [
         Point(
             nodes=row["nodes"],
@@ -59,28 +59,28 @@ def at(points: Sequence[Point], found: Prediction) -> Point | None:
     return min(same, key=lambda point: point.train, default=None)
 
 
-class _Batches:
-    """Samples per step of what was predicted, by scale."""
+def _batches_of(answered: Sequence[Prediction]) -> Callable[[Row, int | None], bool]:
+    """Whether a row's samples per step are those that were predicted; where none were, any are."""
+    totals = {
+        found.workers: found.samples_per_second / found.steps_per_second
+        for found in answered
+        if found.samples_per_second is not None and found.steps_per_second is not None
+    }
+    steps = set(map(round, totals.values()))
+    # One total on several scales is strong scaling; else each worker keeps its batch.
+    strong = len(steps) == 1 and len(totals) > 1
+    shares = {round(total / workers, 6) for workers, total in totals.items()}
 
-    def __init__(self, answered: Sequence[Prediction]) -> None:
-        self._by_workers: dict[int, float] = {}
-        for found in answered:
-            if found.samples_per_second is not None and found.steps_per_second is not None:
-                self._by_workers[found.workers] = found.samples_per_second / found.steps_per_second
-        totals = set(map(round, self._by_workers.values()))
-        # One total on several scales is strong scaling; else each worker keeps its batch.
-        self._strong = totals if len(totals) == 1 and len(self._by_workers) > 1 else None
-        self._shares = {round(total / workers, 6) for workers, total in self._by_workers.items()}
+    def alike(row: Row, per_step: int | None) -> bool:
+        if not totals or per_step is None:
+            return not totals
+        if row["workers"] in totals:
+            return per_step == round(totals[row["workers"]])
+        if row["sync"] in BY_WORKER_MODES or strong:
+            return per_step in steps
+        return round(per_step / row["workers"], 6) in shares
 
-    def alike(self, row: Row, per_step: int | None) -> bool:
-        """Whether a row's batch is the one that was predicted; where none was, any is."""
-        if not self._by_workers or per_step is None:
-            return not self._by_workers
-        if row["workers"] in self._by_workers:
-            return per_step == round(self._by_workers[row["workers"]])
-        if row["sync"] in BY_WORKER_MODES or self._strong is not None:
-            return per_step in set(map(round, self._by_workers.values()))
-        return round(per_step / row["workers"], 6) in self._shares
+    return alike
 
 
 def _wanted(rows: Sequence[Row], template: Mapping[str, Any]) -> dict[str, Any]:

@@ -229,11 +229,9 @@ def _table(title: str, rows: Sequence[Planned]) -> None:
 
 
 def _cell(value: Any) -> str:
-    if value is None or value == "":
-        return "-"
     if isinstance(value, bool):
         return "yes" if value else ""
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value or "-")
 
 
 def _row(found: Planned) -> dict[str, Any]:
