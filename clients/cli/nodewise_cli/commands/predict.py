@@ -16,7 +16,7 @@ from nodewise_cli.pictures.figures import checked_plot
 from nodewise_cli.pictures.prediction import draw
 from nodewise_cli.views.predict import document, refusal_of, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import Fidelity, NodewiseError, PredictOptions, PredictRequest, Problem, RowStatus
+from nodewise_client import Fidelity, PredictOptions, PredictRequest, Problem, RowStatus
 
 __all__ = ["predict"]
 
@@ -43,11 +43,8 @@ def predict(
     options = PredictOptions(model=options_of(question), fidelity=fidelity, simulated_steps_count=simulated_steps)
     if simulated_steps is not None and fidelity is not Fidelity.SIMULATE:
         raise InputError(f"--simulated-steps: must come with --fidelity simulate, found {fidelity}")
-    with call.connected() as client, waiting("predicting"):
-        try:
-            result = client.predict(PredictRequest(profile=asked.source, ranges=ranges, options=options, **goal))
-        except NodewiseError as error:
-            raise located(error, asked) or error from None
+    with call.connected() as client, waiting("predicting"), located(asked):
+        result = client.predict(PredictRequest(profile=asked.source, ranges=ranges, options=options, **goal))
     points = measured_points(asked, question.settings, result)
     if plot is not None:
         draw(plot, asked.name, result, points, by_nodes=question.nodes is not None)

@@ -12,7 +12,7 @@ from nodewise_cli.inputs.objectives import Rule, Wanted, goal_of
 from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, located, options_of
 from nodewise_cli.views.suggest import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import NodewiseError, SuggestMeasurementsRequest
+from nodewise_client import SuggestMeasurementsRequest
 
 __all__ = ["suggest"]
 
@@ -41,18 +41,15 @@ def suggest(
     asked = asked_job(question, call.server)
     ranges = asked_ranges(question, asked)
     options = options_of(question)
-    with call.connected() as client, waiting("weighing"):
-        try:
-            request = SuggestMeasurementsRequest(
-                profile=asked.source,
-                ranges=ranges,
-                max_suggestions=count,
-                start_up_seconds=start_up_s,
-                run_steps_count=steps,
-                options=options,
-                **goal,
-            )
-            result = client.suggest_measurements(request)
-        except NodewiseError as error:
-            raise located(error, asked) or error from None
+    with call.connected() as client, waiting("weighing"), located(asked):
+        request = SuggestMeasurementsRequest(
+            profile=asked.source,
+            ranges=ranges,
+            max_suggestions=count,
+            start_up_seconds=start_up_s,
+            run_steps_count=steps,
+            options=options,
+            **goal,
+        )
+        result = client.suggest_measurements(request)
     call.tell(document, lambda found: show(asked.name, found), result)

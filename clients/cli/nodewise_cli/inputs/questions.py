@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from typer import Argument, Option
 
-from nodewise_cli.failures import CommandError, InputError
+from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.bounds import checked
 from nodewise_cli.inputs.configurations import SETTINGS, settings_by_csv
 from nodewise_cli.inputs.counts import parse_counts
@@ -180,11 +182,21 @@ def options_of(question: Question) -> ModelOptions:
     return ModelOptions(estimator=question.estimator, interval_coverage=question.coverage, seed=question.seed)
 
 
-def located(error: NodewiseError, asked: AskedJob) -> CommandError | None:
-    """The error with the table's line, where it is about a row of the job's table."""
-    if asked.table is None:
-        return None
-    return in_rows(error, asked.table, train_rows(asked.table, asked.name), "profile.content")
+@contextmanager
+def located(asked: AskedJob) -> Iterator[None]:
+    """What is about a row of the job's table, with the table's line.
+
+    Raises
+    ------
+    CommandError, NodewiseError
+    """
+    try:
+        yield
+    except NodewiseError as error:
+        table = asked.table
+        if table is None:
+            raise
+        raise in_rows(error, table, train_rows(table, asked.name), "profile.content") or error from None
 
 
 def _without_evidence(asked: AskedJob) -> dict[str, Any]:

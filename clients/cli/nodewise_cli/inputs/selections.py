@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
@@ -45,8 +46,7 @@ def also_trained(table: Table, expressions: Sequence[str], option: str) -> tuple
         For an expression that cannot be read, or one that selects a row which was not measured.
     """
     selections = [[_condition(part, option) for part in _COMMA.split(expression)] for expression in expressions]
-    split = list(table.columns["split"])
-    count = 0
+    split, count = list(table.columns["split"]), 0
     for row, word in enumerate(split):
         if word == "train" or not any(all(_holds(table, row, *one) for one in parts) for parts in selections):
             continue
@@ -54,7 +54,7 @@ def also_trained(table: Table, expressions: Sequence[str], option: str) -> tuple
             raise table.error(row, f"column steps_per_s: must be given in a row that {option} selects to learn from")
         split[row] = "train"
         count += 1
-    return table.with_split(tuple(split)), count
+    return replace(table, columns={**table.columns, "split": tuple(split)}), count
 
 
 def _holds(table: Table, row: int, column: str, symbol: str, value: Any) -> bool:

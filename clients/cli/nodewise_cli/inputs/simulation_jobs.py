@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -93,7 +93,7 @@ class _Preparation:
         if given.listed is not None:
             return self._listed(given.listed, self._curves()), ""
         if given.generate is not None:
-            return list(self._generated(given.generate)), ""
+            return self._generated(given.generate), ""
         path = self._place.parent / (given.file or "")
         stream = _opened(path)
         form = given.format if given.format != "auto" else _recognised(stream, path)
@@ -144,22 +144,16 @@ class _Preparation:
             raise self._wrong(f"throughputs: must name the table of throughputs that {form} jobs need")
         return self._place.parent / self._spec.throughputs
 
-    def _generated(self, given: GenerateSpec) -> Iterator[Job]:
+    def _generated(self, given: GenerateSpec) -> list[Job]:
         curves = self._curves()
         names = given.curves or tuple(curves)
         for name in names:
             if name not in curves:
                 raise self._wrong(f"jobs.generate.curves: {_unknown(name, curves)}")
         true = self._given([curves[name] for name in names], "generated sizes are seconds at a curve's rates")
-        return generators.generated(
-            self._law(given.arrivals, "arrivals", _ARRIVALS),
-            self._law(given.sizes, "sizes", _SIZES),
-            true,
-            jobs=given.jobs,
-            requested=given.requested,
-            rigid=given.rigid,
-            seed=self._seed,
-        )
+        laws = self._law(given.arrivals, "arrivals", _ARRIVALS), self._law(given.sizes, "sizes", _SIZES)
+        stated = given.model_dump(include={"jobs", "requested", "rigid"})
+        return list(generators.generated(*laws, true, seed=self._seed, **stated))
 
     def _law(self, given: LawSpec, name: str, allowed: Sequence[str]) -> generators.Draw:
         place = f"{self._place}: jobs.generate.{name}"

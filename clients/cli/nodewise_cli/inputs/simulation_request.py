@@ -119,7 +119,7 @@ def _settings(spec: SimulationSpec, form: str) -> SimulationSettings:
         usual = {"clock": "fixed-rounds"}
     if spec.restart_cost_s is not None:
         usual.pop("first_start_cost_s", None)
-    stated = {"clock": "events"} | usual | spec.model_dump(include=_STATED, exclude_none=True)
+    stated = {"clock": "events"} | usual | spec.model_dump(include=set(_STATED), exclude_none=True)
     stated["clock"] = stated["clock"].replace("-", "_")
     return from_json(_contract(stated | {"load_factor": spec.load, "seed": spec.seed}), SimulationSettings)
 

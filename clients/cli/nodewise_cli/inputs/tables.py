@@ -7,7 +7,7 @@ import difflib
 import io
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,8 +42,6 @@ class Table:
     ----------
     lines : tuple of int
         The line of the file that each row begins in.
-    header : tuple of str
-        Columns of the file.
     columns : mapping
         Every column of the schema by name, one value per row; None = not known.
     rows_by_job : mapping
@@ -52,7 +50,6 @@ class Table:
 
     path: Path
     lines: tuple[int, ...]
-    header: tuple[str, ...]
     columns: Mapping[str, tuple[Any, ...]]
     rows_by_job: Mapping[str, tuple[int, ...]]
 
@@ -68,10 +65,6 @@ class Table:
     def train(self) -> tuple[bool, ...]:
         """Whether an estimator may see each row."""
         return tuple(word == "train" for word in self.columns["split"])
-
-    def with_split(self, split: tuple[str, ...]) -> Table:
-        """The same table with other rows to learn from."""
-        return replace(self, columns={**self.columns, "split": split})
 
     def error(self, row: int, message: str) -> InputError:
         """An error in a row."""
@@ -98,7 +91,7 @@ def read_table(path: Path) -> Table:
     by_job: dict[str, list[int]] = {}
     for row, job in enumerate(filled["job"]):
         by_job.setdefault(job, []).append(row)
-    table = Table(path, tuple(lines), header, filled, {job: tuple(found) for job, found in by_job.items()})
+    table = Table(path, tuple(lines), filled, {job: tuple(found) for job, found in by_job.items()})
     for row, name, message in contradictions(table.columns, table.lines):
         raise table.error(row, f"column {name}: {message}")
     return table

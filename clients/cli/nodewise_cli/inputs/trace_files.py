@@ -8,7 +8,7 @@ import re
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, cast
@@ -102,14 +102,14 @@ def send_traces(
     """
     stored = _stored(client, profile_id)
     with client.ingest(profile_id, session_id=f"traces-{uuid.uuid4().hex}") as writer:
-        sent = 0
+        sent = False
         for number, file in enumerate(files):
             progress.tell(number, len(files))
             with _prepared(file.path, keep_names=keep_names) as (content, digest):
                 if (digest, file.rank) in stored:
                     continue
                 stored.add((digest, file.rank))
-                sent += 1
+                sent = True
                 writer.trace(content, trace_id=f"trace-{number}", trace_format=FORMAT, rank=file.rank)
         if sent:
             writer.commit()
@@ -193,24 +193,18 @@ def _may_be_trace(path: Path) -> bool:
 def _states_rank(path: Path) -> bool:
     """Whether a trace says whose it is."""
     held = b""
-    try:
-        with _unpacked(path) as file:
-            while piece := file.read(READ_BYTES):
-                if _RANK_STATED.search(held + piece):
-                    return True
-                held = piece[-_STATED_BYTES:]
-    except (OSError, EOFError, zlib.error):
-        return False
+    with suppress(OSError, EOFError, zlib.error), _unpacked(path) as file:
+        while piece := file.read(READ_BYTES):
+            if _RANK_STATED.search(held + piece):
+                return True
+            held = piece[-_STATED_BYTES:]
     return False
 
 
 @contextmanager
 def _unpacked(path: Path) -> Iterator[BinaryIO]:
     with path.open("rb") as file:
-        magic = file.read(2)
+        packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        if magic == b"\x1f\x8b":
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast("BinaryIO", unpacked)
-        else:
-            yield file
+        with gzip.GzipFile(fileobj=file) if packed else nullcontext(file) as unpacked:
+            yield cast("BinaryIO", unpacked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nodewise_cli.inputs.measured import Point
 from nodewise_cli.outputs import writing
@@ -83,7 +83,7 @@ def _points(axes: Axes, points: Sequence[Point], unit: str, by_nodes: bool) -> N
                 [_scale(point, by_nodes) for point in known],
                 [rate_of(point, unit) or 0.0 for point in known],
             )
-            ring = {"facecolor": face, "edgecolor": _MEASURED, "linewidth": 1.2}
+            ring: dict[str, Any] = {"facecolor": face, "edgecolor": _MEASURED, "linewidth": 1.2}
             axes.scatter(scale, rates, s=38, zorder=3, label=label, **ring)
 
 
@@ -99,5 +99,5 @@ def _recommended(axes: Axes, result: PredictResult, unit: str, by_nodes: bool) -
     axes.axvline(scale, color=_CHOSEN, linewidth=1, linestyle=DASHED)
     rule = (chosen.rule or "").replace("_", " ")
     label = f"recommended: {scale} {what if scale != 1 else what[:-1]} ({rule})"
-    ring = {"facecolor": "none", "edgecolor": _CHOSEN, "linewidth": 2}
+    ring: dict[str, Any] = {"facecolor": "none", "edgecolor": _CHOSEN, "linewidth": 2}
     axes.scatter([scale], [rate], s=150, marker="o", zorder=4, label=label, **ring)

@@ -9,6 +9,7 @@ from typing import Any
 
 from nodewise_cli.console import say
 from nodewise_cli.views.numbers import counted, shown
+from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import Configurations, Observations, Profile, ProfileContent, configuration_rows
 from nodewise_values.wire import to_json
@@ -28,20 +29,9 @@ def whole_document(profile: Profile) -> dict[str, Any]:
 
 def _document(profile: Profile) -> dict[str, Any]:
     """The JSON of a profile, without what it holds."""
-    return {
-        "profile": profile.profile_id,
-        "display_name": profile.display_name,
-        "labels": dict(profile.labels),
-        "revision": profile.revision,
-        "observations": profile.observations_count,
-        "uid": profile.uid,
-        "etag": profile.etag,
-        "digest": profile.digest,
-        "created": _moment(profile.create_time),
-        "updated": _moment(profile.update_time),
-        "deleted": _moment(profile.delete_time),
-        "purged": _moment(profile.purge_time),
-    }
+    moments = ("create_time", "update_time", "delete_time", "purge_time")
+    told = {"profile": profile.profile_id} | fields_of(profile, "profile_id", "content", *moments)
+    return told | {f"{name.removesuffix('_time')}d": _moment(getattr(profile, name)) for name in moments}
 
 
 def content_document(profile: Profile) -> dict[str, Any]:
