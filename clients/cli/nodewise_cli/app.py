@@ -11,9 +11,9 @@ from typer.core import TyperGroup
 from nodewise_cli.commands.backtest import backtest
 from nodewise_cli.commands.diagnose import diagnose
 from nodewise_cli.commands.estimators import estimators
-from nodewise_cli.commands.groups import Commands
 from nodewise_cli.commands.health import health
 from nodewise_cli.commands.ingest import ingest
+from nodewise_cli.commands.options import Commands
 from nodewise_cli.commands.plan import plan
 from nodewise_cli.commands.plugins import plugins
 from nodewise_cli.commands.predict import predict

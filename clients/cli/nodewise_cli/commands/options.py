@@ -1,32 +1,28 @@
-"""Options that several commands take, the way they are written, and how an answer is printed."""
+"""Options that several commands take, in groups that are declared once, and how an answer is printed.
+
+A command's parameter whose type is a group, a dataclass, stands for the options that its fields are.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_type_hints
 
-from typer import Option
+from typer import Option, Typer
 
 from nodewise_cli.console import print_json
 from nodewise_cli.failures import InputError
 from nodewise_cli.service import connected
 from nodewise_client import Client
 
-__all__ = ["AN_HOUR", "ONE_MINUTE", "STORE", "TEN_MINUTES", "AsJson", "Call", "Server", "StoreCall", "TimeoutS"]
+__all__ = ["AN_HOUR", "ONE_MINUTE", "STORE", "TEN_MINUTES", "AsJson", "Call", "Commands", "StoreCall", "TimeoutS"]
 
 AnswerT = TypeVar("AnswerT")
 
-Server: TypeAlias = Annotated[
-    str | None,
-    Option(
-        "--server",
-        metavar="HOST:PORT",
-        envvar="NODEWISE_SERVER",
-        help="Ask this server. Default: one embedded in this process, with an empty store.",
-    ),
-]
 AsJson: TypeAlias = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 TimeoutS: TypeAlias = Annotated[float, Option("--timeout-s", metavar="SECONDS", help="Longest wait for an answer.")]
 
@@ -35,7 +31,15 @@ TimeoutS: TypeAlias = Annotated[float, Option("--timeout-s", metavar="SECONDS", 
 class Call:
     """Who is asked, how long for, and how the answer is printed."""
 
-    server: Server = None
+    server: Annotated[
+        str | None,
+        Option(
+            "--server",
+            metavar="HOST:PORT",
+            envvar="NODEWISE_SERVER",
+            help="Ask this server. Default: one embedded in this process, with an empty store.",
+        ),
+    ] = None
     as_json: AsJson = False
     timeout_s: TimeoutS = 60.0
 
@@ -73,3 +77,53 @@ class StoreCall(Call):
 
 
 STORE: Final = StoreCall()
+
+
+class Commands(Typer):
+    """Commands that may take groups."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], Any]:
+        """Add a function as a command."""
+        add = super().command(name, **settings)
+        return lambda function: add(_ungrouped(function))
+
+    def callback(self, **settings: Any) -> Callable[[Callable[..., None]], Any]:
+        """Add a function as what is done before a command, or without one."""
+        add = super().callback(**settings)
+        return lambda function: add(_ungrouped(function))
+
+
+def _ungrouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the fields of its groups as parameters of its own, as typer reads them.
+
+    A group is a dataclass whose fields are annotated as a command's parameters are, each with a default; where the
+    command's parameter has a default, that one's fields are the defaults.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type[Any]] = {}
+    parameters: list[inspect.Parameter] = []
+
+    def add(name: str, default: Any, annotation: Any) -> None:
+        given = inspect.Parameter.empty if default is MISSING else default
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=given, annotation=annotation))
+
+    for name, parameter in inspect.signature(command).parameters.items():
+        kind = hints[name]
+        if not is_dataclass(kind):
+            add(name, parameter.default, kind)
+            continue
+        assert isinstance(kind, type)
+        groups[name] = kind
+        own = get_type_hints(kind, include_extras=True)
+        for field in fields(kind):
+            add(field.name, getattr(parameter.default, field.name, field.default), own[field.name])
+
+    @functools.wraps(command)
+    def flat(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{each.name: given.pop(each.name) for each in fields(kind)})
+        command(**given)
+
+    flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return flat

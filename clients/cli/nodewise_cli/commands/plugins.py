@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from nodewise_cli.commands.groups import ungrouped
-from nodewise_cli.commands.options import ONE_MINUTE, AsJson, Call
+from nodewise_cli.commands.options import ONE_MINUTE, AsJson, Call, Commands
 from nodewise_cli.console import print_json, say
 from nodewise_cli.scaffold import KINDS, scaffolded
 from nodewise_cli.views.table import print_table, words
@@ -18,14 +17,13 @@ from nodewise_client import Plugin, PluginProblem, Problem
 __all__ = ["plugins"]
 
 
-plugins = typer.Typer(
+plugins = Commands(
     help="List all that plugins bring, with the distributions that brought it, and plugins that were left out.",
     invoke_without_command=True,
 )
 
 
 @plugins.callback()
-@ungrouped
 def list_plugins(context: typer.Context, call: Call = ONE_MINUTE) -> None:
     """List them, unless something else is wanted of them."""
     if context.invoked_subcommand is not None:

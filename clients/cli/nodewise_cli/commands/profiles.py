@@ -9,8 +9,7 @@ from typing import Annotated, TypeAlias
 
 from typer import Argument, Option
 
-from nodewise_cli.commands.groups import Commands
-from nodewise_cli.commands.options import STORE, StoreCall
+from nodewise_cli.commands.options import STORE, Commands, StoreCall
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.counts import listed_counts
 from nodewise_cli.inputs.profile_names import profile_id_of

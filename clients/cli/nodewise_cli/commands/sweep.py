@@ -64,7 +64,7 @@ def sweep(
     from nodewise_cli.inputs.simulation_spec import SweepSpec
     from nodewise_cli.pictures.figures import checked_plot
     from nodewise_cli.pictures.sweep import draw
-    from nodewise_cli.views.sweep import document, show, write_csv
+    from nodewise_cli.views.sweep import document, show, what_failed, write_csv
 
     checked_output(csv_out, "--csv")
     checked_plot(plot)
@@ -93,6 +93,6 @@ def sweep(
         draw(plot, rows)
     how = {"engine": "server" if call.server else engine, "processes": count, "wall_s": wall_s}
     call.tell(lambda found: document(found) | how, show, rows)
-    failures = [f"{row.what}: {row.fault}" for row in rows if row.fault]
+    failures = what_failed(rows)
     if failures:
         raise CommandError("\n".join(failures), reason="SIMULATION_FAILED")

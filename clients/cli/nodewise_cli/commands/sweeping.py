@@ -16,7 +16,7 @@ from nodewise_cli.inputs.simulation_jobs import prepared_jobs
 from nodewise_cli.inputs.simulation_request import policy_parameters, simulate_request
 from nodewise_cli.inputs.simulation_spec import SweepSpec
 from nodewise_cli.service import starting
-from nodewise_cli.views.sweep import SweepRow
+from nodewise_cli.views.sweep import Row, sweep_row
 from nodewise_client import (
     Client,
     NodewiseError,
@@ -67,9 +67,7 @@ def prepared_sweep(given: SweepSpec, place: Path) -> tuple[list[SimulateRequest]
     return [replace(simulate_request(given, each), repetitions_count=1) for each in prepared], units
 
 
-def swept_here(
-    requests: Sequence[SimulateRequest], units: Sequence[SweepUnit], tell: Tell, **engine: Any
-) -> list[SweepRow]:
+def swept_here(requests: Sequence[SimulateRequest], units: Sequence[SweepUnit], tell: Tell, **engine: Any) -> list[Row]:
     """By processes of this machine, or of a Ray cluster."""
     with starting():
         outcomes = swept([to_message(request) for request in requests], units, tell, **engine)
@@ -79,16 +77,16 @@ def swept_here(
         if outcome.result is not None:
             message = simulation_pb2.SimulationResult.FromString(outcome.result)
             (run,) = from_message(message, SimulationResult).runs
-        rows.append(SweepRow.of(unit, run, outcome.fault))
+        rows.append(sweep_row(unit, run, outcome.fault))
     return rows
 
 
 def swept_there(
     requests: Sequence[SimulateRequest], units: Sequence[SweepUnit], tell: Tell, client: Client, calls: int
-) -> list[SweepRow]:
+) -> list[Row]:
     """By a server, so many simulations at a time; one that fails costs no other."""
 
-    def simulated(unit: SweepUnit) -> SweepRow:
+    def simulated(unit: SweepUnit) -> Row:
         request = requests[unit.request]
         error = SimulationPredictionError(job_sigma=unit.job_sigma, row_sigma=unit.row_sigma)
         settings = replace(
@@ -101,8 +99,8 @@ def swept_there(
         try:
             (run,) = client.simulate(asked).runs
         except NodewiseError as failure:
-            return SweepRow.of(unit, None, str(failure))
-        return SweepRow.of(unit, run, "")
+            return sweep_row(unit, None, str(failure))
+        return sweep_row(unit, run)
 
     client.health()  # a server that is not there is said once
     with ThreadPoolExecutor(min(calls, len(units)), thread_name_prefix="nodewise-sweep") as pool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from nodewise_cli.outputs import writing
 from nodewise_cli.pictures.figures import COLOURS, plain_axes
-from nodewise_cli.views.sweep import Comparison, SweepRow, compared
+from nodewise_cli.views.sweep import Comparison, Row, compared
 
 __all__ = ["draw"]
 
@@ -16,7 +16,7 @@ _STYLES: Final = ("-", "--", ":", "-.")
 """Of prediction errors; colours are policies'."""
 
 
-def draw(path: Path, rows: Sequence[SweepRow]) -> None:
+def draw(path: Path, rows: Sequence[Row]) -> None:
     """Mean response time over load with its confidence, a line per policy (and prediction error).
 
     Raises

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from nodewise.runtime.embedded import Estimate, SweepUnit, estimated
 from nodewise_cli.outputs import writing
@@ -15,8 +15,12 @@ from nodewise_cli.views.simulation import MEASURES
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import SimulationRun
 
-__all__ = ["Comparison", "SweepRow", "compared", "document", "show", "write_csv"]
+__all__ = ["Comparison", "Row", "compared", "document", "show", "sweep_row", "what_failed", "write_csv"]
 
+Row: TypeAlias = dict[str, Any]
+"""A simulation as JSON and CSV have it."""
+GROUP: Final = ("policy", "load", "job_sigma", "row_sigma")
+"""What simulations share that differ in their seed alone."""
 WALL: Final = ("decision_s", "longest_decision_s", "wall_s")
 """Metrics that measure this machine; all others are the same in every run of the same sweep."""
 _COMPARED: Final = tuple(name for name in MEASURES if name not in (*WALL, "jobs", "deadlines"))
@@ -32,37 +36,25 @@ _SHOWN: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRow:
-    """One simulation: what it was, and its figures or why there are none."""
+def sweep_row(unit: SweepUnit, run: SimulationRun | None, fault: str = "") -> Row:
+    """A simulation: what it was, and its figures or why there are none."""
+    group = (unit.label, unit.load, unit.job_sigma, unit.row_sigma)
+    figures = {"fault": fault} if run is None else {name: getattr(run, field) for name, field in MEASURES.items()}
+    return dict(zip(GROUP, group)) | {"seed": unit.seed} | figures
 
-    unit: SweepUnit
-    metrics: dict[str, Any]
-    fault: str
 
-    @classmethod
-    def of(cls, unit: SweepUnit, run: SimulationRun | None, fault: str) -> SweepRow:
-        """The row of what became of a unit."""
-        return cls(unit, {} if run is None else {name: getattr(run, field) for name, field in MEASURES.items()}, fault)
+def what_failed(rows: Sequence[Row]) -> list[str]:
+    """A line for every simulation that failed."""
+    failed = []
+    for row in (row for row in rows if "fault" in row):
+        sigmas = f", errors {row['job_sigma']:g} and {row['row_sigma']:g}" if _wrong(row) else ""
+        failed.append(f"{row['policy']}, load {row['load']:g}{sigmas}, seed {row['seed']}: {row['fault']}")
+    return failed
 
-    @property
-    def group(self) -> dict[str, Any]:
-        """What it shares with the same simulation under other seeds."""
-        unit = self.unit
-        sigmas = {"job_sigma": unit.job_sigma, "row_sigma": unit.row_sigma}
-        return {"policy": unit.label, "load": unit.load, **sigmas}
 
-    @property
-    def told(self) -> dict[str, Any]:
-        """What it was, for programs."""
-        return self.group | {"seed": self.unit.seed}
-
-    @property
-    def what(self) -> str:
-        """In one line."""
-        unit = self.unit
-        error = f", errors {unit.job_sigma:g} and {unit.row_sigma:g}" if unit.job_sigma or unit.row_sigma else ""
-        return f"{unit.label}, load {unit.load:g}{error}, seed {unit.seed}"
+def _wrong(row: Row) -> bool:
+    """Whether predictions were made wrong on purpose."""
+    return bool(row["job_sigma"] or row["row_sigma"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +71,24 @@ class Comparison:
         return None if mean is None or mean.upper is None else mean.upper - mean.mean
 
 
-def compared(rows: Sequence[SweepRow]) -> list[Comparison]:
+def compared(rows: Sequence[Row]) -> list[Comparison]:
     """All that differs in more than its seed, in order."""
-    groups: dict[tuple[Any, ...], list[SweepRow]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault(tuple(row.group.values()), []).append(row)
-    return [Comparison(members[0].group, _estimates(members)) for members in groups.values()]
+        groups.setdefault(tuple(row[name] for name in GROUP), []).append(row)
+    return [Comparison(dict(zip(GROUP, group)), _estimates(members)) for group, members in groups.items()]
 
 
-def _estimates(rows: Sequence[SweepRow]) -> dict[str, Estimate]:
-    values = {name: [row.metrics[name] for row in rows if row.metrics.get(name) is not None] for name in _COMPARED}
+def _estimates(rows: Sequence[Row]) -> dict[str, Estimate]:
+    values = {name: [row[name] for row in rows if row.get(name) is not None] for name in _COMPARED}
     return {name: estimated(found) for name, found in values.items() if found}
 
 
-def document(rows: Sequence[SweepRow]) -> dict[str, Any]:
+def document(rows: Sequence[Row]) -> dict[str, Any]:
     """The JSON: every simulation, and the comparison."""
     return {
-        "simulations": [row.told | row.metrics for row in rows if not row.fault],
-        "failed": [row.told | {"fault": row.fault} for row in rows if row.fault],
+        "simulations": [row for row in rows if "fault" not in row],
+        "failed": [row for row in rows if "fault" in row],
         "table": [
             each.group | {name: asdict(estimate) for name, estimate in each.estimates.items()}
             for each in compared(rows)
@@ -104,7 +96,7 @@ def document(rows: Sequence[SweepRow]) -> dict[str, Any]:
     }
 
 
-def show(rows: Sequence[SweepRow]) -> None:
+def show(rows: Sequence[Row]) -> None:
     """The comparison, for people: a line per policy, load and prediction error."""
     found = compared(rows)
     errors = [
@@ -115,7 +107,7 @@ def show(rows: Sequence[SweepRow]) -> None:
     print_columns(
         (words("policy"), [each.group["policy"] for each in found]),
         (figures("load"), [f"{each.group['load']:g}" for each in found]),
-        *(errors if any(row.unit.job_sigma or row.unit.row_sigma for row in rows) else ()),
+        *(errors if any(map(_wrong, rows)) else ()),
         (figures("seeds"), [str(0 if mean is None else mean.repetitions) for mean in means]),
         (figures("mean JCT s"), [_mean(each, "average_jct_s") for each in found]),
         (figures("± 95 %"), [shown(each.jct_half_s) for each in found]),
@@ -127,7 +119,7 @@ def _mean(found: Comparison, name: str) -> str:
     return shown(found.estimates[name].mean, 6 if name.endswith("_s") else 4) if name in found.estimates else "-"
 
 
-def write_csv(path: Path, rows: Sequence[SweepRow]) -> None:
+def write_csv(path: Path, rows: Sequence[Row]) -> None:
     """A row per simulation.
 
     Raises
@@ -136,6 +128,6 @@ def write_csv(path: Path, rows: Sequence[SweepRow]) -> None:
         If the file cannot be written.
     """
     with writing(path), path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, [*rows[0].told, *MEASURES, "fault"])
+        writer = csv.DictWriter(stream, [*GROUP, "seed", *MEASURES, "fault"])
         writer.writeheader()
-        writer.writerows(row.told | row.metrics | {"fault": row.fault} for row in rows)
+        writer.writerows(rows)
