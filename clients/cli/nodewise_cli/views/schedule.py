@@ -36,12 +36,8 @@ def show(result: ScheduleResponse) -> None:
 
 def document(result: ScheduleResponse) -> dict[str, Any]:
     """The JSON of a schedule."""
-    return {
+    return fields_of(result, "allocations", "bases", "pool_demands", "policy_state") | {
         "allocations": [_allocation(found, result) for found in result.allocations],
-        "policy": result.policy,
-        "policy_version": result.policy_version,
-        "decision_s": result.decision_seconds,
-        "complete": result.complete,
         "pools": plain(result.pool_demands),
     }
 

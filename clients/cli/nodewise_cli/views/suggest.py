@@ -6,7 +6,7 @@ from typing import Any
 
 from nodewise_cli.console import say
 from nodewise_cli.views.numbers import shown
-from nodewise_cli.views.plain import plain
+from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.predict import revision_of
 from nodewise_cli.views.table import figures, print_columns
 from nodewise_client import Basis, SuggestMeasurementsResponse
@@ -17,14 +17,8 @@ __all__ = ["document", "show"]
 def document(result: SuggestMeasurementsResponse) -> dict[str, Any]:
     """The JSON of suggestions."""
     basis = result.basis or Basis()
-    return {
-        "suggestions": plain(result.suggestions),
-        "expected_regret": result.expected_regret,
-        "estimator": basis.estimator,
-        "estimator_version": basis.estimator_version,
-        "revision": revision_of(basis),
-        "warnings": plain(result.warnings),
-    }
+    by = {"estimator": basis.estimator, "estimator_version": basis.estimator_version, "revision": revision_of(basis)}
+    return fields_of(result, "basis") | by
 
 
 def show(name: str, result: SuggestMeasurementsResponse) -> None:
