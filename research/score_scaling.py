@@ -24,12 +24,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from learn_scaling_prior import SMALL_SERIES, _lesson, _merged, _points, _read, _score
+from learn_scaling_prior import HYPER, SMALL_SERIES, _lesson, _merged, _points, _read, _score, learned
 from nodewise.domain.columns import Floats, as_ints, freeze
 from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
 from nodewise_scaling.device import INTERVAL_LEVEL, NOMINAL, DeviceModel
 from nodewise_scaling.fitting import fitted
-from nodewise_scaling.prior import HYPER, Knowledge, learned
+from nodewise_scaling.prior import Knowledge
 
 # The reference's plugin is an example, not installed with the server.
 BASELINES: Final = find_spec("nodewise_baselines") is not None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Ints", "as_floats", "as_ints", "constant_floats", "constant_ints", "freeze", "taken"]
+__all__ = ["Floats", "Ints", "added", "as_floats", "as_ints", "constant_floats", "constant_ints", "freeze", "taken"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -22,6 +22,15 @@ def freeze(array: ArrayT) -> ArrayT:
     """The same array, made read-only."""
     array.flags.writeable = False
     return array
+
+
+def added(columns: Iterable[Floats]) -> Floats:
+    """The sum of columns, at least one, one after the other: NumPy's own order depends on the number of rows."""
+    first, *others = columns
+    total: Floats = first.copy()
+    for each in others:
+        total += each
+    return total
 
 
 SHARED_ROWS = 256

@@ -12,7 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.budget import Budget
-from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats, constant_ints, freeze, taken
+from nodewise.domain.columns import (
+    Floats,
+    Ints,
+    added,
+    as_floats,
+    as_ints,
+    constant_floats,
+    constant_ints,
+    freeze,
+    taken,
+)
 from nodewise.domain.errors import Refusal
 
 __all__ = ["Fidelity", "Notice", "Options", "Predictions", "RowRefusal", "RowStatus"]
@@ -195,7 +205,7 @@ class Predictions:
         memory_bytes, memory_capacity_bytes : float or None
             What a device needs and what it has; a capacity of 0 is not known.
         """
-        total = _added(breakdown_s) if step_s is None else step_s
+        total = added(breakdown_s.values()) if step_s is None else step_s
         rows = len(total)
         left = RowRefusal.left(rows, refusals) if refusals else None
         memory = excess = unfit = None
@@ -373,15 +383,6 @@ def _columns(predictions: Predictions) -> dict[tuple[str, str], Floats]:
     alone = (("", name, getattr(predictions, name)) for name in (*_PLAIN, *_OPTIONAL))
     grouped = ((group, *item) for group in _GROUPS for item in getattr(predictions, group).items())
     return {(group, name): column for group, name, column in (*alone, *grouped) if column is not None}
-
-
-def _added(parts: Mapping[str, Floats]) -> Floats:
-    """The sum of columns, one after the other: NumPy's own order depends on the number of rows."""
-    first, *others = parts.values()
-    total: Floats = first.copy()
-    for part in others:
-        total += part
-    return total
 
 
 def _largest(parts: Mapping[str, Floats], rows: int) -> Ints:

@@ -22,7 +22,7 @@ Example
 """
 
 from nodewise.domain.budget import Budget
-from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Floats, Ints, added, as_floats, as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import (
     DEGREES,
     UNSTATED,
@@ -224,6 +224,7 @@ __all__ = [
     "WorkerGroup",
     "WorkerGroups",
     "Workload",
+    "added",
     "as_floats",
     "as_ints",
     "catalogue_key",

@@ -16,6 +16,7 @@ from parameter_server_tables import table_path
 from scaling_profiles import answered
 from typer.testing import CliRunner
 
+from learn_scaling_prior import HYPER, learned
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.evaluation.cases import cases_of
 from nodewise.evaluation.decisions import batches_of
@@ -24,7 +25,7 @@ from nodewise.evaluation.ordering import configuration_ranks
 from nodewise.plugin import Observations, Prior, Profile, as_floats, as_ints, constant_floats, constant_ints
 from nodewise_cli.app import app
 from nodewise_scaling.points import points_of
-from nodewise_scaling.prior import HYPER, Lesson, learned
+from nodewise_scaling.prior import Lesson
 
 BOUNDS = {
     "sia_8_points_2_to_16_nodes.csv": 0.15,
