@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from nodewise_cli.commands.backtest import backtest
 from nodewise_cli.commands.diagnose import diagnose
 from nodewise_cli.commands.estimators import estimators
-from nodewise_cli.commands.groups import ungrouped
 from nodewise_cli.commands.health import health
 from nodewise_cli.commands.ingest import ingest
+from nodewise_cli.commands.options import Commands
 from nodewise_cli.commands.plan import plan
 from nodewise_cli.commands.plugins import plugins
 from nodewise_cli.commands.predict import predict
@@ -35,7 +36,7 @@ _UsageError: Final[type[Exception]] = typer.BadParameter.__bases__[0]
 """Of every wrong option or argument; typer's own parser has no other public name for it."""
 
 
-class Commands(TyperGroup):
+class _Group(TyperGroup):
     """Commands whose failures are one line on standard error, with --json one object, and an exit status."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -56,12 +57,8 @@ class Commands(TyperGroup):
             raise typer.Exit(ExitStatus.BAD_INPUT) from None
 
 
-app = typer.Typer(
-    cls=Commands,
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+app = Commands(
+    cls=_Group, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
 
 
@@ -74,7 +71,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def nodewise(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """How many nodes is a training job worth? Serve, ingest profiles, predict, schedule, score."""
@@ -95,6 +92,6 @@ for _command, _summary in (
     (estimators, "Show how well each estimator has predicted so far."),
     (health, "Ask a server whether it serves."),
 ):
-    app.command(short_help=_summary)(ungrouped(_command))
+    app.command(short_help=_summary)(_command)
 app.add_typer(plugins, name="plugins", short_help="List what plugins bring, or begin one of your own.")
 app.add_typer(profiles, name="profiles")

@@ -7,7 +7,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CommandError", "ExitStatus", "InputError", "RefusedAnswer", "unreadable"]
+__all__ = ["CommandError", "ExitStatus", "InputError", "RefusedAnswer", "text_of", "unreadable"]
 
 
 class ExitStatus(IntEnum):
@@ -67,3 +67,19 @@ def unreadable(path: Path, error: OSError) -> InputError:
     if isinstance(error, IsADirectoryError):
         return InputError(f"{path}: is a directory, not a file")
     return InputError(f"{path}: cannot be read: {error.strerror or type(error).__name__}")
+
+
+def text_of(path: Path, what: str) -> str:
+    """What a file of UTF-8 holds; ``what`` it should be, for messages.
+
+    Raises
+    ------
+    InputError
+        Naming the file.
+    """
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is no {what}: byte {error.start} is no UTF-8") from None

@@ -46,19 +46,20 @@ def connected(server: str | None, timeout_s: float) -> Iterator[Client]:
     """
     if not 0 < timeout_s <= LONGEST_WAIT_S:
         raise InputError(f"--timeout-s: must be above 0 and at most {LONGEST_WAIT_S:g}, found {timeout_s:g}")
+    with _target(server) as target, Client(target, timeout_s=timeout_s, max_receive_bytes=MAX_RECEIVE_BYTES) as client:
+        yield client
+
+
+@contextmanager
+def _target(server: str | None) -> Iterator[str]:
     if server is not None:
-        with Client(checked_address(server), timeout_s=timeout_s, max_receive_bytes=MAX_RECEIVE_BYTES) as client:
-            yield client
+        yield checked_address(server)
         return
     # Only here: whoever asks another server should not wait for this one's imports.
     from nodewise.runtime.embedded import embedded_target
 
-    with (
-        starting(),
-        embedded_target() as target,
-        Client(target, timeout_s=timeout_s, max_receive_bytes=MAX_RECEIVE_BYTES) as client,
-    ):
-        yield client
+    with starting(), embedded_target() as target:
+        yield target
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from nodewise_client import BacktestProgress, DiagnosisProgress
+
 __all__ = ["Waiting", "waiting"]
 
 PATIENCE_S: Final = 1.0
@@ -26,6 +28,10 @@ class Waiting:
     def tell(self, done: int, total: int | None) -> None:
         """So many of so many are done; None = nobody knows of how many."""
         self._progress.update(self._task, completed=done, total=total)
+
+    def follow(self, progress: BacktestProgress | DiagnosisProgress) -> None:
+        """Tell what a server says of it."""
+        self.tell(progress.done_count, progress.total_count)
 
 
 @contextmanager

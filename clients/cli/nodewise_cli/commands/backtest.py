@@ -6,22 +6,21 @@ import csv
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from nodewise_cli.commands.options import AsJson, Server, Wait
-from nodewise_cli.console import complain, print_json
+from nodewise_cli.commands.options import AN_HOUR, Call
+from nodewise_cli.console import complain
 from nodewise_cli.failures import CommandError, InputError, RefusedAnswer
 from nodewise_cli.inputs.selections import also_trained
-from nodewise_cli.inputs.table_content import measurement_table, timed_rows
-from nodewise_cli.inputs.table_errors import in_table
+from nodewise_cli.inputs.table_content import measurement_table
+from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.outputs import checked_output, writing
-from nodewise_cli.service import connected
 from nodewise_cli.views.backtest import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import BacktestRequest, BacktestResult, NodewiseError, RowStatus, ScoredRow, scored_rows
+from nodewise_client import BacktestRequest, BacktestResult, NodewiseError, RowStatus, scored_rows
 
 __all__ = ["backtest"]
 
@@ -29,13 +28,13 @@ _ALSO_TRAIN = "--also-train"
 
 
 def backtest(
-    table: Annotated[Path, typer.Argument(metavar="TABLE.csv", help="Measurements with train and test rows.")],
+    table: Annotated[Path, Argument(metavar="TABLE.csv", help="Measurements with train and test rows.")],
     estimator: Annotated[
-        list[str] | None, typer.Option(help="Estimator's name, auto or all; repeatable. Default: auto.")
+        list[str] | None, Option(help="Estimator's name, auto or all; repeatable. Default: auto.")
     ] = None,
     also_train: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             _ALSO_TRAIN,
             metavar="EXPR",
             help="Learn from these test rows too: workers=4, 'workers<=4,sync=async'; repeatable: any of them.",
@@ -43,14 +42,12 @@ def backtest(
     ] = None,
     calibrate: Annotated[
         Path | None,
-        typer.Option(metavar="TABLE2.csv", help="Train rows as evidence about devices and software; never scored."),
+        Option(metavar="TABLE2.csv", help="Train rows as evidence about devices and software; never scored."),
     ] = None,
     predictions: Annotated[
-        Path | None, typer.Option(metavar="OUT.csv", help="Write the prediction of every test row.")
+        Path | None, Option(metavar="OUT.csv", help="Write the prediction of every test row.")
     ] = None,
-    server: Server = None,
-    as_json: AsJson = False,
-    timeout_s: Annotated[float, typer.Option(metavar="SECONDS", help="Longest wait for the scores.")] = 60 * Wait,
+    call: Call = AN_HOUR,
 ) -> None:
     """Fit estimators to a table's train rows in a fresh store, predict its test rows and score them."""
     read = read_table(table)
@@ -58,52 +55,34 @@ def backtest(
         read, count = also_trained(read, also_train, _ALSO_TRAIN)
         if not count:
             complain(f"{_ALSO_TRAIN} selects no test row of {table}")
-    calibration = None if calibrate is None else _calibration(calibrate)
+    calibration = None if calibrate is None else read_table(calibrate)
+    if calibration is not None and not any(calibration.train):
+        raise InputError(f"{calibrate}: has no row of split train to calibrate with")
     if predictions is not None:
         _writable(predictions, [table] if calibrate is None else [table, calibrate])
-    with connected(server, timeout_s) as client, waiting("backtesting") as progress:
+    with call.connected() as client, waiting("backtesting") as progress:
         try:
             request = BacktestRequest(
                 table=measurement_table(read),
                 estimators=tuple(estimator or ("auto",)),
                 calibration=None if calibration is None else measurement_table(calibration),
             )
-            result = client.backtest(
-                request,
-                on_progress=lambda found: progress.tell(found.done_count, found.total_count),
-                timeout_s=timeout_s,
-            )
+            result = client.backtest(request, on_progress=progress.follow, timeout_s=call.timeout_s)
         except NodewiseError as error:
             raise _located(error, read, calibration) or error from None
     if predictions is not None:
         _write_predictions(predictions, read, result)
-    if as_json:
-        print_json(document(result))
-    else:
-        show(result)
+    call.tell(document, show, result)
     rows = [found for evaluation in result.evaluations for found in scored_rows(evaluation.predictions)]
     if rows and all(found.status is RowStatus.REFUSED for found in rows):
-        reasons = Counter(found.refusal_reason for found in rows).most_common(1)
-        raise RefusedAnswer(f"every test row was refused: {reasons[0][0]}", reason=reasons[0][0] or "")
-
-
-def _calibration(path: Path) -> Table:
-    table = read_table(path)
-    if not any(table.train):
-        raise InputError(f"{path}: has no row of split train to calibrate with")
-    return table
+        ((reason, _),) = Counter(found.refusal_reason for found in rows).most_common(1)
+        raise RefusedAnswer(f"every test row was refused: {reason}", reason=reason or "")
 
 
 def _located(error: NodewiseError, table: Table, calibration: Table | None) -> CommandError | None:
-    tables = [("table", table)] if calibration is None else [("table", table), ("calibration", calibration)]
-    for path, read in tables:
-        every = range(len(read))
-        found = in_table(error, read, timed_rows(read, every), f"{path}.phase_timings.") or in_table(
-            error, read, every, f"{path}."
-        )
-        if found is not None:
-            return found
-    return None
+    tables = {"table": table} | ({} if calibration is None else {"calibration": calibration})
+    found = (in_rows(error, read, range(len(read)), path, ".") for path, read in tables.items())
+    return next(filter(None, found), None)
 
 
 def _writable(path: Path, read: Sequence[Path]) -> None:
@@ -121,10 +100,6 @@ def _write_predictions(path: Path, table: Table, result: BacktestResult) -> None
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["row", "job", "estimator", "steps_per_s", "lower_steps_per_s", "upper_steps_per_s", "status"])
         for each in result.evaluations:
-            writer.writerows(_line(table, each.estimator, found) for found in scored_rows(each.predictions))
-
-
-def _line(table: Table, estimator: str, found: ScoredRow) -> list[Any]:
-    values = (found.steps_per_second, found.lower_steps_per_second, found.upper_steps_per_second)
-    cells = ["" if value is None else repr(value) for value in values]
-    return [found.row, table.columns["job"][found.row], estimator, *cells, str(found.status)]
+            for found in scored_rows(each.predictions):
+                rates = (found.steps_per_second, found.lower_steps_per_second, found.upper_steps_per_second)
+                writer.writerow([found.row, table.columns["job"][found.row], each.estimator, *rates, found.status])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from nodewise_cli.commands.options import AsJson
+from nodewise_cli.commands.options import AN_HOUR, Call
 from nodewise_cli.commands.trace_options import TraceQuestion, asked_profile, parse_steps
-from nodewise_cli.console import print_json
 from nodewise_cli.pictures.chrome_trace import write_chrome_trace
 from nodewise_cli.pictures.timeline import checked_picture, draw_timeline
 from nodewise_cli.views.diagnose import document, show
@@ -21,23 +20,22 @@ __all__ = ["diagnose"]
 def diagnose(
     question: TraceQuestion,
     steps: Annotated[
-        str | None, typer.Option(metavar="A-B", help="Steps to look at, by their place in the file, from 1.")
+        str | None, Option(metavar="A-B", help="Steps to look at, by their place in the file, from 1.")
     ] = None,
-    bottlenecks: Annotated[int, typer.Option(metavar="N", min=0, max=1000, help="Most bottlenecks to list.")] = 20,
-    strategies: Annotated[int, typer.Option(metavar="N", min=0, max=1000, help="Most strategies to list.")] = 20,
+    bottlenecks: Annotated[int, Option(metavar="N", min=0, max=1000, help="Most bottlenecks to list.")] = 20,
+    strategies: Annotated[int, Option(metavar="N", min=0, max=1000, help="Most strategies to list.")] = 20,
     largest_batch_factor: Annotated[
-        float, typer.Option(metavar="X", min=1.0, help="How many times the batch per worker may grow.")
+        float, Option(metavar="X", min=1.0, help="How many times the batch per worker may grow.")
     ] = 1.0,
     picture: Annotated[
-        Path | None,
-        typer.Option("--picture", metavar="OUT.html|png", help="Draw all ranks' lanes: HTML to explore, or PNG."),
+        Path | None, Option("--picture", metavar="OUT.html|png", help="Draw all ranks' lanes: HTML to explore, or PNG.")
     ] = None,
-    as_json: AsJson = False,
+    call: Call = AN_HOUR,
 ) -> None:
     """Find what bounds recorded steps, who is waited for, and which changes would shorten them most."""
     checked_picture(picture)
     wanted = parse_steps(steps, "--steps")
-    with asked_profile(question) as (client, common, call):
+    with asked_profile(question, call) as (client, common, how):
         result = client.diagnose(
             DiagnoseRequest(
                 steps=wanted,
@@ -47,13 +45,10 @@ def diagnose(
                 timeline=question.timeline is not None or picture is not None,
                 **common,
             ),
-            **call,
+            **how,
         )
     if question.timeline is not None:
         write_chrome_trace(question.timeline, result.timeline, result.recorded)
     if picture is not None:
         draw_timeline(picture, result.timeline or result.recorded, result.verdict)
-    if as_json:
-        print_json(document(result))
-    else:
-        show(result)
+    call.tell(document, show, result)

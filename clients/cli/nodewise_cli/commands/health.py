@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from nodewise_cli.commands.options import AsJson, TimeoutS
 from nodewise_cli.console import print_json, say
@@ -17,10 +18,10 @@ __all__ = ["health"]
 
 def health(
     server: Annotated[
-        str, typer.Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="The server to ask.")
+        str, Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="The server to ask.")
     ] = "127.0.0.1:50551",
     service: Annotated[
-        str, typer.Option("--service", help="One service, such as nodewise.v1.PredictionService; empty = all.")
+        str, Option("--service", help="One service, such as nodewise.v1.PredictionService; empty = all.")
     ] = "",
     as_json: AsJson = False,
     timeout_s: TimeoutS = 5.0,

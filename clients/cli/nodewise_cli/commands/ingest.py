@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import orjson
-import typer
+from typer import Argument, Option
 
-from nodewise_cli.commands.options import AsJson, HolderServer, TimeoutS, Wait, holder
-from nodewise_cli.console import print_json
+from nodewise_cli.commands.options import STORE, StoreCall
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.profile_names import profile_id_of
 from nodewise_cli.inputs.table_content import observations_of, profile_content, timed_rows, timings_of, train_rows
-from nodewise_cli.inputs.table_errors import in_table
+from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_files
-from nodewise_cli.service import connected
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_cli.waiting import waiting
 from nodewise_client import AppendProfileRequest, Client, GetProfileRequest, NodewiseError, ProfileContent, ProfileView
@@ -32,21 +30,19 @@ _NEVER_S: Final = 86_400.0
 def ingest(
     files: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="TABLE.csv|TRACE...",
             help="Measurements tables, or traces of one job: files or directories of .json, .json.gz, .et, one a rank.",
         ),
     ],
-    server: HolderServer = None,
     profile: Annotated[
         str | None,
-        typer.Option("--profile", metavar="ID", help="Profile of the traces. Default: as their directory or file."),
+        Option("--profile", metavar="ID", help="Profile of the traces. Default: as their directory or file."),
     ] = None,
     keep_names: Annotated[
-        bool, typer.Option("--keep-names", help="Leave paths, host and user names in the traces that are stored.")
+        bool, Option("--keep-names", help="Leave paths, host and user names in the traces that are stored.")
     ] = False,
-    as_json: AsJson = False,
-    timeout_s: TimeoutS = Wait,
+    call: StoreCall = STORE,
 ) -> None:
     """Store each job of the tables as a profile of its name: its facts and its train rows; or the traces of a job.
 
@@ -54,15 +50,14 @@ def ingest(
 
     Repeating an ingest changes nothing; one of tables that was cut goes on where it stopped. Test rows are never sent.
     """
-    named = holder(server)
     paths = [path for path in files if path.suffix.lower() != ".csv"]
     tables = [read_table(path) for path in files if path.suffix.lower() == ".csv"]
     if profile is not None and not paths:
         raise InputError("--profile: names the profile of traces; jobs of a table have their own names")
     traces = trace_files(paths) if paths else []
     work = [(table, job) for table in tables for job in table.jobs]
-    profiles: dict[str, Any] = {}
-    with connected(named, timeout_s) as client, waiting("ingesting") as progress:
+    profiles: dict[str, dict[str, int]] = {}
+    with call.connected() as client, waiting("ingesting") as progress:
         # A writer waits for a server that comes back; one that was never there should be said at once.
         client.health()
         for number, (table, job) in enumerate(work):
@@ -72,15 +67,14 @@ def ingest(
             name = profile or profile_name(paths)
             send_traces(client, name, traces, keep_names=keep_names, progress=progress)
             profiles[name] = _held(client, name)
-    if as_json:
-        print_json({"profiles": profiles})
-        return
+    call.tell(lambda found: {"profiles": found}, _show, profiles)
+
+
+def _show(profiles: dict[str, dict[str, int]]) -> None:
+    names = ("revision", "observations", "traces")
     print_table(
-        [words("profile"), figures("revision"), figures("observations"), figures("traces")],
-        [
-            [job, *(f"{found[key]:,}" for key in ("revision", "observations", "traces"))]
-            for job, found in profiles.items()
-        ],
+        [words("profile"), *map(figures, names)],
+        [[job, *(f"{found[name]:,}" for name in names)] for job, found in profiles.items()],
     )
 
 
@@ -96,9 +90,7 @@ def ingest_job(client: Client, table: Table, job: str) -> dict[str, int]:
             client.append_profile(AppendProfileRequest(profile_id=profile_id, request_id=named, display_name=job))
     except NodewiseError as error:
         # Fields count the rows of a batch: those of the first are the table's.
-        located = in_table(error, table, timed, "batch.phase_timings") or in_table(
-            error, table, train, "batch.observations"
-        )
+        located = in_rows(error, table, train, "batch")
         if located is None or len(timed) + len(train) >= BATCH_ROWS:
             raise
         raise located from None

@@ -1,48 +1,129 @@
-"""Options that several commands take, and the way they are written."""
+"""Options that several commands take, in groups that are declared once, and how an answer is printed.
+
+A command's parameter whose type is a group, a dataclass, stands for the options that its fields are.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, TypeAlias
+import functools
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_type_hints
 
-import typer
+from typer import Option, Typer
 
+from nodewise_cli.console import print_json
 from nodewise_cli.failures import InputError
+from nodewise_cli.service import connected
+from nodewise_client import Client
 
-__all__ = ["AsJson", "HolderServer", "Plot", "Server", "TimeoutS", "Wait", "holder"]
+__all__ = ["AN_HOUR", "ONE_MINUTE", "STORE", "TEN_MINUTES", "AsJson", "Call", "Commands", "StoreCall", "TimeoutS"]
 
-Server: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--server",
-        metavar="HOST:PORT",
-        envvar="NODEWISE_SERVER",
-        help="Ask this server. Default: one embedded in this process, with an empty store.",
-    ),
-]
-HolderServer: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="The server that stores profiles."),
-]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-TimeoutS: TypeAlias = Annotated[
-    float, typer.Option("--timeout-s", metavar="SECONDS", help="Longest wait for an answer.")
-]
-Wait = 60.0
-"""Seconds that a command waits for an answer unless told otherwise."""
-Plot: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--plot", metavar="FILE.png", help="Draw the predicted curve, its interval and the measured points."),
-]
+AnswerT = TypeVar("AnswerT")
+
+AsJson: TypeAlias = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
+TimeoutS: TypeAlias = Annotated[float, Option("--timeout-s", metavar="SECONDS", help="Longest wait for an answer.")]
 
 
-def holder(server: str | None) -> str:
-    """The server of a command about stored profiles: it must be named, as an embedded one stores none.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Who is asked, how long for, and how the answer is printed."""
 
-    Raises
-    ------
-    InputError
+    server: Annotated[
+        str | None,
+        Option(
+            "--server",
+            metavar="HOST:PORT",
+            envvar="NODEWISE_SERVER",
+            help="Ask this server. Default: one embedded in this process, with an empty store.",
+        ),
+    ] = None
+    as_json: AsJson = False
+    timeout_s: TimeoutS = 60.0
+
+    def connected(self) -> AbstractContextManager[Client]:
+        """A client of who is asked."""
+        return connected(self.server, self.timeout_s)
+
+    def tell(self, document: Callable[[AnswerT], Any], show: Callable[[AnswerT], None], answer: AnswerT) -> None:
+        """Print the answer."""
+        if self.as_json:
+            print_json(document(answer))
+        else:
+            show(answer)
+
+
+ONE_MINUTE: Final = Call()
+TEN_MINUTES: Final = Call(timeout_s=600.0)
+AN_HOUR: Final = Call(timeout_s=3600.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCall(Call):
+    """A call about stored profiles."""
+
+    server: Annotated[
+        str | None,
+        Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="The server that stores profiles."),
+    ] = None
+
+    def connected(self) -> AbstractContextManager[Client]:
+        """A client of the server, which must be named: an embedded one stores none. Raises InputError."""
+        if self.server is None:
+            raise InputError("--server: must name the server that stores the profiles, such as 127.0.0.1:50551")
+        return connected(self.server, self.timeout_s)
+
+
+STORE: Final = StoreCall()
+
+
+class Commands(Typer):
+    """Commands that may take groups."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], Any]:
+        """Add a function as a command."""
+        add = super().command(name, **settings)
+        return lambda function: add(_ungrouped(function))
+
+    def callback(self, **settings: Any) -> Callable[[Callable[..., None]], Any]:
+        """Add a function as what is done before a command, or without one."""
+        add = super().callback(**settings)
+        return lambda function: add(_ungrouped(function))
+
+
+def _ungrouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the fields of its groups as parameters of its own, as typer reads them.
+
+    A group is a dataclass whose fields are annotated as a command's parameters are, each with a default; where the
+    command's parameter has a default, that one's fields are the defaults.
     """
-    if server is None:
-        raise InputError("--server: must name the server that stores the profiles, such as 127.0.0.1:50551")
-    return server
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type[Any]] = {}
+    parameters: list[inspect.Parameter] = []
+
+    def add(name: str, default: Any, annotation: Any) -> None:
+        given = inspect.Parameter.empty if default is MISSING else default
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=given, annotation=annotation))
+
+    for name, parameter in inspect.signature(command).parameters.items():
+        kind = hints[name]
+        if not is_dataclass(kind):
+            add(name, parameter.default, kind)
+            continue
+        assert isinstance(kind, type)
+        groups[name] = kind
+        own = get_type_hints(kind, include_extras=True)
+        for field in fields(kind):
+            add(field.name, getattr(parameter.default, field.name, field.default), own[field.name])
+
+    @functools.wraps(command)
+    def flat(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{each.name: given.pop(each.name) for each in fields(kind)})
+        command(**given)
+
+    flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return flat

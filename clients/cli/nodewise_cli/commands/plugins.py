@@ -6,48 +6,48 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from nodewise_cli.commands.options import AsJson, Server, TimeoutS, Wait
+from nodewise_cli.commands.options import ONE_MINUTE, AsJson, Call, Commands
 from nodewise_cli.console import print_json, say
 from nodewise_cli.scaffold import KINDS, scaffolded
-from nodewise_cli.service import connected
 from nodewise_cli.views.table import print_table, words
 from nodewise_client import Plugin, PluginProblem, Problem
 
 __all__ = ["plugins"]
 
 
-plugins = typer.Typer(
+plugins = Commands(
     help="List all that plugins bring, with the distributions that brought it, and plugins that were left out.",
     invoke_without_command=True,
 )
 
 
 @plugins.callback()
-def list_plugins(
-    context: typer.Context, server: Server = None, as_json: AsJson = False, timeout_s: TimeoutS = Wait
-) -> None:
+def list_plugins(context: typer.Context, call: Call = ONE_MINUTE) -> None:
     """List them, unless something else is wanted of them."""
     if context.invoked_subcommand is not None:
         return
-    with connected(server, timeout_s) as client:
+    with call.connected() as client:
         listed = client.list_plugins()
-    entries = [*map(_entry, listed.plugins), *map(_entry, listed.problems)]
-    if as_json:
-        print_json({"plugins": entries})
-        return
-    columns = ["name", "version", "kind", "distribution", "mode", "status"]
+    call.tell(
+        lambda entries: {"plugins": entries}, _show, [*map(_entry, listed.plugins), *map(_entry, listed.problems)]
+    )
+
+
+def _show(entries: list[dict[str, Any]]) -> None:
+    names = ("name", "version", "kind", "distribution", "mode", "status")
     print_table(
-        [*(words(name) for name in columns), words("")],
-        [[*(entry[name] or "-" for name in columns), entry["description"]] for entry in entries],
+        [*map(words, names), words("")],
+        [[*(entry[name] or "-" for name in names), entry["description"]] for entry in entries],
     )
 
 
 @plugins.command()
 def new(
-    name: Annotated[str, typer.Argument(help="What the plugin and its folder are called: my-estimator.")],
-    kind: Annotated[str, typer.Option(metavar="|".join(KINDS), help="What it brings.")] = KINDS[0],
-    inside: Annotated[Path, typer.Option("--in", metavar="FOLDER", help="Where its folder is made.")] = Path(),
+    name: Annotated[str, Argument(help="What the plugin and its folder are called: my-estimator.")],
+    kind: Annotated[str, Option(metavar="|".join(KINDS), help="What it brings.")] = KINDS[0],
+    inside: Annotated[Path, Option("--in", metavar="FOLDER", help="Where its folder is made.")] = Path(),
     as_json: AsJson = False,
 ) -> None:
     """Write the project of a new plugin, which passes the conformance suite as it is written."""

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from nodewise_cli.commands.options import AsJson, Plot, Server, TimeoutS, Wait
-from nodewise_cli.console import print_json
+from nodewise_cli.commands.options import ONE_MINUTE, Call
 from nodewise_cli.failures import InputError, RefusedAnswer
 from nodewise_cli.inputs.measured import measured_points
 from nodewise_cli.inputs.objectives import Wanted, goal_of
 from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, located, options_of
-from nodewise_cli.pictures.prediction import checked_plot, draw
-from nodewise_cli.service import connected
+from nodewise_cli.pictures.figures import checked_plot
+from nodewise_cli.pictures.prediction import draw
 from nodewise_cli.views.predict import document, refusal_of, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import Fidelity, NodewiseError, PredictOptions, PredictRequest, Problem, RowStatus
+from nodewise_client import Fidelity, PredictOptions, PredictRequest, Problem, RowStatus
 
 __all__ = ["predict"]
 
@@ -25,37 +25,30 @@ def predict(
     question: Question,
     wanted: Wanted,
     fidelity: Annotated[
-        Fidelity, typer.Option(help="By the estimator's model, or by its simulation if it has one.")
+        Fidelity, Option(help="By the estimator's model, or by its simulation if it has one.")
     ] = Fidelity.MODEL,
     simulated_steps: Annotated[
-        int | None,
-        typer.Option(min=1, help="simulate: steps to count in each row. Default: as the estimator thinks right."),
+        int | None, Option(min=1, help="simulate: steps to count in each row. Default: as the estimator thinks right.")
     ] = None,
-    plot: Plot = None,
-    server: Server = None,
-    as_json: AsJson = False,
-    timeout_s: TimeoutS = Wait,
+    plot: Annotated[
+        Path | None, Option(metavar="FILE.png", help="Draw the predicted curve, its interval and the measured points.")
+    ] = None,
+    call: Call = ONE_MINUTE,
 ) -> None:
     """Predict a job on configurations that were never run, and recommend one."""
     goal = goal_of(wanted)
     checked_plot(plot)
-    asked = asked_job(question, server)
+    asked = asked_job(question, call.server)
     ranges = asked_ranges(question, asked)
     options = PredictOptions(model=options_of(question), fidelity=fidelity, simulated_steps_count=simulated_steps)
     if simulated_steps is not None and fidelity is not Fidelity.SIMULATE:
         raise InputError(f"--simulated-steps: must come with --fidelity simulate, found {fidelity}")
-    with connected(server, timeout_s) as client, waiting("predicting"):
-        try:
-            result = client.predict(PredictRequest(profile=asked.source, ranges=ranges, options=options, **goal))
-        except NodewiseError as error:
-            raise located(error, asked) or error from None
+    with call.connected() as client, waiting("predicting"), located(asked):
+        result = client.predict(PredictRequest(profile=asked.source, ranges=ranges, options=options, **goal))
     points = measured_points(asked, question.settings, result)
     if plot is not None:
         draw(plot, asked.name, result, points, by_nodes=question.nodes is not None)
-    if as_json:
-        print_json(document(result))
-    else:
-        show(asked.name, result, points, wanted.currency)
+    call.tell(document, lambda found: show(asked.name, found, points, wanted.currency), result)
     if len(result) and all(found.status is RowStatus.REFUSED for found in result):
         why = next(filter(None, map(refusal_of, result)), Problem())
         raise RefusedAnswer(f"every row was refused: {why.message}", reason=why.reason)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from nodewise_cli.commands.options import AsJson
+from nodewise_cli.commands.options import AN_HOUR, Call
 from nodewise_cli.commands.trace_options import TraceQuestion, asked_profile, parse_change, parse_steps
-from nodewise_cli.console import print_json
 from nodewise_cli.pictures.chrome_trace import write_chrome_trace
 from nodewise_cli.views.replay import document, show
 from nodewise_client import ReplayRequest
@@ -20,27 +19,26 @@ def replay(
     question: TraceQuestion,
     fit_steps: Annotated[
         str | None,
-        typer.Option(metavar="A-B", help="Steps to learn from, by place in the file, from 1. Default: the others."),
+        Option(metavar="A-B", help="Steps to learn from, by place in the file, from 1. Default: the others."),
     ] = None,
-    test_step: Annotated[str, typer.Option(metavar="K|all", help="Steps to predict.")] = "all",
+    test_step: Annotated[str, Option(metavar="K|all", help="Steps to predict.")] = "all",
     in_sample: Annotated[
-        bool,
-        typer.Option("--in-sample", help="Predict steps from themselves: checks the graph, says nothing of accuracy."),
+        bool, Option("--in-sample", help="Predict steps from themselves: checks the graph, says nothing of accuracy.")
     ] = False,
     change: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="KIND=VALUE[;...]",
             help="Change the job first: scale, delay (s), bandwidth, latency (factors), world-size or bucket-bytes, "
             "for what ;name=REGEX;events=kernel,copy;ranks=0,1 select. May be repeated.",
         ),
     ] = None,
-    as_json: AsJson = False,
+    call: Call = AN_HOUR,
 ) -> None:
     """Predict recorded steps from the other recorded steps, as they were or changed."""
     fitted, tested = parse_steps(fit_steps, "--fit-steps"), parse_steps(test_step, "--test-step")
     changes = tuple(parse_change(given) for given in change or ())
-    with asked_profile(question) as (client, common, call):
+    with asked_profile(question, call) as (client, common, how):
         result = client.replay(
             ReplayRequest(
                 fit_steps=fitted,
@@ -50,11 +48,8 @@ def replay(
                 timeline=question.timeline is not None,
                 **common,
             ),
-            **call,
+            **how,
         )
     if question.timeline is not None:
         write_chrome_trace(question.timeline, result.timeline, result.recorded)
-    if as_json:
-        print_json(document(result))
-    else:
-        show(result)
+    call.tell(document, show, result)

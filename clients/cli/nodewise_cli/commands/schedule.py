@@ -6,13 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from nodewise_cli.commands.options import AsJson, Server, TimeoutS, Wait
-from nodewise_cli.console import print_json
+from nodewise_cli.commands.options import ONE_MINUTE, Call
 from nodewise_cli.failures import RefusedAnswer
 from nodewise_cli.inputs.documents import read_value
-from nodewise_cli.service import connected
 from nodewise_cli.views.schedule import document, show
 from nodewise_cli.waiting import waiting
 from nodewise_client import ModelOptions, ScheduleAction, ScheduleRequest
@@ -21,12 +19,10 @@ __all__ = ["schedule"]
 
 
 def schedule(
-    request: Annotated[Path, typer.Argument(metavar="REQUEST.json", help="JSON of nodewise.v1.ScheduleRequest.")],
-    policy: Annotated[str | None, typer.Option(help="Policy instead of the request's.")] = None,
-    estimator: Annotated[str | None, typer.Option(help="Estimator instead of the request's.")] = None,
-    server: Server = None,
-    as_json: AsJson = False,
-    timeout_s: TimeoutS = Wait,
+    request: Annotated[Path, Argument(metavar="REQUEST.json", help="JSON of nodewise.v1.ScheduleRequest.")],
+    policy: Annotated[str | None, Option(help="Policy instead of the request's.")] = None,
+    estimator: Annotated[str | None, Option(help="Estimator instead of the request's.")] = None,
+    call: Call = ONE_MINUTE,
 ) -> None:
     """Share a cluster among jobs by their predicted throughput.
 
@@ -38,12 +34,9 @@ def schedule(
         asked = replace(asked, policy=policy)
     if estimator is not None:
         asked = replace(asked, options=replace(asked.options or ModelOptions(), estimator=estimator))
-    with connected(server, timeout_s) as client, waiting("scheduling"):
+    with call.connected() as client, waiting("scheduling"):
         result = client.schedule(asked)
-    if as_json:
-        print_json(document(result))
-    else:
-        show(result)
+    call.tell(document, show, result)
     if result.allocations and all(found.action is ScheduleAction.NO_ANSWER for found in result.allocations):
         first = result.allocations[0]
         raise RefusedAnswer(f"no job has an answer: {first.why}", reason=first.reason)

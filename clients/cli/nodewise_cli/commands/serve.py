@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from nodewise_cli.failures import ExitStatus
 from nodewise_cli.service import starting
@@ -20,48 +21,46 @@ class _Options:
     """Settings by name; None = as the environment, a file or the default says."""
 
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where to serve; port 0 picks one. Default 127.0.0.1:50551.")
+        str | None, Option(metavar="HOST:PORT", help="Where to serve; port 0 picks one. Default 127.0.0.1:50551.")
     ] = None
-    workers: Annotated[int | None, typer.Option(help="Processes that share the port. Default 1.")] = None
-    store: Annotated[
-        str | None, typer.Option(metavar="URL", help="memory: or sqlite:PATH. Default sqlite:nodewise.db.")
-    ] = None
+    workers: Annotated[int | None, Option(help="Processes that share the port. Default 1.")] = None
+    store: Annotated[str | None, Option(metavar="URL", help="memory: or sqlite:PATH. Default sqlite:nodewise.db.")] = (
+        None
+    )
     durability: Annotated[
         str | None,
-        typer.Option(help="What an acknowledged batch survives: process (death of the process, default) or power."),
+        Option(help="What an acknowledged batch survives: process (death of the process, default) or power."),
     ] = None
-    traces: Annotated[str | None, typer.Option(metavar="DIRECTORY", help="Traces. Default: beside the store.")] = None
+    traces: Annotated[str | None, Option(metavar="DIRECTORY", help="Traces. Default: beside the store.")] = None
     catalogue: Annotated[
         str | None,
-        typer.Option(metavar="FILE.toml", help="Facts of devices and links besides the shipped ones. Default: none."),
+        Option(metavar="FILE.toml", help="Facts of devices and links besides the shipped ones. Default: none."),
     ] = None
     plugins: Annotated[
         list[str] | None,
-        typer.Option(
-            "--plugin", metavar="NAME", help="Plugin allowed besides the shipped ones; repeatable. Default: all."
-        ),
+        Option("--plugin", metavar="NAME", help="Plugin allowed besides the shipped ones; repeatable. Default: all."),
     ] = None
-    safe_mode: Annotated[bool | None, typer.Option("--safe-mode/--no-safe-mode", help="Shipped plugins only.")] = None
-    reflection: Annotated[
-        bool | None, typer.Option("--reflection/--no-reflection", help="Offer gRPC server reflection.")
-    ] = None
+    safe_mode: Annotated[bool | None, Option("--safe-mode/--no-safe-mode", help="Shipped plugins only.")] = None
+    reflection: Annotated[bool | None, Option("--reflection/--no-reflection", help="Offer gRPC server reflection.")] = (
+        None
+    )
     default_deadline_s: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="For calls that state none. Default 60.")
+        float | None, Option(metavar="SECONDS", help="For calls that state none. Default 60.")
     ] = None
     drain_delay_s: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="From not serving to the stop, for balancers. Default 0.")
+        float | None, Option(metavar="SECONDS", help="From not serving to the stop, for balancers. Default 0.")
     ] = None
     grace_s: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="For calls in flight when stopping. Default 10.")
+        float | None, Option(metavar="SECONDS", help="For calls in flight when stopping. Default 10.")
     ] = None
-    threads: Annotated[int | None, typer.Option(help="Threads for what may block. Default 4.")] = None
-    log_level: Annotated[str | None, typer.Option(help="debug, info (default), warning or error.")] = None
+    threads: Annotated[int | None, Option(help="Threads for what may block. Default 4.")] = None
+    log_level: Annotated[str | None, Option(help="debug, info (default), warning or error.")] = None
 
 
 def serve(
     options: _Options,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="Settings; environment and options stand above it.")
+        Path | None, Option(metavar="FILE.toml", help="Settings; environment and options stand above it.")
     ] = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then drain.

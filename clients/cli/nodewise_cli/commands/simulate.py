@@ -6,34 +6,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from nodewise_cli.commands.options import AsJson, Server
-from nodewise_cli.commands.simulation_options import LONGEST_S, SimulationQuestion, specification
-from nodewise_cli.console import print_json
+from nodewise_cli.commands.options import TEN_MINUTES, Call
+from nodewise_cli.commands.simulation_options import SimulationQuestion, specification
 from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.outputs import checked_output
-from nodewise_cli.service import connected
-from nodewise_cli.waiting import Waiting, waiting
-from nodewise_client import Client, SimulateRequest, SimulationAnswer, SimulationProgress, SimulationSettings
+from nodewise_cli.waiting import waiting
+from nodewise_client import SimulationAnswer, SimulationProgress, SimulationSettings
 
 __all__ = ["simulate"]
 
 
 def simulate(
     question: SimulationQuestion,
-    load: Annotated[float | None, typer.Option(help="Inter-arrival times are divided by it.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of everything that chance brings.")] = None,
-    repetitions: Annotated[int | None, typer.Option(help="Repetitions, with the seeds that follow.")] = None,
+    load: Annotated[float | None, Option(help="Inter-arrival times are divided by it.")] = None,
+    seed: Annotated[int | None, Option(help="Of everything that chance brings.")] = None,
+    repetitions: Annotated[int | None, Option(help="Repetitions, with the seeds that follow.")] = None,
     timeline: Annotated[
-        Path | None, typer.Option(metavar="OUT.csv|json", help="Write who held what from when to when.")
+        Path | None, Option(metavar="OUT.csv|json", help="Write who held what from when to when.")
     ] = None,
-    gantt: Annotated[Path | None, typer.Option(metavar="OUT.png|svg|html", help="Draw it, by job and by pool.")] = None,
-    server: Server = None,
-    as_json: AsJson = False,
-    timeout_s: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Longest wait for each policy's answer.")
-    ] = LONGEST_S,
+    gantt: Annotated[Path | None, Option(metavar="OUT.png|svg|html", help="Draw it, by job and by pool.")] = None,
+    call: Call = TEN_MINUTES,
 ) -> None:
     """Tell what policies would have done: response times, makespan, utilisation, fairness, restarts, wasted work.
 
@@ -45,19 +39,25 @@ def simulate(
     from nodewise_cli.inputs.simulation_jobs import prepared_jobs
     from nodewise_cli.inputs.simulation_request import policy_parameters, pools_of, simulate_request
     from nodewise_cli.inputs.simulation_spec import SimulationSpec
-    from nodewise_cli.pictures.gantt import checked_gantt, draw_gantt
+    from nodewise_cli.pictures.figures import checked_plot
+    from nodewise_cli.pictures.gantt import GANTT_FORMATS, draw_gantt
     from nodewise_cli.views.simulation import document, show, write_timeline
 
     spec = specification(question, SimulationSpec, "simulate", load=load, seed=seed, repetitions=repetitions)
     checked_output(timeline, "--timeline", (".csv", ".json"))
-    checked_gantt(gantt)
+    checked_plot(gantt, "--gantt", GANTT_FORMATS)
     keep = timeline is not None or gantt is not None
     if keep and len(spec.policy) > 1:
         raise InputError("--timeline, --gantt: must come with one policy")
     prepared = prepared_jobs(spec, question.given)
     request = simulate_request(spec, prepared)
     results: dict[str, SimulationAnswer] = {}
-    with connected(server, timeout_s) as client, waiting("simulating") as progress:
+    with call.connected() as client, waiting("simulating") as progress:
+
+        def tell(found: SimulationProgress) -> None:
+            total = found.repetitions_count * found.jobs_count
+            progress.tell(min(found.repetitions_done_count * found.jobs_count + found.finished_count, total), total)
+
         for chosen in spec.policy:
             asked = replace(
                 request,
@@ -66,27 +66,13 @@ def simulate(
                 repetitions_count=spec.repetitions,
                 include_timeline=keep,
             )
-            result = _simulated(client, asked, timeout_s, progress)
+            result = client.simulate(asked, on_progress=tell, timeout_s=call.timeout_s)
             results[chosen.shown or result.policy] = result
     if timeline is not None:
         write_timeline(timeline, next(iter(results.values())), pools_of(spec))
     if gantt is not None:
         draw_gantt(gantt, next(iter(results.values())), pools_of(spec))
-    if as_json:
-        print_json(document(results, request.settings or SimulationSettings()))
-    else:
-        show(results)
+    call.tell(lambda found: document(found, request.settings or SimulationSettings()), show, results)
     late = [name for name, result in results.items() if not result.complete]
     if late:
         raise CommandError(f"the time was over before {', '.join(late)} had finished; --timeout-s gives more")
-
-
-def _simulated(client: Client, asked: SimulateRequest, timeout_s: float, progress: Waiting) -> SimulationAnswer:
-    def tell(found: SimulationProgress) -> None:
-        total = found.repetitions_count * found.jobs_count
-        progress.tell(
-            min(found.repetitions_done_count * found.jobs_count + found.finished_count, total),
-            total,
-        )
-
-    return client.simulate(asked, on_progress=tell, timeout_s=timeout_s)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from nodewise_cli.failures import InputError
 
 if TYPE_CHECKING:
     from nodewise_cli.inputs.simulation_spec import SpecT
 
-__all__ = ["LONGEST_S", "SimulationQuestion", "specification"]
-
-LONGEST_S: Final = 600.0
-"""Seconds that a simulation may take unless told otherwise: ten times what the largest published trace takes."""
+__all__ = ["SimulationQuestion", "specification"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,30 +21,30 @@ class SimulationQuestion:
     """What the options say of jobs, cluster, policies and time; a specification says the same in a file."""
 
     given: Annotated[
-        Path, typer.Argument(metavar="SPEC.json|JOBS", help="A specification, or a file of jobs with --cluster.")
+        Path, Argument(metavar="SPEC.json|JOBS", help="A specification, or a file of jobs with --cluster.")
     ]
     throughputs: Annotated[
-        Path | None, typer.Option(metavar="TABLE", help="Throughputs that the jobs need: Gavel's, measured, or curves.")
+        Path | None, Option(metavar="TABLE", help="Throughputs that the jobs need: Gavel's, measured, or curves.")
     ] = None
     cluster: Annotated[
-        str | None, typer.Option(metavar="POOLS", help="Pools, e.g. v100=8,p100=16 (nodes of one device) or t4=8x4.")
+        str | None, Option(metavar="POOLS", help="Pools, e.g. v100=8,p100=16 (nodes of one device) or t4=8x4.")
     ] = None
     policy: Annotated[
-        list[str] | None, typer.Option(help="Policy, instead of the specification's; may be given several times.")
+        list[str] | None, Option(help="Policy, instead of the specification's; may be given several times.")
     ] = None
     form: Annotated[
-        str | None, typer.Option("--format", help="gavel, pollux, philly or table; default: by the file's content.")
+        str | None, Option("--format", help="gavel, pollux, philly or table; default: by the file's content.")
     ] = None
     applications: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Applications to keep of a Pollux workload; default: all.")
+        str | None, Option(metavar="A,B", help="Applications to keep of a Pollux workload; default: all.")
     ] = None
-    clock: Annotated[str | None, typer.Option(help="events, fixed-rounds or drained-rounds.")] = None
-    round_s: Annotated[float | None, typer.Option(metavar="SECONDS", help="Length of a round.")] = None
+    clock: Annotated[str | None, Option(help="events, fixed-rounds or drained-rounds.")] = None
+    round_s: Annotated[float | None, Option(metavar="SECONDS", help="Length of a round.")] = None
     restart_cost_s: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Time lost when a job's devices change.")
+        float | None, Option(metavar="SECONDS", help="Time lost when a job's devices change.")
     ] = None
     early_stops: Annotated[
-        float | None, typer.Option(metavar="P", help="Probability that a job ends early, at a uniform point.")
+        float | None, Option(metavar="P", help="Probability that a job ends early, at a uniform point.")
     ] = None
 
 
@@ -66,7 +63,8 @@ def specification(question: SimulationQuestion, kind: type[SpecT], command: str,
     InputError
         Naming the file or the option and what would be right.
     """
-    from nodewise_cli.inputs.simulation_spec import checked_spec, parsed_cluster, read_spec
+    from nodewise_cli.inputs.documents import read_document
+    from nodewise_cli.inputs.simulation_spec import checked_spec, parsed_cluster
 
     given, early_stops = question.given, question.early_stops
     for name in ("cluster", "policy", "clock", "round_s", "restart_cost_s"):
@@ -85,7 +83,7 @@ def specification(question: SimulationQuestion, kind: type[SpecT], command: str,
             raise InputError(
                 "--format, --applications: must come with a file of jobs; a specification says them itself"
             )
-        return read_spec(given, kind, stated)
+        return checked_spec(str(given), read_document(given) | stated, kind)
     if "cluster" not in stated:
         raise InputError(f"--cluster: must say what there is, e.g. v100=8,p100=16, where {given} is a file of jobs")
     jobs: dict[str, Any] = {"file": given.name, "format": question.form or "auto"}

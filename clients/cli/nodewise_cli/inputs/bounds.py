@@ -31,8 +31,7 @@ def within(fact: Fact, value: float) -> bool:
 
 def demanded(fact: Fact) -> str:
     """What such a number must be."""
-    bounds = (
-        [] if fact.minimum is None else [f"{'above' if fact.exclusive_minimum else 'of at least'} {fact.minimum:g}"]
-    )
-    bounds += [] if fact.maximum is None else [f"at most {fact.maximum:g}"]
-    return f"must be a finite number {' and '.join(bounds)}{fact.unit and f' ({fact.unit})'}"
+    above = "above" if fact.exclusive_minimum else "of at least"
+    bounds = {above: fact.minimum, "at most": fact.maximum}
+    said = " and ".join(f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
+    return f"must be a finite number {said}{fact.unit and f' ({fact.unit})'}"

@@ -1,64 +1,139 @@
-"""The columns of a measurements table: what they may hold, and what an empty cell stands for."""
+"""The columns of a measurements table: from a cell to a value, or to what would be right, and what no cell says."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
-from nodewise_cli.inputs.cells import LONGEST, CellParser, by_fact, choice, groups, moment, placement, text
+from nodewise_cli.inputs.bounds import demanded, within
 from nodewise_client import Recomputation, SyncMode
 from nodewise_values import facts
-from nodewise_values.fact import by_csv
+from nodewise_values.fact import Fact, by_csv
 
-__all__ = [
-    "BY_WORKER_MODES",
-    "COLUMNS",
-    "FACTS",
-    "OF_PHASES",
-    "PARAMETER_SERVER_MODES",
-    "PHASES",
-    "REQUIRED",
-    "TRANSFORMER",
-    "Column",
-]
+__all__ = ["COLUMNS", "DEFAULTS", "PARAMETER_SERVER_MODES", "PHASES", "REQUIRED", "TRANSFORMER", "CellError"]
 
 PARAMETER_SERVER_MODES: Final = frozenset({"async", "sync", "hybrid"})
-BY_WORKER_MODES: Final = frozenset({"async", "hybrid"})
-"""Modes of which a step is one worker's mini-batch."""
 PHASES: Final = ("compute_s", "download_s", "upload_s", "update_s")
-OF_PHASES: Final = tuple(name for name in by_csv(facts.PHASE_TIMINGS) if name not in PHASES)
-"""What may be known of phases besides their means."""
 TRANSFORMER: Final = tuple(by_csv(facts.TRANSFORMER))
-FACTS: Final = tuple(
-    name for name in by_csv(facts.WORKLOAD, facts.NETWORK, facts.TRANSFORMER) if name != "link_bytes_per_s"
-)
-"""What a job trains and over what network: the same in all its rows, but for the link, which may differ."""
+
+CellParser = Callable[[str], Any]
+"""Reads a cell that is not empty."""
+
+MOST_INT32: Final = (1 << 31) - 1
+LONGEST: Final = 256
+"""Characters of a text that nothing else bounds."""
+FLAGS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_GROUP: Final = re.compile(r"([0-9]{1,7})(?:\s*x\s*([^*]*[^*\s]))?(?:\s*\*\s*([0-9.]+))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of the table.
+class CellError(ValueError):
+    """A cell that holds what it must not; the text begins with "must be"."""
 
-    Attributes
-    ----------
-    parse : callable
-        Reads a cell that is not empty.
-    default : object
-        What an empty cell, or an absent column, stands for; None = not known.
-    required : bool
-        The column must be there.
-    filled : bool
-        No cell of it may be empty.
-    """
 
-    parse: CellParser
-    default: Any = None
-    required: bool = False
-    filled: bool = False
+def by_fact(fact: Fact) -> CellParser:
+    """What a field of the contract holds in a row that states it."""
+    if fact.kind == "bool":
+        return flag
+    if fact.kind == "str":
+        return partial(text, fact.maximum_length or LONGEST)
+    if fact.kind == "int" or fact.whole:
+        return partial(whole, int(fact.minimum or 0), int(fact.maximum or MOST_INT32))
+    return partial(number, fact)
+
+
+def number(fact: Fact, cell: str) -> float:
+    """A number within the bounds of its field."""
+    value = _float(cell)
+    if value is None or not within(fact, value):
+        raise CellError(demanded(fact))
+    return value
+
+
+def text(most: int, cell: str) -> str:
+    """Any text of at most so many characters."""
+    if len(cell) > most:
+        raise CellError(f"must be at most {most} characters")
+    return cell
+
+
+def choice(words: Sequence[str], cell: str) -> str:
+    """One of some words."""
+    if cell not in words:
+        raise CellError(f"must be {', '.join(words[:-1])} or {words[-1]}")
+    return cell
+
+
+def whole(least: int, most: int, cell: str) -> int:
+    """A whole number; ``4.0`` is one, as spreadsheets and data frames write it."""
+    value = _float(cell)
+    if value is None or not value.is_integer():
+        raise CellError(f"must be a whole number of at least {least}")
+    if not least <= value <= most:
+        raise CellError(f"must be at least {least}" if value < least else f"must be at most {most}")
+    return int(value)
+
+
+def flag(cell: str) -> bool:
+    """True or false."""
+    if cell.lower() not in FLAGS:
+        raise CellError("must be true or false")
+    return FLAGS[cell.lower()]
+
+
+def placement(cell: str) -> tuple[int, ...]:
+    """Workers on each node, e.g. ``4+4``."""
+    parts = cell.split("+")
+    if not all(part.strip().isascii() and part.strip().isdigit() and int(part) >= 1 for part in parts):
+        raise CellError("must be the workers on each node joined by +, each at least 1, such as 4+4")
+    return tuple(int(part) for part in parts)
+
+
+def groups(cell: str) -> tuple[tuple[int, str, float], ...]:
+    """Workers that are not alike: how many, on which device (empty = the row's), the factor of their compute time."""
+    found = []
+    for part in cell.split("+"):
+        match = _GROUP.fullmatch(part.strip())
+        factor = None if match is None else _float(match[3] or "1")
+        if match is None or not factor or int(match[1]) < 1:
+            raise CellError(
+                "must be groups of workers joined by +, each a number, x and a device unless it is the row's, and * "
+                "and a factor of their compute time unless it is 1, such as 6+2*1.5 or 4xV100+4xK80"
+            )
+        found.append((int(match[1]), match[2] or "", factor))
+    return tuple(found)
+
+
+def moment(cell: str) -> datetime:
+    """A time: seconds since 1970, or ISO 8601 (UTC where it names no zone)."""
+    seconds = _float(cell)
+    try:
+        found = datetime.fromisoformat(cell) if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise CellError("must be a time as 2026-03-01T12:00:00Z (ISO 8601) or as seconds since 1970 above 0") from None
+    found = found if found.tzinfo else found.replace(tzinfo=UTC)
+    if found.timestamp() <= 0:
+        raise CellError("must be a time after 1970")
+    return found
+
+
+def _float(cell: str) -> float | None:
+    """A finite number in plain ASCII, or None."""
+    if not cell.isascii() or "_" in cell:
+        return None
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 REQUIRED: Final = ("job", "device", "nodes", "workers", "steps_per_s", "split")
-_DEFAULTS: Final = {"sync": "allreduce", "parameter_servers": 0, "accumulation": 1}
+DEFAULTS: Final = {"sync": "allreduce", "parameter_servers": 0, "accumulation": 1}
+"""What an empty cell, or an absent column, stands for; of all other columns it is not known."""
 
 
 def _parsers() -> dict[str, CellParser]:
@@ -67,29 +142,19 @@ def _parsers() -> dict[str, CellParser]:
         *(facts.CONFIGURATIONS, facts.OBSERVATIONS, facts.PHASE_TIMINGS),
         *(facts.WORKLOAD, facts.NETWORK, facts.TRANSFORMER),
     )
-    return {name: by_fact(fact) for name, fact in of_contract.items()} | {
-        "job": text(LONGEST),
-        "split": choice("train", "test"),
-        "sync": choice(*SyncMode),
-        "recompute": choice(*Recomputation),
+    parsers = {name: by_fact(fact) for name, fact in of_contract.items()}
+    parsers |= {
+        "job": partial(text, LONGEST),
+        "split": partial(choice, ("train", "test")),
+        "sync": partial(choice, tuple(SyncMode)),
+        "recompute": partial(choice, tuple(Recomputation)),
         "placement": placement,
         "groups": groups,
         "measured_at": moment,
         "micro_batch": by_fact(of_contract["batch_per_worker"]),
     }
+    return {name: parsers[name] for name in dict.fromkeys((*REQUIRED, *parsers))}
 
 
-def _columns() -> dict[str, Column]:
-    parsers = _parsers()
-    return {
-        name: Column(
-            parsers[name],
-            default=_DEFAULTS.get(name),
-            required=name in REQUIRED,
-            filled=name in REQUIRED and name != "steps_per_s",
-        )
-        for name in dict.fromkeys((*REQUIRED, *parsers))
-    }
-
-
-COLUMNS: Final = _columns()
+COLUMNS: Final = _parsers()
+"""How a cell that is not empty is read, by column."""

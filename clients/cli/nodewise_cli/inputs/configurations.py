@@ -9,7 +9,7 @@ from nodewise_client import Configurations, ConfigurationSettings, configuration
 from nodewise_values.fact import Fact, by_csv
 from nodewise_values.facts import CONFIGURATION_SETTINGS, CONFIGURATIONS
 
-__all__ = ["FACTS", "SETTINGS", "absent", "configurations_by_csv", "csv_row", "settings_by_csv"]
+__all__ = ["FACTS", "SETTINGS", "configurations_by_csv", "csv_row", "settings_by_csv"]
 
 FACTS: Final[Mapping[str, Fact]] = by_csv(CONFIGURATIONS)
 # What the contract packs has a name of its own row by row.
@@ -37,10 +37,5 @@ def csv_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(fact: Fact, value: Any) -> Any:
-    value = absent(fact) if value is None else value
+    value = _NOTHING.get(fact.kind, fact.default or 0) if value is None else value
     return int(value) if fact.whole else value
-
-
-def absent(fact: Fact) -> Any:
-    """What a row of a column holds that states nothing."""
-    return _NOTHING.get(fact.kind, fact.default or 0)

@@ -26,8 +26,8 @@ def parse_counts(given: str, option: str) -> tuple[CountRange, ...]:
     return tuple(_part(part.strip(), given, option) for part in given.split(","))
 
 
-def listed_counts(given: str, option: str, what: str) -> tuple[int, ...]:
-    """The numbers of an option one by one, in order, none twice; ``what`` they number, for messages.
+def listed_counts(given: str | None, option: str, what: str) -> tuple[int, ...]:
+    """The numbers of an option one by one, in order, none twice; ``what`` they number, for messages. None = none.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def listed_counts(given: str, option: str, what: str) -> tuple[int, ...]:
         Naming the option, what was found and what would be right.
     """
     found: set[int] = set()
-    for counts in parse_counts(given, option):
+    for counts in () if given is None else parse_counts(given, option):
         if counts.powers_of_two:
             raise InputError(f"{option}: must be {what} such as 2-5 or 1,3, found {given!r}")
         numbers = range(counts.first, counts.last + 1, counts.step or 1)
@@ -53,14 +53,13 @@ def _part(part: str, given: str, option: str) -> CountRange:
     first = int(match[2])
     last = first if match[3] is None else int(match[3])
     step = None if match[4] is None else int(match[4])
-    if first < 1:
-        raise InputError(f"{option}: must begin at 1 or more, found {part!r}")
-    if last < first:
-        raise InputError(f"{option}: must not end ({last}) before it begins ({first}), found {part!r}")
-    if step == 0:
-        raise InputError(f"{option}: must step by 1 or more, found {part!r}")
-    if powers and step is not None:
-        raise InputError(f"{option}: powers of two take no step, found {part!r}")
-    if powers and (1 << (first - 1).bit_length()) > last:
-        raise InputError(f"{option}: must hold a power of two, found {part!r}")
+    faults = {
+        "must begin at 1 or more": first < 1,
+        f"must not end ({last}) before it begins ({first})": last < first,
+        "must step by 1 or more": step == 0,
+        "powers of two take no step": powers and step is not None,
+        "must hold a power of two": powers and (1 << (first - 1).bit_length()) > last,
+    }
+    for fault in (fault for fault, there in faults.items() if there):
+        raise InputError(f"{option}: {fault}, found {part!r}")
     return CountRange(first=first, last=last, step=step, powers_of_two=powers)

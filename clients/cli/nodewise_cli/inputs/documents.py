@@ -10,8 +10,8 @@ import json
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
-from nodewise_cli.failures import InputError, unreadable
-from nodewise_cli.inputs.model_files import is_model, with_model, workload_of_model
+from nodewise_cli.failures import InputError, text_of
+from nodewise_cli.inputs.model_files import with_model, workload_of_model
 from nodewise_cli.inputs.table_content import profile_content
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_client import ProfileContent, ProfileSource
@@ -35,7 +35,7 @@ def read_profile(path: Path, sequence_length: int | None = None) -> ProfileConte
         Naming the file, the place and what would be right.
     """
     document = read_document(path)
-    if is_model(document):
+    if "model_type" in document:  # no field of ours
         return ProfileContent(workload=workload_of_model(path, document, sequence_length))
     if sequence_length is not None:
         raise InputError(f"--sequence-length: must come with the config.json of a model, {path} is a profile")
@@ -126,13 +126,7 @@ def read_document(path: Path) -> dict[str, Any]:
         Naming the file, the line and what would be right.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise unreadable(path, error) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is no JSON: byte {error.start} is no UTF-8") from None
-    try:
-        document = json.loads(text, parse_constant=_no_number, object_pairs_hook=_no_twins)
+        document = json.loads(text_of(path, "JSON"), parse_constant=_no_number, object_pairs_hook=_no_twins)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}: is no JSON: {error.msg} (column {error.colno})") from None
     except RecursionError:
@@ -149,9 +143,9 @@ def _no_number(word: str) -> NoReturn:
 
 
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twin = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twin!r} is there twice in one object")
+    found: dict[str, Any] = {}
+    for name, held in pairs:
+        if name in found:
+            raise ValueError(f"{name!r} is there twice in one object")
+        found[name] = held
     return found

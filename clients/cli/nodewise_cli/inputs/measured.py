@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeAlias
 
-from nodewise_cli.inputs.columns import BY_WORKER_MODES, PARAMETER_SERVER_MODES
+from nodewise_cli.inputs.columns import PARAMETER_SERVER_MODES
 from nodewise_cli.inputs.questions import AskedJob
-from nodewise_cli.inputs.tables import Table
 from nodewise_client import Prediction
 
 __all__ = ["Point", "at", "measured_points"]
+
+BY_WORKER_MODES: Final = frozenset({"async", "hybrid"})
+"""Modes of which a step is one worker's mini-batch."""
+Row: TypeAlias = Mapping[str, Any]
+"""A row of a table, by columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +32,25 @@ class Point:
 
 def measured_points(asked: AskedJob, template: Mapping[str, Any], answered: Sequence[Prediction]) -> list[Point]:
     """The measured rows of a job that run as was asked: what the options state, and the batch that was predicted."""
-    table = asked.table
-    if table is None:
+    if asked.table is None:
         return []
-    wanted = _wanted(asked, template)
-    batches = _Batches(answered)
-    points = []
-    for row in asked.rows:
-        steps_per_s = table.columns["steps_per_s"][row]
-        if steps_per_s is None or table.columns["groups"][row] or not _as_wanted(table, row, wanted):
-            continue
-        per_step = _samples_per_step(table, row)
-        if not batches.alike(table, row, per_step):
-            continue
-        points.append(
-            Point(
-                nodes=table.columns["nodes"][row],
-                workers=table.columns["workers"][row],
-                steps_per_second=steps_per_s,
-                samples_per_second=None if per_step is None else per_step * steps_per_s,
-                train=table.columns["split"][row] == "train",
-            )
+    rows = [{name: column[row] for name, column in asked.table.columns.items()} for row in asked.rows]
+    wanted = _wanted(rows, template)
+    as_predicted = _batches_of(answered)
+    return [
+        Point(
+            nodes=row["nodes"],
+            workers=row["workers"],
+            steps_per_second=row["steps_per_s"],
+            samples_per_second=None if per_step is None else per_step * row["steps_per_s"],
+            train=row["split"] == "train",
         )
-    return points
+        for row, per_step in zip(rows, map(_samples_per_step, rows))
+        if row["steps_per_s"] is not None
+        and not row["groups"]
+        and all(_how(row, name) == value for name, value in wanted.items())
+        and as_predicted(row, per_step)
+    ]
 
 
 def at(points: Sequence[Point], found: Prediction) -> Point | None:
@@ -58,42 +59,37 @@ def at(points: Sequence[Point], found: Prediction) -> Point | None:
     return min(same, key=lambda point: point.train, default=None)
 
 
-class _Batches:
-    """Samples per step of what was predicted, by scale."""
+def _batches_of(answered: Sequence[Prediction]) -> Callable[[Row, int | None], bool]:
+    """Whether a row's samples per step are those that were predicted; where none were, any are."""
+    totals = {
+        found.workers: found.samples_per_second / found.steps_per_second
+        for found in answered
+        if found.samples_per_second is not None and found.steps_per_second is not None
+    }
+    steps = set(map(round, totals.values()))
+    # One total on several scales is strong scaling; else each worker keeps its batch.
+    strong = len(steps) == 1 and len(totals) > 1
+    shares = {round(total / workers, 6) for workers, total in totals.items()}
 
-    def __init__(self, answered: Sequence[Prediction]) -> None:
-        self._by_workers: dict[int, float] = {}
-        for found in answered:
-            if found.samples_per_second is not None and found.steps_per_second is not None:
-                self._by_workers[found.workers] = found.samples_per_second / found.steps_per_second
-        totals = set(map(round, self._by_workers.values()))
-        # One total on several scales is strong scaling; else each worker keeps its batch.
-        self._strong = totals if len(totals) == 1 and len(self._by_workers) > 1 else None
-        self._shares = {round(total / workers, 6) for workers, total in self._by_workers.items()}
+    def alike(row: Row, per_step: int | None) -> bool:
+        if not totals or per_step is None:
+            return not totals
+        if row["workers"] in totals:
+            return per_step == round(totals[row["workers"]])
+        if row["sync"] in BY_WORKER_MODES or strong:
+            return per_step in steps
+        return round(per_step / row["workers"], 6) in shares
 
-    def alike(self, table: Table, row: int, per_step: int | None) -> bool:
-        """Whether a row's batch is the one that was predicted; where none was, any is."""
-        if not self._by_workers:
-            return True
-        if per_step is None:
-            return False
-        workers = table.columns["workers"][row]
-        if workers in self._by_workers:
-            return per_step == round(self._by_workers[workers])
-        if table.columns["sync"][row] in BY_WORKER_MODES or self._strong is not None:
-            return per_step in set(map(round, self._by_workers.values()))
-        return round(per_step / workers, 6) in self._shares
+    return alike
 
 
-def _wanted(asked: AskedJob, template: Mapping[str, Any]) -> dict[str, Any]:
+def _wanted(rows: Sequence[Row], template: Mapping[str, Any]) -> dict[str, Any]:
     """How the predicted rows run: as the options state, else as all train rows do."""
-    table = asked.table
-    assert table is not None
-    train = [row for row in asked.rows if table.columns["split"][row] == "train"]
+    train = [row for row in rows if row["split"] == "train"]
     wanted = {}
     for name in ("device", "sync", "parameter_servers"):
         stated = template.get(name)
-        seen = {_how(table, name, row) for row in train} if stated is None else {stated}
+        seen = {_how(row, name) for row in train} if stated is None else {stated}
         if len(seen) == 1:
             wanted[name] = seen.pop()
     for name in ("backup_workers", "hybrid_sync_fraction", "hybrid_switch_s"):
@@ -103,34 +99,20 @@ def _wanted(asked: AskedJob, template: Mapping[str, Any]) -> dict[str, Any]:
     return wanted
 
 
-def _as_wanted(table: Table, row: int, wanted: Mapping[str, Any]) -> bool:
-    return all(_how(table, name, row) == value for name, value in wanted.items())
+def _how(row: Row, name: str) -> Any:
+    if name == "parameter_servers" and not row[name]:
+        return int(row["sync"] in PARAMETER_SERVER_MODES)
+    return row[name] or 0 if name.startswith(("backup", "hybrid")) else row[name]
 
 
-def _how(table: Table, name: str, row: int) -> Any:
-    value = table.columns[name][row]
-    if name == "parameter_servers" and not value:
-        return int(table.columns["sync"][row] in PARAMETER_SERVER_MODES)
-    return value or 0 if name.startswith(("backup", "hybrid")) else value
-
-
-def _samples_per_step(table: Table, row: int) -> int | None:
+def _samples_per_step(row: Row) -> int | None:
     """Samples of one step as `steps_per_s` counts it; None = not known."""
-
-    def value(name: str) -> int | None:
-        found: int | None = table.columns[name][row]
-        return found
-
-    total = value("global_batch")
-    if total is not None:
+    total: int | None = row["global_batch"]
+    batch: int | None = row["batch_per_worker"] or row["micro_batch"]
+    if total is not None or batch is None:
         return total
-    batch = value("batch_per_worker") or value("micro_batch")
-    if batch is None:
-        return None
-    share = batch * (value("accumulation") or 1)
-    if table.columns["sync"][row] in BY_WORKER_MODES:
+    share = batch * int(row["accumulation"] or 1)
+    if row["sync"] in BY_WORKER_MODES:
         return share
-    degrees = 1
-    for name in ("tensor_parallel", "pipeline_parallel", "context_parallel"):
-        degrees *= value(name) or 1
-    return share * (value("data_parallel") or (value("workers") or 1) // degrees)
+    degrees = math.prod(row[name] or 1 for name in ("tensor_parallel", "pipeline_parallel", "context_parallel"))
+    return share * int(row["data_parallel"] or row["workers"] // degrees)

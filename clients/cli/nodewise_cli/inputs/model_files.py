@@ -10,25 +10,14 @@ from google.protobuf import json_format
 
 from nodewise_cli.console import complain
 from nodewise_cli.failures import InputError
-from nodewise_client import (
-    ImportedModel,
-    ImportedModelError,
-    Workload,
-    layers_from_csv,
-    model_from_hugging_face,
-)
+from nodewise_client import ImportedModel, ImportedModelError, Workload, layers_from_csv, model_from_hugging_face
 from nodewise_values.wire import to_message
 
-__all__ = ["HUGGING_FACE", "LAYER_TABLE", "is_model", "with_model", "workload_of_model"]
+__all__ = ["with_model", "workload_of_model"]
 
 HUGGING_FACE: Final = "hugging_face"
 LAYER_TABLE: Final = "layer_table"
 SEQUENCE_LENGTH: Final = "sequence_length_tokens"
-
-
-def is_model(document: dict[str, Any]) -> bool:
-    """Whether a document is a `config.json` and no message of ours."""
-    return "model_type" in document
 
 
 def workload_of_model(path: Path, document: dict[str, Any], sequence_length: int | None) -> Workload:
@@ -73,7 +62,7 @@ def with_model(path: Path, workload: dict[str, Any]) -> dict[str, Any]:
             imported.append(Workload(layers=layers_from_csv(_file(path, workload, LAYER_TABLE, "layers"))))
     except ImportedModelError as error:
         raise InputError(str(error)) from None
-    return {name: held for part in imported for name, held in _json_of(part).items()} | rest
+    return {name: held for part in imported for name, held in _fields(part).items()} | rest
 
 
 def _file(path: Path, workload: dict[str, Any], key: str, what: str) -> Path:
@@ -86,7 +75,7 @@ def _file(path: Path, workload: dict[str, Any], key: str, what: str) -> Path:
     return path.parent / named
 
 
-def _json_of(workload: Workload) -> dict[str, Any]:
+def _fields(workload: Workload) -> dict[str, Any]:
     return json_format.MessageToDict(to_message(workload), preserving_proto_field_name=True)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final
 
-import typer
+from typer import Option
 
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.bounds import checked
-from nodewise_client import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Offer, Work
+from nodewise_client import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Offer, Work, objective
 from nodewise_values import facts
 from nodewise_values.fact import Fact
+from nodewise_values.value import Value
 
 __all__ = ["Rule", "Wanted", "goal_of"]
 
@@ -28,36 +30,43 @@ class Rule(StrEnum):
     FEWEST_DEVICES = "fewest-devices"
 
 
-_Price: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--price", metavar="[DEVICE=]PRICE", help="Price of a node for an hour; repeatable, one for each device."
-    ),
-]
+_RULES: Final[Mapping[Rule, tuple[type[Value], Mapping[str, Fact], Mapping[str, str]]]] = {
+    Rule.HIGHEST_THROUGHPUT: (HighestThroughput, {}, {}),
+    Rule.KNEE: (Knee, facts.KNEE, {"share": "share"}),
+    Rule.LEAST_TIME: (LeastTime, facts.LEAST_TIME, {"max_nodes": "max_nodes", "max_cost": "max_cost"}),
+    Rule.LEAST_COST: (LeastCost, facts.LEAST_COST, {"deadline_s": "deadline_seconds"}),
+    Rule.FEWEST_DEVICES: (FewestDevices, facts.FEWEST_DEVICES, {"deadline_s": "deadline_seconds"}),
+}
+"""Of each rule its value, the bounds of its fields, and the options that they are given by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """What the options say of the objective."""
 
-    rule: Annotated[Rule, typer.Option("--objective", help="What is best.")] = Rule.KNEE
+    rule: Annotated[Rule, Option("--objective", help="What is best.")] = Rule.KNEE
     share: Annotated[
-        float | None, typer.Option(help="knee: share of the first node's throughput that each further must bring.")
+        float | None, Option(help="knee: share of the first node's throughput that each further must bring.")
     ] = None
-    max_nodes: Annotated[int | None, typer.Option(min=1, help="least-time: at most so many nodes.")] = None
-    max_cost: Annotated[float | None, typer.Option(help="least-time: at most this cost.")] = None
+    max_nodes: Annotated[int | None, Option(min=1, help="least-time: at most so many nodes.")] = None
+    max_cost: Annotated[float | None, Option(help="least-time: at most this cost.")] = None
     deadline_s: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="least-cost, fewest-devices: finish within.")
+        float | None, Option(metavar="SECONDS", help="least-cost, fewest-devices: finish within.")
     ] = None
-    prices: _Price = None
-    currency: Annotated[str, typer.Option(help="Of the prices, for people.")] = ""
-    samples: Annotated[float | None, typer.Option(help="Work left, in samples.")] = None
-    epochs: Annotated[float | None, typer.Option(help="Work left, in epochs.")] = None
-    samples_per_epoch: Annotated[
-        int | None, typer.Option(min=1, help="Size of an epoch where the profile does not say.")
+    prices: Annotated[
+        list[str] | None,
+        Option(
+            "--price", metavar="[DEVICE=]PRICE", help="Price of a node for an hour; repeatable, one for each device."
+        ),
     ] = None
+    currency: Annotated[str, Option(help="Of the prices, for people.")] = ""
+    samples: Annotated[float | None, Option(help="Work left, in samples.")] = None
+    epochs: Annotated[float | None, Option(help="Work left, in epochs.")] = None
+    samples_per_epoch: Annotated[int | None, Option(min=1, help="Size of an epoch where the profile does not say.")] = (
+        None
+    )
     confidence: Annotated[
-        float | None, typer.Option(help="Judge by what is reached with this probability. Default: by the point.")
+        float | None, Option(help="Judge by what is reached with this probability. Default: by the point.")
     ] = None
 
 
@@ -69,7 +78,7 @@ def goal_of(wanted: Wanted) -> dict[str, Any]:
     InputError
         Naming the option and what would be right.
     """
-    _belong(wanted)
+    rule = _rule(wanted)
     checked("--confidence", wanted.confidence, facts.OBJECTIVE["confidence"])
     work = _work(wanted)
     offers = tuple(_offer(price, wanted.currency) for price in wanted.prices or ())
@@ -80,26 +89,22 @@ def goal_of(wanted: Wanted) -> dict[str, Any]:
         raise InputError(
             "--samples: must be given (or --epochs) where costs are compared: they depend on the work left"
         )
-    rule = {wanted.rule.replace("-", "_"): _rule(wanted)}
-    return {"objective": Objective(**rule, confidence=wanted.confidence), "work": work, "offers": offers}  # type: ignore[arg-type]  # the field is the rule's name
+    return {"objective": replace(objective(rule), confidence=wanted.confidence), "work": work, "offers": offers}
 
 
-def _belong(wanted: Wanted) -> None:
-    """Every option must belong to the rule, and hold what its field may."""
-    given: dict[str, tuple[float | None, Fact, tuple[Rule, ...]]] = {
-        "--share": (wanted.share, facts.KNEE["share"], (Rule.KNEE,)),
-        "--max-nodes": (wanted.max_nodes, facts.LEAST_TIME["max_nodes"], (Rule.LEAST_TIME,)),
-        "--max-cost": (wanted.max_cost, facts.LEAST_TIME["max_cost"], (Rule.LEAST_TIME,)),
-        "--deadline-s": (
-            *(wanted.deadline_s, facts.LEAST_COST["deadline_seconds"]),
-            (Rule.LEAST_COST, Rule.FEWEST_DEVICES),
-        ),
-    }
-    for option, (value, fact, rules) in given.items():
-        if value is not None and wanted.rule not in rules:
-            belongs = " or ".join(rules)
+def _rule(wanted: Wanted) -> Any:
+    """The rule as a value; every option must belong to it, and hold what its field may."""
+    kind, bounds, fields = _RULES[wanted.rule]
+    for name in ("share", "max_nodes", "max_cost", "deadline_s"):
+        value, option = getattr(wanted, name), f"--{name.replace('_', '-')}"
+        if value is not None and name not in fields:
+            belongs = " or ".join(rule for rule, (_, _, known) in _RULES.items() if name in known)
             raise InputError(f"{option}: belongs to --objective {belongs}, found --objective {wanted.rule}")
-        checked(option, value, fact)
+        if name in fields:
+            checked(option, value, bounds[fields[name]])
+    if wanted.rule is Rule.FEWEST_DEVICES and wanted.deadline_s is None:
+        raise InputError("--deadline-s: must be given with --objective fewest-devices")
+    return kind(**{field: getattr(wanted, name) for name, field in fields.items()})
 
 
 def _work(wanted: Wanted) -> Work | None:
@@ -111,25 +116,8 @@ def _work(wanted: Wanted) -> Work | None:
         if wanted.epochs is None:
             raise InputError("--samples-per-epoch: must stand beside --epochs")
         return Work(samples=wanted.epochs * wanted.samples_per_epoch)
-    if wanted.samples is None and wanted.epochs is None:
-        return None
-    return Work(samples=wanted.samples, epochs=wanted.epochs)
-
-
-def _rule(wanted: Wanted) -> HighestThroughput | Knee | LeastTime | LeastCost | FewestDevices:
-    match wanted.rule:
-        case Rule.HIGHEST_THROUGHPUT:
-            return HighestThroughput()
-        case Rule.KNEE:
-            return Knee(share=wanted.share)
-        case Rule.LEAST_TIME:
-            return LeastTime(max_nodes=wanted.max_nodes, max_cost=wanted.max_cost)
-        case Rule.LEAST_COST:
-            return LeastCost(deadline_seconds=wanted.deadline_s)
-        case Rule.FEWEST_DEVICES:
-            if wanted.deadline_s is None:
-                raise InputError("--deadline-s: must be given with --objective fewest-devices")
-            return FewestDevices(deadline_seconds=wanted.deadline_s)
+    stated = wanted.samples is not None or wanted.epochs is not None
+    return Work(samples=wanted.samples, epochs=wanted.epochs) if stated else None
 
 
 def _offer(given: str, currency: str) -> Offer:

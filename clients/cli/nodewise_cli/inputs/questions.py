@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
+from typer import Argument, Option
 
-from nodewise_cli.failures import CommandError, InputError
+from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.bounds import checked
 from nodewise_cli.inputs.configurations import SETTINGS, settings_by_csv
 from nodewise_cli.inputs.counts import parse_counts
 from nodewise_cli.inputs.documents import read_profile
 from nodewise_cli.inputs.profile_names import profile_id_of
-from nodewise_cli.inputs.table_content import profile_content, timed_rows, train_rows
-from nodewise_cli.inputs.table_errors import in_table
+from nodewise_cli.inputs.table_content import profile_content, train_rows
+from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_client import (
     ConfigurationRange,
@@ -32,15 +34,8 @@ from nodewise_values.facts import CONFIGURATION_SETTINGS, MODEL_OPTIONS
 __all__ = ["AskedJob", "Question", "asked_job", "asked_ranges", "located", "options_of"]
 
 _HOW: Final = (
-    "device",
-    "sync",
-    "parameter_servers",
-    "batch_per_worker",
-    "global_batch",
-    "accumulation",
-    "backup_workers",
-    "hybrid_sync_fraction",
-    "hybrid_switch_s",
+    *("device", "sync", "parameter_servers", "batch_per_worker", "global_batch", "accumulation"),
+    *("backup_workers", "hybrid_sync_fraction", "hybrid_switch_s"),
 )
 """Columns that say how a job runs, without its scale."""
 
@@ -51,51 +46,50 @@ class Question:
 
     source: Annotated[
         Path | None,
-        typer.Argument(
+        Argument(
             metavar="TABLE.csv|PROFILE.json",
             help="Measurements, JSON of nodewise.v1.ProfileContent, or a model's config.json.",
         ),
     ] = None
-    job: Annotated[str | None, typer.Option(help="Job of the table.")] = None
-    profile: Annotated[str | None, typer.Option(metavar="ID", help="A profile that the server holds, instead.")] = None
+    job: Annotated[str | None, Option(help="Job of the table.")] = None
+    profile: Annotated[str | None, Option(metavar="ID", help="A profile that the server holds, instead.")] = None
     nodes: Annotated[
-        str | None, typer.Option(metavar="COUNTS", help="Numbers of nodes: 1-16, 1,2,4,8, 1-64:2 or pow2:1-64.")
+        str | None, Option(metavar="COUNTS", help="Numbers of nodes: 1-16, 1,2,4,8, 1-64:2 or pow2:1-64.")
     ] = None
-    workers: Annotated[str | None, typer.Option(metavar="COUNTS", help="Numbers of workers, instead.")] = None
+    workers: Annotated[str | None, Option(metavar="COUNTS", help="Numbers of workers, instead.")] = None
     workers_per_node: Annotated[
-        int | None, typer.Option(min=1, help="Devices used on each node. Default: as in the evidence.")
+        int | None, Option(min=1, help="Devices used on each node. Default: as in the evidence.")
     ] = None
-    placement: Annotated[PlacementRule, typer.Option(help="How workers are laid over nodes.")] = PlacementRule.PACKED
+    placement: Annotated[PlacementRule, Option(help="How workers are laid over nodes.")] = PlacementRule.PACKED
     parameter_servers: Annotated[
-        int | None, typer.Option("--servers", min=0, help="Parameter servers. Default: as in the evidence.")
+        int | None, Option("--servers", min=0, help="Parameter servers. Default: as in the evidence.")
     ] = None
-    sync: Annotated[SyncMode | None, typer.Option(help="Exchange of gradients. Default: as in the evidence.")] = None
-    batch_per_worker: Annotated[int | None, typer.Option(min=1, help="Samples per worker (weak scaling).")] = None
-    global_batch: Annotated[int | None, typer.Option(min=1, help="Samples per step (strong scaling).")] = None
+    sync: Annotated[SyncMode | None, Option(help="Exchange of gradients. Default: as in the evidence.")] = None
+    batch_per_worker: Annotated[int | None, Option(min=1, help="Samples per worker (weak scaling).")] = None
+    global_batch: Annotated[int | None, Option(min=1, help="Samples per step (strong scaling).")] = None
     sequence_length: Annotated[
-        int | None, typer.Option(metavar="TOKENS", min=1, help="config.json: tokens per sample. Default: its longest.")
+        int | None, Option(metavar="TOKENS", min=1, help="config.json: tokens per sample. Default: its longest.")
     ] = None
-    tensor_parallel: Annotated[int | None, typer.Option(min=1, help="Parts that each layer is split into.")] = None
-    pipeline_parallel: Annotated[
-        int | None, typer.Option(min=1, help="Consecutive parts that the layers are laid over.")
-    ] = None
-    device: Annotated[str | None, typer.Option(help="Accelerator. Default: as in the evidence.")] = None
+    tensor_parallel: Annotated[int | None, Option(min=1, help="Parts that each layer is split into.")] = None
+    pipeline_parallel: Annotated[int | None, Option(min=1, help="Consecutive parts that the layers are laid over.")] = (
+        None
+    )
+    device: Annotated[str | None, Option(help="Accelerator. Default: as in the evidence.")] = None
     backup_workers: Annotated[
-        int | None, typer.Option(min=0, help="sync: workers of each step whose result is not waited for.")
+        int | None, Option(min=0, help="sync: workers of each step whose result is not waited for.")
     ] = None
     hybrid_sync_fraction: Annotated[
-        float | None, typer.Option(min=0, max=1, help="hybrid: share of mini-batches run synchronously.")
+        float | None, Option(min=0, max=1, help="hybrid: share of mini-batches run synchronously.")
     ] = None
     hybrid_switch_s: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, help="hybrid: time lost once at the switch.")
+        float | None, Option(metavar="SECONDS", min=0, help="hybrid: time lost once at the switch.")
     ] = None
     link_bytes_per_s: Annotated[
-        float | None,
-        typer.Option("--link", metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own."),
+        float | None, Option("--link", metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own.")
     ] = None
-    estimator: Annotated[str, typer.Option(help="Estimator's name, or auto.")] = "auto"
-    coverage: Annotated[float | None, typer.Option(help="Coverage of the interval. Default 0.9.")] = None
-    seed: Annotated[int, typer.Option(help="Of whatever is random.")] = 0
+    estimator: Annotated[str, Option(help="Estimator's name, or auto.")] = "auto"
+    coverage: Annotated[float | None, Option(help="Coverage of the interval. Default 0.9.")] = None
+    seed: Annotated[int, Option(help="Of whatever is random.")] = 0
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -148,10 +142,10 @@ def asked_job(question: Question, server: str | None) -> AskedJob:
         raise InputError(f"--sequence-length: must come with the config.json of a model, {source} is a table")
     table = read_table(source)
     if job is None and len(table.jobs) == 1:
-        job = table.jobs[0]
+        (job,) = table.jobs
     if job is None or job not in table.rows_by_job:
-        found = "found none" if job is None else f"found {job!r}"
-        raise InputError(f"--job: must be a job of {source} ({', '.join(table.jobs)}), {found}")
+        found = "none" if job is None else repr(job)
+        raise InputError(f"--job: must be a job of {source} ({', '.join(table.jobs)}), found {found}")
     return AskedJob(profile_content(table, job), job, table)
 
 
@@ -167,17 +161,13 @@ def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRang
     if (nodes is None) == (workers is None):
         raise InputError("--nodes: must be given, or --workers, and only one of them, such as --nodes 1-16")
     checked("--link", question.link_bytes_per_s, CONFIGURATION_SETTINGS["link_bytes_per_second"])
-    settings = settings_by_csv({**_without_evidence(asked), **question.settings})
-    axis = "workers" if nodes is None else "nodes"
-    return tuple(
-        ConfigurationRange(
-            **{axis: counts},  # one of the two
-            workers_per_node=question.workers_per_node,
-            placement_rule=question.placement,
-            settings=settings,
-        )
-        for counts in parse_counts(nodes or workers or "", f"--{axis}")
-    )
+    common: dict[str, Any] = {
+        "workers_per_node": question.workers_per_node,
+        "placement_rule": question.placement,
+        "settings": settings_by_csv(_without_evidence(asked) | question.settings),
+    }
+    axis, given = ("workers", workers or "") if nodes is None else ("nodes", nodes)
+    return tuple(ConfigurationRange(**common | {axis: counts}) for counts in parse_counts(given, f"--{axis}"))
 
 
 def options_of(question: Question) -> ModelOptions:
@@ -192,14 +182,21 @@ def options_of(question: Question) -> ModelOptions:
     return ModelOptions(estimator=question.estimator, interval_coverage=question.coverage, seed=question.seed)
 
 
-def located(error: NodewiseError, asked: AskedJob) -> CommandError | None:
-    """The error with the table's line, where it is about a row of the job's table."""
-    if asked.table is None:
-        return None
-    train = train_rows(asked.table, asked.name)
-    return in_table(error, asked.table, train, "profile.content.observations") or in_table(
-        error, asked.table, timed_rows(asked.table, train), "profile.content.phase_timings"
-    )
+@contextmanager
+def located(asked: AskedJob) -> Iterator[None]:
+    """What is about a row of the job's table, with the table's line.
+
+    Raises
+    ------
+    CommandError, NodewiseError
+    """
+    try:
+        yield
+    except NodewiseError as error:
+        table = asked.table
+        if table is None:
+            raise
+        raise in_rows(error, table, train_rows(table, asked.name), "profile.content") or error from None
 
 
 def _without_evidence(asked: AskedJob) -> dict[str, Any]:
@@ -207,10 +204,5 @@ def _without_evidence(asked: AskedJob) -> dict[str, Any]:
     table = asked.table
     if table is None or any(table.columns["split"][row] == "train" for row in asked.rows):
         return {}
-    columns: dict[str, Any] = {}
-    for name in _HOW:
-        values = {table.columns[name][row] for row in asked.rows}
-        only = values.pop() if len(values) == 1 else None
-        if only:
-            columns[name] = only
-    return columns
+    values = {name: {table.columns[name][row] for row in asked.rows} for name in _HOW}
+    return {name: only for name, found in values.items() if len(found) == 1 and (only := next(iter(found)))}

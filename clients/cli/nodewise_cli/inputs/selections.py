@@ -5,16 +5,15 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.cells import CellError
-from nodewise_cli.inputs.columns import COLUMNS
+from nodewise_cli.inputs.columns import COLUMNS, CellError
 from nodewise_cli.inputs.tables import Table
 
-__all__ = ["Condition", "also_trained", "parse_selection"]
+__all__ = ["also_trained"]
 
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -34,31 +33,8 @@ _FORM: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A column compared with a value. A cell that is not known equals nothing, and is neither below nor above it."""
-
-    column: str
-    symbol: str
-    value: Any
-
-    def holds(self, table: Table, row: int) -> bool:
-        """Whether a row meets it."""
-        found = table.columns[self.column][row]
-        if found is None:
-            return self.symbol == "!="
-        return _OPERATORS[self.symbol](found, self.value)
-
-
-def parse_selection(expression: str, option: str) -> tuple[Condition, ...]:
-    """Conditions that a row must meet together.
-
-    Raises
-    ------
-    InputError
-        Naming the option, the part that is wrong, and what would be right.
-    """
-    return tuple(_condition(part, option) for part in _COMMA.split(expression))
+_Condition: TypeAlias = tuple[str, str, Any]
+"""A column, an operator, and what the column is compared with."""
 
 
 def also_trained(table: Table, expressions: Sequence[str], option: str) -> tuple[Table, int]:
@@ -69,35 +45,39 @@ def also_trained(table: Table, expressions: Sequence[str], option: str) -> tuple
     InputError
         For an expression that cannot be read, or one that selects a row which was not measured.
     """
-    selections = [parse_selection(expression, option) for expression in expressions]
-    split = list(table.columns["split"])
-    count = 0
+    selections = [[_condition(part, option) for part in _COMMA.split(expression)] for expression in expressions]
+    split, count = list(table.columns["split"]), 0
     for row, word in enumerate(split):
-        if word == "train" or not any(all(one.holds(table, row) for one in parts) for parts in selections):
+        if word == "train" or not any(all(_holds(table, row, *one) for one in parts) for parts in selections):
             continue
         if table.columns["steps_per_s"][row] is None:
             raise table.error(row, f"column steps_per_s: must be given in a row that {option} selects to learn from")
         split[row] = "train"
         count += 1
-    return table.with_split(tuple(split)), count
+    return replace(table, columns={**table.columns, "split": tuple(split)}), count
 
 
-def _condition(part: str, option: str) -> Condition:
+def _holds(table: Table, row: int, column: str, symbol: str, value: Any) -> bool:
+    """Whether a row meets a condition. A cell that is not known equals nothing, and is neither below nor above it."""
+    found = table.columns[column][row]
+    return symbol == "!=" if found is None else _OPERATORS[symbol](found, value)
+
+
+def _condition(part: str, option: str) -> _Condition:
     match = _CONDITION.fullmatch(part)
     if match is None or not match[3]:
         raise InputError(f"{option}: {_FORM}, found {part.strip()!r}")
     name, symbol, cell = match.groups()
-    column = COLUMNS.get(name)
-    if column is None:
+    if name not in COLUMNS:
         raise InputError(f"{option}: unknown column {name!r}; known are: {', '.join(COLUMNS)}")
     if name == "steps_per_s":
         raise InputError(
             f"{option}: must not select by steps_per_s: what is predicted must not decide what is learned from"
         )
     try:
-        value = column.parse(cell)
+        value = COLUMNS[name](cell)
     except CellError as error:
         raise InputError(f"{option}: {name} {error}, found {cell!r}") from None
     if symbol not in {"=", "==", "!="} and (isinstance(value, bool) or not isinstance(value, _ORDERED)):
         raise InputError(f"{option}: {name} has no order, must be compared with = or !=, found {symbol}")
-    return Condition(name, symbol, value)
+    return name, symbol, value

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from nodewise_cli.failures import InputError, unreadable
+from nodewise_cli.failures import InputError, text_of
 from nodewise_cli.inputs.documents import DocumentReader
 from nodewise_cli.inputs.simulation_spec import CurveSpec, GenerateSpec, InlineJob, LawSpec, Rates, SimulationSpec
 from nodewise_client import SimulationCurve, SimulationProfileCurve
@@ -26,16 +26,8 @@ _HEADERS: Final = {
     "pollux": {"name", "time", "application", "num_replicas", "batch_size"},
     "table": {"job", "arrival_s", "samples", "curve"},
 }
-_LAWS: Final[Mapping[str, Callable[..., generators.Draw]]] = {
-    "poisson": generators.poisson,
-    "diurnal": generators.diurnal,
-    "bursty": generators.bursty,
-    "constant": generators.constant,
-    "exponential": generators.exponential,
-    "log_normal": generators.log_normal,
-    "pareto": generators.pareto,
-}
-_ARRIVALS: Final = ("poisson", "diurnal", "bursty")
+_ARRIVALS: Final = ("bursty", "diurnal", "poisson")
+_SIZES: Final = ("constant", "exponential", "log_normal", "pareto")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -90,15 +82,18 @@ class _Preparation:
     def prepared(self) -> PreparedJobs:
         jobs, form = self._jobs()
         if not jobs:
-            raise InputError(f"{self._place}: jobs: must hold a job, found none")
+            raise self._wrong("jobs: must hold a job, found none")
         return PreparedJobs(jobs=jobs, format=form, predicted=self._predicted)
+
+    def _wrong(self, text: str) -> InputError:
+        return InputError(f"{self._place}: {text}")
 
     def _jobs(self) -> tuple[list[Job], str]:
         given = self._spec.jobs
         if given.listed is not None:
-            return _listed(given.listed, self._curves(), self._place), ""
+            return self._listed(given.listed, self._curves()), ""
         if given.generate is not None:
-            return list(self._generated(given.generate)), ""
+            return self._generated(given.generate), ""
         path = self._place.parent / (given.file or "")
         stream = _opened(path)
         form = given.format if given.format != "auto" else _recognised(stream, path)
@@ -109,15 +104,27 @@ class _Preparation:
         if form == "pollux":
             return self._pollux(stream, file), form
         if form == "philly":
-            true = [curve for curve, _ in self._curves(optional=True).values()]
-            self._require_given(true, "jobs of this format are dealt curves by their rates")
-            jobs = read_philly(stream, curves=true, pools=len(self._pools), seed=self._seed, file=file)
-            return list(jobs), form
+            true = self._given(
+                self._curves(optional=True).values(), "jobs of this format are dealt curves by their rates"
+            )
+            return list(read_philly(stream, curves=true, pools=len(self._pools), seed=self._seed, file=file)), form
         return read_job_table(stream, self._curves(), file=file), form
+
+    def _listed(self, given: Sequence[InlineJob], curves: Mapping[str, TableCurve]) -> list[Job]:
+        jobs: dict[str, Job] = {}
+        for number, job in enumerate(given):
+            if job.curve not in curves:
+                raise self._wrong(f"jobs[{number}].curve: {_unknown(job.curve, curves)}")
+            if job.job in jobs:
+                raise self._wrong(f"jobs[{number}].job: must be unique, {job.job!r} is there already")
+            true, predicted = curves[job.curve]
+            stated: dict[str, Any] = job.model_dump(exclude={"job", "curve"})
+            jobs[job.job] = Job(job_id=job.job, curve=true, predicted=predicted, **stated)
+        return sorted(jobs.values(), key=lambda job: (job.arrival_s, job.job_id))
 
     def _pollux(self, stream: io.StringIO, file: str) -> list[Job]:
         if len(self._pools) != 1:
-            raise InputError(f"{self._place}: cluster: must have one pool for jobs of this format")
+            raise self._wrong("cluster: must have one pool for jobs of this format")
         path, pool = self._throughputs("pollux"), self._spec.cluster[0]
         times = read_step_times(_opened(path), pool.devices_per_node, str(path))
         known = {job.partition("/")[0]: steps for job, steps in times.items() if job.partition("/")[0] in APPLICATIONS}
@@ -134,57 +141,54 @@ class _Preparation:
 
     def _throughputs(self, form: str) -> Path:
         if self._spec.throughputs is None:
-            raise InputError(f"{self._place}: throughputs: must name the table of throughputs that {form} jobs need")
+            raise self._wrong(f"throughputs: must name the table of throughputs that {form} jobs need")
         return self._place.parent / self._spec.throughputs
 
-    def _generated(self, given: GenerateSpec) -> Iterator[Job]:
+    def _generated(self, given: GenerateSpec) -> list[Job]:
         curves = self._curves()
         names = given.curves or tuple(curves)
         for name in names:
             if name not in curves:
-                raise InputError(f"{self._place}: jobs.generate.curves: {_unknown(name, curves)}")
-        true = [curves[name][0] for name in names]
-        self._require_given(true, "generated sizes are seconds at a curve's rates")
-        return generators.generated(
-            self._law(given.arrivals, "arrivals", _ARRIVALS),
-            self._law(given.sizes, "sizes", tuple(set(_LAWS) - set(_ARRIVALS))),
-            true,
-            jobs=given.jobs,
-            requested=given.requested,
-            rigid=given.rigid,
-            seed=self._seed,
-        )
+                raise self._wrong(f"jobs.generate.curves: {_unknown(name, curves)}")
+        true = self._given([curves[name] for name in names], "generated sizes are seconds at a curve's rates")
+        laws = self._law(given.arrivals, "arrivals", _ARRIVALS), self._law(given.sizes, "sizes", _SIZES)
+        stated = given.model_dump(include={"jobs", "requested", "rigid"})
+        return list(generators.generated(*laws, true, seed=self._seed, **stated))
 
     def _law(self, given: LawSpec, name: str, allowed: Sequence[str]) -> generators.Draw:
         place = f"{self._place}: jobs.generate.{name}"
         if given.law not in allowed:
-            raise InputError(f"{place}.law: must be one of {', '.join(sorted(allowed))}, found {given.law!r}")
+            raise InputError(f"{place}.law: must be one of {', '.join(allowed)}, found {given.law!r}")
         parameters = given.model_extra or {}
         for key, value in parameters.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(f"{place}.{key}: must be a number, found {value!r}")
+        law: Callable[..., generators.Draw] = getattr(generators, given.law)
         try:
-            return _LAWS[given.law](**parameters)
+            return law(**parameters)
         except TypeError as error:
             said = str(error).partition("() ")[2]
             raise InputError(f"{place}: law {given.law!r} {said}") from None
         except JobsFileError as error:
             raise InputError(f"{place}.{error}") from None
 
-    def _require_given(self, curves: Sequence[Curve], why: str) -> None:
-        if any(id(curve) in self._predicted for curve in curves):
-            raise InputError(f"{self._place}: curves: must all state samples_per_s: {why}")
+    def _given(self, curves: Iterable[TableCurve], why: str) -> list[Curve]:
+        """The true rates of curves, which must be stated."""
+        true = [curve for curve, _ in curves]
+        if any(id(curve) in self._predicted for curve in true):
+            raise self._wrong(f"curves: must all state samples_per_s: {why}")
+        return true
 
     def _curves(self, *, optional: bool = False) -> dict[str, TableCurve]:
         """Curves by name: those of the table of throughputs, and those that the specification holds."""
         found: dict[str, TableCurve] = {}
         if self._spec.throughputs is not None:
             path = self._throughputs("such")
-            found = read_curve_table(_opened(path), self._pools, file=str(path))
+            found |= read_curve_table(_opened(path), self._pools, file=str(path))
         for name, given in self._spec.curves.items():
             found[name] = self._curve(f"curves.{name}", given)
         if not found and not optional:
-            raise InputError(f"{self._place}: curves: must hold a curve, or throughputs name a table of curves")
+            raise self._wrong("curves: must hold a curve, or throughputs name a table of curves")
         return found
 
     def _curve(self, path: str, given: CurveSpec) -> TableCurve:
@@ -206,26 +210,12 @@ class _Preparation:
         rates: dict[tuple[int, int], float] = {}
         for pool, by_count in given.items():
             if pool not in self._pools:
-                raise InputError(f"{self._place}: {path}: {_unknown(pool, self._pools)}")
+                raise self._wrong(f"{path}: {_unknown(pool, self._pools)}")
             rates |= {(self._pools.index(pool), devices): rate for devices, rate in by_count.items()}
         try:
             return Curve.of(rates)
         except ValueError as error:
-            raise InputError(f"{self._place}: {path}: {error}") from None
-
-
-def _listed(given: Sequence[InlineJob], curves: Mapping[str, TableCurve], place: Path) -> list[Job]:
-    names = [job.job for job in given]
-    jobs = []
-    for number, job in enumerate(given):
-        if job.curve not in curves:
-            raise InputError(f"{place}: jobs[{number}].curve: {_unknown(job.curve, curves)}")
-        if job.job in names[:number]:
-            raise InputError(f"{place}: jobs[{number}].job: must be unique, {job.job!r} is there already")
-        true, predicted = curves[job.curve]
-        stated: dict[str, Any] = job.model_dump(exclude={"job", "curve"})
-        jobs.append(Job(job_id=job.job, curve=true, predicted=predicted, **stated))
-    return sorted(jobs, key=lambda job: (job.arrival_s, job.job_id))
+            raise self._wrong(f"{path}: {error}") from None
 
 
 def _unknown(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
@@ -233,12 +223,7 @@ def _unknown(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
 
 
 def _opened(path: Path) -> io.StringIO:
-    try:
-        return io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=None)
-    except OSError as error:
-        raise unreadable(path, error) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is no text: byte {error.start} is no UTF-8") from None
+    return io.StringIO(text_of(path, "text"), newline=None)
 
 
 def _recognised(stream: io.StringIO, path: Path) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
-
-from pydantic import BaseModel
+from typing import Any, Final
 
 from nodewise_cli.inputs.simulation_jobs import PreparedJobs
 from nodewise_cli.inputs.simulation_spec import PolicySpec, SimulationSpec
@@ -14,52 +12,32 @@ from nodewise_client import (
     NodePool,
     QueueQuota,
     SimulateRequest,
-    SimulationCheckpoints,
-    SimulationClock,
     SimulationCurve,
     SimulationCurveRows,
-    SimulationEarlyStops,
     SimulationJobs,
-    SimulationNodeFailures,
-    SimulationPredictionError,
     SimulationSettings,
+    node_pool,
+    simulation_jobs,
 )
 from nodewise_job_traces import Curve, Job, gavel, pollux
+from nodewise_values.wire import from_json
 
 __all__ = ["policy_parameters", "pools_of", "simulate_request"]
 
-ValueT = TypeVar("ValueT")
-
-_USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
-    "gavel": gavel.SETTINGS,
-    "pollux": pollux.SETTINGS,
-}
+_USUAL: Final[Mapping[str, Mapping[str, Any]]] = {"gavel": gavel.SETTINGS, "pollux": pollux.SETTINGS}
 """How time passes where a specification does not say, by the format of its jobs: as in the simulators that they come
 from (docs/guides/simulation.md)."""
 
-_TIMES: Final = (
-    "clock",
-    "round_s",
-    "on_changes_only",
-    "minimum_decision_interval_s",
-    "restart_cost_s",
-    "first_start_cost_s",
+_STATED: Final = frozenset({
+    *("clock", "round_s", "on_changes_only", "minimum_decision_interval_s", "restart_cost_s", "first_start_cost_s"),
+    *("checkpoints", "failures", "early_stops", "prediction_error"),
+})  # fmt: skip
+"""Fields of a specification that a request's settings have too."""
+_LIKE: Final = (
+    *("arrival_s", "deadline_s", "minimum_run_s"),
+    *("requested_devices", "server_devices", "stop_samples", "rigid"),
 )
-
-_COLUMNS: Final = {
-    "job_ids": "job_id",
-    "arrival_seconds": "arrival_s",
-    "work_samples": "samples",
-    "requested_devices": "requested_devices",
-    "rigid": "rigid",
-    "stop_samples": "stop_samples",
-    "step_samples": "samples_per_step",
-    "weights": "weight",
-    "deadline_seconds": "deadline_s",
-    "minimum_run_seconds": "minimum_run_s",
-    "server_devices": "server_devices",
-}
-"""Columns of jobs by what a job calls them."""
+"""What jobs and a request's columns of them call alike."""
 
 
 def simulate_request(spec: SimulationSpec, prepared: PreparedJobs) -> SimulateRequest:
@@ -88,10 +66,11 @@ def simulate_request(spec: SimulationSpec, prepared: PreparedJobs) -> SimulateRe
 def pools_of(spec: SimulationSpec) -> tuple[NodePool, ...]:
     """The cluster."""
     return tuple(
-        NodePool(
-            name=pool.name,
-            device_name=pool.device or pool.name,
-            available_devices=(pool.devices_per_node,) * pool.nodes,
+        node_pool(
+            pool.name,
+            pool.device or pool.name,
+            nodes=pool.nodes,
+            devices_per_node=pool.devices_per_node,
             link_bytes_per_second=pool.link_bytes_per_s or None,
         )
         for pool in spec.cluster
@@ -117,21 +96,17 @@ def _given(curve: Curve) -> SimulationCurve:
 def _columns(
     jobs: Sequence[Job], true: Sequence[int], predicted: Sequence[int], restart_cost_s: float
 ) -> SimulationJobs:
-    queues = {name: index for index, name in enumerate(dict.fromkeys(job.queue for job in jobs))}
+    names = {"job_ids": "job_id", "work_samples": "samples", "step_samples": "samples_per_step", "weights": "weight"}
     # What a job does not state is 0, as the contract has it.
     columns: dict[str, Any] = {
-        column: tuple(0.0 if (held := getattr(job, name)) is None else held for job in jobs)
-        for column, name in _COLUMNS.items()
+        column: [0.0 if (held := getattr(job, name)) is None else held for job in jobs]
+        for column, name in (names | {_written_out(name): name for name in _LIKE}).items()
     }
-    return SimulationJobs(
-        count=len(jobs),
-        curve_indexes=tuple(true),
-        predicted_curve_indexes=tuple(predicted),
-        restart_cost_seconds=tuple(
-            restart_cost_s if job.restart_cost_s is None else job.restart_cost_s for job in jobs
-        ),
-        queue_names=tuple(queues),
-        queue_indexes=tuple(queues[job.queue] for job in jobs),
+    return simulation_jobs(
+        queues=[job.queue for job in jobs],
+        curve_indexes=true,
+        predicted_curve_indexes=predicted,
+        restart_cost_seconds=[restart_cost_s if job.restart_cost_s is None else job.restart_cost_s for job in jobs],
         **columns,
     )
 
@@ -144,30 +119,14 @@ def _settings(spec: SimulationSpec, form: str) -> SimulationSettings:
         usual = {"clock": "fixed-rounds"}
     if spec.restart_cost_s is not None:
         usual.pop("first_start_cost_s", None)
-    for name in _TIMES:
-        stated = getattr(spec, name)
-        if stated is not None:
-            usual[name] = stated
-    clock = SimulationClock(str(usual.pop("clock", SimulationClock.EVENTS)).replace("-", "_"))
-    return SimulationSettings(
-        clock=clock,
-        **{_written_out(name): held for name, held in usual.items()},
-        checkpoints=_some(spec.checkpoints, SimulationCheckpoints),
-        failures=_some(spec.failures, SimulationNodeFailures),
-        early_stops=None
-        if spec.early_stops is None
-        else SimulationEarlyStops(probability=spec.early_stops.probability, progress_shares=spec.early_stops.progress),
-        prediction_error=_some(spec.prediction_error, SimulationPredictionError),
-        load_factor=spec.load,
-        seed=spec.seed,
-    )
+    stated = {"clock": "events"} | usual | spec.model_dump(include=set(_STATED), exclude_none=True)
+    stated["clock"] = stated["clock"].replace("-", "_")
+    return from_json(_contract(stated | {"load_factor": spec.load, "seed": spec.seed}), SimulationSettings)
 
 
-def _some(given: BaseModel | None, kind: type[ValueT]) -> ValueT | None:
-    """The contract's value of a model with the same fields, whose seconds are written out."""
-    if given is None:
-        return None
-    return kind(**{_written_out(name): held for name, held in given.model_dump().items()})
+def _contract(given: Any) -> Any:
+    """The same by the contract's names."""
+    return {_written_out(name): _contract(held) for name, held in given.items()} if isinstance(given, dict) else given
 
 
 def _written_out(name: str) -> str:

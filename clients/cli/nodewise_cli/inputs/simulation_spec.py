@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.documents import read_document
 
 __all__ = [
     "CurveSpec",
     "GenerateSpec",
     "InlineJob",
-    "JobsSpec",
     "LawSpec",
     "PolicySpec",
-    "PoolSpec",
+    "Rates",
     "SimulationSpec",
     "SpecT",
     "SweepSpec",
     "checked_spec",
     "parsed_cluster",
-    "read_spec",
 ]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -182,7 +179,7 @@ class EarlyStopsSpec(_Model):
     """Jobs end early."""
 
     probability: Annotated[float, Field(ge=0, le=1)]
-    progress: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
+    progress_shares: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field((), alias="progress")
 
 
 class PredictionErrorSpec(_Model):
@@ -245,15 +242,16 @@ class SimulationSpec(_Model):
 
     @model_validator(mode="after")
     def _distinct(self) -> SimulationSpec:
-        names = [pool.name for pool in self.cluster]
-        twins = sorted({name for name in names if names.count(name) > 1})
-        if twins:
-            raise ValueError(f"cluster: names of pools must be unique, {twins[0]!r} is there twice")
-        shown = [policy.shown for policy in self.policy]
-        twins = sorted({name for name in shown if shown.count(name) > 1})
-        if twins:
-            raise ValueError(f"policy: {twins[0]!r} is there twice; give each a label of its own")
+        for pool in _twins([pool.name for pool in self.cluster]):
+            raise ValueError(f"cluster: names of pools must be unique, {pool!r} is there twice")
+        for policy in _twins([policy.shown for policy in self.policy]):
+            raise ValueError(f"policy: {policy!r} is there twice; give each a label of its own")
         return self
+
+
+def _twins(values: Sequence[Any]) -> list[Any]:
+    """What is there more than once."""
+    return [value for value, count in Counter(values).items() if count > 1]
 
 
 def _as_seeds(given: Any) -> Any:
@@ -281,24 +279,12 @@ class SweepSpec(SimulationSpec):
         if "repetitions" in self.model_fields_set:
             raise ValueError("repetitions: must not be there in a sweep, whose repetitions are its seeds")
         for name in ("loads", "seeds", "prediction_errors"):
-            values = getattr(self, name)
-            if len(set(values)) < len(values):
+            if _twins(getattr(self, name)):
                 raise ValueError(f"{name}: must not hold a value twice")
         return self
 
 
 SpecT = TypeVar("SpecT", bound=SimulationSpec)
-
-
-def read_spec(path: Path, kind: type[SpecT], changes: Mapping[str, Any] | None = None) -> SpecT:
-    """A specification from a file; ``changes`` replace what it says.
-
-    Raises
-    ------
-    InputError
-        Naming the file, the field and what would be right.
-    """
-    return checked_spec(str(path), {**read_document(path), **(changes or {})}, kind)
 
 
 def checked_spec(place: str, document: Mapping[str, Any], kind: type[SpecT]) -> SpecT:

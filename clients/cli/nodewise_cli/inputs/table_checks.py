@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from nodewise_cli.inputs.columns import FACTS, OF_PHASES, PARAMETER_SERVER_MODES, PHASES, TRANSFORMER
+from nodewise_cli.inputs.columns import PARAMETER_SERVER_MODES, PHASES, TRANSFORMER
+from nodewise_values import facts
+from nodewise_values.fact import by_csv
 
-__all__ = ["Contradiction", "contradictions"]
+__all__ = ["contradictions"]
+
+OF_PHASES: Final = tuple(name for name in by_csv(facts.PHASE_TIMINGS) if name not in PHASES)
+"""What may be known of phases besides their means."""
+FACTS: Final = tuple(
+    name for name in by_csv(facts.WORKLOAD, facts.NETWORK, facts.TRANSFORMER) if name != "link_bytes_per_s"
+)
+"""What a job trains and over what network: the same in all its rows, but for the link, which may differ."""
 
 Columns = Mapping[str, Sequence[Any]]
+_Cells = Callable[[str], Any]
+_Found = Iterator[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """A row whose cell disagrees with others, and what would be right."""
-
-    row: int
-    column: str
-    message: str
-
-
-def contradictions(columns: Columns, lines: Sequence[int]) -> Iterator[Contradiction]:
-    """What contradicts itself, row by row and then job by job.
+def contradictions(columns: Columns, lines: Sequence[int]) -> Iterator[tuple[int, str, str]]:
+    """What contradicts itself, row by row and then job by job: the row, the column, and what would be right.
 
     Parameters
     ----------
@@ -33,147 +36,90 @@ def contradictions(columns: Columns, lines: Sequence[int]) -> Iterator[Contradic
         The line of the file that each row begins in, for messages that name another row.
     """
     for row in range(len(lines)):
+        cells = partial(_cell, columns, row)
         for check in _CHECKS:
-            found = check(columns, row)
-            if found is not None:
-                yield Contradiction(row, *found)
+            for column, message in check(cells):
+                yield row, column, message
     yield from _facts(columns, lines)
 
 
-_Found = tuple[str, str] | None
+def _cell(columns: Columns, row: int, name: str) -> Any:
+    return columns[name][row]
 
 
-def _unmeasured(columns: Columns, row: int) -> _Found:
-    if columns["split"][row] == "train" and columns["steps_per_s"][row] is None:
-        return "steps_per_s", "must be given in a row of split train, found nothing (only test rows may leave it empty)"
-    return None
-
-
-def _scale(columns: Columns, row: int) -> _Found:
-    nodes, workers = columns["nodes"][row], columns["workers"][row]
+def _layout(cells: _Cells) -> _Found:
+    if cells("split") == "train" and cells("steps_per_s") is None:
+        text = "must be given in a row of split train, found nothing (only test rows may leave it empty)"
+        yield "steps_per_s", text
+    nodes, workers, layout, groups = cells("nodes"), cells("workers"), cells("placement"), cells("groups")
     if workers < nodes:
-        return "workers", f"must be at least nodes ({nodes}): every node runs at least one, found {workers}"
-    return None
+        yield "workers", f"must be at least nodes ({nodes}): every node runs at least one, found {workers}"
+    if layout is not None and sum(layout) != workers:
+        yield "placement", f"must add up to workers ({workers}), found {sum(layout)}"
+    if layout is not None and len(layout) != nodes:
+        yield "placement", f"must name as many nodes as column nodes ({nodes}), found {len(layout)}"
+    held = workers if groups is None else sum(count for count, _, _ in groups)
+    if held != workers:
+        yield "groups", f"must add up to workers ({workers}), found {held}"
+    if (cells("backup_workers") or 0) >= workers:
+        yield "backup_workers", f"must be below workers ({workers}): a step needs the result of at least one"
 
 
-def _placement(columns: Columns, row: int) -> _Found:
-    layout = columns["placement"][row]
-    if layout is None:
-        return None
-    nodes, workers = columns["nodes"][row], columns["workers"][row]
-    if sum(layout) != workers:
-        return "placement", f"must add up to workers ({workers}), found {sum(layout)}"
-    if len(layout) != nodes:
-        return "placement", f"must name as many nodes as column nodes ({nodes}), found {len(layout)}"
-    return None
-
-
-def _groups(columns: Columns, row: int) -> _Found:
-    listed = columns["groups"][row]
-    workers = columns["workers"][row]
-    held = 0 if listed is None else sum(count for count, _, _ in listed)
-    if listed is not None and held != workers:
-        return "groups", f"must add up to workers ({workers}), found {held}"
-    backup = columns["backup_workers"][row] or 0
-    if backup >= workers:
-        return "backup_workers", f"must be below workers ({workers}): a step needs the result of at least one"
-    return None
-
-
-def _hybrid(columns: Columns, row: int) -> _Found:
-    sync = columns["sync"][row]
+def _exchange(cells: _Cells) -> _Found:
+    sync, servers = cells("sync"), cells("parameter_servers")
     for name in ("hybrid_sync_fraction", "hybrid_switch_s"):
-        if columns[name][row] and sync != "hybrid":
-            return name, f"must be empty or 0 with sync {sync}, found {columns[name][row]:g}"
-    return None
+        if cells(name) and sync != "hybrid":
+            yield name, f"must be empty or 0 with sync {sync}, found {cells(name):g}"
+    if servers and sync == "allreduce":
+        text = f"must be 0 with sync allreduce (the default of sync), found {servers}"
+        yield "parameter_servers", f"{text}; with servers sync is async, sync or hybrid"
 
 
-def _servers(columns: Columns, row: int) -> _Found:
-    servers = columns["parameter_servers"][row]
-    if servers and columns["sync"][row] == "allreduce":
-        return "parameter_servers", (
-            f"must be 0 with sync allreduce (the default of sync), found {servers}; "
-            "with servers sync is async, sync or hybrid"
-        )
-    return None
-
-
-def _batches(columns: Columns, row: int) -> _Found:
-    per_worker, micro = columns["batch_per_worker"][row], columns["micro_batch"][row]
-    if per_worker is not None and micro is not None and per_worker != micro:
-        return "micro_batch", f"must equal batch_per_worker ({per_worker}) where both are given, found {micro}"
-    return None
-
-
-def _degrees(columns: Columns, row: int) -> _Found:
-    data = columns["data_parallel"][row]
+def _batches(cells: _Cells) -> _Found:
+    per_worker, micro, data = cells("batch_per_worker"), cells("micro_batch"), cells("data_parallel")
+    if None not in (per_worker, micro) and per_worker != micro:
+        yield "micro_batch", f"must equal batch_per_worker ({per_worker}) where both are given, found {micro}"
     if data is None:
-        return None
-    workers, product = columns["workers"][row], data
-    for name in ("tensor_parallel", "pipeline_parallel", "context_parallel"):
-        product *= columns[name][row] or 1
+        return
+    degrees = [cells(name) or 1 for name in ("tensor_parallel", "pipeline_parallel", "context_parallel")]
+    workers, product = cells("workers"), math.prod(degrees, start=data)
     if product != workers:
-        return "data_parallel", (
-            f"must make the parallel degrees multiply to workers ({workers}); with {data} they multiply to {product}"
-        )
-    return None
+        text = f"must make the parallel degrees multiply to workers ({workers})"
+        yield "data_parallel", f"{text}; with {data} they multiply to {product}"
 
 
-def _phases(columns: Columns, row: int) -> _Found:
-    given = [name for name in PHASES if columns[name][row] is not None]
+def _phases(cells: _Cells) -> _Found:
+    given = [name for name in PHASES if cells(name) is not None]
     if not given:
-        for name in OF_PHASES:
-            if columns[name][row] is not None:
-                return "compute_s", f"must be given where {name} is"
-        return None
-    needed = PHASES[:3] if columns["sync"][row] in PARAMETER_SERVER_MODES else PHASES[:1]
+        yield from (("compute_s", f"must be given where {name} is") for name in OF_PHASES if cells(name) is not None)
+        return
+    needed = PHASES[:3] if cells("sync") in PARAMETER_SERVER_MODES else PHASES[:1]
     for name in needed:
-        if columns[name][row] is None:
-            return name, f"must be given where {given[0]} is: a step's phases are known together or not at all"
-    if not any(columns[name][row] for name in given):
-        return given[0], "must be above 0 in at least one phase: nothing was timed"
-    hidden_s = columns["hidden_s"][row] or 0.0
-    transfers_s = (columns["download_s"][row] or 0.0) + (columns["upload_s"][row] or 0.0)
+        if cells(name) is None:
+            yield name, f"must be given where {given[0]} is: a step's phases are known together or not at all"
+    if not any(map(cells, given)):
+        yield given[0], "must be above 0 in at least one phase: nothing was timed"
+    hidden_s, transfers_s = cells("hidden_s") or 0.0, (cells("download_s") or 0.0) + (cells("upload_s") or 0.0)
     if hidden_s > transfers_s:
-        return "hidden_s", f"must be at most download_s + upload_s ({transfers_s:g}), found {hidden_s:g}"
-    return None
+        yield "hidden_s", f"must be at most download_s + upload_s ({transfers_s:g}), found {hidden_s:g}"
 
 
-def _transformer(columns: Columns, row: int) -> _Found:
-    given = [name for name in TRANSFORMER if columns[name][row] is not None]
-    missing = [name for name in TRANSFORMER if columns[name][row] is None]
+def _transformer(cells: _Cells) -> _Found:
+    given = [name for name in TRANSFORMER if cells(name) is not None]
+    missing = [name for name in TRANSFORMER if name not in given]
     if given and missing:
-        return missing[0], f"must be given where {given[0]} is: a transformer needs {', '.join(TRANSFORMER)}"
-    return None
+        yield missing[0], f"must be given where {given[0]} is: a transformer needs {', '.join(TRANSFORMER)}"
 
 
-_CHECKS: Final[tuple[Callable[[Columns, int], _Found], ...]] = (
-    _unmeasured,
-    _scale,
-    _placement,
-    _groups,
-    _hybrid,
-    _servers,
-    _batches,
-    _degrees,
-    _phases,
-    _transformer,
-)
+_CHECKS: Final = (_layout, _exchange, _batches, _phases, _transformer)
 
 
-def _facts(columns: Columns, lines: Sequence[int]) -> Iterator[Contradiction]:
+def _facts(columns: Columns, lines: Sequence[int]) -> Iterator[tuple[int, str, str]]:
     """Facts of a job that differ between its rows."""
     for name in FACTS:
-        values = columns[name]
-        first: dict[str, int] = {}
-        for row, value in enumerate(values):
-            if value is None:
-                continue
-            job = columns["job"][row]
-            before = first.setdefault(job, row)
+        values, first = columns[name], dict[str, int]()
+        for row, (job, value) in enumerate(zip(columns["job"], values, strict=True)):
+            before = row if value is None else first.setdefault(job, row)
             if values[before] != value:
-                yield Contradiction(
-                    row,
-                    name,
-                    f"must be {values[before]} as in line {lines[before]}: it is a fact of job {job!r}, found {value}",
-                )
+                said = f"must be {values[before]} as in line {lines[before]}: it is a fact of job {job!r}"
+                yield row, name, f"{said}, found {value}"

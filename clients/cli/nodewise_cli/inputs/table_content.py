@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from nodewise_cli.inputs.columns import PARAMETER_SERVER_MODES, PHASES, TRANSFORMER
 from nodewise_cli.inputs.configurations import FACTS as CONFIGURATION_FACTS
-from nodewise_cli.inputs.configurations import absent, configurations_by_csv
+from nodewise_cli.inputs.configurations import configurations_by_csv
 from nodewise_cli.inputs.tables import Table
 from nodewise_client import (
     Configurations,
@@ -36,11 +36,11 @@ __all__ = [
     "train_rows",
 ]
 
+_ALWAYS: Final = frozenset({"nodes", "workers", "device", "sync"})
 _OWN_WAY: Final = frozenset({
-    *("nodes", "workers", "device", "sync", "placement", "groups"),
-    *("batch_per_worker", "link_bytes_per_s", "precision", "recompute", "parameter_servers"),
+    *("placement", "groups", "batch_per_worker", "link_bytes_per_s", "precision", "recompute", "parameter_servers")
 })  # fmt: skip
-"""Columns of configurations that are more than what their cells hold."""
+"""Columns of configurations that are more than what their cells hold: 0 states nothing."""
 # What the contract says of a transformer's table that does not say it itself.
 _PRECISION: Final = "fp16"
 _OPTIMIZER: Final = "adam"
@@ -55,10 +55,10 @@ def measurement_table(table: Table) -> MeasurementTable:
         jobs=table.columns["job"],
         configurations=configurations_of(table, rows),
         train=table.train,
-        phase_timings=_phases(table, phase_rows, None) if phase_rows else None,
+        phase_timings=timings_of(table, phase_rows, of_configurations=False) if phase_rows else None,
         phase_rows=tuple(phase_rows),
         workloads={job: _workload(table, job) for job in table.jobs},
-        networks={job: _network(table, job) for job in table.jobs},
+        networks={job: Network(**_facts(table, job, facts.NETWORK)) for job in table.jobs},
         **_runs(table, rows, facts.MEASUREMENT_TABLE),
     )
 
@@ -69,7 +69,7 @@ def profile_content(table: Table, job: str) -> ProfileContent:
     timed = timed_rows(table, train)
     return ProfileContent(
         workload=_workload(table, job),
-        network=_network(table, job),
+        network=Network(**_facts(table, job, facts.NETWORK)),
         phase_timings=timings_of(table, timed) if timed else None,
         observations=observations_of(table, train) if train else None,
     )
@@ -86,9 +86,14 @@ def timed_rows(table: Table, rows: Sequence[int]) -> list[int]:
     return [row for row in rows if any(table.columns[name][row] is not None for name in PHASES)]
 
 
-def timings_of(table: Table, rows: Sequence[int]) -> PhaseTimings:
-    """Phase timings of rows that hold them."""
-    return _phases(table, rows, configurations_of(table, rows))
+def timings_of(table: Table, rows: Sequence[int], *, of_configurations: bool = True) -> PhaseTimings:
+    """Phase timings of rows that hold them, with what ran in these rows unless that is said elsewhere."""
+    columns: dict[str, Any] = {"configurations": configurations_of(table, rows)} if of_configurations else {}
+    for name, fact in by_csv(facts.PHASE_TIMINGS).items():
+        # Without servers nothing is received from or applied at one: those phases are 0, not unknown.
+        unknown = 0.0 if name in PHASES else None
+        columns[fact.field] = [unknown if value is None else value for value in _of(table, name, rows)]
+    return phase_timings(**columns)
 
 
 def observations_of(table: Table, rows: Sequence[int]) -> Observations:
@@ -105,57 +110,33 @@ def _runs(table: Table, rows: Sequence[int], of: Mapping[str, Fact]) -> dict[str
 
 def configurations_of(table: Table, rows: Sequence[int]) -> Configurations:
     """What ran in some rows. A column that no row states is left out: then the service's own default holds."""
-    given: dict[str, Any] = {}
-    for name, fact in CONFIGURATION_FACTS.items():
-        values = _of(table, name, rows)
-        if name not in _OWN_WAY and any(value is not None and value != fact.default for value in values):
-            given[name] = [absent(fact) if value is None else value for value in values]
-    batches = [table.columns["batch_per_worker"][row] or table.columns["micro_batch"][row] or 0 for row in rows]
-    placements = [layout or () for layout in _of(table, "placement", rows)]
-    links = _differing(table, "link_bytes_per_s", rows, 0.0)
-    precisions = _differing(table, "precision", rows, "")
-    recomputes = [
-        word or (_RECOMPUTE if table.columns["layers"][row] else None)
-        for row, word in zip(rows, _of(table, "recompute", rows), strict=True)
-    ]
-    syncs, servers = _of(table, "sync", rows), _of(table, "parameter_servers", rows)
-    if any(servers):
+    columns = {name: _of(table, name, rows) for name in CONFIGURATION_FACTS}
+    columns |= {name: _differing(table, name, rows) for name in ("link_bytes_per_s", "precision")}
+    columns["groups"] = [_groups(table, row) for row in rows]
+    for row, batch in enumerate(_of(table, "micro_batch", rows)):
+        columns["batch_per_worker"][row] = columns["batch_per_worker"][row] or batch
+    for row, layers in enumerate(_of(table, "layers", rows)):
+        columns["recompute"][row] = columns["recompute"][row] or (_RECOMPUTE if layers else None)
+    if any(columns["parameter_servers"]):
         # No number of servers means one where there must be one, as everywhere in the service.
-        servers = [count or int(sync in PARAMETER_SERVER_MODES) for count, sync in zip(servers, syncs, strict=True)]
-    optional: dict[str, list[Any]] = {
-        "batch_per_worker": batches,
-        "placement": placements,
-        "groups": [_groups(table, row) for row in rows],
-        "link_bytes_per_s": links,
-        "precision": precisions,
-        "recompute": recomputes,
-        "parameter_servers": servers,
-    }
-    given.update({name: values for name, values in optional.items() if any(values)})
-    stated = {name: _of(table, name, rows) for name in ("nodes", "workers", "device")}
-    return configurations_by_csv({**stated, "sync": syncs, **given})
+        for row, sync in enumerate(columns["sync"]):
+            columns["parameter_servers"][row] = columns["parameter_servers"][row] or int(sync in PARAMETER_SERVER_MODES)
+    return configurations_by_csv({name: values for name, values in columns.items() if _states(name, values)})
+
+
+def _states(name: str, values: Sequence[Any]) -> bool:
+    if name in _OWN_WAY:
+        return any(values)
+    default = None if name in _ALWAYS else CONFIGURATION_FACTS[name].default
+    return any(value is not None and value != default for value in values)
 
 
 def _workload(table: Table, job: str) -> Workload:
     dimensions = _facts(table, job, facts.TRANSFORMER)
     transformer = Transformer(**dimensions) if len(dimensions) == len(TRANSFORMER) else None
     usual = {"optimizer": _OPTIMIZER, "precision": _PRECISION} if transformer else {}
-    stated = _fact(table, job, "precision")
-    own = {} if stated is None else {"precision": stated}
-    return Workload(transformer=transformer, **usual | own | _facts(table, job, facts.WORKLOAD))
-
-
-def _phases(table: Table, rows: Sequence[int], configurations: Configurations | None) -> PhaseTimings:
-    columns = {fact.field: _of(table, name, rows) for name, fact in by_csv(facts.PHASE_TIMINGS).items()}
-    for name, fact in by_csv(facts.PHASE_TIMINGS).items():
-        if name in PHASES:
-            # Without servers nothing is received from or applied at one: those phases are 0, not unknown.
-            columns[fact.field] = [value or 0.0 for value in columns[fact.field]]
-    return phase_timings(configurations=configurations, **columns)
-
-
-def _network(table: Table, job: str) -> Network:
-    return Network(**_facts(table, job, facts.NETWORK))
+    stated = _facts(table, job, {**facts.WORKLOAD, "precision": facts.CONFIGURATION_SETTINGS["precision"]})
+    return Workload(transformer=transformer, **usual | stated)
 
 
 def _groups(table: Table, row: int) -> tuple[WorkerGroup, ...]:
@@ -185,12 +166,8 @@ def _fact(table: Table, job: str, name: str) -> Any:
     return values.pop() if len(values) == 1 else None
 
 
-def _differing(table: Table, name: str, rows: Sequence[int], otherwise: Any) -> list[Any]:
+def _differing(table: Table, name: str, rows: Sequence[int]) -> list[Any]:
     """A column's values in the rows of jobs for which it is no fact."""
-    jobs = {table.columns["job"][row] for row in rows}
-    facts = {job: _fact(table, job, name) for job in jobs}
-    column = table.columns[name]
-    return [
-        otherwise if facts[table.columns["job"][row]] is not None or column[row] is None else column[row]
-        for row in rows
-    ]
+    jobs = _of(table, "job", rows)
+    facts = {job: _fact(table, job, name) for job in set(jobs)}
+    return [value if facts[job] is None else None for job, value in zip(jobs, _of(table, name, rows), strict=True)]

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from nodewise_cli.failures import CommandError, InputError
+from nodewise_cli.inputs.table_content import timed_rows
 from nodewise_cli.inputs.tables import Table
 from nodewise_client import FieldViolation, NodewiseError
 from nodewise_values.facts import CONFIGURATIONS, NETWORK, OBSERVATIONS, PHASE_TIMINGS, TRANSFORMER, WORKLOAD
 
-__all__ = ["in_table"]
+__all__ = ["in_rows", "in_table"]
 
 _ROW: Final = re.compile(r"(\w+)\[(\d+)\]$")
 
@@ -38,6 +39,14 @@ def in_table(error: NodewiseError, table: Table, rows: Sequence[int], path: str)
                 violations=[(f"{place}: {column}", violation.description)],
             )
     return None
+
+
+def in_rows(
+    error: NodewiseError, table: Table, rows: Sequence[int], path: str, runs: str = ".observations"
+) -> CommandError | None:
+    """The same where rows were sent as ``runs`` below the path, and those with phase timings beside them."""
+    timed = in_table(error, table, timed_rows(table, rows), f"{path}.phase_timings")
+    return timed or in_table(error, table, rows, f"{path}{runs}")
 
 
 def _column(field: str) -> str:

@@ -7,44 +7,28 @@ import difflib
 import io
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from nodewise_cli.failures import InputError, unreadable
-from nodewise_cli.inputs.cells import CellError
-from nodewise_cli.inputs.columns import COLUMNS, REQUIRED
-from nodewise_cli.inputs.table_checks import Contradiction, contradictions
+from nodewise_cli.inputs.columns import COLUMNS, DEFAULTS, REQUIRED, CellError
+from nodewise_cli.inputs.table_checks import contradictions
 
 __all__ = ["Table", "read_table"]
 
-_MEANT: Final = {
-    "model": "job",
-    "name": "job",
-    "workload": "job",
-    "gpu": "device",
-    "accelerator": "device",
-    "device_type": "device",
-    "gpu_type": "device",
-    "gpus": "workers",
-    "num_gpus": "workers",
-    "n_gpus": "workers",
-    "ranks": "workers",
-    "world_size": "workers",
-    "hosts": "nodes",
-    "machines": "nodes",
-    "num_nodes": "nodes",
-    "throughput": "steps_per_s",
-    "batch_size": "batch_per_worker",
-    "local_batch_size": "batch_per_worker",
-    "global_batch_size": "global_batch",
-    "seq_len": "sequence_length",
-    "tp": "tensor_parallel",
-    "pp": "pipeline_parallel",
-    "dp": "data_parallel",
-    "ep": "expert_parallel",
-    "cp": "context_parallel",
+_ALIASES: Final = {
+    "job": ("model", "name", "workload"),
+    "device": ("gpu", "accelerator", "device_type", "gpu_type"),
+    "workers": ("gpus", "num_gpus", "n_gpus", "ranks", "world_size"),
+    "nodes": ("hosts", "machines", "num_nodes"),
+    "steps_per_s": ("throughput",),
+    "batch_per_worker": ("batch_size", "local_batch_size"),
+    "global_batch": ("global_batch_size",),
+    "sequence_length": ("seq_len",),
+    **{f"{word}_parallel": (f"{word[0]}p",) for word in ("tensor", "pipeline", "data", "expert", "context")},
 }
+_MEANT: Final = {alias: name for name, aliases in _ALIASES.items() for alias in aliases}
 """Columns by what other tables call them."""
 _ENCODING = "utf-8-sig"
 """UTF-8, with or without the mark that spreadsheets put in front."""
@@ -58,8 +42,6 @@ class Table:
     ----------
     lines : tuple of int
         The line of the file that each row begins in.
-    header : tuple of str
-        Columns of the file.
     columns : mapping
         Every column of the schema by name, one value per row; None = not known.
     rows_by_job : mapping
@@ -68,7 +50,6 @@ class Table:
 
     path: Path
     lines: tuple[int, ...]
-    header: tuple[str, ...]
     columns: Mapping[str, tuple[Any, ...]]
     rows_by_job: Mapping[str, tuple[int, ...]]
 
@@ -85,10 +66,6 @@ class Table:
         """Whether an estimator may see each row."""
         return tuple(word == "train" for word in self.columns["split"])
 
-    def with_split(self, split: tuple[str, ...]) -> Table:
-        """The same table with other rows to learn from."""
-        return replace(self, columns={**self.columns, "split": split})
-
     def error(self, row: int, message: str) -> InputError:
         """An error in a row."""
         return InputError(f"{self.path}:{self.lines[row]}: {message}")
@@ -103,29 +80,21 @@ def read_table(path: Path) -> Table:
         Naming the file, and where there is one the line and the column, and what would be right.
     """
     rows = _rows(path, _text(path))
-    first = next(rows, None)
-    if first is None:
+    line, cells = next(rows, (0, []))
+    if not cells:
         raise InputError(f"{path}: is empty; the first line must name the columns: {', '.join(REQUIRED)}, ...")
-    line, cells = first
     header = _header(path, line, cells)
     lines, columns = _read_rows(path, header, rows)
     if not lines:
         raise InputError(f"{path}: has no rows below its header")
-    filled = {
-        name: tuple(columns[name]) if name in columns else (column.default,) * len(lines)
-        for name, column in COLUMNS.items()
-    }
+    filled = {name: tuple(columns.get(name) or [DEFAULTS.get(name)] * len(lines)) for name in COLUMNS}
     by_job: dict[str, list[int]] = {}
     for row, job in enumerate(filled["job"]):
         by_job.setdefault(job, []).append(row)
-    table = Table(path, tuple(lines), header, filled, {job: tuple(found) for job, found in by_job.items()})
-    for found in contradictions(table.columns, table.lines):
-        raise _contradiction(table, found)
+    table = Table(path, tuple(lines), filled, {job: tuple(found) for job, found in by_job.items()})
+    for row, name, message in contradictions(table.columns, table.lines):
+        raise table.error(row, f"column {name}: {message}")
     return table
-
-
-def _contradiction(table: Table, found: Contradiction) -> InputError:
-    return table.error(found.row, f"column {found.column}: {found.message}")
 
 
 def _text(path: Path) -> str:
@@ -213,16 +182,13 @@ def _read_rows(
 
 
 def _value(name: str, cell: str) -> Any:
-    column = COLUMNS[name]
     if cell:
-        return column.parse(cell)
-    if column.filled:
+        return COLUMNS[name](cell)
+    if name in REQUIRED and name != "steps_per_s":
         raise CellError("must be given")
-    return column.default
+    return DEFAULTS.get(name)
 
 
 def _shown(cell: str) -> str:
     stripped = cell.strip()
-    if not stripped:
-        return "nothing"
-    return repr(stripped if len(stripped) <= 60 else stripped[:57] + "...")
+    return repr(stripped if len(stripped) <= 60 else stripped[:57] + "...") if stripped else "nothing"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
-import tempfile
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, cast
@@ -18,7 +17,7 @@ from nodewise_cli.console import complain
 from nodewise_cli.failures import InputError, unreadable
 from nodewise_cli.inputs.profile_names import fit_name
 from nodewise_cli.waiting import Waiting
-from nodewise_client import Client, GetProfileRequest, NotFoundError, ProfileView, redacted
+from nodewise_client import Client, GetProfileRequest, NotFoundError, ProfileView, prepared_trace
 
 __all__ = ["TraceFile", "profile_name", "send_traces", "trace_files"]
 
@@ -69,20 +68,17 @@ def trace_files(given: Sequence[Path]) -> list[TraceFile]:
 
 def _told_ranks(names: Sequence[str]) -> list[int] | None:
     """Ranks that several names tell, each another: by a word such as rank3, else by the only number that differs."""
-    if len(names) == 1:
-        return None
-    found = [_RANK.findall(name) for name in names]
-    if all(found):
-        told = [int(numbers[-1]) for numbers in found]
-        return told if len(set(told)) == len(told) else None
+    words = [_RANK.findall(name) for name in names]
     parts = [_NUMBER.split(name) for name in names]
-    if len({tuple(each[::2]) for each in parts}) > 1:
+    if len(names) > 1 and all(words):
+        told = [int(numbers[-1]) for numbers in words]
+    elif len({tuple(each[::2]) for each in parts}) == 1:
+        differing = [numbers for numbers in zip(*(each[1::2] for each in parts)) if len(set(numbers)) > 1]
+        told = [int(number) for number in differing[0]] if len(differing) == 1 else []
+        told = told if max(told, default=0) < MOST_RANKS else []
+    else:
         return None
-    differing = [place for place in range(1, len(parts[0]), 2) if len({each[place] for each in parts}) > 1]
-    if len(differing) != 1:
-        return None
-    told = [int(each[differing[0]]) for each in parts]
-    return told if len(set(told)) == len(told) and max(told) < MOST_RANKS else None
+    return told if len(set(told)) == len(names) else None
 
 
 def profile_name(given: Sequence[Path]) -> str:
@@ -106,14 +102,14 @@ def send_traces(
     """
     stored = _stored(client, profile_id)
     with client.ingest(profile_id, session_id=f"traces-{uuid.uuid4().hex}") as writer:
-        sent = 0
+        sent = False
         for number, file in enumerate(files):
             progress.tell(number, len(files))
             with _prepared(file.path, keep_names=keep_names) as (content, digest):
                 if (digest, file.rank) in stored:
                     continue
                 stored.add((digest, file.rank))
-                sent += 1
+                sent = True
                 writer.trace(content, trace_id=f"trace-{number}", trace_format=FORMAT, rank=file.rank)
         if sent:
             writer.commit()
@@ -132,33 +128,14 @@ def _stored(client: Client, profile_id: str) -> set[tuple[str, int | None]]:
 def _prepared(path: Path, *, keep_names: bool) -> Iterator[tuple[BinaryIO, str]]:
     """What is sent of a file, and its SHA-256."""
     try:
-        with path.open("rb") as file, tempfile.TemporaryFile() as scratch:
-            content: BinaryIO = file
-            if not keep_names and _is_text(path):
-                _redact(path, cast("BinaryIO", scratch))
-                content = cast("BinaryIO", scratch)
-            yield content, _digest(content)
+        with path.open("rb") if keep_names or not _is_text(path) else prepared_trace(path) as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]  # it has readinto
+            content.seek(0)
+            yield content, digest
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InputError(f"{path}: the packed file is damaged or ends early") from None
     except OSError as error:
         raise unreadable(path, error) from None
-
-
-def _digest(content: BinaryIO) -> str:
-    """The SHA-256 of a file, which is at its beginning again afterwards."""
-    hasher = hashlib.sha256()
-    while piece := content.read(READ_BYTES):
-        hasher.update(piece)
-    content.seek(0)
-    return hasher.hexdigest()
-
-
-def _redact(path: Path, scratch: BinaryIO) -> None:
-    """The trace without paths, host and user names, packed; the same bytes every time."""
-    with _unpacked(path) as source, gzip.GzipFile("", "wb", 6, scratch, mtime=0) as packed:
-        for piece in redacted(source):
-            packed.write(piece)
-    scratch.seek(0)
 
 
 def _checked(path: Path) -> Path:
@@ -178,9 +155,11 @@ def _checked(path: Path) -> Path:
 
 def _within(directory: Path) -> list[Path]:
     """Traces of a directory, or of those below it if it has none itself."""
-    found = [path for path in directory.iterdir() if path.name.lower().endswith(SUFFIXES) and path.is_file()]
-    if not found:
-        found = [path for path in directory.rglob("*") if path.name.lower().endswith(SUFFIXES) and path.is_file()]
+    found: list[Path] = []
+    for paths in (directory.iterdir(), directory.rglob("*")):
+        found = [path for path in paths if path.name.lower().endswith(SUFFIXES) and path.is_file()]
+        if found:
+            break
     kept = [path for path in found if _may_be_trace(path)]
     for path in sorted(set(found) - set(kept)):
         complain(f"{path}: left out, it holds no trace")
@@ -203,35 +182,29 @@ def _may_be_trace(path: Path) -> bool:
     """Whether a file of a directory looks like a trace; other JSON may lie beside."""
     if not _is_text(path):
         return True
-    with _unpacked(path) as file:
-        try:
+    try:
+        with _unpacked(path) as file:
             head = file.read(HEAD_BYTES)
-        except (OSError, EOFError, zlib.error):
-            return True  # the server says what is wrong with it
+    except (OSError, EOFError, zlib.error):
+        return True  # the server says what is wrong with it
     return any(mark in head for mark in _MARKS)
 
 
 def _states_rank(path: Path) -> bool:
     """Whether a trace says whose it is."""
     held = b""
-    try:
-        with _unpacked(path) as file:
-            while piece := file.read(READ_BYTES):
-                if _RANK_STATED.search(held + piece):
-                    return True
-                held = piece[-_STATED_BYTES:]
-    except (OSError, EOFError, zlib.error):
-        return False
+    with suppress(OSError, EOFError, zlib.error), _unpacked(path) as file:
+        while piece := file.read(READ_BYTES):
+            if _RANK_STATED.search(held + piece):
+                return True
+            held = piece[-_STATED_BYTES:]
     return False
 
 
 @contextmanager
 def _unpacked(path: Path) -> Iterator[BinaryIO]:
     with path.open("rb") as file:
-        magic = file.read(2)
+        packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        if magic == b"\x1f\x8b":
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast("BinaryIO", unpacked)
-        else:
-            yield file
+        with gzip.GzipFile(fileobj=file) if packed else nullcontext(file) as unpacked:
+            yield cast("BinaryIO", unpacked)

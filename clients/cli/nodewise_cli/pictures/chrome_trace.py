@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 import orjson
 
@@ -37,15 +37,9 @@ def write_chrome_trace(path: Path, replayed: Timeline | None, original: Timeline
         raise CommandError(f"{path}: not written: the answer holds no timeline")
     with writing(path), path.open("w", encoding="utf-8") as file:
         file.write('{"displayTimeUnit":"ms","traceEvents":[')
-        _write(file, (event for part in parts for event in _events(*part)))
+        for number, event in enumerate(event for part in parts for event in _events(*part)):
+            file.write((",\n" if number else "\n") + orjson.dumps(event).decode())
         file.write("\n]}\n")
-
-
-def _write(file: TextIO, events: Iterator[dict[str, Any]]) -> None:
-    separator = "\n"
-    for event in events:
-        file.write(separator + orjson.dumps(event).decode())
-        separator = ",\n"
 
 
 def _events(timeline: Timeline, word: str, first_process: int) -> Iterator[dict[str, Any]]:

@@ -69,15 +69,15 @@ def drawing_of(timeline: Timeline) -> Drawing:
     """The longest events of a timeline, and its exchanges, lane by lane."""
     rank, lane = np.array(timeline.rank_numbers), np.array(timeline.lane_indexes)
     begin, duration = np.array(timeline.begin_nanoseconds) / 1e3, np.array(timeline.duration_nanoseconds) / 1e3
-    waiting = (
-        np.array(timeline.waiting_nanoseconds) / 1e3 if len(timeline.waiting_nanoseconds) else np.zeros(len(begin))
-    )
-    kinds = tuple(timeline.kinds) if len(timeline.kind_indexes) else (UNKNOWN,)
-    kind = np.array(timeline.kind_indexes) if len(timeline.kind_indexes) else np.zeros(len(begin), dtype=np.int64)
+    nothing = np.zeros(len(begin), dtype=np.int64)
+    waiting = np.array(timeline.waiting_nanoseconds) / 1e3 if timeline.waiting_nanoseconds else nothing
+    kinds = tuple(timeline.kinds) if timeline.kind_indexes else (UNKNOWN,)
+    kind = np.array(timeline.kind_indexes) if timeline.kind_indexes else nothing
     depth = _depths(rank, lane, begin, duration)
     lanes = np.unique(np.stack([rank, lane], axis=1), axis=0)
     kept_lanes = lanes[:MOST_LANES]
     drawn, shortest = _drawn(duration, kind == (kinds.index(COLLECTIVE) if COLLECTIVE in kinds else -1), depth)
+    times = {"begin_us": begin, "duration_us": duration, "waiting_us": waiting}
     names: dict[str, int] = {}
     found = []
     for own_rank, own_lane in kept_lanes.tolist():
@@ -89,9 +89,7 @@ def drawing_of(timeline: Timeline) -> Drawing:
             DrawnLane(
                 rank=own_rank,
                 name=timeline.lanes[own_lane],
-                begin_us=np.round(begin[rows], 3).tolist(),
-                duration_us=np.round(duration[rows], 3).tolist(),
-                waiting_us=np.round(waiting[rows], 3).tolist(),
+                **{name: np.round(column[rows], 3).tolist() for name, column in times.items()},
                 depth=depth[rows].tolist(),
                 event=[
                     names.setdefault(timeline.names[timeline.name_indexes[row]], len(names)) for row in rows.tolist()

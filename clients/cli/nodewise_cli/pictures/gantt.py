@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nodewise_cli.outputs import checked_output, needs_matplotlib, writing
+from nodewise_cli.outputs import writing
+from nodewise_cli.pictures.figures import COLOURS, DASHED, bare
 from nodewise_client import HeldDevices, NodePool, SimulationAnswer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["checked_gantt", "draw_gantt"]
+__all__ = ["GANTT_FORMATS", "draw_gantt"]
 
-_FORMATS: Final = (".html", ".png", ".svg")
-_COLOURS: Final = ("#1f5fa8", "#d1495b", "#2e8b57", "#e0a030", "#6a4c93", "#4a4a4a", "#00838f", "#8d6e63")
+GANTT_FORMATS: Final = (".html", ".png", ".svg")
 NAMED_JOBS: Final = 40
 """Jobs up to which each has its name beside its line."""
 HOUR_S: Final = 3600.0
-
-
-def checked_gantt(path: Path | None) -> None:
-    """Refuse before the work what would fail after it.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be of that name.
-    CommandError
-        If matplotlib is not installed.
-    """
-    checked_output(path, "--gantt", _FORMATS)
-    if path is not None:
-        needs_matplotlib("--gantt")
 
 
 def draw_gantt(path: Path, result: SimulationAnswer, pools: Sequence[NodePool]) -> None:
@@ -55,8 +42,8 @@ def draw_gantt(path: Path, result: SimulationAnswer, pools: Sequence[NodePool]) 
     height = 3.2 + min(max(len(jobs), 8), NAMED_JOBS) * 0.14
     figure = Figure(figsize=(9.6, height), dpi=140, layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(height - 2.4, 1.6))
-    _jobs(above, held, jobs, pools)
-    _pools(below, held, pools)
+    _jobs(bare(above), held, jobs, pools)
+    _pools(bare(below), held, pools)
     name = f"{result.policy} {result.policy_version}"
     mean = "" if run.average_jct_seconds is None else f", mean response {run.average_jct_seconds:,.0f} s"
     above.set_title(f"{name}: {run.finished_count} of {run.jobs_count} jobs finished{mean}", loc="left")
@@ -83,7 +70,7 @@ def _jobs(axes: Axes, held: Sequence[HeldDevices], jobs: Sequence[str], pools: S
                 half, line = 0.1 + 0.35 * each.devices_count / most, lines[each.job_id]
                 begin, end = each.begin_seconds / HOUR_S, each.end_seconds / HOUR_S
                 boxes.append([(begin, line - half), (begin, line + half), (end, line + half), (end, line - half)])
-        colour = _COLOURS[pool % len(_COLOURS)]
+        colour = COLOURS[pool % len(COLOURS)]
         axes.add_collection(PolyCollection(boxes, facecolor=colour, edgecolor="white", linewidth=0.2, label=found.name))
     axes.set_ylim(len(jobs) - 0.3, -0.7)
     axes.autoscale_view(scaley=False)
@@ -92,25 +79,22 @@ def _jobs(axes: Axes, held: Sequence[HeldDevices], jobs: Sequence[str], pools: S
     axes.set_ylabel("job")
     if len(pools) > 1:
         axes.legend(frameon=False, fontsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _pools(axes: Axes, held: Sequence[HeldDevices], pools: Sequence[NodePool]) -> None:
     for pool, found in enumerate(pools):
-        changes: dict[float, int] = {}
+        changes: Counter[float] = Counter()
         for each in held:
             if each.pool_index == pool:
-                changes[each.begin_seconds] = changes.get(each.begin_seconds, 0) + each.devices_count
-                changes[each.end_seconds] = changes.get(each.end_seconds, 0) - each.devices_count
-        times, devices, now = [], [], 0
-        for at_s in sorted(changes):
-            now += changes[at_s]
-            times.append(at_s / HOUR_S)
-            devices.append(now)
-        colour = _COLOURS[pool % len(_COLOURS)]
-        axes.step(times, devices, where="post", color=colour, linewidth=1.2, label=found.name)
-        axes.axhline(sum(found.available_devices), color=colour, linewidth=0.6, linestyle=(0, (4, 3)))
+                changes[each.begin_seconds] += each.devices_count
+                changes[each.end_seconds] -= each.devices_count
+        times = sorted(changes)
+        devices = list(accumulate(changes[at_s] for at_s in times))
+        colour = COLOURS[pool % len(COLOURS)]
+        axes.step(
+            [at_s / HOUR_S for at_s in times], devices, where="post", color=colour, linewidth=1.2, label=found.name
+        )
+        axes.axhline(sum(found.available_devices), color=colour, linewidth=0.6, linestyle=DASHED)
     axes.set_xlabel("hours")
     axes.set_ylabel("devices in use")
     axes.set_ylim(bottom=0)
-    axes.spines[["top", "right"]].set_visible(False)

@@ -4,37 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nodewise_cli.inputs.measured import Point
-from nodewise_cli.outputs import checked_output, needs_matplotlib, writing
+from nodewise_cli.outputs import writing
+from nodewise_cli.pictures.figures import DASHED, plain_axes
 from nodewise_cli.views.predict import rate_of, unit_of
 from nodewise_client import Prediction, PredictResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["checked_plot", "draw"]
+__all__ = ["draw"]
 
-_FORMATS: Final = (".pdf", ".png", ".svg")
 _CURVE: Final = "#1f5fa8"
 _MEASURED: Final = "#222222"
 _CHOSEN: Final = "#d1495b"
-
-
-def checked_plot(path: Path | None, option: str = "--plot") -> None:
-    """Refuse before the work what would fail after it.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be of that name.
-    CommandError
-        If matplotlib is not installed.
-    """
-    checked_output(path, option, _FORMATS)
-    if path is not None:
-        needs_matplotlib(option)
 
 
 def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], *, by_nodes: bool) -> None:
@@ -46,13 +31,11 @@ def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], 
         If the file cannot be written.
     """
     # Only here: an extra, and slow to import.
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     unit = unit_of(result)
     answered = sorted((found for found in result if found.answered), key=lambda found: _scale(found, by_nodes))
-    figure = Figure(figsize=(7.2, 4.6), dpi=160, layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = plain_axes(7.2, 4.6)
     _curve(axes, answered, unit, by_nodes)
     _points(axes, points, unit, by_nodes)
     if result.recommended is not None:
@@ -63,9 +46,6 @@ def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], 
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(color="#dddddd", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=9)
     with writing(path):
@@ -77,21 +57,20 @@ def _scale(found: Prediction | Point, by_nodes: bool) -> int:
 
 
 def _curve(axes: Axes, answered: Sequence[Prediction], unit: str, by_nodes: bool) -> None:
-    scale = [_scale(found, by_nodes) for found in answered]
     banded = [found for found in answered if found.upper_steps_per_second is not None]
     if banded:
-        samples = unit == "samples"
         basis = banded[0].interval_basis
         how = "" if basis is None else f" ({basis.replace('_', ' ')})"
         axes.fill_between(
             [_scale(found, by_nodes) for found in banded],
-            [(f.lower_samples_per_second if samples else f.lower_steps_per_second) or 0.0 for f in banded],
-            [(f.upper_samples_per_second if samples else f.upper_steps_per_second) or 0.0 for f in banded],
+            [rate_of(found, unit, "lower_") or 0.0 for found in banded],
+            [rate_of(found, unit, "upper_") or 0.0 for found in banded],
             color=_CURVE,
             alpha=0.15,
             linewidth=0,
             label=f"{100 * (banded[0].interval_coverage or 0):.4g} % interval{how}",
         )
+    scale = [_scale(found, by_nodes) for found in answered]
     rates = [rate_of(found, unit) or 0.0 for found in answered]
     axes.plot(scale, rates, color=_CURVE, marker=".", linewidth=1.8, label="predicted")
 
@@ -100,16 +79,12 @@ def _points(axes: Axes, points: Sequence[Point], unit: str, by_nodes: bool) -> N
     for train, face, label in ((True, _MEASURED, "measured, learned from"), (False, "white", "measured, held out")):
         known = [point for point in points if point.train == train and rate_of(point, unit) is not None]
         if known:
-            axes.scatter(
+            scale, rates = (
                 [_scale(point, by_nodes) for point in known],
                 [rate_of(point, unit) or 0.0 for point in known],
-                s=38,
-                facecolor=face,
-                edgecolor=_MEASURED,
-                linewidth=1.2,
-                zorder=3,
-                label=label,
             )
+            ring: dict[str, Any] = {"facecolor": face, "edgecolor": _MEASURED, "linewidth": 1.2}
+            axes.scatter(scale, rates, s=38, zorder=3, label=label, **ring)
 
 
 def _recommended(axes: Axes, result: PredictResult, unit: str, by_nodes: bool) -> None:
@@ -121,15 +96,8 @@ def _recommended(axes: Axes, result: PredictResult, unit: str, by_nodes: bool) -
         return
     scale = _scale(found, by_nodes)
     what = "nodes" if by_nodes else "workers"
-    axes.axvline(scale, color=_CHOSEN, linewidth=1, linestyle=(0, (4, 3)))
-    axes.scatter(
-        [scale],
-        [rate],
-        s=150,
-        marker="o",
-        facecolor="none",
-        edgecolor=_CHOSEN,
-        linewidth=2,
-        zorder=4,
-        label=f"recommended: {scale} {what if scale != 1 else what[:-1]} ({(chosen.rule or '').replace('_', ' ')})",
-    )
+    axes.axvline(scale, color=_CHOSEN, linewidth=1, linestyle=DASHED)
+    rule = (chosen.rule or "").replace("_", " ")
+    label = f"recommended: {scale} {what if scale != 1 else what[:-1]} ({rule})"
+    ring: dict[str, Any] = {"facecolor": "none", "edgecolor": _CHOSEN, "linewidth": 2}
+    axes.scatter([scale], [rate], s=150, marker="o", zorder=4, label=label, **ring)

@@ -54,7 +54,7 @@ def show(result: BacktestResult) -> None:
         rows += [_row(found.estimator, f"sync {group.name}", group.metrics) for group in found.by_sync]
         rows += [_row(found.estimator, group.name, group.metrics) for group in found.by_job]
     headings = ["rows", "refused", "mape", "median", "worst", "bias", "kendall", "90 % covers", "regret"]
-    print_table([words("estimator"), words("job"), *(figures(heading) for heading in headings)], rows)
+    print_table([words("estimator"), words("job"), *map(figures, headings)], rows)
     for found in result.evaluations:
         for reason, count in _refusals(found).items():
             say(f"{found.estimator} refused {count} rows: {reason}")
@@ -66,13 +66,7 @@ def show(result: BacktestResult) -> None:
 def _row(estimator: str, group: str, metrics: Metrics | None) -> list[str]:
     found = metrics or Metrics()
     return [
-        estimator,
-        group,
-        f"{found.rows_count:,}",
-        f"{found.refused_count:,}",
+        *(estimator, group, f"{found.rows_count:,}", f"{found.refused_count:,}"),
         *map(percent, (found.mape, found.median_ape, found.max_ape)),
-        shown(found.bias, 3),
-        shown(found.kendall, 3),
-        percent(found.coverage90),
-        percent(found.regret),
+        *(shown(found.bias, 3), shown(found.kendall, 3), percent(found.coverage90), percent(found.regret)),
     ]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from nodewise_cli.console import say
-from nodewise_cli.views.numbers import milliseconds, shown
-from nodewise_cli.views.plain import fields_of, plain
-from nodewise_cli.views.replay import collectives_of, edges_of, read_traces, warn
-from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import DiagnosisAnswer, DiagnosisBasis, Strategy
+from nodewise_cli.views.numbers import gibibytes, milliseconds
+from nodewise_cli.views.plain import fields_of
+from nodewise_cli.views.replay import recorded_of, warn
+from nodewise_cli.views.table import figures, print_columns, print_table, words
+from nodewise_client import Bottleneck, DiagnosisAnswer, RankShares, Straggler, Strategy
 
 __all__ = ["document", "show"]
 
@@ -21,29 +22,10 @@ COMBINED: Final = 3
 
 def document(result: DiagnosisAnswer) -> dict[str, Any]:
     """The JSON of a diagnosis. What is not known is null."""
-    basis = result.basis or DiagnosisBasis()
-    return {
-        "verdict": result.verdict,
-        "bound_by": result.bound_by,
-        "step_s": result.step_seconds,
-        "persistence_s": result.persistence_seconds,
-        "exposed_communication_s": result.exposed_communication_seconds,
-        "bottlenecks": plain(result.bottlenecks),
+    left_out = ("edges", "warnings", "basis", "timeline", "recorded")
+    return fields_of(result, *left_out) | {
         "strategies": [_strategy(found) for found in result.strategies],
-        "stragglers": plain(result.stragglers),
-        "rank_shares": plain(result.rank_shares),
-        "collectives": collectives_of(result.collectives),
-        "edges": edges_of(result.edges),
-        "events": basis.events_count,
-        "ranks": list(basis.ranks),
-        "world_size": basis.world_size,
-        "load_s": basis.load_seconds,
-        "peak_rss_bytes": int(basis.peak_memory_bytes),
-        "complete": result.complete,
-        "traces": read_traces(basis),
-        "warnings": [found.message for found in result.warnings],
-        "diagnoser": basis.diagnoser,
-        "diagnoser_version": basis.diagnoser_version,
+        **recorded_of(result),
     }
 
 
@@ -63,30 +45,26 @@ def show(result: DiagnosisAnswer) -> None:
     if not result.complete:
         say("Time was over: this is what was found so far.")
     say()
-    _bottlenecks(result)
+    if result.bottlenecks:
+        _bottlenecks(result.bottlenecks)
     _strategies(result)
-    _stragglers(result)
-    _ranks(result)
-    warn(result.basis or DiagnosisBasis(), result.warnings)
+    if result.stragglers:
+        _stragglers(result.stragglers)
+    if result.rank_shares:
+        _ranks(result.rank_shares)
+    warn(result)
 
 
-def _bottlenecks(result: DiagnosisAnswer) -> None:
-    if not result.bottlenecks:
-        return
-    print_table(
-        [words("costs"), words("what"), figures("rank"), figures("ms a step"), figures("gain ms"), words("matters")],
-        [
-            [
-                found.kind.replace("_", " "),
-                found.what,
-                "all" if found.rank is None else str(found.rank),
-                milliseconds(found.seconds),
-                milliseconds(found.gain_if_removed_seconds),
-                "yes" if found.matters else "no",
-            ]
-            for found in result.bottlenecks[:SHOWN]
-        ],
-        title=f"Bottlenecks ({_counted(len(result.bottlenecks))})",
+def _bottlenecks(found: Sequence[Bottleneck]) -> None:
+    listed = found[:SHOWN]
+    print_columns(
+        (words("costs"), [each.kind.replace("_", " ") for each in listed]),
+        (words("what"), [each.what for each in listed]),
+        (figures("rank"), ["all" if each.rank is None else str(each.rank) for each in listed]),
+        (figures("ms a step"), [milliseconds(each.seconds) for each in listed]),
+        (figures("gain ms"), [milliseconds(each.gain_if_removed_seconds) for each in listed]),
+        (words("matters"), ["yes" if each.matters else "no" for each in listed]),
+        title=f"Bottlenecks ({_counted(len(found))})",
     )
 
 
@@ -94,7 +72,7 @@ def _strategies(result: DiagnosisAnswer) -> None:
     """Single strategies first, as people begin with one; then the best of those that are combined."""
     single = [found for found in result.strategies if len(found.parts) < 2]
     combined = [found for found in result.strategies if len(found.parts) >= 2]
-    numbers = [figures("step ms"), figures("from"), figures("to"), figures("speed-up")]
+    numbers = list(map(figures, ("step ms", "from", "to", "speed-up")))
     if single:
         print_table(
             [words("strategy"), *numbers, words("effort")],
@@ -114,64 +92,33 @@ def _predicted(found: Strategy) -> list[str]:
     return [*(milliseconds(each) for each in times), f"{found.speedup_ratio:.3f}"]
 
 
-def _stragglers(result: DiagnosisAnswer) -> None:
-    if not result.stragglers:
-        return
-    print_table(
-        [
-            words("exchange"),
-            words("waits for"),
-            figures("margin ms"),
-            figures("wait ms"),
-            figures("transfer ms"),
-        ],
-        [
-            [
-                found.collective,
-                _who(found.ranks),
-                milliseconds(found.margin_seconds),
-                milliseconds(found.imposed_wait_seconds),
-                milliseconds(found.transfer_seconds),
-            ]
-            for found in result.stragglers[:SHOWN]
-        ],
-        title=f"Stragglers ({_counted(len(result.stragglers))})",
+def _stragglers(found: Sequence[Straggler]) -> None:
+    listed = found[:SHOWN]
+    print_columns(
+        (words("exchange"), [each.collective for each in listed]),
+        (words("waits for"), [_who(each.ranks) for each in listed]),
+        (figures("margin ms"), [milliseconds(each.margin_seconds) for each in listed]),
+        (figures("wait ms"), [milliseconds(each.imposed_wait_seconds) for each in listed]),
+        (figures("transfer ms"), [milliseconds(each.transfer_seconds) for each in listed]),
+        title=f"Stragglers ({_counted(len(found))})",
     )
 
 
-def _ranks(result: DiagnosisAnswer) -> None:
-    if not result.rank_shares:
-        return
-    held = any(found.memory_high_water_bytes is not None for found in result.rank_shares)
-    columns = [
-        figures("rank"),
-        figures("step ms"),
-        figures("compute"),
-        figures("communication"),
-        figures("exposed"),
-        figures("waiting"),
-        figures("idle"),
-        figures("host-bound"),
-        figures("loading"),
-    ]
-    rows = []
-    for found in result.rank_shares:
-        times = (
-            found.step_seconds,
-            found.compute_seconds,
-            found.communication_seconds,
-            found.exposed_communication_seconds,
-            found.waiting_seconds,
-            found.idle_seconds,
-            found.host_bound_seconds,
-            found.data_loading_seconds,
-        )
-        row = [str(found.rank), *map(milliseconds, times)]
-        if held:
-            memory = found.memory_high_water_bytes
-            row.append(shown(None if memory is None else memory / 2**30, 3))
-        rows.append(row)
-    print_table(columns + ([figures("GiB")] if held else []), rows, title="Ranks, ms of a mean step")
+def _ranks(shares: Sequence[RankShares]) -> None:
+    held = [each.memory_high_water_bytes for each in shares]
+    print_columns(
+        (figures("rank"), [str(each.rank) for each in shares]),
+        (figures("step ms"), [milliseconds(each.step_seconds) for each in shares]),
+        (figures("compute"), [milliseconds(each.compute_seconds) for each in shares]),
+        (figures("communication"), [milliseconds(each.communication_seconds) for each in shares]),
+        (figures("exposed"), [milliseconds(each.exposed_communication_seconds) for each in shares]),
+        (figures("waiting"), [milliseconds(each.waiting_seconds) for each in shares]),
+        (figures("idle"), [milliseconds(each.idle_seconds) for each in shares]),
+        (figures("host-bound"), [milliseconds(each.host_bound_seconds) for each in shares]),
+        (figures("loading"), [milliseconds(each.data_loading_seconds) for each in shares]),
+        *([(figures("GiB"), [gibibytes(each) for each in held])] if any(each is not None for each in held) else []),
+        title="Ranks, ms of a mean step",
+    )
 
 
 def _who(ranks: tuple[int, ...]) -> str:

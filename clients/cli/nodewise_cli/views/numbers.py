@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "lasting", "milliseconds", "percent", "shown"]
+__all__ = ["counted", "gibibytes", "lasting", "milliseconds", "percent", "shown"]
 
 
 def shown(value: float | None, digits: int = 4) -> str:
@@ -27,6 +27,11 @@ def counted(count: float | None) -> str:
 def milliseconds(seconds: float | None) -> str:
     """A time in milliseconds."""
     return shown(None if seconds is None else 1e3 * seconds)
+
+
+def gibibytes(size_bytes: float | None) -> str:
+    """A size of memory in GiB."""
+    return shown(None if size_bytes is None else size_bytes / 2**30, 3)
 
 
 def percent(share: float | None) -> str:

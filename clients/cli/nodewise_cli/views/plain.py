@@ -6,19 +6,13 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from nodewise_client import NamedNumber, numbers_by_name
+from nodewise_client import numbers_by_name
 from nodewise_values.value import Value
 
 __all__ = ["fields_of", "plain", "short"]
 
-_ENDINGS: Final = {
-    "_per_second": "_per_s",
-    "_seconds": "_s",
-    "_count": "",
-    "_ratio": "",
-    "_ordinal": "",
-    "_value": "",
-}
+_ENDINGS: Final = {"_per_second": "_per_s", "_seconds": "_s", "_count": "", "_ratio": "", "_ordinal": "", "_value": ""}
+_NUMBERS: Final = "tuple[NamedNumber, ...]"
 _BRITISH: Final = {"utilization": "utilisation"}
 """Keys keep the spelling that they had before the contract's."""
 
@@ -34,8 +28,13 @@ def short(name: str) -> str:
 
 def fields_of(value: Value, *left_out: str) -> dict[str, Any]:
     """What a value says, as a JSON object, without some of its fields. What is not known is null."""
-    names = (each.name for each in fields(value) if each.name not in left_out)  # type: ignore[arg-type]  # a dataclass
-    return {short(name): plain(getattr(value, name)) for name in names}
+    return {
+        short(each.name): numbers_by_name(getattr(value, each.name))
+        if each.type == _NUMBERS
+        else plain(getattr(value, each.name))
+        for each in fields(value)  # type: ignore[arg-type]  # a dataclass
+        if each.name not in left_out
+    }
 
 
 def plain(value: Any) -> Any:
@@ -44,8 +43,4 @@ def plain(value: Any) -> Any:
         return fields_of(value)
     if isinstance(value, Mapping):
         return {key: plain(held) for key, held in value.items()}
-    if isinstance(value, list | tuple):
-        if value and all(isinstance(each, NamedNumber) for each in value):
-            return numbers_by_name(value)
-        return [plain(each) for each in value]
-    return value
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value

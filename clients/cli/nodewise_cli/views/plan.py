@@ -9,11 +9,11 @@ import numpy as np
 
 from nodewise_cli.console import say
 from nodewise_cli.inputs.configurations import csv_row
-from nodewise_cli.views.numbers import lasting, shown
+from nodewise_cli.views.numbers import gibibytes, lasting, shown
 from nodewise_cli.views.plain import fields_of, plain
-from nodewise_cli.views.predict import row_document
-from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import PlanAlternative, PlanAnswer, Planned, PlanRejection, numbers_by_name
+from nodewise_cli.views.predict import revision_of, row_document
+from nodewise_cli.views.table import figures, print_columns, words
+from nodewise_client import PlanAlternative, PlanAnswer, PlanExplanation, Planned, PlanRejection, numbers_by_name
 
 __all__ = ["document", "show"]
 
@@ -45,27 +45,18 @@ _HEADINGS: Final = {
 }
 _SAID: Final = (*_HEADINGS, "accumulation")
 """What the JSON says of a configuration."""
+_OTHERWISE: Final = ("configurations", "predictions", "recommendation", "frontier_rows", "frontier_count", "basis")
+"""What the JSON says of a plan in another way than the contract."""
 _ALWAYS: Final = frozenset({"nodes", "workers", "data_parallel"})
+_WORDS: Final = frozenset({"device", "recompute", "sync", "precision"})
 _NOTHING: Final = csv_row({})
-_DEGREES: Final = {
-    "tensor_parallel": "tensor",
-    "pipeline_parallel": "pipeline",
-    "context_parallel": "context",
-    "expert_parallel": "expert",
-    "data_parallel": "data",
-}
+_DEGREES: Final = {f"{word}_parallel": word for word in ("tensor", "pipeline", "context", "expert", "data")}
 
 
 def document(result: PlanAnswer) -> dict[str, Any]:
     """The JSON of a plan. What is not known is null."""
-    chosen = result.recommendation
-    return {
-        "space": result.space_count,
-        "evaluated": result.evaluated_count,
-        "pruned": result.pruned_count,
-        "feasible": result.feasible_count,
-        "search_s": result.search_seconds,
-        "complete": result.complete,
+    chosen, known = result.recommendation, fields_of(result, *_OTHERWISE)
+    return known | {
         "best": None if result.best is None else _row(result.best),
         "rule": None if chosen is None else chosen.rule,
         "why": None if chosen is None else chosen.why,
@@ -73,40 +64,26 @@ def document(result: PlanAnswer) -> dict[str, Any]:
         "frontier": [_row(found) for found in result.frontier],
         "frontier_count": result.frontier_count,
         "rejections": [_rejection(found) for found in result.rejections],
-        "explanation": _explained(result),
+        "explanation": None if result.explanation is None else _explained(result.explanation),
         "warnings": plain(result.warnings),
-        "estimator": result.estimator,
-        "estimator_version": result.estimator_version,
-        "revision": None if result.basis is None else result.basis.profile_revision or result.basis.profile_digest,
+        "revision": None if result.basis is None else revision_of(result.basis),
     }
 
 
 def _rejection(found: PlanRejection) -> dict[str, Any]:
-    return fields_of(found, "configurations_count") | {
-        "count": found.configurations_count,
-        "numbers": numbers_by_name(found.numbers),
-    }
+    return fields_of(found, "configurations_count") | {"count": found.configurations_count}
 
 
-def _explained(result: PlanAnswer) -> dict[str, Any] | None:
-    found = result.explanation
-    if found is None:
-        return None
-    return {
+def _explained(found: PlanExplanation) -> dict[str, Any]:
+    return fields_of(found) | {
         "alternatives": [_alternative(each) for each in found.alternatives],
         "binding": [_rejection(each) for each in found.binding],
-        "sensitivities": [fields_of(each) | {"numbers": numbers_by_name(each.numbers)} for each in found.sensitivities],
-        "complete": found.complete,
     }
 
 
 def _alternative(found: PlanAlternative) -> dict[str, Any]:
-    known = bool(found.term)
-    return fields_of(found, "time_change_ratio") | {
-        "change": found.time_change_ratio,
-        "term": found.term if known else None,
-        "term_s": found.term_seconds if known else None,
-    }
+    known = {"change": found.time_change_ratio}
+    return fields_of(found, "time_change_ratio") | known | ({} if found.term else {"term": None, "term_s": None})
 
 
 def show(result: PlanAnswer) -> None:
@@ -137,19 +114,16 @@ def _best(result: PlanAnswer, best: Planned) -> None:
     say()
     say(f"Best{rule}: {_described(best)}.")
     rate = f"{shown(prediction.samples_per_second)} samples/s"
-    if prediction.lower_samples_per_second is not None and prediction.upper_samples_per_second is not None:
-        rate += (
-            f" ({100 * (prediction.interval_coverage or 0):.3g} %: {shown(prediction.lower_samples_per_second, 3)} to "
-            f"{shown(prediction.upper_samples_per_second, 3)})"
-        )
-    told = [rate]
-    if prediction.memory_bytes is not None:
-        told.append(f"{shown(prediction.memory_bytes / 2**30, 3)} GiB on each device")
-    if prediction.finish_seconds is not None:
-        told.append(f"done in {lasting(prediction.finish_seconds)}")
-    if prediction.cost is not None:
-        told.append(f"cost {shown(prediction.cost)}")
-    say(f"  {', '.join(told)}.")
+    lower, upper = prediction.lower_samples_per_second, prediction.upper_samples_per_second
+    if lower is not None and upper is not None:
+        rate += f" ({100 * (prediction.interval_coverage or 0):.3g} %: {shown(lower, 3)} to {shown(upper, 3)})"
+    told = [
+        rate,
+        "" if prediction.memory_bytes is None else f"{gibibytes(prediction.memory_bytes)} GiB on each device",
+        "" if prediction.finish_seconds is None else f"done in {lasting(prediction.finish_seconds)}",
+        "" if prediction.cost is None else f"cost {shown(prediction.cost)}",
+    ]
+    say(f"  {', '.join(filter(None, told))}.")
     total = prediction.step_seconds
     if prediction.breakdown_seconds and total:
         parts = sorted(prediction.breakdown_seconds.items(), key=lambda part: -part[1])
@@ -178,14 +152,12 @@ def _explanation(result: PlanAnswer) -> None:
         say(f"{_sentence(binding.message)}.")
     if not found.binding and found.complete:
         say("Nothing binds: no constraint that was looked at keeps anything better out.")
-    unchanged = []
+    unchanged = [each.change for each in found.sensitivities if each.speedup_ratio == 1.0]
     for each in found.sensitivities:
-        if each.speedup_ratio == 1.0:
-            unchanged.append(each.change)
-            continue
         speedup = each.speedup_ratio
-        gain = "nothing is feasible" if speedup is None else f"{100 * (speedup - 1):+.1f} % throughput"
-        say(f"With {each.change}: {gain}; best is {each.best}.")
+        if speedup != 1.0:
+            gain = "nothing is feasible" if speedup is None else f"{100 * (speedup - 1):+.1f} % throughput"
+            say(f"With {each.change}: {gain}; best is {each.best}.")
     if unchanged:
         say(f"With {' or '.join(unchanged)}: no faster.")
     if not found.complete:
@@ -216,23 +188,20 @@ def _frontier(result: PlanAnswer) -> None:
 def _described(found: Planned) -> str:
     stated = csv_row(found.configuration)
     degrees = " x ".join(f"{word} {stated[name]}" for name, word in _DEGREES.items() if stated[name] > 1)
-    parts = [degrees or "one device", f"micro-batch {stated['batch_per_worker']}"]
-    if stated["global_batch"]:
-        parts[1] += f" of {stated['global_batch']}"
-    if stated["interleave"] > 1:
-        parts.append(f"{stated['interleave']} chunks a stage")
-    if stated["recompute"]:
-        parts.append(f"recomputation {stated['recompute']}")
-    if stated["sequence_parallel"]:
-        parts.append("sequence parallel")
-    if stated["zero_stage"]:
-        parts.append(f"ZeRO {stated['zero_stage']}")
-    if stated["precision"]:
-        parts.append(str(stated["precision"]))
+    batch = f" of {stated['global_batch']}" if stated["global_batch"] else ""
+    parts = [
+        degrees or "one device",
+        f"micro-batch {stated['batch_per_worker']}{batch}",
+        stated["interleave"] > 1 and f"{stated['interleave']} chunks a stage",
+        stated["recompute"] and f"recomputation {stated['recompute']}",
+        stated["sequence_parallel"] and "sequence parallel",
+        stated["zero_stage"] and f"ZeRO {stated['zero_stage']}",
+        stated["precision"],
+    ]
     where = f"on {_counted(stated['nodes'], 'node')} with {stated['workers']} {stated['device']}"
     if stated["parameter_servers"]:
         where += f" and {_counted(stated['parameter_servers'], 'parameter server')}, {stated['sync']}"
-    return f"{', '.join(parts)}, {where}"
+    return f"{', '.join(filter(None, parts))}, {where}"
 
 
 def _counted(count: int, word: str) -> str:
@@ -245,32 +214,24 @@ def _table(title: str, rows: Sequence[Planned]) -> None:
     names = [name for name in _HEADINGS if name in _ALWAYS or any(each[name] != _NOTHING[name] for each in stated)]
     if all(each["sync"] == "allreduce" for each in stated):
         names.remove("sync")
-    columns = [
-        (words if name in ("device", "recompute", "sync", "precision") else figures)(_HEADINGS[name]) for name in names
-    ]
-    cells = []
-    for each, found in zip(stated, rows):
-        prediction = found.prediction
-        memory = None if prediction.memory_bytes is None else prediction.memory_bytes / 2**30
-        cells.append(
-            [
-                *(_cell(each[name]) for name in names),
-                shown(prediction.step_seconds),
-                shown(prediction.samples_per_second),
-                shown(memory, 3),
-                (prediction.bottleneck or "-").replace("_", " "),
-            ]
-        )
-    measures = [figures("step s", 2), figures("samples/s", 1), figures("GiB", 1), words("bottleneck")]
-    print_table([*columns, *measures], cells, title=title)
+    predictions = [found.prediction for found in rows]
+    print_columns(
+        *(
+            ((words if name in _WORDS else figures)(_HEADINGS[name]), [_cell(each[name]) for each in stated])
+            for name in names
+        ),
+        (figures("step s", 2), [shown(found.step_seconds) for found in predictions]),
+        (figures("samples/s", 1), [shown(found.samples_per_second) for found in predictions]),
+        (figures("GiB", 1), [gibibytes(found.memory_bytes) for found in predictions]),
+        (words("bottleneck"), [(found.bottleneck or "-").replace("_", " ") for found in predictions]),
+        title=title,
+    )
 
 
 def _cell(value: Any) -> str:
-    if value is None or value == "":
-        return "-"
     if isinstance(value, bool):
         return "yes" if value else ""
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value or "-")
 
 
 def _row(found: Planned) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from nodewise_cli.console import say
 from nodewise_cli.inputs.measured import Point, at
 from nodewise_cli.views.numbers import shown
 from nodewise_cli.views.plain import plain, short
-from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import Prediction, PredictResult, Problem, RowStatus, numbers_by_name
+from nodewise_cli.views.table import figures, print_columns, words
+from nodewise_client import Basis, Prediction, PredictResult, Problem, RowStatus
 
-__all__ = ["document", "rate_of", "refusal_of", "row_document", "show", "unit_of"]
+__all__ = ["document", "rate_of", "refusal_of", "revision_of", "row_document", "show", "unit_of"]
 
 _COLUMNS: Final = (
     *("nodes", "workers", "status", "step_seconds", "steps_per_second", "samples_per_second"),
@@ -30,14 +30,12 @@ _NAMES: Final = {name: short(name) for name in _COLUMNS} | {
 
 def document(result: PredictResult) -> dict[str, Any]:
     """The JSON of a prediction. What is not known is null."""
-    chosen = result.recommendation
     return {
         "predictions": [row_document(found) for found in result],
-        "recommended": None if chosen is None else plain(chosen) | {"numbers": numbers_by_name(chosen.numbers)},
+        "recommended": plain(result.recommendation),
         "estimator": result.basis.estimator,
         "estimator_version": result.basis.estimator_version,
-        # An inline profile's revision is its digest.
-        "revision": result.basis.profile_revision or result.basis.profile_digest,
+        "revision": revision_of(result.basis),
         "choice": result.basis.choice,
         "mixture": plain(result.basis.mixture),
         "evidence": list(result.basis.evidence),
@@ -45,10 +43,15 @@ def document(result: PredictResult) -> dict[str, Any]:
     }
 
 
+def revision_of(basis: Basis) -> int | str:
+    """The revision of the profile that was asked about; of an inline one, its digest."""
+    return basis.profile_revision or basis.profile_digest
+
+
 def row_document(found: Prediction) -> dict[str, Any]:
     """The JSON of a row."""
-    refusal = None if found.refusal is None else plain(found.refusal.problem)
-    return {told: getattr(found, name) for name, told in _NAMES.items()} | {"refusal": refusal}
+    told = {told: getattr(found, name) for name, told in _NAMES.items()}
+    return told | {"refusal": None if found.refusal is None else plain(found.refusal.problem)}
 
 
 def refusal_of(found: Prediction) -> Problem | None:
@@ -62,9 +65,10 @@ def unit_of(result: PredictResult) -> str:
     return "samples" if answered and all(found.samples_per_second is not None for found in answered) else "steps"
 
 
-def rate_of(found: Prediction | Point, unit: str) -> float | None:
-    """A row's rate in a unit."""
-    return found.samples_per_second if unit == "samples" else found.steps_per_second
+def rate_of(found: Prediction | Point, unit: str, bound: str = "") -> float | None:
+    """A row's rate in a unit; ``bound`` is "lower_" or "upper_" for those of its interval."""
+    rate: float | None = getattr(found, f"{bound}{unit}_per_second")
+    return rate
 
 
 def show(name: str, result: PredictResult, points: Sequence[Point], currency: str) -> None:
@@ -89,9 +93,8 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
     ]
     # Beside the scale and the rate, only what is known of some row.
     said = [column for column in table if column[0].priority in (None, 0, 4) or set(column[1]) - {"", "-"}]
-    columns, cells = [column for column, _ in said], list(zip(*(values for _, values in said)))
     basis = result.basis
-    print_table(columns, cells, title=f"{name}, predicted by {basis.estimator} {basis.estimator_version}".rstrip())
+    print_columns(*said, title=f"{name}, predicted by {basis.estimator} {basis.estimator_version}".rstrip())
     refused = Counter(f"{why.reason}: {why.message}" for why in map(refusal_of, result) if why is not None)
     for why, count in refused.items():
         say(f"{count} of {len(result)} rows have no answer. {why}.")
@@ -112,16 +115,12 @@ def _mark(result: PredictResult, row: int) -> str:
 
 
 def _interval(found: Prediction, unit: str) -> str:
-    samples = unit == "samples"
-    low = found.lower_samples_per_second if samples else found.lower_steps_per_second
-    high = found.upper_samples_per_second if samples else found.upper_steps_per_second
-    return "-" if high is None else f"{shown(low)} to {shown(high)}"
+    high = rate_of(found, unit, "upper_")
+    return "-" if high is None else f"{shown(rate_of(found, unit, 'lower_'))} to {shown(high)}"
 
 
 def _measured(point: Point | None, unit: str) -> str:
-    if point is None:
-        return "-"
-    return ("t " if point.train else "") + shown(rate_of(point, unit))
+    return "-" if point is None else ("t " if point.train else "") + shown(rate_of(point, unit))
 
 
 def _error(found: Prediction, point: Point | None, unit: str) -> str:

@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
 from nodewise_cli.console import say
-from nodewise_cli.views.numbers import shown
-from nodewise_cli.views.table import Column, figures, print_table, words
-from nodewise_client import (
-    Configurations,
-    Network,
-    Observations,
-    Profile,
-    ProfileContent,
-    Workload,
-    configuration_rows,
-)
+from nodewise_cli.views.numbers import counted, shown
+from nodewise_cli.views.plain import fields_of
+from nodewise_cli.views.table import figures, print_columns, words
+from nodewise_client import Configurations, Observations, Profile, ProfileContent, configuration_rows
 from nodewise_values.wire import to_json
 
-__all__ = ["content_document", "document", "moment", "show_list", "show_profile"]
+__all__ = ["content_document", "list_document", "show_deleted", "show_list", "show_profile", "whole_document"]
 
 
-def document(profile: Profile) -> dict[str, Any]:
+def list_document(profiles: Iterable[Profile]) -> dict[str, Any]:
+    """The JSON of profiles, without what they hold."""
+    return {"profiles": [_document(profile) for profile in profiles]}
+
+
+def whole_document(profile: Profile) -> dict[str, Any]:
+    """The JSON of a profile with what it holds."""
+    return {"profiles": [_document(profile) | {"content": content_document(profile)}]}
+
+
+def _document(profile: Profile) -> dict[str, Any]:
     """The JSON of a profile, without what it holds."""
-    return {
-        "profile": profile.profile_id,
-        "display_name": profile.display_name,
-        "labels": dict(profile.labels),
-        "revision": profile.revision,
-        "observations": profile.observations_count,
-        "uid": profile.uid,
-        "etag": profile.etag,
-        "digest": profile.digest,
-        "created": moment(profile.create_time),
-        "updated": moment(profile.update_time),
-        "deleted": moment(profile.delete_time),
-        "purged": moment(profile.purge_time),
-    }
+    moments = ("create_time", "update_time", "delete_time", "purge_time")
+    told = {"profile": profile.profile_id} | fields_of(profile, "profile_id", "content", *moments)
+    return told | {f"{name.removesuffix('_time')}d": _moment(getattr(profile, name)) for name in moments}
 
 
 def content_document(profile: Profile) -> dict[str, Any]:
@@ -53,87 +45,73 @@ def content_document(profile: Profile) -> dict[str, Any]:
 
 def show_list(profiles: Sequence[Profile]) -> None:
     """A line for each profile; what none of them has is left out."""
-    columns: list[tuple[Column, list[str]]] = [
+    always = [
         (words("profile"), [found.profile_id for found in profiles]),
         (figures("revision"), [f"{found.revision:,}" for found in profiles]),
         (figures("observations"), [f"{found.observations_count:,}" for found in profiles]),
-        (words("updated"), [moment(found.update_time) or "-" for found in profiles]),
+        (words("updated"), [_moment(found.update_time) or "-" for found in profiles]),
     ]
     more = [
         (words("name"), [found.display_name for found in profiles]),
         (words("labels"), [_labels(found) for found in profiles]),
-        (words("deleted"), [moment(found.delete_time) or "" for found in profiles]),
+        (words("deleted"), [_moment(found.delete_time) or "" for found in profiles]),
     ]
-    columns += [column for column in more if any(column[1])]
-    print_table([column for column, _ in columns], list(zip(*(cells for _, cells in columns), strict=True)))
+    print_columns(*always, *(column for column in more if any(column[1])))
 
 
 def _labels(profile: Profile) -> str:
     return ", ".join(f"{key}={value}" if value else key for key, value in sorted(profile.labels.items()))
 
 
+def show_deleted(profiles: Sequence[Profile]) -> None:
+    """Say what was deleted, and until when it can be brought back."""
+    for found in profiles:
+        until = "" if found.purge_time is None else f" It can be brought back until {_moment(found.purge_time)}."
+        say(f"Deleted {found.profile_id}, which held {found.observations_count:,} observations.{until}")
+
+
 def show_profile(profile: Profile) -> None:
     """Print its facts, its observations and its traces."""
     content = profile.content or ProfileContent()
     name = f" ({profile.display_name})" if profile.display_name else ""
-    say(f"{profile.profile_id}{name}: revision {profile.revision:,}, updated {moment(profile.update_time) or '-'}.")
+    say(f"{profile.profile_id}{name}: revision {profile.revision:,}, updated {_moment(profile.update_time) or '-'}.")
     if profile.labels:
         say(f"Labels: {_labels(profile)}.")
     for name in ("workload", "network"):
-        facts = [f"{field} {_fact(held)}" for field, held in _stated(getattr(content, name))]
-        if facts:
-            say(f"{name.capitalize()}: {', '.join(facts)}.")
-    runs = content.observations
-    if runs is not None:
-        ran = configuration_rows(runs.configurations or Configurations())
-        print_table(
-            [
-                figures("number"),
-                words("device"),
-                figures("nodes"),
-                figures("workers"),
-                words("sync", 5),
-                figures("batch per worker", 6),
-                figures("steps/s", 1.5),
-                words("measured", 7),
-            ],
-            [_observation(runs, row, how) for row, how in enumerate(ran)],
-        )
-    phases = 0 if content.phase_timings is None else len(content.phase_timings.compute_seconds)
-    if phases:
-        numbers = () if content.phase_timings is None else content.phase_timings.numbers
-        said = f", numbers {', '.join(map(str, numbers))}" if numbers else ""
-        say(f"Phase timings of {phases:,} runs{said}.")
+        facts = getattr(content, name)
+        stated = {each.name: getattr(facts, each.name) for each in fields(facts)} if facts is not None else {}
+        told = [f"{field} {_fact(held)}" for field, held in stated.items() if held not in (None, "", ())]
+        if told:
+            say(f"{name.capitalize()}: {', '.join(told)}.")
+    if content.observations is not None:
+        _observations(content.observations)
+    timed = content.phase_timings
+    if timed is not None and timed.compute_seconds:
+        said = f", numbers {', '.join(map(str, timed.numbers))}" if timed.numbers else ""
+        say(f"Phase timings of {len(timed.compute_seconds):,} runs{said}.")
     for trace in content.traces:
         rank = "as it says itself" if trace.rank is None else str(trace.rank)
         say(f"Trace of {trace.size_bytes:,} bytes: rank {rank}, SHA-256 {trace.content_sha256}.")
 
 
-def _stated(facts: Workload | Network | None) -> Iterator[tuple[str, Any]]:
-    """Facts that are stated, with their names."""
-    for each in fields(facts) if facts is not None else ():
-        held = getattr(facts, each.name)
-        if held not in (None, "", ()):
-            yield each.name, held
+def _observations(runs: Observations) -> None:
+    ran = configuration_rows(runs.configurations or Configurations())
 
+    def of_rows(column: Sequence[Any]) -> Sequence[Any]:
+        """An entry for every row: one value holds for all of them, and none states nothing."""
+        return column if len(column) > 1 else (*column, None)[:1] * len(ran)
 
-def _observation(runs: Observations, row: int, how: Mapping[str, Any]) -> list[str]:
-    def said(column: Sequence[Any]) -> Any:
-        """A column's value in the row; one value holds for all rows."""
-        return (column[0] if len(column) == 1 else column[row]) if len(column) else None
-
-    nodes, workers, batch = (how.get(name) for name in ("nodes", "workers", "batch_per_worker_samples"))
-    measured_at = said(runs.measured_at_unix_seconds)
-    return [
-        f"{said(runs.numbers):,}",
-        how.get("devices") or "-",
-        f"{nodes or 0:,}",
-        f"{workers or 0:,}",
-        str(how.get("sync_modes") or "-"),
-        f"{batch:,}" if batch else "-",
-        shown(said(runs.steps_per_second)),
-        moment(datetime.fromtimestamp(measured_at, UTC)) or "-" if measured_at else "-",
-    ]
+    times = of_rows(runs.measured_at_unix_seconds)
+    print_columns(
+        (figures("number"), [f"{number:,}" for number in of_rows(runs.numbers)]),
+        (words("device"), [how.get("devices") or "-" for how in ran]),
+        (figures("nodes"), [f"{how.get('nodes') or 0:,}" for how in ran]),
+        (figures("workers"), [f"{how.get('workers') or 0:,}" for how in ran]),
+        (words("sync", 5), [str(how.get("sync_modes") or "-") for how in ran]),
+        (figures("batch per worker", 6), [counted(how.get("batch_per_worker_samples") or None) for how in ran]),
+        (figures("steps/s", 1.5), [shown(rate) for rate in of_rows(runs.steps_per_second)]),
+        (words("measured", 7), [_moment(datetime.fromtimestamp(at, UTC)) or "-" if at else "-" for at in times]),
+    )
 
 
 def _fact(value: Any) -> str:
@@ -143,6 +121,6 @@ def _fact(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int | float) else "given"
 
 
-def moment(time: datetime | None) -> str | None:
+def _moment(time: datetime | None) -> str | None:
     """A time as ISO 8601."""
     return None if time is None else time.isoformat(timespec="seconds")

@@ -2,56 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from nodewise_cli.console import complain, say
 from nodewise_cli.views.numbers import milliseconds, shown
-from nodewise_cli.views.plain import fields_of, plain
-from nodewise_cli.views.table import figures, print_table, words
-from nodewise_client import DiagnosisBasis, EdgeCounts, Notice, ReplayAnswer, ReplayedCollective
+from nodewise_cli.views.plain import fields_of, plain, short
+from nodewise_cli.views.table import figures, print_columns, words
+from nodewise_client import DiagnosisAnswer, DiagnosisBasis, EdgeCounts, ReplayAnswer, ReplayedCollective
 
-__all__ = ["collectives_of", "document", "edges_of", "edges_table", "read_traces", "show", "warn"]
+__all__ = ["document", "recorded_of", "show", "warn"]
 
 
 def document(result: ReplayAnswer) -> dict[str, Any]:
     """The JSON of a replay. What is not known is null."""
-    basis = result.basis or DiagnosisBasis()
-    return {
-        "steps": plain(result.steps),
-        "host_error": result.host_error_ratio,
-        "device_error": result.device_error_ratio,
-        "persistence_error": result.persistence_error_ratio,
-        "kernel_start_p50_error_s": result.kernel_start_p50_error_seconds,
-        "kernel_start_p95_error_s": result.kernel_start_p95_error_seconds,
-        "in_sample": result.in_sample,
-        "events": basis.events_count,
-        "nodes": result.nodes_count,
-        "ranks": list(basis.ranks),
-        "world_size": basis.world_size,
-        "load_s": basis.load_seconds,
-        "build_s": result.build_seconds,
-        "replay_s": result.replay_seconds,
-        "peak_rss_bytes": int(basis.peak_memory_bytes),
-        "edges": edges_of(result.edges),
+    clocks = zip(result.clock_offset_seconds, result.clock_uncertainty_seconds, _tied(result))
+    left_out = ("edges", "clock_offset_seconds", "clock_uncertainty_seconds", "clock_tied")
+    return fields_of(result, *left_out, "warnings", "basis", "timeline", "recorded") | {
+        **recorded_of(result),
         "clocks": [
             {"rank": rank, "offset_s": offset, "uncertainty_s": uncertainty if tied else None}
-            for rank, offset, uncertainty, tied in zip(
-                *(basis.ranks, result.clock_offset_seconds, result.clock_uncertainty_seconds), _tied(result)
-            )
+            for rank, (offset, uncertainty, tied) in zip((result.basis or DiagnosisBasis()).ranks, clocks)
         ],
-        "collectives": collectives_of(result.collectives),
-        "counts": dict(result.counts),
-        "traces": read_traces(basis),
-        "warnings": [found.message for found in result.warnings],
-        "diagnoser": basis.diagnoser,
-        "diagnoser_version": basis.diagnoser_version,
     }
 
 
-def read_traces(basis: DiagnosisBasis) -> list[dict[str, Any]]:
-    """What was read, by rank."""
-    return [fields_of(trace) | {"warnings": [found.message for found in trace.warnings]} for trace in basis.traces]
+def recorded_of(result: ReplayAnswer | DiagnosisAnswer) -> dict[str, Any]:
+    """What was read of the recorded steps, by whom, and what the graph made of them rests on."""
+    basis = result.basis or DiagnosisBasis()
+    return fields_of(basis, "profile_id", "profile_revision", "peak_memory_bytes") | {
+        "peak_rss_bytes": int(basis.peak_memory_bytes),
+        "traces": [
+            fields_of(trace) | {"warnings": [found.message for found in trace.warnings]} for trace in basis.traces
+        ],
+        "edges": {counts.kind: fields_of(counts, "kind") for counts in result.edges},
+        "collectives": [_collective(found) for found in result.collectives],
+        "warnings": [found.message for found in result.warnings],
+    }
 
 
 def _tied(result: ReplayAnswer) -> Sequence[bool]:
@@ -59,30 +46,13 @@ def _tied(result: ReplayAnswer) -> Sequence[bool]:
     return result.clock_tied or (True,) * len(result.clock_uncertainty_seconds)
 
 
-def edges_of(edges: Iterable[EdgeCounts]) -> dict[str, Any]:
-    """Edges by their kind."""
-    return {counts.kind: fields_of(counts, "kind") for counts in edges}
-
-
-def collectives_of(collectives: Iterable[ReplayedCollective]) -> list[dict[str, Any]]:
-    """Exchanges, one after the other."""
-    return [
-        {
-            "step": found.step_ordinal,
-            "name": found.name,
-            "kind": found.kind,
-            "bytes": None if found.bytes is None else int(found.bytes),
-            "group": found.group,
-            "transfer_s": found.transfer_seconds,
-            "end_spread_s": found.end_spread_seconds,
-            "ranks": list(found.rank_numbers),
-            "arrival_s": list(found.arrival_seconds),
-            "wait_s": list(found.wait_seconds),
-            "late_ranks": list(found.late_ranks),
-            "margin_s": found.margin_seconds,
-        }
-        for found in collectives
-    ]
+def _collective(found: ReplayedCollective) -> dict[str, Any]:
+    names = (
+        *("step_ordinal", "name", "kind", "group", "transfer_seconds", "end_spread_seconds", "arrival_seconds"),
+        *("wait_seconds", "late_ranks", "margin_seconds"),
+    )
+    told = {short(name): plain(getattr(found, name)) for name in names}
+    return told | {"bytes": None if found.bytes is None else int(found.bytes), "ranks": list(found.rank_numbers)}
 
 
 def show(result: ReplayAnswer) -> None:
@@ -100,8 +70,8 @@ def show(result: ReplayAnswer) -> None:
     worst = max((each for each, tied in zip(result.clock_uncertainty_seconds, _tied(result)) if tied), default=0.0)
     if worst > 0:
         say(f"Clocks aligned to rank {basis.ranks[0]} within {_short(worst)}.")
-    edges_table(result.edges)
-    warn(basis, result.warnings)
+    _edges(result.edges)
+    warn(result)
 
 
 def _verdict(result: ReplayAnswer) -> str:
@@ -136,58 +106,39 @@ def _open(result: ReplayAnswer) -> str:
 
 
 def _steps(result: ReplayAnswer) -> None:
-    print_table(
-        [
-            figures("step"),
-            figures("measured host ms"),
-            figures("predicted host ms"),
-            figures("host error"),
-            figures("measured device ms"),
-            figures("predicted device ms"),
-            figures("device error"),
-        ],
-        [
-            [
-                str(step.step_ordinal),
-                milliseconds(step.measured_host_seconds),
-                milliseconds(step.predicted_host_seconds),
-                _error(step.measured_host_seconds, step.predicted_host_seconds),
-                milliseconds(step.measured_device_seconds),
-                milliseconds(step.predicted_device_seconds),
-                _error(step.measured_device_seconds, step.predicted_device_seconds),
-            ]
-            for step in result.steps
-        ],
-    )
+    columns = [(figures("step"), [str(step.step_ordinal) for step in result.steps])]
+    for what in ("host", "device"):
+        measured = [getattr(step, f"measured_{what}_seconds") for step in result.steps]
+        predicted = [getattr(step, f"predicted_{what}_seconds") for step in result.steps]
+        columns += [
+            (figures(f"measured {what} ms"), [milliseconds(each) for each in measured]),
+            (figures(f"predicted {what} ms"), [milliseconds(each) for each in predicted]),
+            (figures(f"{what} error"), [_error(*each) for each in zip(measured, predicted)]),
+        ]
+    print_columns(*columns)
 
 
 def _error(measured: float | None, predicted: float | None) -> str:
     return "-" if not measured or predicted is None else f"{100 * (predicted / measured - 1):+.2f} %"
 
 
-def edges_table(edges: Sequence[EdgeCounts]) -> None:
-    """Print where the edges of the graph come from."""
+def _edges(edges: Sequence[EdgeCounts]) -> None:
+    """Where the edges of the graph come from."""
     if edges:
-        print_table(
-            [words("edges"), figures("found"), figures("inferred"), figures("missing")],
-            [
-                [
-                    counts.kind.replace("_", " "),
-                    f"{counts.found_count:,}",
-                    f"{counts.inferred_count:,}",
-                    f"{counts.missing_count:,}",
-                ]
-                for counts in edges
-            ],
+        print_columns(
+            (words("edges"), [each.kind.replace("_", " ") for each in edges]),
+            (figures("found"), [f"{each.found_count:,}" for each in edges]),
+            (figures("inferred"), [f"{each.inferred_count:,}" for each in edges]),
+            (figures("missing"), [f"{each.missing_count:,}" for each in edges]),
         )
 
 
-def warn(basis: DiagnosisBasis, warnings: Sequence[Notice]) -> None:
+def warn(result: ReplayAnswer | DiagnosisAnswer) -> None:
     """Say on standard error what the reader should know."""
-    for trace in basis.traces:
+    for trace in () if result.basis is None else result.basis.traces:
         for found in trace.warnings:
             complain(f"rank {trace.rank}: {found.message}")
-    for found in warnings:
+    for found in result.warnings:
         complain(found.message)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from nodewise_cli.console import say
 from nodewise_cli.views.numbers import shown
-from nodewise_cli.views.plain import plain
-from nodewise_cli.views.table import figures, print_table, words
+from nodewise_cli.views.plain import fields_of, plain
+from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import JobAllocation, NodeDevices, ScheduleAction, ScheduleResponse
 
 __all__ = ["document", "show"]
@@ -15,30 +15,16 @@ __all__ = ["document", "show"]
 
 def show(result: ScheduleResponse) -> None:
     """What each job gets, for people."""
-    print_table(
-        [
-            words("job"),
-            words("action"),
-            words("pool"),
-            figures("devices"),
-            figures("nodes"),
-            figures("per second"),
-            figures("done in s", 3.5),
-            words("why"),
-        ],
-        [
-            [
-                found.job_id,
-                _action(found),
-                found.pool or "-",
-                f"{found.devices_count:,}",
-                f"{found.nodes_count:,}",
-                shown(found.samples_per_second or None),
-                shown(found.finish_seconds),
-                found.why,
-            ]
-            for found in result.allocations
-        ],
+    found = result.allocations
+    print_columns(
+        (words("job"), [each.job_id for each in found]),
+        (words("action"), [_action(each) for each in found]),
+        (words("pool"), [each.pool or "-" for each in found]),
+        (figures("devices"), [f"{each.devices_count:,}" for each in found]),
+        (figures("nodes"), [f"{each.nodes_count:,}" for each in found]),
+        (figures("per second"), [shown(each.samples_per_second or None) for each in found]),
+        (figures("done in s", 3.5), [shown(each.finish_seconds) for each in found]),
+        (words("why"), [each.why for each in found]),
     )
     for demand in result.pool_demands:
         if demand.desired_nodes > demand.used_nodes:
@@ -50,13 +36,9 @@ def show(result: ScheduleResponse) -> None:
 
 def document(result: ScheduleResponse) -> dict[str, Any]:
     """The JSON of a schedule."""
-    return {
+    return fields_of(result, "allocations", "bases", "pool_demands", "policy_state") | {
         "allocations": [_allocation(found, result) for found in result.allocations],
-        "policy": result.policy,
-        "policy_version": result.policy_version,
-        "decision_s": result.decision_seconds,
-        "complete": result.complete,
-        "pools": [plain(demand) for demand in result.pool_demands],
+        "pools": plain(result.pool_demands),
     }
 
 
@@ -72,17 +54,11 @@ def _action(found: JobAllocation) -> str:
 
 
 def _allocation(found: JobAllocation, result: ScheduleResponse) -> dict[str, Any]:
-    return {
+    return fields_of(found, "job_id", "basis_index", "problem") | {
         "job": found.job_id,
         "action": _action(found),
-        "devices": found.devices_count,
-        "nodes": found.nodes_count,
         "placement": [_part(part) for part in found.placement],
-        "why": found.why,
-        "reason": found.reason,
         "pool": found.pool or None,
         "samples_per_s": found.samples_per_second or None,
-        "finish_s": found.finish_seconds,
-        "marginal_samples_per_s": found.marginal_samples_per_second,
         "estimator": None if found.basis_index is None else result.bases[found.basis_index].estimator,
     }

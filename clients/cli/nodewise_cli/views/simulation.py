@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
@@ -14,21 +14,35 @@ from nodewise_cli.console import say
 from nodewise_cli.outputs import writing
 from nodewise_cli.views.numbers import counted, shown
 from nodewise_cli.views.plain import fields_of, plain, short
-from nodewise_cli.views.table import figures, print_table, words
+from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import NodePool, SimulationAnswer, SimulationMeasure, SimulationRun, SimulationSettings
 
-__all__ = ["document", "run_document", "show", "write_timeline"]
+__all__ = ["MEASURES", "document", "show", "write_timeline"]
 
 _TIMELINE: Final = ("seed", "job", "pool", "devices", "begin_s", "end_s")
-_KEPT: Final = {short(each.name): each.name for each in fields(SimulationRun)}
+MEASURES: Final = {
+    short(each.name): each.name for each in fields(SimulationRun) if each.name not in ("seed", "complete")
+}
+"""Fields of a run that are figures, by their names in JSON and CSV."""
 _TOTALS: Final = ("wall_s", "decision_s")
+_SHOWN: Final = {
+    "median": ("median_jct_s", 6),
+    "p99": ("p99_jct_s", 6),
+    "makespan s": ("makespan_s", 6),
+    "utilisation": ("utilisation", 4),
+    "slowdown": ("average_slowdown", 4),
+    "worst fairness": ("worst_finish_time_fairness", 4),
+    "restarts/job": ("restarts_per_job", 4),
+    "wasted": ("wasted_share", 4),
+}
+"""Measures that people are shown besides, by heading, and their digits."""
 
 
 def document(results: Mapping[str, SimulationAnswer], settings: SimulationSettings) -> dict[str, Any]:
     """The JSON: figures of the first policy (means over its repetitions), and all of every policy."""
     first = next(iter(results.values()))
     return {
-        **run_document(first),
+        **_run_document(first),
         "clock": str(settings.clock).replace("_", "-"),
         "round_s": settings.round_seconds,
         "load": settings.load_factor,
@@ -37,23 +51,19 @@ def document(results: Mapping[str, SimulationAnswer], settings: SimulationSettin
     }
 
 
-def run_document(result: SimulationAnswer) -> dict[str, Any]:
+def _run_document(result: SimulationAnswer) -> dict[str, Any]:
     """Figures of one policy: means over repetitions where it has several."""
     runs = result.runs
     found: dict[str, Any] = {"policy": result.policy, "policy_version": result.policy_version}
-    figures = {short(figure.measure or ""): figure for figure in result.figures}
-    for name, field in _KEPT.items():
+    means = {short(figure.measure or ""): figure.mean for figure in result.figures}
+    for name, field in MEASURES.items():
         values = [value for run in runs if (value := getattr(run, field)) is not None]
-        if name in ("seed", "complete"):
-            continue
         if name == "longest_decision_s":
             found[name] = max(values)
         elif name in _TOTALS:
             found[name] = math.fsum(values)
-        elif name in figures:
-            found[name] = figures[name].mean
         else:
-            found[name] = _mean(values)
+            found[name] = means[name] if name in means else _mean(values)
     busy_s = math.fsum(run.busy_device_seconds for run in runs)
     wasted_s = math.fsum(run.restart_device_seconds + run.lost_device_seconds for run in runs)
     return {
@@ -73,7 +83,7 @@ def _mean(values: Sequence[float]) -> float | int | None:
 
 def _policy(result: SimulationAnswer) -> dict[str, Any]:
     return {
-        **run_document(result),
+        **_run_document(result),
         "confidence": {short(figure.measure or ""): fields_of(figure, "measure") for figure in result.figures},
         "runs": [plain(run) for run in result.runs],
         "estimators": sorted({basis.estimator for basis in result.bases}),
@@ -82,24 +92,18 @@ def _policy(result: SimulationAnswer) -> dict[str, Any]:
 
 def show(results: Mapping[str, SimulationAnswer]) -> None:
     """One line per policy, for people."""
-    print_table(
-        [
-            words("policy"),
-            figures("finished"),
-            figures("mean JCT s"),
-            figures("± 95 %"),
-            figures("median"),
-            figures("p99"),
-            figures("makespan s"),
-            figures("utilisation"),
-            figures("slowdown"),
-            figures("worst fairness"),
-            figures("restarts/job"),
-            figures("wasted"),
-            figures("decisions"),
-            figures("wall s"),
-        ],
-        [[name, *_cells(result)] for name, result in results.items()],
+    found = [_run_document(result) for result in results.values()]
+    print_columns(
+        (words("policy"), list(results)),
+        (figures("finished"), [f"{counted(each['finished'])}/{each['jobs']:,}" for each in found]),
+        (figures("mean JCT s"), [shown(each["average_jct_s"], 6) for each in found]),
+        (figures("± 95 %"), [shown(_half(result)) for result in results.values()]),
+        *(
+            (figures(heading), [shown(each[name], digits) for each in found])
+            for heading, (name, digits) in _SHOWN.items()
+        ),
+        (figures("decisions"), [counted(each["decisions"]) for each in found]),
+        (figures("wall s"), [shown(each["wall_s"]) for each in found]),
     )
     for name, result in results.items():
         last = result.runs[-1]
@@ -108,19 +112,10 @@ def show(results: Mapping[str, SimulationAnswer]) -> None:
             say(f"{name}: {left} of {jobs} jobs never finished: they have no curve, or were never given devices.")
 
 
-def _cells(result: SimulationAnswer) -> Iterator[str]:
-    found = run_document(result)
-    figure = next((each for each in result.figures if each.measure is SimulationMeasure.AVERAGE_JCT_SECONDS), None)
-    half = None if figure is None or figure.upper is None else figure.upper - figure.mean
-    yield f"{counted(found['finished'])}/{found['jobs']:,}"
-    yield shown(found["average_jct_s"], 6)
-    yield shown(half)
-    for name in ("median_jct_s", "p99_jct_s", "makespan_s"):
-        yield shown(found[name], 6)
-    for name in ("utilisation", "average_slowdown", "worst_finish_time_fairness", "restarts_per_job", "wasted_share"):
-        yield shown(found[name])
-    yield counted(found["decisions"])
-    yield shown(found["wall_s"])
+def _half(result: SimulationAnswer) -> float | None:
+    """Of the mean response time's confidence interval."""
+    of_mean = (each for each in result.figures if each.measure is SimulationMeasure.AVERAGE_JCT_SECONDS)
+    return next((each.upper - each.mean for each in of_mean if each.upper is not None), None)
 
 
 def write_timeline(path: Path, result: SimulationAnswer, pools: Sequence[NodePool]) -> None:

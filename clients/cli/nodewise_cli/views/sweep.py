@@ -4,128 +4,122 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from nodewise.runtime.embedded import Estimate, SweepUnit, estimated
 from nodewise_cli.outputs import writing
 from nodewise_cli.views.numbers import shown
-from nodewise_cli.views.plain import short
-from nodewise_cli.views.table import figures, print_table, words
+from nodewise_cli.views.simulation import MEASURES
+from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import SimulationRun
 
-__all__ = ["SweepRow", "compared", "document", "show", "write_csv"]
+__all__ = ["Comparison", "Row", "compared", "document", "show", "sweep_row", "what_failed", "write_csv"]
 
-_METRICS: Final = {
-    short(each.name): each.name for each in fields(SimulationRun) if each.name not in ("seed", "complete")
-}
+Row: TypeAlias = dict[str, Any]
+"""A simulation as JSON and CSV have it."""
+GROUP: Final = ("policy", "load", "job_sigma", "row_sigma")
+"""What simulations share that differ in their seed alone."""
 WALL: Final = ("decision_s", "longest_decision_s", "wall_s")
 """Metrics that measure this machine; all others are the same in every run of the same sweep."""
-_COMPARED: Final = tuple(name for name in _METRICS if name not in (*WALL, "jobs", "deadlines"))
+_COMPARED: Final = tuple(name for name in MEASURES if name not in (*WALL, "jobs", "deadlines"))
+
+
+_SHOWN: Final = {
+    "median": "median_jct_s",
+    "p99": "p99_jct_s",
+    "makespan s": "makespan_s",
+    "utilisation": "utilisation",
+    "slowdown": "average_slowdown",
+    "restarts/job": "restarts_per_job",
+}
+
+
+def sweep_row(unit: SweepUnit, run: SimulationRun | None, fault: str = "") -> Row:
+    """A simulation: what it was, and its figures or why there are none."""
+    group = (unit.label, unit.load, unit.job_sigma, unit.row_sigma)
+    figures = {"fault": fault} if run is None else {name: getattr(run, field) for name, field in MEASURES.items()}
+    return dict(zip(GROUP, group)) | {"seed": unit.seed} | figures
+
+
+def what_failed(rows: Sequence[Row]) -> list[str]:
+    """A line for every simulation that failed."""
+    failed = []
+    for row in (row for row in rows if "fault" in row):
+        sigmas = f", errors {row['job_sigma']:g} and {row['row_sigma']:g}" if _wrong(row) else ""
+        failed.append(f"{row['policy']}, load {row['load']:g}{sigmas}, seed {row['seed']}: {row['fault']}")
+    return failed
+
+
+def _wrong(row: Row) -> bool:
+    """Whether predictions were made wrong on purpose."""
+    return bool(row["job_sigma"] or row["row_sigma"])
 
 
 @dataclass(frozen=True, slots=True)
-class SweepRow:
-    """One simulation: what it was, and its figures or why there are none."""
+class Comparison:
+    """What simulations share that differ in their seed alone, and their means with 95 % confidence."""
 
-    unit: SweepUnit
-    metrics: dict[str, Any]
-    fault: str
-
-    @classmethod
-    def of(cls, unit: SweepUnit, run: SimulationRun | None, fault: str) -> SweepRow:
-        """The row of what became of a unit."""
-        return cls(unit, {} if run is None else {name: getattr(run, field) for name, field in _METRICS.items()}, fault)
+    group: dict[str, Any]
+    estimates: dict[str, Estimate]
 
     @property
-    def group(self) -> tuple[str, float, float, float]:
-        """What it shares with the same simulation under other seeds."""
-        unit = self.unit
-        return unit.label, unit.load, unit.job_sigma, unit.row_sigma
-
-    @property
-    def what(self) -> str:
-        """In one line."""
-        unit = self.unit
-        error = f", errors {unit.job_sigma:g} and {unit.row_sigma:g}" if unit.job_sigma or unit.row_sigma else ""
-        return f"{unit.label}, load {unit.load:g}{error}, seed {unit.seed}"
+    def jct_half_s(self) -> float | None:
+        """Half of the confidence interval of the mean response time; of one seed there is none."""
+        mean = self.estimates.get("average_jct_s")
+        return None if mean is None or mean.upper is None else mean.upper - mean.mean
 
 
-def compared(rows: Sequence[SweepRow]) -> dict[tuple[str, float, float, float], dict[str, Estimate]]:
-    """Means over seeds with 95 % confidence, by what differs besides."""
-    groups: dict[tuple[str, float, float, float], list[SweepRow]] = {}
+def compared(rows: Sequence[Row]) -> list[Comparison]:
+    """All that differs in more than its seed, in order."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault(row.group, []).append(row)
-    found: dict[tuple[str, float, float, float], dict[str, Estimate]] = {}
-    for group, members in groups.items():
-        found[group] = {}
-        for name in _COMPARED:
-            values = [row.metrics[name] for row in members if row.metrics.get(name) is not None]
-            if values:
-                found[group][name] = estimated(values)
-    return found
+        groups.setdefault(tuple(row[name] for name in GROUP), []).append(row)
+    return [Comparison(dict(zip(GROUP, group)), _estimates(members)) for group, members in groups.items()]
 
 
-def document(rows: Sequence[SweepRow]) -> dict[str, Any]:
+def _estimates(rows: Sequence[Row]) -> dict[str, Estimate]:
+    values = {name: [row[name] for row in rows if row.get(name) is not None] for name in _COMPARED}
+    return {name: estimated(found) for name, found in values.items() if found}
+
+
+def document(rows: Sequence[Row]) -> dict[str, Any]:
     """The JSON: every simulation, and the comparison."""
     return {
-        "simulations": [{**_unit(row), **row.metrics} for row in rows if not row.fault],
-        "failed": [{**_unit(row), "fault": row.fault} for row in rows if row.fault],
+        "simulations": [row for row in rows if "fault" not in row],
+        "failed": [row for row in rows if "fault" in row],
         "table": [
-            {
-                "policy": label,
-                "load": load,
-                "job_sigma": job_sigma,
-                "row_sigma": row_sigma,
-                **{name: asdict(estimate) for name, estimate in estimates.items()},
-            }
-            for (label, load, job_sigma, row_sigma), estimates in compared(rows).items()
+            each.group | {name: asdict(estimate) for name, estimate in each.estimates.items()}
+            for each in compared(rows)
         ],
     }
 
 
-def _unit(row: SweepRow) -> dict[str, Any]:
-    unit = row.unit
-    return {
-        "policy": unit.label,
-        "load": unit.load,
-        "job_sigma": unit.job_sigma,
-        "row_sigma": unit.row_sigma,
-        "seed": unit.seed,
-    }
-
-
-def show(rows: Sequence[SweepRow]) -> None:
+def show(rows: Sequence[Row]) -> None:
     """The comparison, for people: a line per policy, load and prediction error."""
-    with_errors = any(row.unit.job_sigma or row.unit.row_sigma for row in rows)
-    errors = [figures("job σ"), figures("row σ")] if with_errors else []
-    headings = [words("policy"), figures("load"), *errors, figures("seeds"), figures("mean JCT s"), figures("± 95 %")]
-    names = ("median_jct_s", "p99_jct_s", "makespan_s", "utilisation", "average_slowdown", "restarts_per_job")
-    more = ("median", "p99", "makespan s", "utilisation", "slowdown", "restarts/job")
-    lines = []
-    for (label, load, job_sigma, row_sigma), estimates in compared(rows).items():
-        mean = estimates.get("average_jct_s")
-        half = None if mean is None or mean.upper is None else mean.upper - mean.mean
-        sigmas = [f"{job_sigma:g}", f"{row_sigma:g}"] if with_errors else []
-        lines.append(
-            [
-                label,
-                f"{load:g}",
-                *sigmas,
-                str(0 if mean is None else mean.repetitions),
-                shown(None if mean is None else mean.mean, 6),
-                shown(half),
-                *(
-                    shown(estimates[name].mean, 6 if name.endswith("_s") else 4) if name in estimates else "-"
-                    for name in names
-                ),
-            ]
-        )
-    print_table([*headings, *(figures(name) for name in more)], lines)
+    found = compared(rows)
+    errors = [
+        (figures(heading), [f"{each.group[name]:g}" for each in found])
+        for heading, name in (("job σ", "job_sigma"), ("row σ", "row_sigma"))
+    ]
+    means = [each.estimates.get("average_jct_s") for each in found]
+    print_columns(
+        (words("policy"), [each.group["policy"] for each in found]),
+        (figures("load"), [f"{each.group['load']:g}" for each in found]),
+        *(errors if any(map(_wrong, rows)) else ()),
+        (figures("seeds"), [str(0 if mean is None else mean.repetitions) for mean in means]),
+        (figures("mean JCT s"), [_mean(each, "average_jct_s") for each in found]),
+        (figures("± 95 %"), [shown(each.jct_half_s) for each in found]),
+        *((figures(heading), [_mean(each, name) for each in found]) for heading, name in _SHOWN.items()),
+    )
 
 
-def write_csv(path: Path, rows: Sequence[SweepRow]) -> None:
+def _mean(found: Comparison, name: str) -> str:
+    return shown(found.estimates[name].mean, 6 if name.endswith("_s") else 4) if name in found.estimates else "-"
+
+
+def write_csv(path: Path, rows: Sequence[Row]) -> None:
     """A row per simulation.
 
     Raises
@@ -134,6 +128,6 @@ def write_csv(path: Path, rows: Sequence[SweepRow]) -> None:
         If the file cannot be written.
     """
     with writing(path), path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, ["policy", "load", "job_sigma", "row_sigma", "seed", *_METRICS, "fault"])
+        writer = csv.DictWriter(stream, [*GROUP, "seed", *MEASURES, "fault"])
         writer.writeheader()
-        writer.writerows({**_unit(row), **row.metrics, "fault": row.fault} for row in rows)
+        writer.writerows(rows)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 from rich.cells import cell_len
 
 from nodewise_cli.console import print_line, say, width_of_output
 
-__all__ = ["Column", "figures", "print_table", "words"]
+__all__ = ["Column", "figures", "print_columns", "print_table", "words"]
 
 GAP: Final = "  "
 INDENT: Final = "    "
@@ -39,6 +40,11 @@ def words(heading: str, priority: float | None = None) -> Column:
     return Column(heading, numeric=False, priority=priority)
 
 
+def print_columns(*columns: tuple[Column, Sequence[str]], title: str = "") -> None:
+    """A table on standard output, by its columns and their cells."""
+    print_table([column for column, _ in columns], list(zip(*(cells for _, cells in columns), strict=True)), title)
+
+
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """A table on standard output.
 
@@ -47,7 +53,8 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], title:
     room = width_of_output()
     least = [_least(column, place, rows) for place, column in enumerate(columns)]
     kept = list(range(len(columns)))
-    order = sorted(kept, key=lambda place: (_priority(columns[place], place), place))
+    priorities = [place if column.priority is None else column.priority for place, column in enumerate(columns)]
+    order = sorted(kept, key=lambda place: (priorities[place], place))
     while len(kept) > 1 and sum(least[place] + len(GAP) for place in kept) - len(GAP) > room:
         kept.remove(order.pop())
     widths = _widths(columns, rows, kept, least, room)
@@ -60,10 +67,6 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], title:
         for line in (*_lines(columns, widths, row), *_folded(columns, kept, row, room)):
             print_line(line)
     print_line()
-
-
-def _priority(column: Column, place: int) -> float:
-    return place if column.priority is None else column.priority
 
 
 def _least(column: Column, place: int, rows: Sequence[Sequence[str]]) -> int:
@@ -95,11 +98,10 @@ def _widths(
 
 def _lines(columns: Sequence[Column], widths: dict[int, int], row: Sequence[str]) -> Iterator[str]:
     """A row's lines: as many as its tallest cell has."""
-    wrapped = {place: _wrapped(row[place], width) for place, width in widths.items()}
-    for line in range(max(map(len, wrapped.values()), default=0)):
+    wrapped = (_wrapped(row[place], width) for place, width in widths.items())
+    for texts in zip_longest(*wrapped, fillvalue=""):
         parts = []
-        for place, width in widths.items():
-            text = wrapped[place][line] if line < len(wrapped[place]) else ""
+        for text, (place, width) in zip(texts, widths.items()):
             blank = " " * (width - cell_len(text))
             parts.append(blank + text if columns[place].numeric else text + blank)
         yield GAP.join(parts).rstrip()
