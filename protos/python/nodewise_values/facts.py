@@ -2164,7 +2164,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         kind="float",
         unit="s",
         minimum=0.0,
-        maximum=1e+18,
+        maximum=1e18,
         required=True,
         meaning="When they arrive, ascending, seconds of simulated time. No default.",
     ),
@@ -2175,7 +2175,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         kind="float",
         unit="samples",
         minimum=0.0,
-        maximum=1e+18,
+        maximum=1e18,
         exclusive_minimum=True,
         required=True,
         meaning=(
@@ -2227,7 +2227,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         unit="samples",
         default=0.0,
         minimum=0.0,
-        maximum=1e+18,
+        maximum=1e18,
         meaning=(
             "True work, hidden from the policy, at which the job ends early, samples. Empty or 0 for a job: all of it."
         ),
@@ -2240,7 +2240,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         unit="samples",
         default=0.0,
         minimum=0.0,
-        maximum=1e+18,
+        maximum=1e18,
         meaning=(
             "Work is indivisible below this where rounds deal out whole steps, samples. Empty or 0 for a job: it flows."
         ),
@@ -2253,7 +2253,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         default=0.0,
         minimum=0.0,
-        maximum=1e+18,
+        maximum=1e18,
         meaning="Seconds without progress after a change of devices. Empty = as the settings say.",
     ),
     Fact(
@@ -2264,7 +2264,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         unit="",
         default=1.0,
         minimum=0.0,
-        maximum=1e+18,
+        maximum=1e18,
         exclusive_minimum=True,
         meaning="Claims relative to others. Default 1.",
     ),
@@ -2276,7 +2276,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         default=0.0,
         minimum=0.0,
-        maximum=1e+18,
+        maximum=1e18,
         meaning="When the job must be done, seconds of simulated time. Empty or 0 for a job: no deadline.",
     ),
     Fact(
@@ -2287,7 +2287,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         default=0.0,
         minimum=0.0,
-        maximum=1e+18,
+        maximum=1e18,
         meaning="Seconds that an allocation lasts at least. Default 0.",
     ),
     Fact(
