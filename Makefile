@@ -36,6 +36,9 @@ demo:
 
 test: test-source test-wheel test-torch
 
+# Tests start hundreds of processes. Without bytecode on disk each of them would compile all sources, which takes a second.
+test-source test-wheel test-torch: export PYTHONDONTWRITEBYTECODE :=
+
 test-source:
 	@$(PYTHON) tools/environment.py test
 	@rm -rf build/coverage && mkdir -p build/coverage

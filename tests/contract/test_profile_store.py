@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 from profile_batches import (
     NETWORK,
     WORKLOAD,
@@ -774,17 +775,17 @@ def test_a_reader_does_not_wait_for_a_writer(shared: Opener) -> None:
         @property
         def has_facts(self) -> bool:
             inside.set()
-            assert go_on.wait(30)
+            assert go_on.wait(PATIENCE_S)
             return False
 
     with ThreadPoolExecutor(1) as pool:
         slow = Slow(sequence_number=2, observations=observations(2.0), phase_timings=PhaseTimings.none())
         writing = pool.submit(store.append, "job", "s", [slow])
-        assert inside.wait(30)
+        assert inside.wait(PATIENCE_S)
         assert speeds(store.load("job")) == {1: 1.0}
         assert store.open_session("job", "s").durable_sequence_number == 1
         assert store.list()[0].revision == 1
         store.generation()
         go_on.set()
-        assert writing.result(30).durable_sequence_number == 2
+        assert writing.result(PATIENCE_S).durable_sequence_number == 2
     store.close()

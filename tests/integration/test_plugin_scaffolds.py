@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from typer.testing import CliRunner, Result
 
 from nodewise_cli.app import app
 
 KINDS = ("estimator", "policy", "reader", "diagnoser")
-PATIENCE_S = 600.0
 
 
 def plugins(*arguments: str) -> Result:

@@ -51,7 +51,6 @@ def commands(page: str) -> list[str]:
     return [line for line in lines if line.startswith("nodewise ") and not line.startswith("nodewise serve")]
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page) or blocks(page, "python")])
 def test_what_a_page_shows_runs_from_top_to_bottom(
     page: str, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
