@@ -2,6 +2,9 @@
 
 ``python research/learn_scaling_prior.py TABLE.csv... [--out plugins/nodewise_scaling/shipped_prior.json]``
 
+Empirical Bayes by expectation and maximisation over the jobs (A. P. Dempster, N. M. Laird and D. B. Rubin, J. Royal
+Stat. Soc. B 39(1), 1977): each job is fitted under the prior of the others' making, the prior is made of the fits.
+
 Scores of intervals come from predicting each table's test rows from its train rows with a prior that saw no job of
 the same model (the part of a job's name before its slash).
 """
@@ -12,17 +15,19 @@ import argparse
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from nodewise.plugin import Floats
 from nodewise_scaling.device import DeviceModel
 from nodewise_scaling.fitting import fitted
+from nodewise_scaling.parameters import COUNT, HYPER_MEAN, HYPER_SD, JOB_SHARE, NAMES
 from nodewise_scaling.points import Points, averaged
-from nodewise_scaling.prior import Knowledge, Lesson, learned
+from nodewise_scaling.prior import NO_BOUNDS, Knowledge, Lesson, offset_of
 
 Key = tuple[float, float, float, float, float]
 Row = tuple[Key, float, bool]
@@ -31,6 +36,31 @@ Row = tuple[Key, float, bool]
 OUT = Path(__file__).resolve().parent.parent / "plugins" / "nodewise_scaling" / "shipped_prior.json"
 SMALL_SERIES = 1.0 / 3.0
 """Weight of the scores of a job that varies nothing but its scale: several of them are one network."""
+
+
+HYPER_JOBS: Final = 3.0
+"""Jobs that the hyper-prior weighs in learned spreads."""
+
+HYPER_WEIGHT: Final = 1.5
+"""What it weighs in learned means."""
+
+LEAST_SPREAD: Final = 0.5
+MOST_SPREAD: Final = 1.2
+"""Learned spreads between jobs stay within these multiples of the hyper-prior's: few jobs tell them badly."""
+
+FIXED: Final = (NAMES.index("overlap"),)
+"""Never learned: a job's few points hardly tell it from the exchange, and jobs that do would teach the others noise."""
+
+_ROUNDS: Final = 8
+_SMALLEST_VARIANCE: Final = 1e-8
+
+_BY_HAND: Final = Knowledge(
+    mean=HYPER_MEAN,
+    job_sd=HYPER_SD * np.sqrt(JOB_SHARE),
+    device_sd=HYPER_SD * np.sqrt(1.0 - JOB_SHARE),
+    sources=("no profile: a hyper-prior set by hand",),
+)
+HYPER: Final = replace(_BY_HAND, unseen=replace(_BY_HAND, over_fixed=False))
 
 
 def main() -> None:
@@ -118,6 +148,56 @@ def _score(job: Job, rows: list[Row], knowledge: Knowledge) -> Floats | None:
     measured = np.array([step_s for _, step_s, _ in test])
     scores = np.sort(np.abs(np.log(measured / predicted)) / spread)
     return np.asarray(scores[np.unique(np.linspace(0, len(scores) - 1, 200).astype(int))])
+
+
+def learned(lessons: Sequence[Lesson], sources: tuple[str, ...] = ()) -> Knowledge:
+    """Learn a prior from jobs, beginning with the hyper-prior."""
+    if not lessons:
+        return HYPER
+    return replace(_learned(lessons, sources, over_fixed=True), unseen=_learned(lessons, sources, over_fixed=False))
+
+
+def _learned(told: Sequence[Lesson], sources: tuple[str, ...], *, over_fixed: bool) -> Knowledge:
+    lessons = [(device, replace(points, over_fixed=over_fixed)) for device, points in told]
+    devices = sorted({device for device, _ in lessons})
+    offset = {device: np.zeros(COUNT) for device in devices}
+    offset_variance = {device: np.zeros(COUNT) for device in devices}
+    mean = HYPER_MEAN.copy()
+    job_variance = HYPER_SD**2 * JOB_SHARE
+    device_variance = np.maximum(HYPER_SD**2 * (1.0 - JOB_SHARE), _SMALLEST_VARIANCE)
+    for _ in range(_ROUNDS):
+        fits = [
+            fitted(points, mean + offset[device], np.sqrt(job_variance), bounds=NO_BOUNDS) for device, points in lessons
+        ]
+        for device in devices:
+            members = [fit for (name, _), fit in zip(lessons, fits, strict=True) if name == device]
+            offset[device], offset_variance[device] = offset_of(
+                members, mean, offset[device], np.zeros(COUNT), device_variance, job_variance
+            )
+        apart = np.array([fit.theta - offset[device] for (device, _), fit in zip(lessons, fits, strict=True)])
+        pull = HYPER_WEIGHT / HYPER_SD**2
+        mean = (HYPER_MEAN * pull + apart.sum(axis=0) / job_variance) / (pull + len(fits) / job_variance)
+        unsure = np.array([np.diag(fit.theta_covariance) for fit in fits])
+        usual = HYPER_JOBS * JOB_SHARE * HYPER_SD**2 * 0.5
+        job_variance = (usual + ((apart - mean) ** 2 + unsure).sum(axis=0)) / (HYPER_JOBS * 0.5 + len(fits))
+        limits = HYPER_SD**2 * JOB_SHARE
+        job_variance = np.clip(job_variance, LEAST_SPREAD**2 * limits, MOST_SPREAD**2 * limits)
+        for index in FIXED:
+            mean[index], job_variance[index] = HYPER_MEAN[index], HYPER_SD[index] ** 2
+            for device in devices:
+                offset[device][index] = 0.0
+        spread = sum((offset[device] ** 2 + offset_variance[device] for device in devices), start=np.zeros(COUNT))
+        usual = HYPER_JOBS * (1.0 - JOB_SHARE) * HYPER_SD**2 * 0.5
+        device_variance = np.maximum((usual + spread) / (HYPER_JOBS * 0.5 + len(devices)), _SMALLEST_VARIANCE)
+    return Knowledge(
+        mean=mean,
+        job_sd=np.sqrt(job_variance),
+        device_sd=np.sqrt(device_variance),
+        offset=offset,
+        offset_variance=offset_variance,
+        sources=sources,
+        over_fixed=over_fixed,
+    )
 
 
 if __name__ == "__main__":

@@ -350,8 +350,8 @@ def main(arguments: Sequence[str]) -> None:
     single, multi = (read(measurements / f"vtrain_a100_{name}.csv") for name in ("single_node", "multi_node"))
     if asked.fit:
         found = fitted([*multi, *single])
-        for field, value in zip(FIELDS, found.vector(), strict=True):
-            print(f"{field.name:28s} {value:.3g} {field.unit}")
+        for (name, field), value in zip(FIELDS.items(), found.vector(), strict=True):
+            print(f"{name:28s} {value:.3g} {field.unit}")
         return
     tables(single, multi, read(measurements / "vtrain_a100_calibration_8_rows.csv"))
     korthikanti()

@@ -24,12 +24,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from learn_scaling_prior import SMALL_SERIES, _lesson, _merged, _points, _read, _score
+from learn_scaling_prior import HYPER, SMALL_SERIES, _lesson, _merged, _points, _read, _score, learned
 from nodewise.domain.columns import Floats, as_ints, freeze
-from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
+from nodewise.evaluation.metrics import Outcomes, metrics_by
 from nodewise_scaling.device import INTERVAL_LEVEL, NOMINAL, DeviceModel
 from nodewise_scaling.fitting import fitted
-from nodewise_scaling.prior import HYPER, Knowledge, learned
+from nodewise_scaling.prior import Knowledge
+from nodewise_values import Metrics
 
 # The reference's plugin is an example, not installed with the server.
 BASELINES: Final = find_spec("nodewise_baselines") is not None
@@ -167,8 +168,8 @@ def main() -> int:
     if arguments.json:
         print(json.dumps(document))
     else:
-        rows = sum(overall.n for overall, _ in totals)
-        inside = sum(overall.n * (overall.coverage90 or 0.0) for overall, _ in totals)
+        rows = sum(overall.rows_count for overall, _ in totals)
+        inside = sum(overall.rows_count * (overall.coverage90 or 0.0) for overall, _ in totals)
         print(f"all tables: {rows} rows, coverage90 {100.0 * inside / rows:.1f} %")
     if arguments.predictions:
         _write(arguments.predictions, written)
@@ -194,7 +195,8 @@ def _summary(
 
 def _print(table: str, overall: Metrics, by_job: Mapping[str, Metrics], summary: Mapping[str, Any]) -> None:
     worst, mean = summary["worst_job"], 100.0 * summary["mape_mean_of_jobs"]
-    print(f"{table}: {overall.n} rows, {overall.groups} decisions; largest error: {worst}; jobs' mean mape: {mean:.1f}")
+    rows, decisions = overall.rows_count, overall.groups_count
+    print(f"{table}: {rows} rows, {decisions} decisions; largest error: {worst}; jobs' mean mape: {mean:.1f}")
     width = max(len(name) for name in by_job) + 2
     print(" " * width + " ".join(f"{name.removesuffix('_job_coverage90'):>10}" for name in (*SHARES, "width90")))
     for name, each in {"all": overall, **by_job}.items():

@@ -21,7 +21,7 @@ LIBRARIES: Final = ("server", "plugins", "clients/cli", "clients/python", "proto
 """Folders whose modules any file may import."""
 SCRIPTS: Final = ("tools", "research", "bench", "tests/support", "tests/testbed")
 """Folders whose modules import each other by their names alone."""
-SEEN_BY_TESTS: Final = ("tests/support", "tools")
+SEEN_BY_TESTS: Final = ("tests/support", "tools", "research")
 CONTENTS: Final = ("docs", "examples")
 """Folders that tests look through."""
 

@@ -4,31 +4,16 @@ Pure functions of numbers and arrays, in seconds, customers and rates per second
 remember nothing that changes an answer, and depend on NumPy, SciPy and numba alone.
 """
 
-from nodewise_laws.barrier import barrier_round_best_overlap_s, barrier_round_no_overlap_s
 from nodewise_laws.barrier_backup import MAX_MIXED_WORKERS, MixedRound, barrier_round_backup, barrier_round_mixed
 from nodewise_laws.barrier_queue import QueuedRounds, barrier_round_queued
-from nodewise_laws.bounds import (
-    ThroughputBounds,
-    asymptotic_bounds,
-    balanced_job_bounds,
-    erlang_finite_source,
-    knee_population,
-)
+from nodewise_laws.bounds import ThroughputBounds, asymptotic_bounds, balanced_job_bounds, knee_population
 from nodewise_laws.kth_order_statistic import expected_order_statistic_gamma
 from nodewise_laws.linearizer import bard_schweitzer, linearizer
 from nodewise_laws.load_dependent import LoadDependentCurve, flow_capped_rates, load_dependent
 from nodewise_laws.multiclass import MAX_CHEAP_STATES, multiclass
 from nodewise_laws.multiclass_mva import MAX_MULTICLASS_STATES, MulticlassMethod, MulticlassMva, exact_mva_multiclass
 from nodewise_laws.mva import MvaCurve, MvaCurves, OverlappedMva, exact_mva, exact_mva_many, overlapped_mva
-from nodewise_laws.order_statistics import (
-    MAX_COEFFICIENT_OF_VARIATION,
-    MAX_WORKERS,
-    expected_maximum,
-    expected_maximum_exponential,
-    expected_maximum_gamma,
-    expected_maximum_normal,
-)
-from nodewise_laws.servers import ServerBracket, server_bracket, shard_demands_s
+from nodewise_laws.order_statistics import MAX_COEFFICIENT_OF_VARIATION, MAX_WORKERS, expected_maximum_gamma
 from nodewise_laws.soft_minimum import soft_minimum, soft_minimum_demand
 from nodewise_laws.staleness import private_cycle_cv, staleness_deviation, staleness_p95
 
@@ -46,24 +31,17 @@ __all__ = [
     "MvaCurves",
     "OverlappedMva",
     "QueuedRounds",
-    "ServerBracket",
     "ThroughputBounds",
     "asymptotic_bounds",
     "balanced_job_bounds",
     "bard_schweitzer",
     "barrier_round_backup",
-    "barrier_round_best_overlap_s",
     "barrier_round_mixed",
-    "barrier_round_no_overlap_s",
     "barrier_round_queued",
-    "erlang_finite_source",
     "exact_mva",
     "exact_mva_many",
     "exact_mva_multiclass",
-    "expected_maximum",
-    "expected_maximum_exponential",
     "expected_maximum_gamma",
-    "expected_maximum_normal",
     "expected_order_statistic_gamma",
     "flow_capped_rates",
     "knee_population",
@@ -72,8 +50,6 @@ __all__ = [
     "multiclass",
     "overlapped_mva",
     "private_cycle_cv",
-    "server_bracket",
-    "shard_demands_s",
     "soft_minimum",
     "soft_minimum_demand",
     "staleness_deviation",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import operator
-from typing import SupportsIndex
+from typing import Final, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+MAX_COEFFICIENT_OF_VARIATION: Final = 10.0
+"""Largest spread for which the fixed grid of `_quadrature` is known to hold its accuracy."""
 
 
 def float_array(name: str, value: npt.ArrayLike, *, ndim: int | None = None) -> FloatArray:
@@ -38,6 +41,15 @@ def non_negative(name: str, value: npt.ArrayLike, *, ndim: int | None = None) ->
 def non_negative_scalar(name: str, value: float) -> float:
     """Return `value` as a float; it must be finite and at least 0."""
     return float(non_negative(name, value, ndim=0))
+
+
+def coefficient_of_variation(name: str, value: npt.ArrayLike) -> FloatArray:
+    """Return `value` as float64; every element must be from 0 to `MAX_COEFFICIENT_OF_VARIATION`."""
+    spread = non_negative(name, value)
+    if np.any(spread > MAX_COEFFICIENT_OF_VARIATION):
+        message = f"{name} must be at most {MAX_COEFFICIENT_OF_VARIATION}, got {value!r}"
+        raise ValueError(message)
+    return spread
 
 
 def counts(name: str, value: npt.ArrayLike, *, minimum: int, maximum: int | None = None) -> IntArray:

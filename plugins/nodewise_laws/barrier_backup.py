@@ -23,12 +23,19 @@ from typing import Final, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from nodewise_laws._checks import FloatArray, IntArray, broadcast, count, non_negative, non_negative_scalar
+from nodewise_laws._checks import (
+    IntArray,
+    broadcast,
+    coefficient_of_variation,
+    count,
+    non_negative,
+    non_negative_scalar,
+)
 from nodewise_laws._checks import counts as whole_numbers
 from nodewise_laws._compute_sample import MOST_WORKERS, SAMPLED_WORKERS, mixed_times, relative_times, time_quantiles
-from nodewise_laws.barrier_queue import QueuedRounds, barrier_round_queued
+from nodewise_laws.barrier_queue import QueuedRounds, barrier_round_queued, mean_ending
 from nodewise_laws.kth_order_statistic import expected_order_statistic_gamma
-from nodewise_laws.order_statistics import MAX_COEFFICIENT_OF_VARIATION, MAX_WORKERS
+from nodewise_laws.order_statistics import MAX_WORKERS
 
 __all__ = ["MAX_MIXED_WORKERS", "MixedRound", "barrier_round_backup", "barrier_round_mixed"]
 
@@ -105,7 +112,7 @@ def barrier_round_backup(
         total, awaited = int(number[place]), int(number[place] - spare[place])
         if total <= SAMPLED_WORKERS:
             times = np.sort(compute_s * relative_times(float(compute_cv))[:, :total], axis=1)
-            ending, last = _mean_ending(times, awaited, exchange_s)
+            ending, last = mean_ending(times, awaited, exchange_s)
         else:
             ending, last = _by_quantiles(total, awaited, exchange_s, compute_s, float(compute_cv))
         # With all workers awaited the round may be read between sampled ones: fewer must not come out longer.
@@ -161,15 +168,12 @@ def barrier_round_mixed(
     if spare >= total:
         message = f"backup_workers must be fewer than all {total} workers, got {spare}"
         raise ValueError(message)
-    mean, spread = non_negative("compute_s", compute_s, ndim=1), non_negative("compute_cv", compute_cv)
+    mean, spread = non_negative("compute_s", compute_s, ndim=1), coefficient_of_variation("compute_cv", compute_cv)
     if mean.shape != number.shape or spread.shape not in {(), number.shape}:
         message = (
             f"compute_s and compute_cv must have an entry per class of counts, shape {number.shape}, "
             f"got {mean.shape} and {spread.shape}"
         )
-        raise ValueError(message)
-    if np.any(spread > MAX_COEFFICIENT_OF_VARIATION):
-        message = f"compute_cv must be at most {MAX_COEFFICIENT_OF_VARIATION}, got {compute_cv!r}"
         raise ValueError(message)
     download, exchange = non_negative_scalar("download_s", download_s), non_negative_scalar("exchange_s", exchange_s)
 
@@ -188,18 +192,8 @@ def barrier_round_mixed(
         return MixedRound(round_s=float(alike.round_s[0]), slowest_compute_s=float(alike.slowest_compute_s[0]))
     members: IntArray = np.bincount(kind.ravel(), weights=number[number > 0]).astype(np.int64)
     times = np.sort(mixed_times(members, kinds[:, 0], kinds[:, 1]), axis=1)
-    ending, last = _mean_ending(times, total - spare, exchange)
+    ending, last = mean_ending(times, total - spare, exchange)
     return MixedRound(round_s=total * download + ending, slowest_compute_s=last)
-
-
-def _mean_ending(times_s: FloatArray, awaited: int, exchange_s: float) -> tuple[float, float]:
-    """Mean end of the exchange, and of the computing, of the k-th to finish, over (samples, W) ascending times."""
-    finishing = times_s[:, :awaited]
-    last = float(finishing[:, -1].mean())
-    if exchange_s == 0.0:
-        return last, last
-    left = exchange_s * np.arange(awaited, 0, -1)
-    return float((finishing + left).max(axis=1).mean()), last
 
 
 def _by_quantiles(

@@ -25,11 +25,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from nodewise_laws._checks import FloatArray, IntArray, counts, frozen, non_negative_scalar
+from nodewise_laws._checks import FloatArray, IntArray, coefficient_of_variation, counts, frozen, non_negative_scalar
 from nodewise_laws._compute_sample import relative_times, time_quantiles
-from nodewise_laws.order_statistics import MAX_COEFFICIENT_OF_VARIATION, MAX_WORKERS, expected_maximum_gamma
+from nodewise_laws.order_statistics import MAX_WORKERS, expected_maximum_gamma
 
-__all__ = ["QueuedRounds", "barrier_round_queued"]
+__all__ = ["QueuedRounds", "barrier_round_queued", "mean_ending"]
 
 SAMPLED_EACH: Final = 32
 """Number of workers up to which every one is sampled. Beyond, order statistics hardly vary: c_(i) is taken at its
@@ -83,10 +83,8 @@ def barrier_round_queued(
     """
     number = counts("workers", workers, minimum=1, maximum=MAX_WORKERS)
     download, exchange = non_negative_scalar("download_s", download_s), non_negative_scalar("exchange_s", exchange_s)
-    compute, cv = non_negative_scalar("compute_s", compute_s), non_negative_scalar("compute_cv", compute_cv)
-    if cv > MAX_COEFFICIENT_OF_VARIATION:
-        message = f"compute_cv must be at most {MAX_COEFFICIENT_OF_VARIATION}, got {cv!r}"
-        raise ValueError(message)
+    compute = non_negative_scalar("compute_s", compute_s)
+    cv = float(coefficient_of_variation("compute_cv", non_negative_scalar("compute_cv", compute_cv)))
     finish, slowest = np.empty(number.shape), np.empty(number.shape)
     few = number <= SAMPLED_EACH
     for count in np.unique(number[few]).tolist():
@@ -101,12 +99,17 @@ def _sampled(count: int, exchange_s: float, compute_s: float, cv: float) -> tupl
     """Mean end of the last exchange, and of the last compute, over the sample."""
     if count == 1:
         return compute_s + exchange_s, compute_s
-    times = np.sort(relative_times(cv)[:, :count], axis=1)
-    slowest = compute_s * float(times[:, -1].mean())
+    return mean_ending(np.sort(compute_s * relative_times(cv)[:, :count], axis=1), count, exchange_s)
+
+
+def mean_ending(times_s: FloatArray, awaited: int, exchange_s: float) -> tuple[float, float]:
+    """Mean end of the exchange, and of the computing, of the k-th to finish, over (samples, W) ascending times."""
+    finishing = times_s[:, :awaited]
+    last = float(finishing[:, -1].mean())
     if exchange_s == 0.0:
-        return slowest, slowest
-    left = exchange_s * np.arange(count, 0, -1)
-    return float((compute_s * times + left).max(axis=1).mean()), slowest
+        return last, last
+    left = exchange_s * np.arange(awaited, 0, -1)
+    return float((finishing + left).max(axis=1).mean()), last
 
 
 def _by_quantiles(number: IntArray, exchange_s: float, compute_s: float, cv: float) -> tuple[FloatArray, FloatArray]:

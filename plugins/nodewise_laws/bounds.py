@@ -1,4 +1,4 @@
-"""Bounds and closed forms for closed queueing networks: what holds without solving them.
+"""Bounds of closed queueing networks: what holds without solving them.
 
 Every function broadcasts: `demands_s` has the stations on its last axis, and its other axes broadcast
 against `think_s` and `population`. One network over a whole curve: demands (K,), population (n,).
@@ -6,35 +6,19 @@ J networks: demands (J, 1, K), think (J, 1), population (n,).
 
 Sources: E. D. Lazowska, J. Zahorjan, G. S. Graham and K. C. Sevcik, "Quantitative System Performance",
 Prentice-Hall 1984, chapter 5; J. Zahorjan, K. C. Sevcik, D. L. Eager and B. Galler, "Balanced job bound
-analysis of queueing networks", Comm. ACM 25(2), 1982; A. K. Erlang's loss formula for the last.
+analysis of queueing networks", Comm. ACM 25(2), 1982.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
-from nodewise_laws._checks import (
-    FloatArray,
-    IntArray,
-    broadcast,
-    count,
-    counts,
-    float_array,
-    non_negative,
-    non_negative_scalar,
-)
+from nodewise_laws._checks import FloatArray, IntArray, broadcast, counts, float_array, non_negative
 
-__all__ = [
-    "ThroughputBounds",
-    "asymptotic_bounds",
-    "balanced_job_bounds",
-    "erlang_finite_source",
-    "knee_population",
-]
+__all__ = ["ThroughputBounds", "asymptotic_bounds", "balanced_job_bounds", "knee_population"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -143,46 +127,6 @@ def knee_population(demands_s: npt.ArrayLike, think_s: npt.ArrayLike) -> FloatAr
     """
     demands, think, _ = _network(demands_s, think_s, 1)
     return np.asarray((think + demands.sum(axis=-1)) * _capacity(demands.max(axis=-1)))
-
-
-def erlang_finite_source(demand_s: float, think_s: float, population: SupportsIndex) -> FloatArray:
-    """Throughput of one queueing station with finitely many sources, for populations 1..n.
-
-    ::
-
-        X(W) = (1 - p0) / D,   1 / p0 = sum over k = 0..W of W! / (W-k)! (D/Z)^k
-
-    p0 is Erlang's loss formula B(W, Z/D); its recursion B(W) = a B(W-1) / (W + a B(W-1)), a = Z/D, gives
-    X(W) = W / (W D + Z B(W-1)), which overflows nowhere and subtracts nothing.
-
-    Parameters
-    ----------
-    demand_s : seconds of service per cycle at the station, more than 0.
-    think_s : seconds per cycle without queueing, at least 0.
-    population : largest number of customers n, at least 1.
-
-    Returns
-    -------
-    (n,) array
-        Cycles per second of all customers together; index 0 is population 1.
-
-    Raises
-    ------
-    ValueError
-        An argument is out of its range or not finite.
-    """
-    demand = non_negative_scalar("demand_s", demand_s)
-    if demand == 0.0:
-        message = "demand_s must be more than 0: without a demand there is no queue"
-        raise ValueError(message)
-    think = non_negative_scalar("think_s", think_s)
-    customers = count("population", population, minimum=1)
-    throughput = np.empty(customers)
-    idle = 1.0
-    for number in range(1, customers + 1):
-        throughput[number - 1] = number / (number * demand + think * idle)
-        idle = think * idle / (number * demand + think * idle)
-    return throughput
 
 
 def _network(

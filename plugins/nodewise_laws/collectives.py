@@ -6,10 +6,9 @@ One rank has nobody to talk to: 0 s. Every function takes numbers or arrays that
 are the innermost part of searches over millions of configurations.
 
 Sources: A. N. Kahira et al., "An oracle for guiding large-scale model/hybrid parallel training of convolutional neural
-networks", HPDC 2021 (ring); R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of collective communication
-operations in MPICH", Int. J. High Perform. Comput. Appl. 19(1), 2005 (halving and doubling, all-to-all); P. Sanders,
-J. Speck and J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing
-35(12), 2009 (trees); NVIDIA nccl-tests, "Performance reported by NCCL tests" (bus bandwidth).
+networks", HPDC 2021 (ring); P. Sanders, J. Speck and J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast,
+reduction and scan", Parallel Computing 35(12), 2009 (trees); NVIDIA nccl-tests, "Performance reported by NCCL tests"
+(bus bandwidth).
 """
 
 from __future__ import annotations
@@ -23,11 +22,8 @@ from nodewise_laws._checks import FloatArray
 
 __all__ = [
     "affine_s",
-    "all_to_all_s",
-    "halving_doubling_all_reduce_s",
     "hierarchical_all_reduce_s",
     "interpolated_s",
-    "point_to_point_s",
     "quickest_all_reduce_s",
     "ring_all_gather_s",
     "ring_all_reduce_s",
@@ -58,28 +54,12 @@ def tree_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_p
     return seconds
 
 
-def halving_doubling_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_per_s: Value) -> Value:
-    """All-reduce by recursive halving, then doubling: the bytes of a ring in a tree's number of messages."""
-    seconds: Value = 2.0 * np.log2(ranks) * latency_s + 2.0 * size_bytes * (ranks - 1.0) / (ranks * bytes_per_s)
-    return seconds
-
-
 def quickest_all_reduce_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_per_s: Value) -> Value:
     """Ring or tree, whichever is quicker, as collective libraries choose: many ranks and few bytes go by trees."""
     ring = ring_all_reduce_s(size_bytes, ranks, latency_s, bytes_per_s)
     tree = tree_all_reduce_s(size_bytes, ranks, latency_s, TREE_SHARE * bytes_per_s)
     seconds: Value = np.minimum(ring, tree)
     return seconds
-
-
-def all_to_all_s(size_bytes: Value, ranks: Value, latency_s: float, bytes_per_s: Value) -> Value:
-    """Every rank sends its share to every other, one after the other."""
-    return (ranks - 1.0) * (latency_s + size_bytes / (ranks * bytes_per_s))
-
-
-def point_to_point_s(size_bytes: Value, latency_s: float, bytes_per_s: Value) -> Value:
-    """One rank to another."""
-    return latency_s + size_bytes / bytes_per_s
 
 
 def hierarchical_all_reduce_s(

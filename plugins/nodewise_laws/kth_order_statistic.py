@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from nodewise_laws._checks import FloatArray, broadcast, counts, non_negative
+from nodewise_laws._checks import FloatArray, broadcast, coefficient_of_variation, counts, non_negative
 from nodewise_laws._quadrature import gamma_quantiles, gamma_quantiles_at, grid
-from nodewise_laws.order_statistics import MAX_COEFFICIENT_OF_VARIATION, MAX_WORKERS
+from nodewise_laws.order_statistics import MAX_WORKERS
 
 __all__ = ["expected_order_statistic_gamma"]
 
@@ -54,10 +54,7 @@ def expected_order_statistic_gamma(
     ValueError
         An argument is out of its range, not finite, or does not fit the others.
     """
-    mean, spread = non_negative("mean_s", mean_s), non_negative("cv", cv)
-    if np.any(spread > MAX_COEFFICIENT_OF_VARIATION):
-        message = f"cv must be at most {MAX_COEFFICIENT_OF_VARIATION}, got {cv!r}"
-        raise ValueError(message)
+    mean, spread = non_negative("mean_s", mean_s), coefficient_of_variation("cv", cv)
     number = counts("workers", workers, minimum=1, maximum=MAX_WORKERS)
     place = counts("rank", rank, minimum=1)
     shape = broadcast(mean_s=mean, cv=spread, workers=number, rank=place)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodewise_laws._checks import FloatArray, IntArray, count, float_array, frozen, non_negative, non_negative_scalar
-from nodewise_laws.compiled import compiled
+from nodewise_laws.compiled import Kernel, compiled
 
 __all__ = ["MvaCurve", "MvaCurves", "OverlappedMva", "exact_mva", "exact_mva_many", "overlapped_mva"]
 
@@ -32,73 +32,53 @@ Values = FloatArray | list[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MvaCurve:
-    """What exact MVA says of one network at populations 1..n; index 0 is population 1.
+class _Solved:
+    """What exact MVA says at populations 1..n: of one network, or of J networks on a first axis of every array.
 
     Attributes
     ----------
-    demands_s : (K,) seconds of service that one cycle asks of each queueing station.
-    think_s : seconds that one cycle spends without queueing.
-    throughput_per_s : (n,) cycles per second of all customers together.
-    residence_s : (n, K) seconds that one cycle spends at each station, waiting and in service.
-    queue_length : (n, K) mean number of customers at each station, the one in service included.
+    demands_s : (..., K) seconds of service that one cycle asks of each queueing station.
+    throughput_per_s : (..., n) cycles per second of all customers of a network together.
+    residence_s : (..., n, K) seconds that one cycle spends at each station, waiting and in service.
     """
 
     demands_s: FloatArray
-    think_s: float
     throughput_per_s: FloatArray
     residence_s: FloatArray
-    queue_length: FloatArray
 
     @property
     def population(self) -> IntArray:
-        """(n,) the populations 1..n that the rows stand for."""
-        return np.arange(1, self.throughput_per_s.size + 1)
+        """(n,) the populations 1..n, to which the last axis of the throughput belongs."""
+        return np.arange(1, self.throughput_per_s.shape[-1] + 1)
+
+    @property
+    def queue_length(self) -> FloatArray:
+        """(..., n, K) mean number of customers at each station, the one in service included: Little's law, L = X R."""
+        return self.throughput_per_s[..., np.newaxis] * self.residence_s
 
     @property
     def utilisation(self) -> FloatArray:
-        """(n, K) share of time that each station is busy: utilisation law, U = X D."""
-        return self.throughput_per_s[:, np.newaxis] * self.demands_s
+        """(..., n, K) share of time that each station is busy: utilisation law, U = X D."""
+        return self.throughput_per_s[..., np.newaxis] * self.demands_s[..., np.newaxis, :]
 
     @property
     def cycle_s(self) -> FloatArray:
-        """(n,) seconds of one customer's cycle: Little's law, n / X = Z + sum of R."""
+        """(..., n) seconds of one customer's cycle: Little's law, n / X = Z + sum of R."""
         return self.population / self.throughput_per_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MvaCurves:
-    """What exact MVA says of J networks at populations 1..n; column 0 is population 1.
+class MvaCurve(_Solved):
+    """One network; ``think_s`` is the seconds that one cycle spends without queueing."""
 
-    Attributes
-    ----------
-    demands_s : (J, K) seconds of service per cycle and queueing station.
-    think_s : (J,) seconds per cycle without queueing.
-    throughput_per_s : (J, n) cycles per second of all customers of a network together.
-    residence_s : (J, n, K) seconds per cycle at each station, waiting and in service.
-    queue_length : (J, n, K) mean number of customers at each station.
-    """
+    think_s: float
 
-    demands_s: FloatArray
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MvaCurves(_Solved):
+    """J networks; ``think_s`` (J,) is the seconds that one cycle of each spends without queueing."""
+
     think_s: FloatArray
-    throughput_per_s: FloatArray
-    residence_s: FloatArray
-    queue_length: FloatArray
-
-    @property
-    def population(self) -> IntArray:
-        """(n,) the populations 1..n that the columns stand for."""
-        return np.arange(1, self.throughput_per_s.shape[1] + 1)
-
-    @property
-    def utilisation(self) -> FloatArray:
-        """(J, n, K) share of time that each station is busy: utilisation law, U = X D."""
-        return self.throughput_per_s[:, :, np.newaxis] * self.demands_s[:, np.newaxis, :]
-
-    @property
-    def cycle_s(self) -> FloatArray:
-        """(J, n) seconds of one customer's cycle: Little's law, n / X = Z + sum of R."""
-        return self.population / self.throughput_per_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -145,22 +125,13 @@ def exact_mva(demands_s: npt.ArrayLike, think_s: float, population: SupportsInde
     customers = count("population", population, minimum=1)
     _reject_cycle_out_of_range(float(demands.sum()) + think)
 
-    stations = demands.size
-    rates, spent_s = np.empty(customers), np.empty((customers, stations))
-    if spent_s.size > PLAIN_CELLS or _exact_recursion.is_loaded:
-        # A copy: to a kernel, arrays that are read-only or not contiguous are of other types.
-        _exact_recursion(demands.copy(), think, rates, spent_s.reshape(-1))
-    else:
-        throughput, residence = [0.0] * customers, [0.0] * spent_s.size
-        _exact_recursion.__wrapped__(demands.tolist(), think, throughput, residence)
-        rates[:] = throughput
-        spent_s.reshape(-1)[:] = residence
+    rates, spent_s = np.empty(customers), np.empty((customers, demands.size))
+    _run(_exact_recursion, (demands,), (think,), (rates, spent_s))
     return MvaCurve(
         demands_s=frozen(demands.copy()),
         think_s=think,
         throughput_per_s=frozen(rates),
         residence_s=frozen(spent_s),
-        queue_length=frozen(rates[:, np.newaxis] * spent_s),
     )
 
 
@@ -234,19 +205,9 @@ def overlapped_mva(
 
     busiest = int(demands.argmax())
     shortest_s = min(float(demands[busiest]), alone_s)
-    stations = demands.size
-    rates, spent_s, exposed_s = np.empty(customers), np.empty((customers, stations)), np.empty((customers, stations))
-    if spent_s.size > PLAIN_CELLS or _overlapped_recursion.is_loaded:
-        cells = spent_s.reshape(-1), exposed_s.reshape(-1)
-        network = demands.copy(), saved.copy(), residual.copy()
-        _overlapped_recursion(*network, think, shortest_s, busiest, rates, *cells)
-    else:
-        throughput, residence, exposed = [0.0] * customers, [0.0] * spent_s.size, [0.0] * spent_s.size
-        lists = demands.tolist(), saved.tolist(), residual.tolist()
-        _overlapped_recursion.__wrapped__(*lists, think, shortest_s, busiest, throughput, residence, exposed)
-        rates[:] = throughput
-        spent_s.reshape(-1)[:] = residence
-        exposed_s.reshape(-1)[:] = exposed
+    rates, spent_s, exposed_s = np.empty(customers), *np.empty((2, customers, demands.size))
+    times = think, shortest_s, busiest
+    _run(_overlapped_recursion, (demands, saved, residual), times, (rates, spent_s, exposed_s))
     return OverlappedMva(throughput_per_s=frozen(rates), residence_s=frozen(spent_s), exposed_s=frozen(exposed_s))
 
 
@@ -295,15 +256,30 @@ def exact_mva_many(demands_s: npt.ArrayLike, think_s: npt.ArrayLike, population:
         np.multiply(demands, 1.0 + queue, out=spent)
         throughput[index] = (index + 1) / (think + spent.sum(axis=1))
         queue = throughput[index, :, np.newaxis] * spent
-    residence = np.ascontiguousarray(residence.transpose(1, 0, 2))
-    rates = np.ascontiguousarray(throughput.T)
     return MvaCurves(
         demands_s=frozen(demands.copy()),
         think_s=frozen(think),
-        throughput_per_s=frozen(rates),
-        residence_s=frozen(residence),
-        queue_length=frozen(rates[:, :, np.newaxis] * residence),
+        throughput_per_s=frozen(np.ascontiguousarray(throughput.T)),
+        residence_s=frozen(np.ascontiguousarray(residence.transpose(1, 0, 2))),
     )
+
+
+def _run(
+    recursion: Kernel[..., None],
+    stations: tuple[FloatArray, ...],
+    numbers: tuple[float, ...],
+    filled: tuple[FloatArray, ...],
+) -> None:
+    """Let a recursion fill in arrays: compiled where that pays, or where it is loaded anyway, else as plain Python."""
+    cells = [array.reshape(-1) for array in filled]
+    if cells[-1].size > PLAIN_CELLS or recursion.is_loaded:
+        # A copy: to a kernel, arrays that are read-only or not contiguous are of other types.
+        recursion(*(array.copy() for array in stations), *numbers, *cells)
+        return
+    lists = [[0.0] * array.size for array in cells]
+    recursion.__wrapped__(*(array.tolist() for array in stations), *numbers, *lists)
+    for array, values in zip(cells, lists, strict=True):
+        array[:] = values
 
 
 @compiled

@@ -12,14 +12,14 @@ T = b s / c tokens. The backward pass takes twice the forward one; recomputation
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Ints, Recomputation
+from nodewise.plugin import Floats, Recomputation
 from nodewise_partitioning.hardware import Device
-from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.layout import Columns, Layout
 from nodewise_partitioning.links import Group, all_reduce_s, group_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.workload import Dimensions
@@ -36,7 +36,7 @@ PASSES_FULL: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class Block(Columns):
     """Seconds of one layer and micro-batch on one device; ``compute_s`` to ``expert_s`` are the device's own time.
 
     Attributes
@@ -58,10 +58,6 @@ class Block:
     layer_s: Floats
     backward_s: Floats
     weights_s: Floats
-
-    def of_kinds(self, kind: Ints) -> Block:
-        """One row for each kind to one for each row."""
-        return Block(*(getattr(self, column.name)[kind] for column in fields(self)))
 
 
 def soft_maximum(first: Floats, second: Floats, order: float) -> Floats:

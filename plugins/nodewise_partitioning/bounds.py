@@ -13,24 +13,22 @@ What a layer takes depends on few of the columns, and is computed once for rows 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
-from typing import Final, TypeVar
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Floats, PlanConstraints, as_ints
-from nodewise_partitioning.block import Block, block_of
+from nodewise.plugin import Floats, PlanConstraints, added, as_ints
+from nodewise_partitioning.block import block_of
 from nodewise_partitioning.data_parallel import data_parallel_of
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import memory_of
-from nodewise_partitioning.pipeline import Pipeline, ends_of, pipeline_of
+from nodewise_partitioning.pipeline import ends_of, pipeline_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.space import ZERO_STAGES, divisors
 from nodewise_partitioning.workload import Dimensions
-
-Columns = TypeVar("Columns", Block, Pipeline)
 
 __all__ = ["least_of"]
 
@@ -60,7 +58,7 @@ def least_of(
     for recomputation in recomputations:
         chosen = replace(quickest, recomputation=_constant(layouts, recomputation))
         block = block_of(dimensions, chosen if alike is None else chosen.take(alike[0]), device, software)
-        block = block if alike is None else block.of_kinds(alike[1])
+        block = block if alike is None else block.take(alike[1])
         pipeline = pipeline_of(dimensions, chosen, block, ends, device, software)
         least = np.full(len(layouts), np.inf)
         for stage in stages:
@@ -68,7 +66,7 @@ def least_of(
             staged = replace(chosen, zero_stage=_constant(layouts, stage))
             if len(rows) < len(layouts):
                 staged = staged.take(as_ints(rows))
-                its_block, its_pipeline = _taken(block, rows), _taken(pipeline, rows)
+                its_block, its_pipeline = block.take(rows), pipeline.take(rows)
             else:
                 its_block, its_pipeline = block, pipeline
             replicas = data_parallel_of(dimensions, staged, its_block, its_pipeline, device, software)
@@ -78,7 +76,7 @@ def least_of(
         step_s = step_s + pipeline.bubble_s + pipeline.transfer_s + software.fixed_s
         step_s = step_s + np.where(np.isfinite(least), least, 0.0)
         held = memory_of(dimensions, replace(smallest, recomputation=chosen.recomputation), device, software)
-        yield step_s * MARGIN, (held.activations + held.logits + states) * MARGIN
+        yield step_s * MARGIN, (held["activations"] + held["logits"] + states) * MARGIN
 
 
 def _least_states(
@@ -90,12 +88,8 @@ def _least_states(
     found = np.full(len(layouts), np.inf)
     for stage in sorted(tried):
         held = memory_of(dimensions, replace(layouts, zero_stage=_constant(layouts, stage)), device, software)
-        found = np.minimum(found, held.weights + held.gradients + held.optimizer + held.buffers)
+        found = np.minimum(found, added(held[term] for term in ("weights", "gradients", "optimizer", "buffers")))
     return found
-
-
-def _taken(columns: Columns, rows: NDArray[np.int64]) -> Columns:
-    return type(columns)(**{each.name: getattr(columns, each.name)[rows] for each in fields(columns)})
 
 
 def _allowed(constraints: PlanConstraints) -> list[int]:

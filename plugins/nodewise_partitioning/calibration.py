@@ -63,7 +63,7 @@ class Calibrated:
 
     software: Software
     runs: int = 0
-    kept: tuple[str, ...] = tuple(each.name for each in FIELDS)
+    kept: tuple[str, ...] = tuple(FIELDS)
     log_residuals: Floats = field(default_factory=lambda: np.zeros(0))
 
 
@@ -82,9 +82,9 @@ def calibrated(software: Software, runs: Sequence[Runs], *, widened: float = 1.0
     from scipy.optimize import least_squares  # noqa: PLC0415 - slow to import, and only measured runs need it
 
     start = np.log(software.vector())
-    deviation = widened * np.array([each.log_deviation for each in FIELDS])
-    lower = np.maximum((np.log([each.lower for each in FIELDS]) - start) / deviation, -LARGEST_CORRECTION)
-    upper = np.minimum((np.log([each.upper for each in FIELDS]) - start) / deviation, LARGEST_CORRECTION)
+    deviation = widened * np.array([each.log_deviation for each in FIELDS.values()])
+    lower = np.maximum((np.log([each.lower for each in FIELDS.values()]) - start) / deviation, -LARGEST_CORRECTION)
+    upper = np.minimum((np.log([each.upper for each in FIELDS.values()]) - start) / deviation, LARGEST_CORRECTION)
 
     weights = np.sqrt(np.concatenate([np.full(len(each.step_s), each.weight) for each in runs]))
 
@@ -101,7 +101,7 @@ def calibrated(software: Software, runs: Sequence[Runs], *, widened: float = 1.0
     rows = sum(len(each.step_s) for each in runs)
     slopes = np.asarray(found.jac)
     remaining = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
-    kept = tuple(each.name for each, left in zip(FIELDS, remaining, strict=True) if left > IDENTIFIED_SHARE)
+    kept = tuple(name for name, left in zip(FIELDS, remaining, strict=True) if left > IDENTIFIED_SHARE)
     best = stack(found.x)
     return Calibrated(best, rows, kept, _log_residuals(best, runs))
 

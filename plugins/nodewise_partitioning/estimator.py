@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -17,10 +15,8 @@ from nodewise.plugin import (
     Context,
     Corpus,
     Model,
-    Network,
     NodewiseError,
     Notice,
-    Observations,
     Prior,
     Profile,
     Query,
@@ -37,7 +33,7 @@ from nodewise_partitioning.rows import asked_of
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, stack_of
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["Lesson", "PartitioningEstimator"]
+__all__ = ["PartitioningEstimator"]
 
 NAME: Final = "partitioning"
 
@@ -61,17 +57,6 @@ EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {FACTS_ALONE: 0.08, OWN_RUNS:
 """Mean |ln(predicted / measured)| by strength (research/partitioning.md); facts alone on other devices: more."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Lesson:
-    """Runs of one job, with the facts that make them readable."""
-
-    transformer: Transformer
-    network: Network
-    framework: str
-    number_format: str
-    observations: Observations
-
-
 class PartitioningEstimator:
     """Closed-form step times of partitioned transformers, corrected by measured runs."""
 
@@ -83,18 +68,13 @@ class PartitioningEstimator:
         NodewiseError
             EVIDENCE_MISSING: no job of the corpus has both.
         """
-        profiles = sorted((each for each in corpus if _lesson_of(each)), key=lambda each: each.digest)
-        if not profiles:
+        teaching = (each for each in corpus if each.workload.transformer is not None and len(each.observations))
+        lessons = tuple(sorted(teaching, key=lambda each: each.digest))
+        if not lessons:
             raise NodewiseError(Reason.EVIDENCE_MISSING, "no measured run of a transformer of known dimensions")
-        lessons = tuple(lesson for lesson in map(_lesson_of, profiles) if lesson is not None)
-        content = json.dumps([each.digest for each in profiles]).encode()
-        runs = sum(len(lesson.observations) for lesson in lessons)
-        return Prior(
-            prior_id=f"{NAME}-{hashlib.sha256(content).hexdigest()[:16]}",
-            estimator=NAME,
-            sources=(f"{runs} runs of transformers, of {len(lessons)} profiles",),
-            content=lessons,
-        )
+        runs = sum(len(each.observations) for each in lessons)
+        sources = (f"{runs} runs of transformers, of {len(lessons)} profiles",)
+        return Prior.of(NAME, [each.digest for each in lessons], sources=sources, content=lessons)
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Say whether the dimensions are known and a row is a partition of the model."""
@@ -122,34 +102,30 @@ class PartitioningEstimator:
             return LayeredModel(profile, context.catalogue)
         if transformer is None:
             raise NodewiseError(_NO_DIMENSIONS.reason, _NO_DIMENSIONS.message)
-        framework, number_format = workload.framework or "", workload.precision or DEFAULT_FORMAT
+        framework, number_format = _declared(profile)
         stack, known = stack_of(framework, number_format)
         prior = context.prior
         lessons = prior.content if prior is not None and isinstance(prior.content, tuple) else ()
-        learned = _learned(lessons, framework, number_format, _Held(context.catalogue.digest, context.catalogue))
-        own = _lesson_of(profile)
-        found, level = learned.calibration, 1.0
-        devices = set(learned.devices)
-        if own is not None:
-            runs = _runs_of(own, context.catalogue)
-            measured = {catalogue_key(each.device.name) for each in runs}
-            corrected = stack.corrected(found.software.vector())
-            if runs:
-                found = calibrated(corrected, runs, widened=_widened(stack, measured))
-                level = _level(found)
-            devices |= measured
+        held = _Held(context.catalogue.digest, context.catalogue)
+        found, devices = _learned(lessons, framework, number_format, held)
+        level = 1.0
+        runs = _runs_of(profile, context.catalogue)
+        measured = {catalogue_key(each.device.name) for each in runs}
+        if runs:
+            found = calibrated(stack.corrected(found.software.vector()), runs, widened=_widened(stack, measured))
+            level = _level(found)
         knowledge = replace(
             _uncorrected(profile, transformer, context.catalogue),
             numbers=found.software.vector(),
             level=level,
-            log_spreads=_spreads(found, devices, context.catalogue, known=known or not framework),
+            log_spreads=_spreads(found, devices | measured, context.catalogue, known=known or not framework),
         )
         return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)))
 
 
 def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
     """What is known of a job before any run corrects it."""
-    framework, number_format = profile.workload.framework or "", profile.workload.precision or DEFAULT_FORMAT
+    framework, number_format = _declared(profile)
     return Knowledge(
         dimensions=Dimensions.of(transformer),
         network=profile.network,
@@ -162,25 +138,9 @@ def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogu
     )
 
 
-def _lesson_of(profile: Profile) -> Lesson | None:
-    transformer = profile.workload.transformer
-    if transformer is None or not len(profile.observations):
-        return None
-    return Lesson(
-        transformer,
-        profile.network,
-        profile.workload.framework or "",
-        profile.workload.precision or DEFAULT_FORMAT,
-        profile.observations,
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Learned:
-    """What the runs of other jobs taught, and the devices that they were on."""
-
-    calibration: Calibrated
-    devices: frozenset[str]
+def _declared(profile: Profile) -> tuple[str, str]:
+    """Framework and number format of a job."""
+    return profile.workload.framework or "", profile.workload.precision or DEFAULT_FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,29 +152,34 @@ class _Held:
 
 
 @lru_cache(maxsize=32)
-def _learned(lessons: tuple[Lesson, ...], framework: str, number_format: str, held: _Held) -> _Learned:
-    """What the lessons of the same software stack teach."""
+def _learned(
+    lessons: tuple[Profile, ...], framework: str, number_format: str, held: _Held
+) -> tuple[Calibrated, frozenset[str]]:
+    """What the lessons of the same software stack teach, and the devices that they were on."""
     stack, _ = stack_of(framework, number_format)
-    of_stack = [each for each in lessons if stack_of(each.framework, number_format)[0].framework == stack.framework]
+    of_stack = [each for each in lessons if stack_of(_declared(each)[0], number_format)[0].framework == stack.framework]
     runs = [run for lesson in of_stack for run in _runs_of(lesson, held.catalogue)]
     devices = frozenset(catalogue_key(each.device.name) for each in runs)
-    return _Learned(calibrated(stack, runs, widened=_widened(stack, devices)), devices)
+    return calibrated(stack, runs, widened=_widened(stack, devices)), devices
 
 
-def _runs_of(lesson: Lesson, catalogue: Catalogue) -> Sequence[Runs]:
+def _runs_of(profile: Profile, catalogue: Catalogue) -> Sequence[Runs]:
     """The runs that the equations can read, by device and number format."""
-    dimensions = Dimensions.of(lesson.transformer)
-    configurations = lesson.observations.configurations
-    stack, _ = stack_of(lesson.framework, lesson.number_format)
-    asked = asked_of(configurations, dimensions, lesson.network, zero_bubble=stack.zero_bubble)
-    measured = lesson.observations.steps_per_s[asked.rows]
+    transformer, observations = profile.workload.transformer, profile.observations
+    if transformer is None or not len(observations):
+        return ()
+    dimensions, configurations = Dimensions.of(transformer), observations.configurations
+    framework, own_format = _declared(profile)
+    stack, _ = stack_of(framework, own_format)
+    asked = asked_of(configurations, dimensions, profile.network, zero_bubble=stack.zero_bubble)
+    measured = observations.steps_per_s[asked.rows]
     names = np.array(configurations.device_names(), dtype=object)[asked.rows]
     formats = np.array([configurations.precisions[index] for index in configurations.precision_index[asked.rows]])
     runs = []
     for name in sorted(set(names.tolist())):
         for number_format in sorted(set(formats.tolist())):
             rows = np.flatnonzero((names == name) & (formats == number_format) & (measured > 0.0))
-            device = device_of(catalogue, name, number_format or lesson.number_format)
+            device = device_of(catalogue, name, number_format or own_format)
             if len(rows) and not isinstance(device, Refusal):
                 runs.append(Runs(dimensions, asked.layout.take(rows), device, 1.0 / measured[rows]))
     return runs
@@ -232,7 +197,7 @@ def _level(found: Calibrated) -> float:
     return float(np.exp(-share * np.median(found.log_residuals)))
 
 
-def _spreads(found: Calibrated, devices: set[str], catalogue: Catalogue, *, known: bool) -> Mapping[str, float]:
+def _spreads(found: Calibrated, devices: frozenset[str], catalogue: Catalogue, *, known: bool) -> Mapping[str, float]:
     """Deviation of ln(step) by device; the residuals of runs count beside what is usual."""
     usual = LOG_SPREAD if known else OTHER_LOG_SPREAD
     squares = PRIOR_RUNS * usual**2 + float(np.sum(found.log_residuals**2))

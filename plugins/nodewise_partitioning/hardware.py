@@ -13,14 +13,8 @@ __all__ = ["ASSUMED_NODE_LINK_BYTES_PER_S", "DEFAULT_FORMAT", "Device", "device_
 
 DEFAULT_FORMAT: Final = "fp16"
 
-FORMATS: Final[Mapping[str, tuple[str, float]]] = {
-    "fp16": ("fp16_flops_per_s", 2.0),
-    "bf16": ("bf16_flops_per_s", 2.0),
-    "tf32": ("tf32_flops_per_s", 4.0),
-    "fp32": ("fp32_flops_per_s", 4.0),
-    "fp8": ("fp8_flops_per_s", 2.0),
-}
-"""Peak that the matrix products of a number format go by, and bytes of an activation; fp8 keeps 16-bit activations."""
+FORMATS: Final = {"fp16": 2.0, "bf16": 2.0, "tf32": 4.0, "fp32": 4.0, "fp8": 2.0}
+"""Bytes of an activation by the number format of matrix products; fp8 keeps 16-bit activations."""
 
 ASSUMED_NODE_LINK_BYTES_PER_S: Final = 100e9
 """Adapters of a node whose link nobody states, together: four InfiniBand HDR ports. Said in a notice."""
@@ -49,15 +43,14 @@ class Device:
 
 def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | Refusal:
     """A device's facts, or what is missing of them."""
-    entry = FORMATS.get(number_format)
-    if entry is None:
+    if number_format not in FORMATS:
         known = ", ".join(FORMATS)
         return Refusal.unsupported(f"precision must be one of {known}, found {number_format!r}")
     facts = catalogue.device(name) if name else None
     if facts is None:
         what = f"the catalogue knows no device {name!r}" if name else "the device is not stated"
         return Refusal.missing(f"{what}: its peak, memory and link are needed", "device")
-    peak, element_bytes = entry
+    peak = f"{number_format}_flops_per_s"
     missing = [fact for fact in (peak, "intra_node_link_bytes_per_s", "memory_bytes") if fact not in facts]
     if missing:
         return Refusal.missing(f"the catalogue's entry of {name!r} lacks {missing[0]}", *tuple(missing))
@@ -72,7 +65,7 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
         memory_bytes=board["memory_bytes"],
         named_memory_bytes=facts["memory_bytes"],
         link_bytes_per_s=facts["intra_node_link_bytes_per_s"],
-        element_bytes=element_bytes,
+        element_bytes=FORMATS[number_format],
         all_reduces=all_reduces_of(all_reduces),
         gains=gains_of(all_reduces, products, facts[peak], facts["intra_node_link_bytes_per_s"]),
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
 from nodewise.plugin import Floats, Ints
 
-__all__ = ["Layout"]
+__all__ = ["Columns", "Layout"]
 
 LEAST_ALIKE: Final = 64
 """Rows from which looking for kinds pays."""
@@ -17,8 +17,18 @@ LARGEST_EXACT: Final = 2.0**53
 """Whole numbers up to it are exact as floats."""
 
 
+class Columns:
+    """A dataclass of nothing but columns."""
+
+    __slots__ = ()
+
+    def take(self, rows: Ints | slice) -> Self:
+        """Some rows, in the given order; those of a slice without a copy."""
+        return type(self)(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Layout:
+class Layout(Columns):
     """Degrees, batches and places of each row; all at least 1 but the three switches.
 
     Ranks are in Megatron's order: tensor parallel ones are neighbours, then context, data, and pipeline parallel ones.
@@ -57,10 +67,6 @@ class Layout:
     def __len__(self) -> int:
         return len(self.tensor)
 
-    def part(self, rows: slice) -> Layout:
-        """Some rows, without a copy."""
-        return Layout(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
-
     def alike(self) -> tuple[Ints, Ints] | None:
         """Rows whose layers and ends cost the same: one place for each kind, and the kind of each row.
 
@@ -87,10 +93,6 @@ class Layout:
             return None
         _, first, kind = np.unique(code, return_index=True, return_inverse=True)
         return first, kind
-
-    def take(self, rows: Ints) -> Layout:
-        """Some rows, in the given order."""
-        return Layout(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
     @staticmethod
     def of(rows: int, **columns: Floats | float) -> Layout:

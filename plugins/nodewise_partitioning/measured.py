@@ -33,7 +33,6 @@ REFERENCE_LINK_BYTES_PER_S: Final = 300e9
 """The link (NVLink 3) that the times of reference were measured over."""
 
 _DEFAULTS: Final = Software()
-_BOUNDS: Final = {field.name: (field.lower, field.upper) for field in FIELDS}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,5 +104,8 @@ def gains_of(
         found["gemm_ramp_s"] = ramp
         found["gemm_efficiency"] = 1.0 / max(per_flop * flops_per_s, 1e-9)
     return Gains(
-        **{name: float(np.clip(value, *_BOUNDS[name])) / getattr(_DEFAULTS, name) for name, value in found.items()}
+        **{
+            name: float(np.clip(value, FIELDS[name].lower, FIELDS[name].upper)) / getattr(_DEFAULTS, name)
+            for name, value in found.items()
+        }
     )

@@ -12,7 +12,6 @@ Source: V. Korthikanti et al., MLSys 2023, section 4 and appendix; Megatron-LM, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -25,7 +24,7 @@ from nodewise_partitioning.pipeline import most_layers
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["TERMS", "TIGHT_SHARE", "Memory", "activation_bytes_per_layer", "in_flight", "memory_of"]
+__all__ = ["TERMS", "TIGHT_SHARE", "activation_bytes_per_layer", "in_flight", "memory_of"]
 
 RESERVED_BYTES: Final = 1.5e9
 """What the driver's context, libraries and communication buffers take before training (CUDA and NCCL on A100)."""
@@ -34,27 +33,6 @@ TIGHT_SHARE: Final = 0.9
 """Share of a device's memory beyond which fragmentation may still fail a run, or slow it down."""
 
 TERMS: Final = ("weights", "gradients", "optimizer", "activations", "logits", "buffers")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Memory:
-    """Bytes on one device, by :data:`TERMS`."""
-
-    weights: Floats
-    gradients: Floats
-    optimizer: Floats
-    activations: Floats
-    logits: Floats
-    buffers: Floats
-
-    def total(self) -> Floats:
-        """All of it."""
-        return self.weights + self.gradients + self.optimizer + self.activations + self.logits + self.buffers
-
-    def column(self, term: str) -> Floats:
-        """One of the terms."""
-        found: Floats = getattr(self, term)
-        return found
 
 
 def activation_bytes_per_layer(dimensions: Dimensions, layout: Layout, software: Software) -> Floats:
@@ -76,8 +54,8 @@ def in_flight(layout: Layout) -> Floats:
     return np.minimum(most, layout.micro_batches)
 
 
-def memory_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Memory:
-    """Memory of every row."""
+def memory_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> dict[str, Floats]:
+    """Bytes on one device of every row, by :data:`TERMS`."""
     shared, experts = held_parameters(dimensions, layout)
     replicas = layout.data * layout.context
     wide = device.element_bytes / 2.0
@@ -97,11 +75,11 @@ def memory_of(dimensions: Dimensions, layout: Layout, device: Device, software: 
     words = dimensions.padded_vocabulary(layout.tensor) / layout.tensor
     logits = np.where(layout.pipeline == 1.0, 2.0 * wide, 0.0) * tokens * (2.0 * dimensions.hidden + 2.0 * words)
     gathered = np.where(layout.zero_stage >= 3.0, 2.0 * software.weight_bytes * shared / layers, 0.0)
-    return Memory(
-        weights=held(software.weight_bytes, 3.0),
-        gradients=held(software.gradient_bytes, 2.0),
-        optimizer=held(software.optimizer_state_bytes, 1.0),
-        activations=kept,
-        logits=logits,
-        buffers=RESERVED_BYTES + gathered,
-    )
+    return {
+        "weights": held(software.weight_bytes, 3.0),
+        "gradients": held(software.gradient_bytes, 2.0),
+        "optimizer": held(software.optimizer_state_bytes, 1.0),
+        "activations": kept,
+        "logits": logits,
+        "buffers": RESERVED_BYTES + gathered,
+    }

@@ -22,6 +22,7 @@ from nodewise.plugin import (
     Predictions,
     Refusal,
     RowRefusal,
+    added,
     as_ints,
     catalogue_key,
     freeze,
@@ -91,7 +92,7 @@ class _Numbers:
 
     @property
     def memory_bytes(self) -> Floats:
-        return _added(self.terms_bytes)
+        return added(self.terms_bytes)
 
 
 class PartitioningModel:
@@ -140,7 +141,7 @@ class PartitioningModel:
         numbers = self._numbers(layout, groups, timed=timed)
         memory = numbers.memory_bytes
         found = {
-            "step_s": _added(numbers.parts_s),
+            "step_s": added(numbers.parts_s),
             "memory_bytes": memory,
             "memory_capacity_bytes": numbers.available_bytes,
             "excess_memory_bytes": np.maximum(memory - numbers.available_bytes, 0.0),
@@ -201,23 +202,15 @@ class PartitioningModel:
             found.named_bytes[members] = device.named_memory_bytes
             found.log_spread[members] = spreads.get(catalogue_key(device.name), spreads[""])
             for chunk in chunks(len(members)):
-                part = own.part(chunk)
+                part = own.take(chunk)
                 where = chunk if everything else members[chunk]
                 if timed:
                     seconds = step_parts_s(self._knowledge.dimensions, part, device, software)
                     found.parts_s[:, where] = self._knowledge.level * seconds
                 memory = memory_of(self._knowledge.dimensions, part, device, software)
                 for place, term in enumerate(TERMS):
-                    found.terms_bytes[place, where] = memory.column(term)
+                    found.terms_bytes[place, where] = memory[term]
         return found
-
-
-def _added(parts: Floats) -> Floats:
-    """The sum of some columns, one after the other: NumPy's own order depends on the number of rows."""
-    total: Floats = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
 
 
 _Group = tuple[Device, Ints, Software]

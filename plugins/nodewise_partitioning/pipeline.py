@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodewise.plugin import Floats, Ints
+from nodewise.plugin import Floats
 from nodewise_partitioning.block import Block
 from nodewise_partitioning.hardware import Device
-from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.layout import Columns, Layout
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.workload import Dimensions
 
@@ -33,19 +33,15 @@ __all__ = ["Ends", "Pipeline", "ends_of", "most_layers", "pipeline_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ends:
+class Ends(Columns):
     """Seconds per micro-batch of what is no layer: the embedding, and the output layer with its loss."""
 
     embedding_s: Floats
     head_s: Floats
 
-    def of_kinds(self, kind: Ints) -> Ends:
-        """One row for each kind to one for each row."""
-        return Ends(self.embedding_s[kind], self.head_s[kind])
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pipeline:
+class Pipeline(Columns):
     """Seconds of the schedule.
 
     Attributes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ from nodewise_partitioning.workload import Dimensions
 __all__ = ["Asked", "asked_of", "layout_of"]
 
 Mask = NDArray[np.bool_]
+
+_UNKNOWN_BATCH: Final = Refusal.missing("the micro-batch of a replica is not known", "batch_per_worker", "global_batch")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +59,8 @@ def asked_of(
     """Read the rows, and refuse those that describe no partition of the model or that the schedule does not allow."""
     layout, stated = _layout(configurations, network)
     checks = _checks(configurations, dimensions, layout, zero_bubble=zero_bubble)
-    refusals = RowRefusal.first(len(configurations), checks)
+    told = ((wrong, Refusal.unsupported(why) if isinstance(why, str) else why) for wrong, why in checks)
+    refusals = RowRefusal.first(len(configurations), told)
     left = RowRefusal.left(len(configurations), refusals)
     rows = as_ints(np.flatnonzero(left))
     across = (layout.devices > layout.devices_per_node) & ~stated & left
@@ -88,14 +92,8 @@ def _layout(configurations: Configurations, network: Network) -> tuple[Layout, M
     stated: Mask = link > 0.0
     unspecified = configurations.recomputation == Recomputation.UNSPECIFIED
     layout = Layout(
-        tensor=configurations.tensor_parallel.astype(np.float64),
-        pipeline=configurations.pipeline_parallel.astype(np.float64),
+        **{name: getattr(configurations, column).astype(np.float64) for name, column in _SAME.items()},
         data=data,
-        context=configurations.context_parallel.astype(np.float64),
-        expert=configurations.expert_parallel.astype(np.float64),
-        sequence_parallel=configurations.sequence_parallel.astype(np.float64),
-        interleave=configurations.interleave.astype(np.float64),
-        zero_stage=configurations.zero_stage.astype(np.float64),
         recomputation=np.where(unspecified, int(Recomputation.FULL), configurations.recomputation).astype(np.float64),
         micro_batch=batch,
         micro_batches=micro_batches,
@@ -104,6 +102,13 @@ def _layout(configurations: Configurations, network: Network) -> tuple[Layout, M
         node_link_bytes_per_s=np.where(stated, link, ASSUMED_NODE_LINK_BYTES_PER_S),
     )
     return layout, stated
+
+
+_SAME: Final = {
+    **{name: f"{name}_parallel" for name in ("tensor", "pipeline", "context", "expert")},
+    **{name: name for name in ("sequence_parallel", "interleave", "zero_stage")},
+}
+"""Columns of layouts that configurations state as they are."""
 
 
 def _batches(configurations: Configurations, data: Floats) -> tuple[Floats, Floats]:
@@ -118,97 +123,52 @@ def _batches(configurations: Configurations, data: Floats) -> tuple[Floats, Floa
 
 def _checks(
     configurations: Configurations, dimensions: Dimensions, layout: Layout, *, zero_bubble: bool
-) -> Iterator[tuple[Mask, Refusal]]:
-    """Masks of rows that cannot run, the first that applies being told."""
-    yield (
-        configurations.sync_mode != SyncMode.ALLREDUCE,
-        Refusal.unsupported("partitioned training is synchronous: sync mode must be ALLREDUCE"),
-    )
-    yield layout.devices < 1.0, Refusal.unsupported("a partition needs at least 1 worker")
+) -> Iterator[tuple[Mask, str | Refusal]]:
+    """Masks of rows that cannot run, and what would be right or is missing; the first that applies is told."""
+    not_synchronous = configurations.sync_mode != SyncMode.ALLREDUCE
+    yield not_synchronous, "partitioned training is synchronous: sync mode must be ALLREDUCE"
+    yield layout.devices < 1.0, "a partition needs at least 1 worker"
     yield (
         layout.tensor * layout.pipeline * layout.context * layout.data != layout.devices,
-        Refusal.unsupported(
-            "tensor_parallel x pipeline_parallel x context_parallel x data_parallel must be the number of workers"
-        ),
+        "tensor_parallel x pipeline_parallel x context_parallel x data_parallel must be the number of workers",
     )
-    yield (
-        _leaves(dimensions.heads, layout.tensor),
-        Refusal.unsupported(f"tensor_parallel must divide the {dimensions.heads:.0f} attention heads"),
-    )
-    yield (
-        layout.pipeline > dimensions.layers,
-        Refusal.unsupported(f"pipeline_parallel must be at most the {dimensions.layers:.0f} layers"),
-    )
-    yield (
-        (layout.zero_stage >= 2.0) & (layout.pipeline > 1.0),
-        Refusal.unsupported("zero_stage 2 and 3 are described without pipeline parallelism only"),
-    )
-    yield (
-        layout.micro_batch == 0.0,
-        Refusal.missing("the micro-batch of a replica is not known", "batch_per_worker", "global_batch"),
-    )
+    heads, layers, tokens = dimensions.heads, dimensions.layers, dimensions.sequence
+    yield _leaves(heads, layout.tensor), f"tensor_parallel must divide the {heads:.0f} attention heads"
+    yield layout.pipeline > layers, f"pipeline_parallel must be at most the {layers:.0f} layers"
+    replicated_pipelines = (layout.zero_stage >= 2.0) & (layout.pipeline > 1.0)
+    yield replicated_pipelines, "zero_stage 2 and 3 are described without pipeline parallelism only"
+    yield layout.micro_batch == 0.0, _UNKNOWN_BATCH
     whole = (np.floor(layout.micro_batch) == layout.micro_batch) & (
         np.floor(layout.micro_batches) == layout.micro_batches
     )
     yield (
         ~whole | (layout.micro_batches < 1.0),
-        Refusal.unsupported(
-            "data_parallel x batch_per_worker (x accumulation where that is not stated) must divide the global batch"
-        ),
+        "data_parallel x batch_per_worker (x accumulation where that is not stated) must divide the global batch",
     )
-    if zero_bubble:
-        yield (
-            layout.interleave > 1.0,
-            Refusal.unsupported("interleave must be 1 with the zero-bubble schedule that the framework declares"),
-        )
-    yield from _interleaving(dimensions, layout)
-    yield from _sequences(dimensions, layout)
-    yield from _experts(dimensions, layout)
-
-
-def _interleaving(dimensions: Dimensions, layout: Layout) -> Iterator[tuple[Mask, Refusal]]:
     several = layout.interleave > 1.0
-    if not several.any():
-        return
-    yield several & (layout.pipeline == 1.0), Refusal.unsupported("interleave above 1 needs pipeline_parallel above 1")
-    yield (
-        several & _leaves(dimensions.layers, layout.pipeline * layout.interleave),
-        Refusal.unsupported(f"pipeline_parallel x interleave must divide the {dimensions.layers:.0f} layers"),
-    )
-    yield (
-        several & _leaves(layout.micro_batches, layout.pipeline),
-        Refusal.unsupported("with interleave above 1, pipeline_parallel must divide the number of micro-batches"),
-    )
-
-
-def _sequences(dimensions: Dimensions, layout: Layout) -> Iterator[tuple[Mask, Refusal]]:
+    if zero_bubble:
+        yield several, "interleave must be 1 with the zero-bubble schedule that the framework declares"
+    if several.any():
+        yield several & (layout.pipeline == 1.0), "interleave above 1 needs pipeline_parallel above 1"
+        uneven = _leaves(layers, layout.pipeline * layout.interleave)
+        yield several & uneven, f"pipeline_parallel x interleave must divide the {layers:.0f} layers"
+        uneven = _leaves(layout.micro_batches, layout.pipeline)
+        yield several & uneven, "with interleave above 1, pipeline_parallel must divide the number of micro-batches"
     split = layout.context > 1.0
     if split.any():
-        yield (
-            split & _leaves(dimensions.sequence, 2.0 * layout.context),
-            Refusal.unsupported(f"2 x context_parallel must divide the sequence of {dimensions.sequence:.0f} tokens"),
-        )
+        uneven = _leaves(tokens, 2.0 * layout.context)
+        yield split & uneven, f"2 x context_parallel must divide the sequence of {tokens:.0f} tokens"
     split = layout.sequence_parallel > 0.0
     if split.any():
-        yield (
-            split & _leaves(dimensions.sequence, layout.tensor),
-            Refusal.unsupported(
-                f"with sequence_parallel, tensor_parallel must divide the sequence of {dimensions.sequence:.0f} tokens"
-            ),
-        )
-
-
-def _experts(dimensions: Dimensions, layout: Layout) -> Iterator[tuple[Mask, Refusal]]:
+        uneven = _leaves(tokens, layout.tensor)
+        text = f"with sequence_parallel, tensor_parallel must divide the sequence of {tokens:.0f} tokens"
+        yield split & uneven, text
     split = layout.expert > 1.0
     if split.any():
-        held = _leaves(dimensions.experts or 1.0, layout.expert)
-        yield (
-            split & (held | _leaves(layout.data * layout.context, layout.expert)),
-            Refusal.unsupported(
-                f"expert_parallel must divide the number of experts ({dimensions.experts:.0f}) "
-                "and data_parallel x context_parallel"
-            ),
-        )
+        uneven = _leaves(dimensions.experts or 1.0, layout.expert)
+        uneven |= _leaves(layout.data * layout.context, layout.expert)
+        experts = f"the number of experts ({dimensions.experts:.0f})"
+        yield split & uneven, f"expert_parallel must divide {experts} and data_parallel x context_parallel"
 
 
 def _leaves(whole: Floats | float, parts: Floats) -> Mask:

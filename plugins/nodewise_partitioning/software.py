@@ -7,15 +7,16 @@ tells what each rests on and how far the fit carries). Passes are counted in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
-__all__ = ["DEFAULT_FRAMEWORK", "FIELDS", "Field", "Software", "stack_of"]
+__all__ = ["DEFAULT_FRAMEWORK", "FIELDS", "Corrected", "Software", "stack_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A number that calibration may correct.
+class Corrected:
+    """What calibration knows of a number beforehand.
 
     Attributes
     ----------
@@ -28,7 +29,6 @@ class Field:
         Runs without which the number keeps its prior.
     """
 
-    name: str
     unit: str
     log_deviation: float
     lower: float
@@ -36,34 +36,17 @@ class Field:
     identified_by: str
 
 
-FIELDS: Final = (
-    Field("gemm_efficiency", "share of peak", 0.05, 0.2, 0.9, "large matrices: large b, h"),
-    Field("gemm_ramp_s", "s per matrix product", 0.25, 1e-7, 1e-3, "small matrices at t = 1, large against small b"),
-    Field("attention_efficiency", "share of peak", 0.15, 0.05, 0.9, "different s / h"),
-    Field("replicated_passes", "activations read or written per layer", 0.15, 0.3, 60.0, "different t"),
-    Field("feed_forward_passes", "the same, of size f, split over t", 0.15, 0.1, 30.0, "different f / h"),
-    Field("score_passes", "attention scores read or written per layer", 0.15, 0.3, 60.0, "different s / h"),
-    Field("host_layer_s", "s per layer and micro-batch, all recomputed", 0.125, 1e-6, 0.1, "smallest b and h"),
-    Field("host_collective_s", "s per collective", 0.25, 1e-7, 1e-2, "smallest b at t > 1"),
-    Field("unfused_softmax_s", "s per layer and micro-batch", 0.25, 1e-6, 0.1, "b a / t no multiple of 4"),
-    Field("tensor_collective_factor", "of the measured time", 0.1, 0.3, 3.0, "t = 2 to 8 at equal work"),
-    Field("head_efficiency", "share of peak", 0.15, 0.05, 0.9, "small L against large L, large b"),
-    Field("head_passes", "bytes per token and word", 0.15, 1.0, 200.0, "small L against large L"),
-    Field("head_host_s", "s per micro-batch", 0.25, 1e-6, 0.1, "smallest b, small L"),
-    Field("embedding_host_s", "s per micro-batch", 0.25, 1e-6, 0.1, "p > 1"),
-    Field("optimizer_bytes", "bytes per parameter", 0.05, 8.0, 200.0, "one micro-batch, no data parallelism"),
-    Field("replica_link_efficiency", "share of the link in a node", 0.15, 0.02, 1.0, "x > 1 or c > 1 in a node"),
-    Field("stage_link_efficiency", "share of the link in a node", 0.15, 0.005, 1.0, "p > 1 in a node, large b"),
-    Field("network_efficiency", "share of a node's adapters", 0.15, 0.02, 1.0, "d > 1 or p > 1 across nodes"),
-    Field("network_tensor_efficiency", "share of a node's adapters", 0.1, 0.02, 1.0, "t beyond a node"),
-    Field("fixed_s", "s per step", 0.35, 1e-6, 1.0, "shortest steps"),
-)
-"""Every number that calibration may correct, in the order of its vector."""
+def _fit(default: float, unit: str, log_deviation: float, lower: float, upper: float, identified_by: str) -> Any:
+    """A number that calibration may correct, with its default."""
+    corrected = Corrected(unit, log_deviation, lower, upper, identified_by)
+    return field(default=default, metadata={"corrected": corrected})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Software:
-    """One software stack. First the numbers of :data:`FIELDS`; the rest are facts of the stack, never fitted to a job.
+    """One software stack.
+
+    First the numbers that calibration may correct; the rest are facts of the stack, never fitted to a job.
 
     Attributes
     ----------
@@ -102,26 +85,26 @@ class Software:
         Held per parameter, 16-bit formats.
     """
 
-    gemm_efficiency: float = 0.79
-    gemm_ramp_s: float = 5e-05
-    attention_efficiency: float = 0.9
-    replicated_passes: float = 2.3
-    feed_forward_passes: float = 1.1
-    score_passes: float = 7.1
-    host_layer_s: float = 0.0031
-    host_collective_s: float = 3.5e-05
-    unfused_softmax_s: float = 0.0016
-    tensor_collective_factor: float = 1
-    head_efficiency: float = 0.47
-    head_passes: float = 56
-    head_host_s: float = 0.0013
-    embedding_host_s: float = 0.00034
-    optimizer_bytes: float = 23
-    replica_link_efficiency: float = 0.75
-    stage_link_efficiency: float = 0.09
-    network_efficiency: float = 0.43
-    network_tensor_efficiency: float = 0.77
-    fixed_s: float = 0.0013
+    gemm_efficiency: float = _fit(0.79, "share of peak", 0.05, 0.2, 0.9, "large matrices: large b, h")
+    gemm_ramp_s: float = _fit(5e-05, "s per matrix product", 0.25, 1e-7, 1e-3, "small matrices at t = 1, different b")
+    attention_efficiency: float = _fit(0.9, "share of peak", 0.15, 0.05, 0.9, "different s / h")
+    replicated_passes: float = _fit(2.3, "activations read or written per layer", 0.15, 0.3, 60.0, "different t")
+    feed_forward_passes: float = _fit(1.1, "the same, of size f, split over t", 0.15, 0.1, 30.0, "different f / h")
+    score_passes: float = _fit(7.1, "attention scores read or written per layer", 0.15, 0.3, 60.0, "different s / h")
+    host_layer_s: float = _fit(0.0031, "s per recomputed layer and micro-batch", 0.125, 1e-6, 0.1, "smallest b and h")
+    host_collective_s: float = _fit(3.5e-05, "s per collective", 0.25, 1e-7, 1e-2, "smallest b at t > 1")
+    unfused_softmax_s: float = _fit(0.0016, "s per layer and micro-batch", 0.25, 1e-6, 0.1, "b a / t no multiple of 4")
+    tensor_collective_factor: float = _fit(1, "of the measured time", 0.1, 0.3, 3.0, "t = 2 to 8 at equal work")
+    head_efficiency: float = _fit(0.47, "share of peak", 0.15, 0.05, 0.9, "small L against large L, large b")
+    head_passes: float = _fit(56, "bytes per token and word", 0.15, 1.0, 200.0, "small L against large L")
+    head_host_s: float = _fit(0.0013, "s per micro-batch", 0.25, 1e-6, 0.1, "smallest b, small L")
+    embedding_host_s: float = _fit(0.00034, "s per micro-batch", 0.25, 1e-6, 0.1, "p > 1")
+    optimizer_bytes: float = _fit(23, "bytes per parameter", 0.05, 8.0, 200.0, "one micro-batch, no data parallelism")
+    replica_link_efficiency: float = _fit(0.75, "share of the link in a node", 0.15, 0.02, 1.0, "x or c > 1 in a node")
+    stage_link_efficiency: float = _fit(0.09, "share of the link in a node", 0.15, 0.005, 1.0, "p > 1 in a node")
+    network_efficiency: float = _fit(0.43, "share of a node's adapters", 0.15, 0.02, 1.0, "d > 1 or p > 1 across nodes")
+    network_tensor_efficiency: float = _fit(0.77, "share of a node's adapters", 0.1, 0.02, 1.0, "t beyond a node")
+    fixed_s: float = _fit(0.0013, "s per step", 0.35, 1e-6, 1.0, "shortest steps")
 
     framework: str = "megatron-deepspeed"
     memory_efficiency: float = 0.8
@@ -144,12 +127,18 @@ class Software:
 
     def vector(self) -> tuple[float, ...]:
         """The numbers of :data:`FIELDS`."""
-        return tuple(getattr(self, field.name) for field in FIELDS)
+        return tuple(getattr(self, name) for name in FIELDS)
 
     def corrected(self, values: tuple[float, ...]) -> Software:
         """The same stack with other numbers of :data:`FIELDS`."""
-        numbers: dict[str, Any] = {field.name: value for field, value in zip(FIELDS, values, strict=True)}
+        numbers: dict[str, Any] = dict(zip(FIELDS, values, strict=True))
         return replace(self, **numbers)
+
+
+FIELDS: Final[Mapping[str, Corrected]] = {
+    each.name: each.metadata["corrected"] for each in fields(Software) if each.metadata
+}
+"""Every number that calibration may correct, in the order of its vector."""
 
 
 DEFAULT_FRAMEWORK: Final = "megatron-deepspeed"
@@ -168,6 +157,8 @@ _STACKS: Final = {
     "pytorch": replace(_REPLICATED, framework="pytorch"),
 }
 """What a declared framework selects, by the letters and digits that its name begins with."""
+_SWITCHES: Final = {"flash": "flash_attention", "deepep": "sends_tokens_once", "zerobubble": "zero_bubble"}
+"""What else its name may say was switched on."""
 
 
 def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
@@ -178,14 +169,11 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     letters = "".join(letter for letter in framework.casefold() if letter.isalnum())
     name = next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
     stack = _STACKS.get(name, Software())
-    if "flash" in letters:
-        stack = replace(stack, flash_attention=True)
+    switched_on: dict[str, Any] = {fact: True for word, fact in _SWITCHES.items() if word in letters}
+    if switched_on:
+        stack = replace(stack, **switched_on)
     if "cudagraph" in letters:
         stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
-    if "deepep" in letters:
-        stack = replace(stack, sends_tokens_once=True)
-    if "zerobubble" in letters:
-        stack = replace(stack, zero_bubble=True)
     if number_format in ("fp32", "tf32"):
         stack = replace(
             stack, weight_bytes=4.0, gradient_bytes=4.0, optimizer_state_bytes=8.0, exchanged_gradient_bytes=4.0

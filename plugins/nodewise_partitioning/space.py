@@ -35,28 +35,24 @@ from nodewise.plugin import (
 )
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["FINAL", "PartitionSpace", "divisors", "unused"]
+__all__ = ["MOST_PREFIXES", "SETTLED", "PartitionSpace", "divisors", "too_many", "unused"]
 
-FINAL: Final = frozenset(
+SETTLED: Final = frozenset(
     {
         "device_index",
         "nodes",
         "workers",
         "link_bytes_per_s",
         "global_batch",
-        "tensor_parallel",
-        "pipeline_parallel",
-        "context_parallel",
-        "expert_parallel",
         "data_parallel",
         "batch_per_worker",
         "accumulation",
         "precision_index",
-        "recomputation",
         "sync_mode",
         "parameter_servers",
     }
 )
+"""Columns that prefixes of any space settle."""
 RECOMPUTATIONS: Final = (int(Recomputation.NONE), int(Recomputation.SELECTIVE), int(Recomputation.FULL))
 DEGREES: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
 ZERO_STAGES: Final = (0, 1, 2, 3)
@@ -114,7 +110,7 @@ class PartitionSpace:
         The declared schedule leaves no interleaving.
     """
 
-    final = FINAL
+    final = SETTLED | {*DEGREES, "recomputation"}
 
     def __init__(
         self,
@@ -248,7 +244,7 @@ class PartitionSpace:
             counts = np.array([len(each) for each in lists], dtype=np.int64)[which]
             total += int(counts.sum()) * each_layout
             if total > MOST_PREFIXES:
-                raise _too_many()
+                raise too_many("layouts of degrees, batches and recomputation", ", such as powers of two")
             rows.append(np.repeat(whole, counts))
             batches.append(np.full(int(counts.sum()), batch))
             micros.append(np.array([size for each in which.tolist() for size in lists[each]], dtype=np.int64))
@@ -344,13 +340,10 @@ class PartitionSpace:
         return tuple(found)
 
 
-def _too_many() -> NodewiseError:
-    return NodewiseError(
-        Reason.LIMIT_EXCEEDED,
-        f"constraints: the space has more than {MOST_PREFIXES} layouts of degrees, batches and recomputation; list "
-        "fewer values, such as powers of two",
-        {"limit": "plan_layouts", "value": str(MOST_PREFIXES)},
-    )
+def too_many(what: str, such_as: str = "") -> NodewiseError:
+    """A space of more prefixes than are searched."""
+    text = f"constraints: the space has more than {MOST_PREFIXES} {what}; list fewer values{such_as}"
+    return NodewiseError(Reason.LIMIT_EXCEEDED, text, {"limit": "plan_layouts", "value": str(MOST_PREFIXES)})
 
 
 def unused(name: str, listed: Sequence[int] | Sequence[str], used: set[int], rule: str) -> list[Exclusion]:

@@ -49,7 +49,7 @@ def step_parts_s(dimensions: Dimensions, layout: Layout, device: Device, softwar
     block = block_of(dimensions, kinds, device, software)
     ends = ends_of(dimensions, kinds, device, software)
     if alike is not None:
-        block, ends = block.of_kinds(alike[1]), ends.of_kinds(alike[1])
+        block, ends = block.take(alike[1]), ends.take(alike[1])
     pipeline = pipeline_of(dimensions, layout, block, ends, device, software)
     replicas = data_parallel_of(dimensions, layout, block, pipeline, device, software)
     slots = layout.micro_batches * pipeline.slowest_layers

@@ -11,8 +11,8 @@ from __future__ import annotations
 from heapq import heapify, heappop, heapreplace
 from typing import Final, NamedTuple
 
-from nodewise.plugin import Budget, Curves, Floats, Ints
-from nodewise_policies.sharing import Held, Ledger, out_of_time
+from nodewise.plugin import Floats
+from nodewise_policies.sharing import Held, Ledger
 
 __all__ = ["ascended"]
 
@@ -31,16 +31,7 @@ class _Step(NamedTuple):
     row: int
 
 
-def ascended(
-    ledger: Ledger,
-    curves: Curves,
-    values: Floats,
-    held: dict[int, Held],
-    ranks: Ints,
-    budget: Budget,
-    *,
-    look_ahead: bool = True,
-) -> bool:
+def ascended(ledger: Ledger, values: Floats, held: dict[int, Held], *, look_ahead: bool = True) -> bool:
     """Raise jobs until nothing that fits raises any job's value; False when the time ran out.
 
     Parameters
@@ -49,15 +40,13 @@ def ascended(
         What a job is worth at each row of the curves.
     held : dict
         Per job with a grant what it holds; kept up to date.
-    ranks : (jobs,) int
-        Per job its place in the order of submission, which breaks ties.
 
     Notes
     -----
     A step in the heap may be out of date only in one way: it no longer fits. Free devices only shrink, so looking
     again when it surfaces gives what a scan of all jobs would.
     """
-    devices = curves.devices
+    devices, ranks = ledger.curves.devices, ledger.ranks
 
     def best(job: int) -> _Step | None:
         row, stop = held[job]
@@ -85,7 +74,7 @@ def ascended(
         row, stop = held[step.job]
         count = int(devices[step.row])
         if count - int(devices[row]) <= ledger.extra_room(step.job):
-            if out_of_time(budget, served):
+            if ledger.out_of_time(served):
                 return False
             served += 1
             ledger.raise_to(step.job, count)

@@ -14,7 +14,7 @@ import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, JobState
 from nodewise_policies.fifo import serve_rigid
-from nodewise_policies.sharing import Candidates, Ledger
+from nodewise_policies.sharing import Ledger
 
 __all__ = ["LeastAttainedService"]
 
@@ -28,12 +28,11 @@ class LeastAttainedService:
 
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
         """Serve queue after queue; what was granted when the time is over stands."""
-        ledger = Ledger(state, Candidates(curves))
+        ledger = Ledger(state, curves, budget)
         queues = np.array([_queue(state, job) for job in state.jobs], dtype=np.int64)
         ordered = state.columns.order
         order = ordered[np.argsort(queues[ordered], kind="stable")]
-        complete = serve_rigid(state, curves, ledger, order, budget, backfill=True)
-        return ledger.allocation(state.memory, complete=complete)
+        return ledger.allocation(complete=serve_rigid(ledger, order, backfill=True))
 
 
 def _queue(state: ClusterState, job: JobState) -> int:

@@ -22,16 +22,9 @@ from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats
 from nodewise_policies.ascent import ascended
 from nodewise_policies.efficiency import ratios_at
 from nodewise_policies.service import Service
-from nodewise_policies.sharing import (
-    Candidates,
-    Ledger,
-    per_job_least,
-    per_row,
-    remaining_s,
-    submission_ranks,
-)
+from nodewise_policies.sharing import Held, Ledger, fair_shares, per_job_least, per_row, remaining_s
 
-__all__ = ["CappedEfficiency", "capped_scores"]
+__all__ = ["CappedEfficiency", "capped_scores", "filled"]
 
 
 class CappedEfficiency:
@@ -42,20 +35,22 @@ class CappedEfficiency:
 
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
         """Schedule, then fill; what was granted when the time is over stands."""
-        candidates = Candidates(curves)
-        ledger = Ledger(state, candidates)
-        ranks = submission_ranks(state)
+        ledger = Ledger(state, curves, budget)
         seconds = remaining_s(state, curves, restarts=state.parameters["count_restarts"] >= 0.5)
-        scores = capped_scores(state, curves, candidates, seconds)
-        service = Service(curves, candidates, ledger, ranks, scores)
-        complete = service.serve(budget, "aged remaining time over efficiency {:.6g} s".format)
-        if complete and ledger.has_free():
-            rates = -np.log(seconds) * per_row(curves, state.columns.weight)
-            complete = ascended(ledger, curves, rates, service.held, ranks, budget)
-        return ledger.allocation(state.memory, complete=complete)
+        service = Service(ledger, capped_scores(ledger, seconds))
+        complete = service.serve("aged remaining time over efficiency {:.6g} s".format)
+        return ledger.allocation(complete=complete and filled(ledger, seconds, service.held))
 
 
-def capped_scores(state: ClusterState, curves: Curves, candidates: Candidates, seconds: Floats) -> Floats:
+def filled(ledger: Ledger, seconds: Floats, held: dict[int, Held]) -> bool:
+    """Give out what is free by proportional fairness of rates; False when the time ran out."""
+    if not ledger.has_free():
+        return True
+    rates = -np.log(seconds) * per_row(ledger.curves, ledger.state.columns.weight)
+    return ascended(ledger, rates, held)
+
+
+def capped_scores(ledger: Ledger, seconds: Floats) -> Floats:
     """Aged remaining time over efficiency of every row; infinite above the cap.
 
     Parameters
@@ -63,14 +58,12 @@ def capped_scores(state: ClusterState, curves: Curves, candidates: Candidates, s
     seconds : (rows,) float
         Remaining time at every row, restarts included where they count.
     """
-    lengths = np.diff(curves.offsets)
+    state, curves, candidates = ledger.state, ledger.curves, ledger.candidates
     waited_s = np.maximum(state.now_s - state.columns.submit_time_s, 0.0)
     ages = waited_s / per_job_least(curves, seconds)
     aged = state.columns.weight * (1 + state.parameters["age_weight"] * ages)
-    claims = np.where(lengths > 0, state.columns.weight, 0.0)
-    fair = sum(pool.total_devices for pool in state.pools) * claims / max(claims.sum(), np.finfo(float).tiny)
-    caps = np.maximum(np.round(state.parameters["cap_factor"] * fair), 1)
-    within = curves.devices <= np.repeat(caps, lengths)
+    caps = np.maximum(np.round(state.parameters["cap_factor"] * fair_shares(state, curves)), 1)
+    within = curves.devices <= per_row(curves, caps)
     within[candidates.starts] = True
     rows = np.flatnonzero(within)
     scores = np.full(len(within), np.inf)

@@ -18,31 +18,17 @@ reservation in the future supposes that curves are right and nobody ends early: 
 
 from __future__ import annotations
 
-from hashlib import blake2b
-from typing import Final
+from dataclasses import replace
 
 import numpy as np
 
-from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Ints, JobState
-from nodewise_policies.ascent import ascended
-from nodewise_policies.capped import capped_scores
+from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats
+from nodewise_policies.capped import capped_scores, filled
 from nodewise_policies.service import Service
-from nodewise_policies.sharing import (
-    Candidates,
-    Held,
-    Ledger,
-    comparable,
-    out_of_time,
-    per_row,
-    remaining_s,
-    submission_ranks,
-)
+from nodewise_policies.sharing import KEY_BYTES, Held, Ledger, comparable, job_key, per_row, remaining_s
 from nodewise_policies.timeline import Timeline
 
 __all__ = ["DeadlineAware"]
-
-_KEY_BYTES: Final = 8
-"""Of an admitted job's name in the memory."""
 
 
 class DeadlineAware:
@@ -54,27 +40,23 @@ class DeadlineAware:
 
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
         """Plan, start, share, raise; what was granted when the time is over stands."""
-        candidates = Candidates(curves)
-        ledger = Ledger(state, candidates)
-        ranks = submission_ranks(state)
+        ledger = Ledger(state, curves, budget)
         seconds = remaining_s(state, curves, restarts=True)
-        plan = _Plan(state, curves, candidates, ledger, seconds)
-        complete = plan.make(budget, ranks)
+        plan = _Plan(ledger, seconds)
+        complete = plan.make()
         held = dict(plan.started)
         if complete:
-            scores = capped_scores(state, curves, candidates, seconds)
+            scores = capped_scores(ledger, seconds)
             for job in plan.planned:
                 scores[curves.rows(job)] = np.inf
-            service = Service(curves, candidates, ledger, ranks, scores)
-            complete = service.serve(budget, "best effort: aged remaining time over efficiency {:.6g} s".format)
+            service = Service(ledger, scores)
+            complete = service.serve("best effort: aged remaining time over efficiency {:.6g} s".format)
             held.update(service.held)
             for job in service.held:
                 if job in plan.late:
                     ledger.reword(job, "cannot meet its deadline any more: best effort")
-        if complete and ledger.has_free():
-            values = -np.log(seconds) * per_row(curves, state.columns.weight)
-            complete = ascended(ledger, curves, values, held, ranks, budget)
-        return ledger.allocation(plan.memory(), complete=complete)
+        answer = ledger.allocation(complete=complete and filled(ledger, seconds, held))
+        return replace(answer, memory=plan.memory())
 
 
 class _Plan:
@@ -88,13 +70,10 @@ class _Plan:
         Jobs that have a reservation; jobs with a deadline that have none.
     """
 
-    def __init__(
-        self, state: ClusterState, curves: Curves, candidates: Candidates, ledger: Ledger, seconds: Floats
-    ) -> None:
-        self._state = state
-        self._curves = curves
-        self._candidates = candidates
+    def __init__(self, ledger: Ledger, seconds: Floats) -> None:
+        state = ledger.state
         self._ledger = ledger
+        self._jobs = state.jobs
         self._seconds = seconds * (1 + state.parameters["slack"])
         self._costs = np.zeros(0)
         self._queues = {queue: len(state.pools) + place for place, queue in enumerate(sorted(state.quotas))}
@@ -109,29 +88,29 @@ class _Plan:
         self.planned: set[int] = set()
         self.late: set[int] = set()
 
-    def make(self, budget: Budget, ranks: Ints) -> bool:
+    def make(self) -> bool:
         """Reserve, admitted jobs first, then by earliest deadline; False when the time ran out."""
-        admitted = _admitted(self._state.memory)
-        jobs = self._state.jobs
+        ledger, state = self._ledger, self._ledger.state
+        admitted = {state.memory[start : start + KEY_BYTES] for start in range(0, len(state.memory), KEY_BYTES)}
         asking = [
-            (_key(job) not in admitted, job.deadline_s, int(ranks[index]), index)
-            for index, job in enumerate(jobs)
-            if job.deadline_s is not None and self._candidates.has(index) and index not in self._ledger.kept
+            (job_key(job) not in admitted, job.deadline_s, int(ledger.ranks[index]), index)
+            for index, job in enumerate(self._jobs)
+            if job.deadline_s is not None and ledger.candidates.has(index) and index not in ledger.kept
         ]
         if asking:
-            self._costs = comparable(_per_second(self._state, self._curves) * self._seconds)
+            self._costs = comparable(_per_second(state, ledger.curves) * self._seconds)
         for turn, (_, deadline_s, _, job) in enumerate(sorted(asking)):
-            if out_of_time(budget, turn):
+            if ledger.out_of_time(turn):
                 return False
-            self._reserve(job, deadline_s - self._state.now_s)
+            self._reserve(job, deadline_s - state.now_s)
         return True
 
     def _reserve(self, job: int, latest_s: float) -> None:
-        asker = self._state.jobs[job]
+        servers, counts = self._jobs[job].server_devices, self._ledger.curves.devices
         found = []
-        for segment in self._candidates.of(job):
+        for segment in self._ledger.candidates.of(job):
             rows = slice(segment.start, segment.stop)
-            devices = self._curves.devices[rows] + asker.server_devices
+            devices = counts[rows] + servers
             resources = self._resources(job, segment.pool)
             slot = self._timeline.earliest(resources, devices, self._seconds[rows], self._costs[rows], latest_s)
             if slot is not None:
@@ -141,10 +120,8 @@ class _Plan:
             self.late.add(job)
             return
         start_s, _, pool, row, segment = min(found)
-        workers = int(self._curves.devices[row])
-        self._timeline.reserve(
-            self._resources(job, pool), workers + asker.server_devices, start_s, float(self._seconds[row])
-        )
+        workers = int(counts[row])
+        self._timeline.reserve(self._resources(job, pool), workers + servers, start_s, float(self._seconds[row]))
         self.planned.add(job)
         if start_s <= 0:
             in_hand_s = latest_s - float(self._seconds[row])
@@ -152,12 +129,12 @@ class _Plan:
             self.started[job] = Held(row, segment.stop)
 
     def _resources(self, job: int, pool: int) -> list[int]:
-        queue = self._state.jobs[job].queue
+        queue = self._jobs[job].queue
         return [pool, self._queues[queue]] if queue in self._queues else [pool]
 
     def memory(self) -> bytes:
         """Keys of the admitted jobs, sorted."""
-        return b"".join(sorted(_key(self._state.jobs[job]) for job in self.planned))
+        return b"".join(sorted(job_key(self._jobs[job]) for job in self.planned))
 
 
 def _per_second(state: ClusterState, curves: Curves) -> Floats:
@@ -169,11 +146,3 @@ def _per_second(state: ClusterState, curves: Curves) -> Floats:
     if not any(priced):
         return devices
     return np.where(per_row(curves, np.array(priced)), prices[curves.pool] / 3600 * curves.nodes, devices)
-
-
-def _key(job: JobState) -> bytes:
-    return blake2b(job.job_id.encode(), digest_size=_KEY_BYTES).digest()
-
-
-def _admitted(memory: bytes) -> set[bytes]:
-    return {memory[start : start + _KEY_BYTES] for start in range(0, len(memory), _KEY_BYTES)}

@@ -18,22 +18,14 @@ shortest remaining work first; a flat curve takes one device before the fill.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, heapreplace
 
 import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Ints
 from nodewise_policies.service import Service
-from nodewise_policies.sharing import (
-    Candidates,
-    Held,
-    Ledger,
-    comparable,
-    out_of_time,
-    per_row,
-    remaining_s,
-    submission_ranks,
-)
+from nodewise_policies.sharing import Candidates, Held, Ledger, comparable, per_row, remaining_s
 
 __all__ = ["EfficiencySrpt", "ratios", "ratios_at"]
 
@@ -82,28 +74,23 @@ class EfficiencySrpt:
 
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
         """Schedule, then fill; what was granted when the time is over stands."""
-        candidates = Candidates(curves)
-        ledger = Ledger(state, candidates)
-        ranks = submission_ranks(state)
+        ledger = Ledger(state, curves, budget)
         seconds = remaining_s(state, curves, restarts=state.parameters.get("count_restarts", 0.0) >= 0.5)
-        service = Service(curves, candidates, ledger, ranks, ratios(state, curves, candidates, seconds))
-        complete = service.serve(budget, "remaining time over efficiency {:.6g} s".format)
+        service = Service(ledger, ratios(state, curves, ledger.candidates, seconds))
+        complete = service.serve("remaining time over efficiency {:.6g} s".format)
         if complete and self._fill and ledger.has_free():
-            complete = _Fill(state, curves, ledger, ranks, service.held).fill(budget)
-        return ledger.allocation(state.memory, complete=complete)
+            complete = _Fill(ledger, service.held).fill()
+        return ledger.allocation(complete=complete)
 
 
+@dataclass
 class _Fill:
     """Step 2 over the ledger and the grants of step 1."""
 
-    def __init__(self, state: ClusterState, curves: Curves, ledger: Ledger, ranks: Ints, held: dict[int, Held]) -> None:
-        self._state = state
-        self._curves = curves
-        self._ledger = ledger
-        self._ranks = ranks
-        self._held = held
+    ledger: Ledger
+    held: dict[int, Held]
 
-    def fill(self, budget: Budget) -> bool:
+    def fill(self) -> bool:
         """Step 2; False when the time ran out.
 
         A job's choices are the counts at which its throughput exceeds that of every smaller one: the last of them that
@@ -111,12 +98,12 @@ class _Fill:
         fewer extras.
         """
         stairs = self._stairs()
-        queues = {job: self._state.jobs[job].queue for job in stairs}
-        fewest = [(steps[-1], int(self._ranks[job]), job) for job, steps in stairs.items()]
+        queues = {job: self.ledger.state.jobs[job].queue for job in stairs}
+        fewest = [(steps[-1], int(self.ledger.ranks[job]), job) for job, steps in stairs.items()]
         heapify(fewest)
         most: dict[tuple[int, str], list[tuple[int, int]]] = {}
         for job, steps in stairs.items():
-            most.setdefault((self._ledger.grants[job].pool, queues[job]), []).append((-steps[-1], job))
+            most.setdefault((self.ledger.grants[job].pool, queues[job]), []).append((-steps[-1], job))
         for entries in most.values():
             heapify(entries)
         served = 0
@@ -124,11 +111,11 @@ class _Fill:
             extras, _, job = heappop(fewest)
             if job not in stairs or stairs[job][-1] != extras:
                 continue
-            if out_of_time(budget, served):
+            if self.ledger.out_of_time(served):
                 return False
             served += 1
-            held = self._ledger.grants[job]
-            self._ledger.raise_to(job, held.devices + extras, f"{held.why}, and {extras} of the devices left over")
+            held = self.ledger.grants[job]
+            self.ledger.raise_to(job, held.devices + extras, f"{held.why}, and {extras} of the devices left over")
             del stairs[job]
             for (pool, queue), entries in most.items():
                 if pool == held.pool or queue == queues[job]:
@@ -137,13 +124,13 @@ class _Fill:
 
     def _stairs(self) -> dict[int, list[int]]:
         """Per scheduled job the numbers of extra devices that fit and raise its throughput, ascending."""
-        stairs = {}
-        for job, (row, end) in self._held.items():
-            room = self._ledger.extra_room(job)
+        stairs, curves = {}, self.ledger.curves
+        for job, (row, end) in self.held.items():
+            room = self.ledger.extra_room(job)
             if room < 1 or row + 1 == end:
                 continue
-            extras = self._curves.devices[row:end] - self._curves.devices[row]
-            rates = comparable(self._curves.samples_per_s[row:end][extras <= room])
+            extras = curves.devices[row:end] - curves.devices[row]
+            rates = comparable(curves.samples_per_s[row:end][extras <= room])
             peaks = np.maximum.accumulate(rates)
             steps = extras[np.flatnonzero(np.diff(peaks) > 0) + 1]
             if len(steps):
@@ -159,7 +146,7 @@ class _Fill:
             if job not in stairs or stairs[job][-1] != -most:
                 heappop(entries)
                 continue
-            room = self._ledger.extra_room(job)
+            room = self.ledger.extra_room(job)
             if -most <= room:
                 return
             steps = stairs[job]
@@ -167,7 +154,7 @@ class _Fill:
                 steps.pop()
             if steps:
                 heapreplace(entries, (-steps[-1], job))
-                heappush(fewest, (steps[-1], int(self._ranks[job]), job))
+                heappush(fewest, (steps[-1], int(self.ledger.ranks[job]), job))
             else:
                 heappop(entries)
                 del stairs[job]

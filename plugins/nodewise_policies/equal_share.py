@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves
-from nodewise_policies.sharing import NEVER, Candidates, Ledger, Segment, in_turn, out_of_time
+from nodewise_policies.sharing import NEVER, Held, Ledger, Segment
 
 __all__ = ["EqualShare"]
 
@@ -29,96 +29,83 @@ class EqualShare:
 
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
         """Keep what is even already, else deal anew."""
-        candidates = Candidates(curves)
-        held = _even_already(state, candidates)
-        if held is not None:
-            return held.allocation(state.memory)
-        ledger = Ledger(state, candidates)
-        rows: dict[int, tuple[int, Segment]] = {}
+        ledger = _even_already(Ledger(state, curves, budget))
+        if ledger is not None:
+            return ledger.allocation()
+        ledger = Ledger(state, curves, budget)
+        held: dict[int, Held] = {}
         # The first turns start jobs, and those that cannot be started are out of it.
-        needs = candidates.least + ledger.servers
-        active: Iterable[int] = (job for job in in_turn(state.columns.order, needs, ledger) if job not in ledger.kept)
+        ordered = ledger.in_turn(state.columns.order, ledger.needs)
+        active: Iterable[int] = (job for job in ordered if job not in ledger.kept)
         turn = 0
         while active:
             still = []
             for job in active:
-                if out_of_time(budget, turn):
-                    return ledger.allocation(state.memory, complete=False)
+                if ledger.out_of_time(turn):
+                    return ledger.allocation(complete=False)
                 turn += 1
-                if _raised(state, candidates, ledger, rows, job):
+                if _raised(ledger, held, job):
                     still.append(job)
             active = still
-        return ledger.allocation(state.memory)
+        return ledger.allocation()
 
 
-def _raised(
-    state: ClusterState, candidates: Candidates, ledger: Ledger, rows: dict[int, tuple[int, Segment]], job: int
-) -> bool:
+def _raised(ledger: Ledger, held: dict[int, Held], job: int) -> bool:
     """Give the job its next allowed count; False when it has its largest or the next does not fit."""
-    if job not in rows:
-        segment = _first_pool(state, candidates, ledger, job)
+    devices = ledger.curves.devices
+    if job not in held:
+        segment = _first_pool(ledger, job)
         if segment is None:
             return False
-        rows[job] = (segment.start, segment)
-        ledger.take(job, segment.pool, candidates.devices(segment.start), "its turns of an equal share")
+        held[job] = Held(segment.start, segment.stop)
+        ledger.take(job, segment.pool, int(devices[segment.start]), "its turns of an equal share")
         return True
-    row, segment = rows[job]
-    if not _can_rise(candidates, ledger, job, row, segment):
+    row, stop = held[job]
+    if not _can_rise(ledger, job, row, stop):
         return False
-    rows[job] = (row + 1, segment)
-    ledger.raise_to(job, candidates.devices(row + 1))
+    held[job] = Held(row + 1, stop)
+    ledger.raise_to(job, int(devices[row + 1]))
     return True
 
 
-def _can_rise(candidates: Candidates, ledger: Ledger, job: int, row: int, segment: Segment) -> bool:
-    if row + 1 >= segment.stop:
+def _can_rise(ledger: Ledger, job: int, row: int, stop: int) -> bool:
+    if row + 1 >= stop:
         return False
-    return candidates.devices(row + 1) - candidates.devices(row) <= ledger.extra_room(job)
+    devices = ledger.curves.devices
+    return int(devices[row + 1]) - int(devices[row]) <= ledger.extra_room(job)
 
 
-def _first_pool(state: ClusterState, candidates: Candidates, ledger: Ledger, job: int) -> Segment | None:
+def _first_pool(ledger: Ledger, job: int) -> Segment | None:
     """Where the job starts: its own pool, else the emptiest in which its smallest count fits."""
-    fitting = [
-        segment for segment in candidates.of(job) if candidates.devices(segment.start) <= ledger.room(job, segment.pool)
-    ]
-    current = state.jobs[job].current
-    here = [segment for segment in fitting if current is not None and segment.pool == current.pool]
-    if here:
-        return here[0]
-    return max(fitting, key=lambda segment: ledger.free[segment.pool], default=None)
+    return ledger.opening(job, lambda segment: ledger.free[segment.pool])
 
 
-def _even_already(state: ClusterState, candidates: Candidates) -> Ledger | None:
-    """The ledger of what is held, if that is an equal share already and nobody could be raised; else None."""
-    ledger = Ledger(state, candidates)
-    counts: dict[int, int] = {}
-    rows: dict[int, tuple[int, Segment]] = {}
+def _even_already(ledger: Ledger) -> Ledger | None:
+    """A ledger with what is held, if that is an equal share already and nobody could be raised; else None."""
+    state, candidates, devices = ledger.state, ledger.candidates, ledger.curves.devices
+    held: dict[int, Held] = {}
     for job in np.flatnonzero(state.columns.pool >= 0).tolist():
         current = state.jobs[job].current
         segments = candidates.of(job)
         if current is None or not segments or job in ledger.kept:
             continue
         workers = current.devices - state.jobs[job].server_devices
-        here = [segment for segment in segments if segment.pool == current.pool]
-        row = candidates.at_least(here[0], workers) if here else 0
-        if not here or row >= here[0].stop or candidates.devices(row) != workers:
+        here = next((segment for segment in segments if segment.pool == current.pool), None)
+        if here is None:
             return None
-        if workers > ledger.room(job, here[0].pool):
+        row = candidates.at_least(here, workers)
+        if row >= here.stop or devices[row] != workers or workers > ledger.room(job, here.pool):
             return None
-        ledger.take(job, here[0].pool, workers, "shares are equal already")
-        counts[job], rows[job] = workers, (row, here[0])
-    if not rows:
+        ledger.take(job, here.pool, workers, "shares are equal already")
+        held[job] = Held(row, here.stop)
+    if not held:
         return None
-    most = max(counts.values())
-    for job, (row, segment) in rows.items():
-        if _can_rise(candidates, ledger, job, row, segment):
-            return None
-        if counts[job] < most - 1 and row + 1 < segment.stop:
+    most = max(ledger.grants[job].devices for job in held)
+    for job, (row, stop) in held.items():
+        if _can_rise(ledger, job, row, stop) or (ledger.grants[job].devices < most - 1 and row + 1 < stop):
             return None
     waiting = np.flatnonzero((candidates.least < NEVER) & (state.columns.pool < 0))
     if len(waiting) and most > 1:
         return None
-    for job in in_turn(waiting, candidates.least + ledger.servers, ledger):
-        if _first_pool(state, candidates, ledger, job) is not None:
-            return None
-    return ledger
+    startable = any(_first_pool(ledger, job) is not None for job in ledger.in_turn(waiting, ledger.needs))
+    return None if startable else ledger

@@ -10,7 +10,7 @@ import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Ints, JobState, Requests, Shares
 from nodewise_policies.over_committed import over_committed
-from nodewise_policies.sharing import NEVER, Candidates, Ledger, in_turn, out_of_time
+from nodewise_policies.sharing import NEVER, Ledger
 
 __all__ = ["Fifo", "serve_rigid"]
 
@@ -30,27 +30,12 @@ class Fifo:
         """Go through the jobs by submission until one blocks (strict) or all were looked at (``backfill`` 1)."""
         if state.parameters["over_commit"] >= 0.5:
             return over_committed(state, curves)
-        ledger = Ledger(state, Candidates(curves))
-        complete = serve_rigid(
-            state,
-            curves,
-            ledger,
-            state.columns.order,
-            budget,
-            backfill=state.parameters["backfill"] >= 0.5,
-        )
-        return ledger.allocation(state.memory, complete=complete)
+        ledger = Ledger(state, curves, budget)
+        backfill = state.parameters["backfill"] >= 0.5
+        return ledger.allocation(complete=serve_rigid(ledger, state.columns.order, backfill=backfill))
 
 
-def serve_rigid(
-    state: ClusterState,
-    curves: Curves,
-    ledger: Ledger,
-    order: Ints,
-    budget: Budget,
-    *,
-    backfill: bool,
-) -> bool:
+def serve_rigid(ledger: Ledger, order: Ints, *, backfill: bool) -> bool:
     """Give the jobs, in this order, their requests, where they run or are fastest; False when the time ran out.
 
     Parameters
@@ -58,7 +43,8 @@ def serve_rigid(
     backfill : bool
         Skip a job that does not fit, where it would block all after it.
     """
-    at = curves.at_requests(state)
+    state = ledger.state
+    at = ledger.curves.at_requests(state)
     needs = np.where(at.devices > 0, at.devices, NEVER).min(axis=1, initial=NEVER)
     order = order[(needs[order] < NEVER) & ~np.isin(order, list(ledger.kept))]
     if not len(order):
@@ -68,13 +54,13 @@ def serve_rigid(
     fit = ledger.fitting_together(pools, at.devices[ahead, pools])
     demands = zip(ahead[:fit].tolist(), pools.tolist(), at.workers[ahead, pools].tolist())
     for turn, (job, pool, count) in enumerate(demands):
-        if out_of_time(budget, turn):
+        if ledger.out_of_time(turn):
             return False
         ledger.take(job, pool, count, _why(state.jobs[job]))
     held_back: set[str] = set()
     rest = order[fit:]
-    for turn, job in enumerate(in_turn(rest, needs, ledger) if backfill else map(int, rest), start=fit):
-        if out_of_time(budget, turn):
+    for turn, job in enumerate(ledger.in_turn(rest, needs) if backfill else map(int, rest), start=fit):
+        if ledger.out_of_time(turn):
             return False
         asker = state.jobs[job]
         if asker.queue in held_back:

@@ -27,15 +27,7 @@ import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Ints
 from nodewise_policies.ascent import ascended
-from nodewise_policies.sharing import (
-    Candidates,
-    Ledger,
-    elsewhere,
-    per_job_least,
-    per_row,
-    smallest_first,
-    submission_ranks,
-)
+from nodewise_policies.sharing import Ledger, elsewhere, fair_shares, per_job_least, per_row, smallest_first
 
 __all__ = ["Goodput", "goodputs"]
 
@@ -48,22 +40,21 @@ class Goodput:
 
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
         """Start, then raise; what was granted when the time is over stands."""
-        candidates = Candidates(curves)
-        ledger = Ledger(state, candidates)
-        started = smallest_first(state, curves, candidates, ledger, budget, "its smallest count")
+        ledger = Ledger(state, curves, budget)
+        started = smallest_first(ledger, "its smallest count")
         if started is None:
-            return ledger.allocation(state.memory, complete=False)
+            return ledger.allocation(complete=False)
         rates, known = goodputs(state, curves)
         complete = True
         if ledger.has_free():
             lengths = np.diff(curves.offsets)
             fair = per_row(curves, state.columns.weight * _at_fair_share(state, curves, rates, lengths))
             inverse = fair / (rates * _kept(state, curves, lengths))
-            complete = ascended(ledger, curves, -inverse, started, submission_ranks(state), budget)
+            complete = ascended(ledger, -inverse, started)
         for job in started:
             what = "goodput" if known[job] else "throughput alone, as gradient noise scale or batch is not known"
             ledger.reword(job, f"speed-ups in {what}")
-        return ledger.allocation(state.memory, complete=complete)
+        return ledger.allocation(complete=complete)
 
 
 def goodputs(state: ClusterState, curves: Curves) -> tuple[Floats, list[bool]]:
@@ -86,10 +77,8 @@ def goodputs(state: ClusterState, curves: Curves) -> tuple[Floats, list[bool]]:
 
 def _at_fair_share(state: ClusterState, curves: Curves, rates: Floats, lengths: Ints) -> Floats:
     """Goodput of every job on devices in proportion to its weight: the greatest within, else on its smallest count."""
-    claims = np.where(lengths > 0, state.columns.weight, 0.0)
-    fair = sum(pool.total_devices for pool in state.pools) * claims / max(claims.sum(), np.finfo(float).tiny)
     fewest = per_job_least(curves, curves.devices.astype(float))
-    within = curves.devices <= np.repeat(np.maximum(fair, fewest), lengths)
+    within = curves.devices <= per_row(curves, np.maximum(fair_shares(state, curves), fewest))
     greatest: Floats = -per_job_least(curves, np.where(within, -rates, 0.0))
     return np.where(lengths > 0, greatest, 1.0)
 

@@ -17,14 +17,7 @@ from __future__ import annotations
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves
 from nodewise_policies.ascent import ascended
-from nodewise_policies.sharing import (
-    Candidates,
-    Ledger,
-    per_row,
-    remaining_s,
-    smallest_first,
-    submission_ranks,
-)
+from nodewise_policies.sharing import Ledger, per_row, remaining_s, smallest_first
 
 __all__ = ["MarginalGain"]
 
@@ -38,20 +31,11 @@ class MarginalGain:
 
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
         """Start, then raise; what was granted when the time is over stands."""
-        candidates = Candidates(curves)
-        ledger = Ledger(state, candidates)
-        started = smallest_first(state, curves, candidates, ledger, budget, "its smallest count")
+        ledger = Ledger(state, curves, budget)
+        started = smallest_first(ledger, "its smallest count")
         complete = started is not None
         if started is not None and ledger.has_free():
             seconds = remaining_s(state, curves, restarts=state.parameters["count_restarts"] >= 0.5)
             values = -seconds * per_row(curves, state.columns.weight)
-            complete = ascended(
-                ledger,
-                curves,
-                values,
-                started,
-                submission_ranks(state),
-                budget,
-                look_ahead=state.parameters["look_ahead"] >= 0.5,
-            )
-        return ledger.allocation(state.memory, complete=complete)
+            complete = ascended(ledger, values, started, look_ahead=state.parameters["look_ahead"] >= 0.5)
+        return ledger.allocation(complete=complete)

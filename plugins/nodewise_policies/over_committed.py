@@ -17,17 +17,16 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import ClusterState, Curves, JobState, NodewiseError, Shares, Violation
+from nodewise.plugin import ClusterState, Curves, NodewiseError, Shares, Violation
+from nodewise_policies.sharing import KEY_BYTES, job_key
 
 __all__ = ["over_committed"]
 
-_KEY_BYTES: Final = 8
-_ENTRY_BYTES: Final = _KEY_BYTES + 4
+_ENTRY_BYTES: Final = KEY_BYTES + 4
 """Of the memory: a booked job's key, and its pool."""
 _GENERATOR: Final = struct.Struct("<625I")
 """Of the memory: the state of the generator that draws, before the entries."""
@@ -59,7 +58,7 @@ class _Books:
         self._devices = curves.at_requests(state).devices
         self._free = [pool.total_devices for pool in state.pools]
         self._draws, self._before = _remembered(state)
-        keys = {_key(job): index for index, job in enumerate(state.jobs)}
+        keys = {job_key(job): index for index, job in enumerate(state.jobs)}
         self._present = {key: keys[key] for key, _ in self._before if key in keys}
         known = set(self._present.values())
         self._queue = [job for job in state.columns.order.tolist() if self._devices[job].any() and job not in known]
@@ -93,12 +92,8 @@ class _Books:
     def memory(self) -> bytes:
         """The generator, and the booked jobs by submission."""
         jobs: Sequence[int] = [job for job in self._state.columns.order.tolist() if job in self.pools]
-        entries = (_key(self._state.jobs[job]) + self.pools[job].to_bytes(4, "little") for job in jobs)
+        entries = (job_key(self._state.jobs[job]) + self.pools[job].to_bytes(4, "little") for job in jobs)
         return _GENERATOR.pack(*self._draws.getstate()[1]) + b"".join(entries)
-
-
-def _key(job: JobState) -> bytes:
-    return blake2b(job.job_id.encode(), digest_size=_KEY_BYTES).digest()
 
 
 def _remembered(state: ClusterState) -> tuple[random.Random, list[tuple[bytes, int]]]:
@@ -111,7 +106,7 @@ def _remembered(state: ClusterState) -> tuple[random.Random, list[tuple[bytes, i
         raise _damaged() from None
     content = state.memory[_GENERATOR.size :]
     parts = [content[start : start + _ENTRY_BYTES] for start in range(0, len(content), _ENTRY_BYTES)]
-    entries = [(part[:_KEY_BYTES], int.from_bytes(part[_KEY_BYTES:], "little")) for part in parts]
+    entries = [(part[:KEY_BYTES], int.from_bytes(part[KEY_BYTES:], "little")) for part in parts]
     if any(len(part) < _ENTRY_BYTES for part in parts) or any(pool >= len(state.pools) for _, pool in entries):
         raise _damaged()
     return draws, entries

@@ -6,13 +6,14 @@ Every job is served once. Ties: earlier submission, smaller id, within a job few
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from nodewise.plugin import Budget, Curves, Floats, Ints
-from nodewise_policies.sharing import Candidates, Held, Ledger, out_of_time
+from nodewise.plugin import Floats, Ints
+from nodewise_policies.sharing import Held, Ledger
 
 __all__ = ["Service"]
 
@@ -29,6 +30,7 @@ class _Choice(NamedTuple):
     row: int
 
 
+@dataclass
 class Service:
     """Grants by least score.
 
@@ -36,8 +38,6 @@ class Service:
     ----------
     scores : (rows,) float
         Per row of the curves, at least 0, rounded so that ties are ties; infinite = never.
-    ranks : (jobs,) int
-        Per job its place in the order of submission.
 
     Attributes
     ----------
@@ -45,16 +45,11 @@ class Service:
         What each served job holds, in order of service.
     """
 
-    def __init__(self, curves: Curves, candidates: Candidates, ledger: Ledger, ranks: Ints, scores: Floats) -> None:
-        self._curves = curves
-        self._candidates = candidates
-        self._ledger = ledger
-        self._ranks = ranks
-        self._scores = scores
-        self._needs = candidates.least + ledger.servers
-        self.held: dict[int, Held] = {}
+    ledger: Ledger
+    scores: Floats
+    held: dict[int, Held] = field(default_factory=dict)
 
-    def serve(self, budget: Budget, why: Callable[[float], str]) -> bool:
+    def serve(self, why: Callable[[float], str]) -> bool:
         """Serve until nothing is free or fits; False when the time ran out. ``why`` words a grant by its score.
 
         A heap holds the best row of each of the best jobs. An entry may be out of date only in one way: its row no
@@ -64,14 +59,14 @@ class Service:
         jobs, rows = self._first_choices()
         heap: list[_Choice] = []
         last, looks = -np.inf, _FIRST_LOOK
-        ledger, devices, pools = self._ledger, self._curves.devices, self._curves.pool
+        ledger, devices, pools = self.ledger, self.ledger.curves.devices, self.ledger.curves.pool
         while ledger.has_free():
             if len(jobs) and (not heap or heap[0].score > last):
-                fits = self._needs[jobs] <= ledger.most_free()
+                fits = ledger.needs[jobs] <= ledger.most_free()
                 last, best, jobs, rows = self._split(jobs[fits], rows[fits], looks)
                 looks *= 2
                 if not heap:
-                    done = self._serve_together(best, budget, why)
+                    done = self._serve_together(best, why)
                     if done is None:
                         return False
                     best = best[done:]
@@ -81,7 +76,7 @@ class Service:
             if not heap:
                 break
             score, rank, job, row = heap[0]
-            if out_of_time(budget, len(self.held)):
+            if ledger.out_of_time(len(self.held)):
                 return False
             count, pool = int(devices[row]), int(pools[row])
             if count > ledger.room(job, pool):
@@ -89,66 +84,66 @@ class Service:
                 if again is None:
                     heappop(heap)
                 else:
-                    heapreplace(heap, _Choice(float(self._scores[again]), rank, job, again))
+                    heapreplace(heap, _Choice(float(self.scores[again]), rank, job, again))
                 continue
             heappop(heap)
             ledger.take(job, pool, count, why(score))
-            stop = next(segment.stop for segment in self._candidates.of(job) if segment.pool == pool)
+            stop = next(segment.stop for segment in self.ledger.candidates.of(job) if segment.pool == pool)
             self.held[job] = Held(row, stop)
         return True
 
     def _split(self, jobs: Ints, rows: Ints, looks: int) -> tuple[float, list[_Choice], Ints, Ints]:
         """About so many of the best choices, in order, the last score among them, and jobs and rows that wait on."""
-        scores = self._scores[rows]
+        scores = self.scores[rows]
         last = np.inf if len(rows) <= looks else float(np.partition(scores, looks - 1)[looks - 1])
         best = np.flatnonzero(scores <= last)
-        best = best[np.lexsort((self._ranks[jobs[best]], scores[best]))]
+        best = best[np.lexsort((self.ledger.ranks[jobs[best]], scores[best]))]
         found = jobs[best]
-        columns = (scores[best].tolist(), self._ranks[found].tolist(), found.tolist(), rows[best].tolist())
+        columns = (scores[best].tolist(), self.ledger.ranks[found].tolist(), found.tolist(), rows[best].tolist())
         waits = scores > last
         return last, list(map(_Choice, *columns)), jobs[waits], rows[waits]
 
-    def _serve_together(self, best: list[_Choice], budget: Budget, why: Callable[[float], str]) -> int | None:
+    def _serve_together(self, best: list[_Choice], why: Callable[[float], str]) -> int | None:
         """Serve the first of these, as many as fit without another look; how many, or None when the time ran out."""
         rows = np.array([choice.row for choice in best], dtype=np.int64)
         jobs = np.array([choice.job for choice in best], dtype=np.int64)
-        pools, devices = self._curves.pool[rows], self._curves.devices[rows]
-        fit = self._ledger.fitting_together(pools, devices + self._ledger.servers[jobs])
-        columns = (pools[:fit].tolist(), devices[:fit].tolist(), self._candidates.stops(rows[:fit]).tolist())
+        pools, devices = self.ledger.curves.pool[rows], self.ledger.curves.devices[rows]
+        fit = self.ledger.fitting_together(pools, devices + self.ledger.servers[jobs])
+        columns = (pools[:fit].tolist(), devices[:fit].tolist(), self.ledger.candidates.stops(rows[:fit]).tolist())
         for (score, _, job, row), pool, count, stop in zip(best, *columns):
-            if out_of_time(budget, len(self.held)):
+            if self.ledger.out_of_time(len(self.held)):
                 return None
-            self._ledger.take(job, pool, count, why(score))
+            self.ledger.take(job, pool, count, why(score))
             self.held[job] = Held(row, stop)
         return fit
 
     def _first_choices(self) -> tuple[Ints, Ints]:
         """Jobs that may be served, and each one's best row in the empty cluster."""
-        offsets, values = self._curves.offsets, self._scores
+        offsets, values = self.ledger.curves.offsets, self.scores
         lengths = np.diff(offsets)
         jobs = np.flatnonzero(lengths > 0)
         if not len(jobs):
             return jobs, jobs
         least = np.minimum.reduceat(values, offsets[jobs])
-        asking = (least < np.inf) & ~np.isin(jobs, list(self._ledger.kept))
+        asking = (least < np.inf) & ~np.isin(jobs, list(self.ledger.kept))
         # What equals nothing stands for the rows of jobs that do not ask.
         rows = np.flatnonzero(values == np.repeat(np.where(asking, least, np.nan), lengths[jobs]))
         jobs = jobs[asking]
         if len(rows) > len(jobs):
             owner = np.searchsorted(offsets, rows, side="right") - 1
-            order = np.lexsort((self._curves.pool[rows], self._curves.devices[rows], owner))
+            order = np.lexsort((self.ledger.curves.pool[rows], self.ledger.curves.devices[rows], owner))
             rows = rows[order[np.unique(owner[order], return_index=True)[1]]]
         return jobs, rows
 
     def _best(self, job: int) -> int | None:
         """Row of least score among those that fit now; ties: fewer devices, then the first pool."""
         best: tuple[float, int, int, int] | None = None
-        for segment in self._candidates.of(job):
-            stop = self._candidates.fitting(segment, self._ledger.room(job, segment.pool))
+        for segment in self.ledger.candidates.of(job):
+            stop = self.ledger.candidates.fitting(segment, self.ledger.room(job, segment.pool))
             if stop == segment.start:
                 continue
-            row = segment.start + int(self._scores[segment.start : stop].argmin())
-            found = (float(self._scores[row]), int(self._curves.devices[row]), segment.pool, row)
+            row = segment.start + int(self.scores[segment.start : stop].argmin())
+            found = (float(self.scores[row]), int(self.ledger.curves.devices[row]), segment.pool, row)
             if found[0] < np.inf and (best is None or found < best):
                 best = found
         return None if best is None else best[3]

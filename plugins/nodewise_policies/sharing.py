@@ -6,16 +6,18 @@ Conventions: jobs and pools are indexes into the cluster's state. ``devices`` co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from hashlib import blake2b
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Grant, Ints
+from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Grant, Ints, JobState
 
 __all__ = [
-    "BUDGET_STRIDE",
+    "KEY_BYTES",
     "NEVER",
     "Candidates",
     "Held",
@@ -23,17 +25,18 @@ __all__ = [
     "Segment",
     "comparable",
     "elsewhere",
-    "in_turn",
-    "out_of_time",
+    "fair_shares",
+    "job_key",
     "per_job_least",
     "per_row",
     "remaining_s",
     "smallest_first",
-    "submission_ranks",
 ]
 
 BUDGET_STRIDE: Final = 32
 """Grants between two looks at the clock: a grant costs microseconds, a look about as much."""
+KEY_BYTES: Final = 8
+"""Of a job's name in a policy's memory."""
 
 NEVER: Final = 2**62
 """Devices that no cluster has."""
@@ -69,11 +72,9 @@ def comparable(values: Floats) -> Floats:
     return np.ldexp(np.round(mantissa * _TIE_BITS) / _TIE_BITS, exponent)
 
 
-def submission_ranks(state: ClusterState) -> Ints:
-    """Per job its place in the order of submission."""
-    ranks = np.empty(len(state.jobs), dtype=np.int64)
-    ranks[state.columns.order] = np.arange(len(state.jobs))
-    return ranks
+def job_key(job: JobState) -> bytes:
+    """The job's name in a policy's memory."""
+    return blake2b(job.job_id.encode(), digest_size=KEY_BYTES).digest()
 
 
 def per_row(curves: Curves, values: NDArray[ScalarT]) -> NDArray[ScalarT]:
@@ -115,9 +116,11 @@ def per_job_least(curves: Curves, values: Floats) -> Floats:
     return least
 
 
-def out_of_time(budget: Budget, grants: int) -> bool:
-    """Whether the time is over; looks at the clock once in ``BUDGET_STRIDE`` grants, the first included."""
-    return grants % BUDGET_STRIDE == 0 and budget.remaining_s() <= 0
+def fair_shares(state: ClusterState, curves: Curves) -> Floats:
+    """Devices of the cluster in proportion to the weights of the jobs that have a curve."""
+    claims = np.where(np.diff(curves.offsets) > 0, state.columns.weight, 0.0)
+    shares: Floats = sum(pool.total_devices for pool in state.pools) * claims / max(claims.sum(), np.finfo(float).tiny)
+    return shares
 
 
 class Candidates:
@@ -163,23 +166,15 @@ class Candidates:
 
     def fitting(self, segment: Segment, room: int) -> int:
         """End of the segment's rows with at most ``room`` worker devices; ``segment.start`` = none fits."""
-        if room < 1:
-            return segment.start
-        found = np.searchsorted(self._devices[segment.start : segment.stop], room, side="right")
-        return segment.start + int(found)
+        return self.at_least(segment, room + 1)
 
     def at_least(self, segment: Segment, devices: int) -> int:
         """First row of the segment with at least that many worker devices; ``segment.stop`` = there is none."""
-        found = np.searchsorted(self._devices[segment.start : segment.stop], devices, side="left")
-        return segment.start + int(found)
-
-    def devices(self, row: int) -> int:
-        """Worker devices of a row."""
-        return int(self._devices[row])
+        return segment.start + int(self._devices[segment.start : segment.stop].searchsorted(devices))
 
 
 class Ledger:
-    """Free devices per pool, what is left of each queue's quota, and the grants so far.
+    """One decision: what it is about, free devices per pool, what is left of each queue's quota, the grants so far.
 
     Opening it clears every allocation, except those of jobs within their minimum run: they keep what they hold, and it
     is subtracted first. (The service settles such jobs before it asks a policy; then they come without a curve and
@@ -189,15 +184,18 @@ class Ledger:
     ----------
     free : list of int
         By pool.
-    servers : (jobs,) int
-        Devices that a job's servers take besides those of its workers.
+    servers, needs : (jobs,) int
+        Devices that a job's servers take besides those of its workers; both together at its smallest count.
     kept : set of int
         Jobs within their minimum run.
     """
 
-    def __init__(self, state: ClusterState, candidates: Candidates) -> None:
+    def __init__(self, state: ClusterState, curves: Curves, budget: Budget) -> None:
+        self.state, self.curves, self._budget = state, curves, budget
+        self.candidates = Candidates(curves)
         self._jobs = state.jobs
         self.servers = state.columns.server_devices
+        self.needs: Ints = self.candidates.least + self.servers
         self.free = [pool.total_devices for pool in state.pools]
         self._quota = dict(state.quotas)
         self.grants = [_NOTHING] * len(state.jobs)
@@ -205,11 +203,22 @@ class Ledger:
         for index in np.flatnonzero(state.columns.pool >= 0).tolist():
             job = state.jobs[index]
             held = job.current
-            if held is None or job.minimum_run_s <= held.age_s or not candidates.has(index):
+            if held is None or job.minimum_run_s <= held.age_s or not self.candidates.has(index):
                 continue
             self.kept.add(index)
             workers = held.devices - job.server_devices
             self.take(index, held.pool, workers, f"within its minimum run of {job.minimum_run_s:g} s")
+
+    @cached_property
+    def ranks(self) -> Ints:
+        """Per job its place in the order of submission, which breaks ties."""
+        ranks = np.empty(len(self._jobs), dtype=np.int64)
+        ranks[self.state.columns.order] = np.arange(len(self._jobs))
+        return ranks
+
+    def out_of_time(self, grants: int) -> bool:
+        """Whether the time is over; looks at the clock once in ``BUDGET_STRIDE`` grants, the first included."""
+        return grants % BUDGET_STRIDE == 0 and self._budget.remaining_s() <= 0
 
     def room(self, job: int, pool: int) -> int:
         """Worker devices that a job without a grant could be given in the pool; below 1 = none."""
@@ -266,50 +275,44 @@ class Ledger:
         """Free devices of the pool that has most: more fits nowhere."""
         return max(self.free, default=0)
 
-    def allocation(self, memory: bytes, *, complete: bool = True) -> Allocation:
-        """The grants as the policy's answer."""
-        return Allocation(grants=tuple(self.grants), complete=complete, memory=memory)
+    def in_turn(self, order: Ints, needs: Ints) -> Iterator[int]:
+        """Jobs in this order, but for such as cannot fit any more; a long queue costs little once devices are scarce.
+
+        Parameters
+        ----------
+        needs : (jobs,) int
+            Devices, servers included, below which a job cannot run.
+        """
+        looks = _FIRST_LOOK
+        while len(order := order[needs[order] <= self.most_free()]):
+            yield from order[:looks].tolist()
+            order, looks = order[looks:], 2 * looks
+
+    def opening(self, job: int, merit: Callable[[Segment], float]) -> Segment | None:
+        """Where the job's smallest count fits: the pool that it runs in, else that of greatest merit (ties: first)."""
+        rows, current = self.curves.devices, self._jobs[job].current
+        fitting = [each for each in self.candidates.of(job) if rows[each.start] <= self.room(job, each.pool)]
+        here = [each for each in fitting if current is not None and each.pool == current.pool]
+        return here[0] if here else max(fitting, key=merit, default=None)
+
+    def allocation(self, *, complete: bool = True) -> Allocation:
+        """The grants as the policy's answer; its memory stays what it is."""
+        return Allocation(grants=tuple(self.grants), complete=complete, memory=self.state.memory)
 
 
-def in_turn(order: Ints, needs: Ints, ledger: Ledger) -> Iterator[int]:
-    """Jobs in this order, but for such as cannot fit any more; a long queue costs little once devices are scarce.
-
-    Parameters
-    ----------
-    needs : (jobs,) int
-        Devices, servers included, below which a job cannot run.
-    """
-    looks = _FIRST_LOOK
-    while len(order := order[needs[order] <= ledger.most_free()]):
-        yield from order[:looks].tolist()
-        order, looks = order[looks:], 2 * looks
-
-
-def smallest_first(
-    state: ClusterState, curves: Curves, candidates: Candidates, ledger: Ledger, budget: Budget, why: str
-) -> dict[int, Held] | None:
+def smallest_first(ledger: Ledger, why: str) -> dict[int, Held] | None:
     """Give every job, by submission, its smallest count while that fits; None when the time ran out.
 
     A job goes to the pool that it runs in if there is room, else to the pool in which it is fastest on that count
     (ties: first pool). A job that fits nowhere is passed over.
     """
     started: dict[int, Held] = {}
-    needs = candidates.least + state.columns.server_devices
-    for turn, job in enumerate(in_turn(state.columns.order, needs, ledger)):
-        if out_of_time(budget, turn):
+    devices, rates = ledger.curves.devices, ledger.curves.samples_per_s
+    for turn, job in enumerate(ledger.in_turn(ledger.state.columns.order, ledger.needs)):
+        if ledger.out_of_time(turn):
             return None
-        if job in ledger.kept:
-            continue
-        fitting = [
-            segment
-            for segment in candidates.of(job)
-            if candidates.devices(segment.start) <= ledger.room(job, segment.pool)
-        ]
-        if not fitting:
-            continue
-        current = state.jobs[job].current
-        here = [segment for segment in fitting if current is not None and segment.pool == current.pool]
-        segment = here[0] if here else max(fitting, key=lambda each: curves.samples_per_s[each.start])
-        ledger.take(job, segment.pool, candidates.devices(segment.start), why)
-        started[job] = Held(segment.start, segment.stop)
+        segment = None if job in ledger.kept else ledger.opening(job, lambda each: float(rates[each.start]))
+        if segment is not None:
+            ledger.take(job, segment.pool, int(devices[segment.start]), why)
+            started[job] = Held(segment.start, segment.stop)
     return started

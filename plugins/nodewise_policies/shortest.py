@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves
 from nodewise_policies.service import Service
-from nodewise_policies.sharing import Candidates, Ledger, comparable, per_row, remaining_s, submission_ranks
+from nodewise_policies.sharing import Ledger, comparable, per_row, remaining_s
 
 __all__ = ["Srpt"]
 
@@ -23,10 +23,7 @@ class Srpt:
 
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
         """Serve by least remaining time; what was granted when the time is over stands."""
-        candidates = Candidates(curves)
-        ledger = Ledger(state, candidates)
+        ledger = Ledger(state, curves, budget)
         seconds = remaining_s(state, curves, restarts=state.parameters["count_restarts"] >= 0.5)
         scores = comparable(seconds / per_row(curves, state.columns.weight))
-        service = Service(curves, candidates, ledger, submission_ranks(state), scores)
-        complete = service.serve(budget, "remaining time {:.6g} s".format)
-        return ledger.allocation(state.memory, complete=complete)
+        return ledger.allocation(complete=Service(ledger, scores).serve("remaining time {:.6g} s".format))

@@ -8,15 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Ints, as_floats
-from nodewise_laws import private_cycle_cv, staleness_p95
+from nodewise.plugin import Floats, Ints
 from nodewise_queueing.network import Network, Solved
 from nodewise_queueing.regularity import ORDER_NOISE, between, coherence_of, expected_order, order_swing, paced
 from nodewise_queueing.rows import MAX_WORKERS
-from nodewise_queueing.situation import Situation, combined_spread, extrapolation_of, swing
-from nodewise_queueing.tables import Table, tabulated
+from nodewise_queueing.situation import Situation, combined_spread, extrapolation_of, staleness_of, swing
+from nodewise_queueing.tables import Columns, tabulated
 
-__all__ = ["BRACKET", "Rates", "asynchronous_table", "network_of", "rates_of", "staleness_of", "usual_order"]
+__all__ = ["BRACKET", "Rates", "asynchronous_table", "by_phase", "network_of", "rates_of", "usual_order"]
 
 _PARTS = ("download", "compute", "upload", "update")
 
@@ -31,13 +30,17 @@ worker that finds the lock taken waits for half an update more on average (unifo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rates:
-    """Logarithms of the rates of 1 to n workers: the answer, and the three curves that it lies between."""
+    """Logarithms of the rates of 1 to n workers by three curves, and where between these they are expected."""
 
-    answer: Floats
     in_step: Floats
     shared: Floats
     orderly: Floats
+    usual: Floats
     solved: Solved
+
+    def shifted(self, by: Floats | float, at: Ints | slice = slice(None)) -> Floats:
+        """Logarithms of the rates of workers whose place differs from the expected one, at all numbers or some."""
+        return between(self.in_step[at], self.shared[at], self.orderly[at], self.usual[at] + by)
 
 
 def network_of(situation: Situation, log_load: float) -> Network:
@@ -74,11 +77,9 @@ def network_of(situation: Situation, log_load: float) -> Network:
 def rates_of(situation: Situation, network: Network, population: int) -> Rates:
     """Rates of 1 to `population` workers."""
     solved = network.shared(population)
-    shared = np.log(solved.rate_per_s)
-    orderly_rate = network.orderly_rate(population)
-    orderly, in_step = np.log(orderly_rate), np.log(network.in_step_rate(orderly_rate))
-    order = usual_order(situation, network, solved) + situation.load.order_shift
-    return Rates(between(in_step, shared, orderly, order), in_step, shared, orderly, solved)
+    orderly = network.orderly_rate(population)
+    in_step, shared, orderly = np.log([network.in_step_rate(orderly), solved.rate_per_s, orderly])
+    return Rates(in_step, shared, orderly, usual_order(situation, network, solved), solved)
 
 
 def usual_order(
@@ -101,7 +102,7 @@ def usual_order(
     return paced(order, np.minimum(solved.rate_per_s * network.demands_s[-1], 1.0))
 
 
-def asynchronous_table(situation: Situation, population: int) -> Table:
+def asynchronous_table(situation: Situation, population: int) -> Columns:
     """Step times for 1 to `population` workers."""
     load = situation.load
     network = network_of(situation, load.log_factor)
@@ -109,7 +110,7 @@ def asynchronous_table(situation: Situation, population: int) -> Table:
     workers = np.arange(1, population + 1)
 
     def log_step(changed: Network) -> Floats:
-        return -rates_of(situation, changed, population).answer
+        return -rates_of(situation, changed, population).shifted(load.order_shift)
 
     spread = combined_spread(
         situation.measured_variance,
@@ -118,17 +119,16 @@ def asynchronous_table(situation: Situation, population: int) -> Table:
         swing(lambda by: log_step(network.dearer(math.exp(by))), situation.demand_log_spread),
         swing(lambda by: log_step(network.slower(math.exp(by))), situation.compute_log_spread),
     )
-    step_s = workers / np.exp(rates.answer)
+    step_s = workers / np.exp(rates.shifted(load.order_shift))
     parts = _parts(situation, network, rates.solved.exposed_s, step_s)
     busy = np.minimum((workers / step_s)[:, np.newaxis] * np.array(network.demands_s), 1.0)
-    names = ("link", "update") if situation.facts.half_duplex else ("downlink", "uplink", "update")
     return tabulated(
         step_s=np.sum(list(parts.values()), axis=0),
         log_spread=spread,
         extrapolation=extrapolation_of(workers, network.knee, situation.largest_workers),
-        staleness=staleness_of(situation, workers, step_s),
+        staleness=staleness_of(workers, step_s, situation.phases.compute_s, situation.compute_cv),
         parts=parts,
-        utilisation={name: busy[:, column] for column, name in enumerate(names)},
+        utilisation=dict(zip(situation.facts.stations, busy.T, strict=True)),
         extra={
             **dict(zip(BRACKET, np.exp([rates.in_step, rates.shared, rates.orderly]), strict=True)),
             "knee_workers": np.full(population, min(network.knee, float(MAX_WORKERS))),
@@ -138,28 +138,22 @@ def asynchronous_table(situation: Situation, population: int) -> Table:
     )
 
 
-def staleness_of(situation: Situation, workers: Ints, step_s: Floats) -> tuple[Floats, Floats]:
-    """Mean and 95th percentile of the updates by others between a worker's download and its upload."""
-    private = private_cycle_cv(step_s, situation.phases.compute_s, situation.compute_cv)
-    return as_floats(workers - 1), staleness_p95(workers, private)
-
-
 def _parts(situation: Situation, network: Network, exposed_s: Floats, step_s: Floats) -> dict[str, Floats]:
-    """The cycle by phase: what is no compute, in the proportions of fair sharing.
-
-    The residence at a half-duplex link is shared in proportion to the two transfers.
-    """
+    """The cycle by phase: what is no compute, in the proportions of fair sharing."""
     total = exposed_s.sum(axis=1)
     exchange = np.maximum(step_s - network.think_s, 0.0)
     shares = np.divide(exposed_s, total[:, np.newaxis], out=np.zeros_like(exposed_s), where=total[:, np.newaxis] > 0.0)
-    parts = shares * exchange[:, np.newaxis]
-    if situation.facts.half_duplex:
-        share = situation.phases.download_share
-        download, upload, update = parts[:, 0] * share, parts[:, 0] * (1.0 - share), parts[:, 1]
-    else:
-        download, upload, update = parts.T
+    download, upload, update = by_phase(situation, (shares * exchange[:, np.newaxis]).T)
     compute = np.full(len(step_s), network.think_s)
     return dict(zip(_PARTS, (download, compute, upload, update), strict=True))
+
+
+def by_phase(situation: Situation, spent_s: Floats) -> Floats:
+    """Download, upload and update, from the time spent at each station; a half-duplex link's has part in both."""
+    if not situation.facts.half_duplex:
+        return spent_s
+    share = situation.phases.download_share
+    return np.stack([spent_s[0] * share, spent_s[0] * (1.0 - share), spent_s[1]])
 
 
 def _bottleneck(situation: Situation, network: Network, workers: Ints) -> Ints:

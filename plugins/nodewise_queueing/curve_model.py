@@ -7,14 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Ints, Notice, SyncMode, as_floats
-from nodewise_laws import private_cycle_cv, staleness_p95
+from nodewise.plugin import Floats, Ints, Notice, SyncMode
 from nodewise_queueing.evidence import Facts, Runs, run_log_spread
 from nodewise_queueing.hypotheses import Hypotheses, Shape, hypotheses_of, shape_of
 from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import Factors, factors_between
-from nodewise_queueing.situation import DEFAULT_COMPUTE_CV
-from nodewise_queueing.tables import Table, tabulated
+from nodewise_queueing.situation import DEFAULT_COMPUTE_CV, staleness_of
+from nodewise_queueing.tables import Columns, tabulated
 
 __all__ = ["WELL_CONDITIONED_WORKERS", "CurveModel", "shows_saturation"]
 
@@ -68,8 +67,7 @@ class CurveModel:
         hypotheses = hypotheses_of(mode)
         residual = np.empty((len(hypotheses), len(runs)))
         noise = runs.log_noise.copy()
-        for other in sorted(set(runs.settings)):
-            rows = np.array([row for row, each in enumerate(runs.settings) if each == other])
+        for other, rows in runs.by_setting():
             factors = factors_between(setting, other, facts, phases_known=False)
             shape = _shape(hypotheses, runs.workers[rows], factors)
             measured = -runs.log_rate[rows]
@@ -95,7 +93,7 @@ class CurveModel:
             saturated=shows_saturation(mode, runs),
         )
 
-    def table(self, key: CurveKey, population: int) -> Table:
+    def table(self, key: CurveKey, population: int) -> Columns:
         """The curve of one setting: median of the step over the weighted hypotheses, which errs least on average.
 
         The deviation of ln(step) is taken about the median, with what another run of that many machines adds.
@@ -130,7 +128,11 @@ class CurveModel:
             step_s=step_s,
             log_spread=np.interp(workers, nodes, spread),
             extrapolation=np.maximum(1.0, workers / self.largest_workers),
-            staleness=_staleness(mode, workers, step_s, filled["compute"]),
+            staleness=(
+                staleness_of(workers, step_s, filled["compute"], DEFAULT_COMPUTE_CV)
+                if mode == SyncMode.ASYNC
+                else (np.zeros(population), np.zeros(population))
+            ),
             parts=filled,
             utilisation={"server": np.minimum(workers * demand / step_s, 1.0)},
             extra={},
@@ -152,13 +154,6 @@ class CurveModel:
             )
             return (Notice("UNSATURATED", message),)
         return ()
-
-
-def _staleness(mode: SyncMode, workers: Ints, step_s: Floats, compute_s: Floats) -> tuple[Floats, Floats]:
-    """Mean and 95th percentile; a barrier leaves no staleness."""
-    if mode != SyncMode.ASYNC:
-        return np.zeros(len(workers)), np.zeros(len(workers))
-    return as_floats(workers - 1), staleness_p95(workers, private_cycle_cv(step_s, compute_s, DEFAULT_COMPUTE_CV))
 
 
 def shows_saturation(mode: SyncMode, runs: Runs) -> bool:

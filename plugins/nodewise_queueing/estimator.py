@@ -14,7 +14,7 @@ from nodewise_queueing.evidence import DeviceEvidence, Runs, evidence_of, facts_
 from nodewise_queueing.model import QueueingModel
 from nodewise_queueing.phase_model import PhaseModel
 from nodewise_queueing.rows import CurveKey, Group, plan_of
-from nodewise_queueing.support import Support
+from nodewise_queueing.support import Refused, Support
 
 __all__ = ["QueueingEstimator"]
 
@@ -58,17 +58,15 @@ class QueueingEstimator:
         refusals = [refusal for _, refusal in plan.refused]
         judged: list[_Judgement] = []
         for group in plan.groups:
-            found = _of_group(profile, support, group, phases_needed=phases_needed)
-            if isinstance(found, Refusal):
-                refusals.append(found)
-            else:
-                judged.append(found)
+            try:
+                judged.append(_of_group(profile, support, group, phases_needed=phases_needed))
+            except Refused as refused:
+                refusals.append(refused.refusal)
         if not judged:
             missing = [refusal for refusal in refusals if refusal.reason == Reason.EVIDENCE_MISSING]
             nothing = Refusal.missing("no configuration was asked about", "configurations")
             return Assessment(refusal=(missing or refusals or [nothing])[0])
-        strength, _, error = min(judged, key=_weakest_first)
-        texts = tuple(dict.fromkeys(text for _, found, _ in judged for text in found))
+        strength, texts, error = _weakest(judged)
         return Assessment(evidence=texts, strength=strength, expected_log_error=error)
 
     def fit(self, profile: Profile, context: Context) -> Model:  # noqa: ARG002 - needs nothing but the profile
@@ -95,24 +93,22 @@ _Judgement = tuple[float, tuple[str, ...], float]
 """Strength, words for people, and expected error."""
 
 
-def _weakest_first(judgement: _Judgement) -> tuple[float, float]:
-    return judgement[0], -judgement[2]
+def _weakest(judged: list[_Judgement]) -> _Judgement:
+    """The weakest strength, and of it the largest error, with the words of all."""
+    strength, _, error = min(judged, key=lambda judgement: (judgement[0], -judgement[2]))
+    return strength, tuple(dict.fromkeys(text for _, texts, _ in judged for text in texts)), error
 
 
-def _of_group(profile: Profile, support: Support, group: Group, *, phases_needed: bool) -> _Judgement | Refusal:
-    """The weakest of what the rows of one group rest on, or why none of them is answered."""
+def _of_group(profile: Profile, support: Support, group: Group, *, phases_needed: bool) -> _Judgement:
+    """The weakest of what the rows of one group rest on; Refused where none of them is answered."""
     judged: list[_Judgement] = []
     for key in group.key.by_mode():
-        devices = support.devices_of(key, phases_needed=phases_needed)
-        if isinstance(devices, Refusal):
-            return devices
-        for device in dict.fromkeys(devices):
+        for device in dict.fromkeys(support.devices_of(key, phases_needed=phases_needed)):
             only = support.only(device, key)
             if only is not None and not np.any(group.workers == only):
-                return support.elsewhere(key.mode, only)
+                raise support.elsewhere(key.mode, only)
             judged.append(_judged(profile, support.devices[device], key))
-    strength, _, error = min(judged, key=_weakest_first)
-    return strength, tuple(dict.fromkeys(text for _, texts, _ in judged for text in texts)), error
+    return _weakest(judged)
 
 
 def _judged(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> _Judgement:

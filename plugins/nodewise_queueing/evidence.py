@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nodewise.plugin import Configurations, Floats, Ints, Profile, SyncMode
+from nodewise.plugin import Configurations, Floats, Ints, Observations, PhaseTimings, Profile, SyncMode
 from nodewise_queueing.rows import Setting, setting_of
 
 __all__ = [
@@ -62,6 +63,11 @@ class Facts:
     round_trip_s: float = 0.0
     shard_bytes: tuple[float, ...] = ()
     shard_tensors: tuple[float, ...] = ()
+
+    @property
+    def stations(self) -> tuple[str, ...]:
+        """What workers share, in the order of a cycle."""
+        return ("link", "update") if self.half_duplex else ("downlink", "uplink", "update")
 
     def byte_share(self, servers: int) -> float:
         """Share of the bytes at the server that holds most."""
@@ -149,6 +155,11 @@ class Runs:
         """The setting of most runs; among equals the largest, so that nothing depends on their order."""
         return max(set(self.settings), key=lambda each: (self.settings.count(each), each))
 
+    def by_setting(self) -> list[tuple[Setting, Ints]]:
+        """Each setting with the places of its runs."""
+        alike = {setting: [each == setting for each in self.settings] for setting in sorted(set(self.settings))}
+        return [(setting, np.flatnonzero(rows)) for setting, rows in alike.items()]
+
     @property
     def worker_counts(self) -> tuple[int, ...]:
         """Distinct numbers of workers, ascending."""
@@ -174,20 +185,6 @@ class DeviceEvidence:
     runs: Mapping[int, Runs]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Timing:
-    """One timed run of one worker; fields in the order that sorts them."""
-
-    setting: Setting
-    download_s: float
-    compute_s: float
-    upload_s: float
-    update_s: float
-    hidden_s: float
-    compute_cv: float
-    steps: int
-
-
 KEPT_PROFILES: Final = 1024
 """Profiles whose evidence is remembered: every new question about a job starts from the same one."""
 _kept: dict[str, dict[str, DeviceEvidence]] = {}
@@ -210,13 +207,13 @@ def evidence_of(profile: Profile) -> dict[str, DeviceEvidence]:
 
 def _gathered(profile: Profile) -> dict[str, DeviceEvidence]:
     link = profile.network.link_bytes_per_s or 0.0
-    alone, queued = _timings(profile, link)
-    runs = _runs(profile, link)
+    alone, queued = _timings(profile.phase_timings)
+    runs = _runs(profile.observations, link)
     devices = sorted({*alone, *queued, *(device for device, _ in runs)})
     return {
         device: DeviceEvidence(
-            phases=_combined(alone[device]) if device in alone else None,
-            queued_timings=tuple(sorted(set(queued.get(device, ())))),
+            phases=_combined(profile.phase_timings, alone[device], link) if device in alone else None,
+            queued_timings=tuple(sorted(queued.get(device, ()))),
             runs={mode: runs[device, mode] for mode in PARAMETER_SERVER_MODES if (device, mode) in runs},
         )
         for device in devices
@@ -237,106 +234,97 @@ def facts_of(profile: Profile) -> Facts:
     )
 
 
-def _plain(configurations: Configurations, row: int) -> bool:
-    """Whether a run is one that the laws describe: data parallel, nobody left behind."""
-    return bool(
-        configurations.tensor_parallel[row] <= 1
-        and configurations.pipeline_parallel[row] <= 1
-        and configurations.backup_workers[row] == 0
-        and configurations.workers[row] >= 1
+def _plain(configurations: Configurations) -> NDArray[np.bool_]:
+    """Runs that the laws describe: data parallel, nobody left behind."""
+    found: NDArray[np.bool_] = (
+        (configurations.tensor_parallel <= 1)
+        & (configurations.pipeline_parallel <= 1)
+        & (configurations.backup_workers == 0)
+        & (configurations.workers >= 1)
     )
+    return found
 
 
-def _timings(profile: Profile, link: float) -> tuple[dict[str, list[_Timing]], dict[str, list[int]]]:
-    """Timed runs of one worker, and the numbers of workers of the others, by device."""
-    timings = profile.phase_timings
+def _timings(timings: PhaseTimings) -> tuple[dict[str, list[int]], dict[str, set[int]]]:
+    """Rows of timed runs of one worker, and the numbers of workers of the others, by device."""
     configurations = timings.configurations
-    alone: dict[str, list[_Timing]] = {}
-    queued: dict[str, list[int]] = {}
-    devices = configurations.device_names() if len(timings) else []
-    for row, device in enumerate(devices):
-        if not _plain(configurations, row) or configurations.sync_mode[row] == SyncMode.ALLREDUCE:
-            continue
+    alone: dict[str, list[int]] = {}
+    queued: dict[str, set[int]] = {}
+    devices = configurations.device_names()
+    timed = timings.download_s + timings.compute_s + timings.upload_s + timings.update_s > 0.0
+    usable = _plain(configurations) & (configurations.sync_mode != SyncMode.ALLREDUCE)
+    for row in np.flatnonzero(usable).tolist():
         if configurations.workers[row] > 1:
-            queued.setdefault(device, []).append(int(configurations.workers[row]))
-            continue
-        timing = _Timing(
-            setting=setting_of(configurations, row, link),
-            download_s=float(timings.download_s[row]),
-            compute_s=float(timings.compute_s[row]),
-            upload_s=float(timings.upload_s[row]),
-            update_s=float(timings.update_s[row]),
-            hidden_s=float(timings.hidden_s[row]),
-            compute_cv=float(timings.compute_variation[row]),
-            steps=int(timings.steps[row]),
-        )
-        if timing.download_s + timing.compute_s + timing.upload_s + timing.update_s > 0.0:
-            alone.setdefault(device, []).append(timing)
+            queued.setdefault(devices[row], set()).add(int(configurations.workers[row]))
+        elif timed[row]:
+            alone.setdefault(devices[row], []).append(row)
     return alone, queued
 
 
-def _combined(timings: list[_Timing]) -> Phases:
+def _combined(timings: PhaseTimings, rows: list[int], link: float) -> Phases:
     """Means weighted by steps, over the runs of the setting that most steps were timed with.
 
     A run whose steps are not known counts like the mean of those that are. Runs with another setting are left out:
     bringing them to this one would mix assumptions into measurements.
     """
-    ordered = sorted(timings, key=lambda t: (t.setting, t.download_s, t.compute_s, t.upload_s, t.update_s, t.hidden_s))
-    known = [timing.steps for timing in ordered if timing.steps > 0]
+    settings = {row: setting_of(timings.configurations, row, link) for row in rows}
+    columns = (timings.download_s, timings.compute_s, timings.upload_s, timings.update_s, timings.hidden_s)
+    ordered = sorted(rows, key=lambda row: (settings[row], *(column[row] for column in columns)))
+    steps = {row: int(timings.steps[row]) for row in ordered}
+    known = [count for count in steps.values() if count > 0]
     usual = sum(known) / len(known) if known else 1.0
     total: dict[Setting, float] = {}
-    for timing in ordered:
-        total[timing.setting] = total.get(timing.setting, 0.0) + (timing.steps or usual)
+    for row in ordered:
+        total[settings[row]] = total.get(settings[row], 0.0) + (steps[row] or usual)
     setting = max(total, key=lambda each: (total[each], each))
-    kept = [timing for timing in ordered if timing.setting == setting]
-    weights = np.array([timing.steps or usual for timing in kept])
+    kept = [row for row in ordered if settings[row] == setting]
+    weights = np.array([steps[row] or usual for row in kept])
 
-    def mean(name: str) -> float:
-        values = np.array([getattr(timing, name) for timing in kept])
+    def mean(column: Floats) -> float:
+        values = column[kept]
         # A mean of equal values must be that value to the last digit.
         return float(values[0] + (weights * (values - values[0])).sum() / weights.sum())
 
-    download, compute, upload = mean("download_s"), mean("compute_s"), mean("upload_s")
-    measured = np.array([timing.compute_cv for timing in kept])
+    download, compute, upload, update, hidden = map(mean, columns)
+    measured = timings.compute_variation[kept]
     has_cv = measured >= 0.0
     variance = (weights[has_cv] * measured[has_cv] ** 2).sum() / weights[has_cv].sum() if has_cv.any() else None
     return Phases(
         download_s=download,
         compute_s=compute,
         upload_s=upload,
-        update_s=mean("update_s"),
-        hidden_s=min(max(mean("hidden_s"), 0.0), compute, download + upload),
+        update_s=update,
+        hidden_s=min(max(hidden, 0.0), compute, download + upload),
         compute_cv=None if variance is None else math.sqrt(float(variance)),
         setting=setting,
         runs=len(kept),
-        steps=sum(timing.steps for timing in kept),
+        steps=sum(steps[row] for row in kept),
     )
 
 
-def _runs(profile: Profile, link: float) -> dict[tuple[str, int], Runs]:
+def _runs(observations: Observations, link: float) -> dict[tuple[str, int], Runs]:
     """Measured throughputs by device and mode."""
-    observations = profile.observations
     configurations = observations.configurations
     found: dict[tuple[str, int], list[tuple[int, Setting, float, float]]] = {}
-    devices = configurations.device_names() if len(observations) else []
-    for row, device in enumerate(devices):
-        mode, rate = int(configurations.sync_mode[row]), float(observations.steps_per_s[row])
-        if mode not in PARAMETER_SERVER_MODES or not rate > 0.0 or not _plain(configurations, row):
-            continue
-        workers = int(configurations.workers[row])
+    devices = configurations.device_names()
+    usable = _plain(configurations) & (observations.steps_per_s > 0.0)
+    usable &= np.isin(configurations.sync_mode, PARAMETER_SERVER_MODES)
+    for row in np.flatnonzero(usable).tolist():
+        mode, workers = int(configurations.sync_mode[row]), int(configurations.workers[row])
         counted = _count_log_noise(int(observations.steps[row]), float(observations.step_variation[row]))
         noise = math.hypot(counted, float(run_log_spread(SyncMode(mode), np.array(workers))))
-        entry = (workers, setting_of(configurations, row, link), math.log(rate), noise)
-        found.setdefault((device, mode), []).append(entry)
-    return {
-        key: Runs(
-            workers=np.array([workers for workers, _, _, _ in entries], dtype=np.int64),
-            log_rate=np.array([log_rate for _, _, log_rate, _ in entries]),
-            log_noise=np.array([noise for _, _, _, noise in entries]),
-            settings=tuple(setting for _, setting, _, _ in entries),
+        entry = workers, setting_of(configurations, row, link), math.log(observations.steps_per_s[row]), noise
+        found.setdefault((devices[row], mode), []).append(entry)
+    runs = {}
+    for key, entries in found.items():
+        counts, settings, log_rates, noises = zip(*sorted(entries), strict=True)
+        runs[key] = Runs(
+            workers=np.array(counts, dtype=np.int64),
+            log_rate=np.array(log_rates),
+            log_noise=np.array(noises),
+            settings=settings,
         )
-        for key, entries in ((key, sorted(entries)) for key, entries in found.items())
-    }
+    return runs
 
 
 def run_log_spread(mode: SyncMode, workers: Ints) -> Floats:

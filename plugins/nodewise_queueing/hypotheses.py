@@ -57,13 +57,8 @@ class Hypotheses:
 
     def take(self, rows: Ints) -> Hypotheses:
         """Some of them."""
-        return Hypotheses(
-            mode=self.mode,
-            share=self.share[rows],
-            order=self.order[rows],
-            variation=self.variation[rows],
-            log_prior=self.log_prior[rows],
-        )
+        columns = {name: getattr(self, name)[rows] for name in ("share", "order", "variation", "log_prior")}
+        return Hypotheses(mode=self.mode, **columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -15,12 +15,12 @@ from nodewise_laws import (
     private_cycle_cv,
     staleness_p95,
 )
-from nodewise_queueing.asynchronous import network_of, usual_order
+from nodewise_queueing.asynchronous import by_phase, network_of, usual_order
 from nodewise_queueing.network import Network
 from nodewise_queueing.regularity import ORDER_NOISE, between, order_swing
 from nodewise_queueing.situation import Situation, Transfer, combined_spread, extrapolation_of, swing
-from nodewise_queueing.synchronous import cv_spread, rounds_by_part, variation_notices
-from nodewise_queueing.tables import Columns
+from nodewise_queueing.synchronous import busy_s, cv_spread, rounds_by_part, seconds_of, variation_notices
+from nodewise_queueing.tables import BASIC, Columns
 
 __all__ = ["mixed_columns"]
 
@@ -55,21 +55,15 @@ def _asynchronous(situations: list[Situation], counts: list[int]) -> Columns:
     spent = weight @ np.maximum(solved.residence_s + demands * (flows - 1.0) - saved, 0.0)
     exchange = step_s - compute_s
     first = situations[0]
-    names = ("link", "update") if first.facts.half_duplex else ("downlink", "uplink", "update")
     # Where nothing is spent at any station, what is left of the cycle is transfers that load none.
-    shares = spent / spent.sum() if spent.sum() > 0.0 else np.array([1.0, *[0.0] * (len(names) - 1)])
-    if first.facts.half_duplex:
-        link, update = (shares * exchange).tolist()
-        download, upload = link * first.phases.download_share, link * (1.0 - first.phases.download_share)
-    else:
-        download, upload, update = (shares * exchange).tolist()
+    shares = spent / spent.sum() if spent.sum() > 0.0 else np.eye(len(spent))[0]
+    download, upload, update = by_phase(first, shares * exchange).tolist()
     busy = np.minimum((rate[:, np.newaxis] * demands).sum(axis=0), 1.0)
     return _row(
         situations,
-        networks,
         step_s=step_s,
         parts={"download": download, "compute": compute_s, "upload": upload, "update": update},
-        utilisation=dict(zip(names, busy.tolist(), strict=True)),
+        utilisation=dict(zip(first.facts.stations, busy.tolist(), strict=True)),
         doubt=doubt,
         workers=total,
         # Updates by others in a cycle of each class, averaged over updates: W - 1, whatever the classes are.
@@ -158,17 +152,13 @@ def _synchronous(situations: list[Situation], counts: list[int], backup_workers:
         update_s=update,
         hidden_s=float(share @ [situation.phases.hidden_s for situation in situations]),
     )
-    step_s = float(rounds.round_s[0])
-    busy = {"downlink": total * download.demand_s, "uplink": total * upload.demand_s, "update": total * update}
-    if situations[0].facts.half_duplex:
-        busy = {"link": busy["downlink"] + busy["uplink"], "update": busy["update"]}
-    networks = [network_of(situation, situation.load.log_factor) for situation in situations]
+    step_s = float(seconds_of(rounds)[0])
+    busy = busy_s(situations[0].facts, np.array(total), download.demand_s, upload.demand_s, update)
     return _row(
         situations,
-        networks,
         step_s=step_s,
-        parts={name: float(part[0]) for name, part in rounds.parts.items()},
-        utilisation={name: min(seconds / step_s, 1.0) for name, seconds in busy.items()},
+        parts={name: float(part[0]) for name, part in rounds.items()},
+        utilisation={name: min(float(seconds) / step_s, 1.0) for name, seconds in busy.items()},
         doubt=float(np.max(doubt)),
         workers=total,
         staleness=(0.0, 0.0),
@@ -188,7 +178,6 @@ def _mean_transfer(transfers: list[Transfer], share: Floats) -> Transfer:
 
 def _row(
     situations: list[Situation],
-    networks: list[Network],
     *,
     step_s: float,
     parts: dict[str, float],
@@ -209,23 +198,10 @@ def _row(
         max(situation.compute_log_spread for situation in situations),
     )
     extrapolation = extrapolation_of(
-        np.array([workers]),
-        min(network.knee for network in networks),
+        np.array(workers),
+        min(network_of(situation, situation.load.log_factor).knee for situation in situations),
         max(situation.largest_workers for situation in situations),
     )
-    basic: dict[str, Floats] = {
-        "step_s": np.array([step_s]),
-        "log_spread": np.reshape(spread, 1),
-        "extrapolation": extrapolation,
-        "staleness_mean": np.array([staleness[0]]),
-        "staleness_p95": np.array([staleness[1]]),
-    }
+    basic = dict(zip(BASIC, (step_s, float(spread), float(extrapolation), *staleness), strict=True))
     notices = (notice, *assumed, *dict.fromkeys(told for situation in situations for told in situation.notices))
-    return Columns.of(
-        basic,
-        parts={name: np.array([seconds]) for name, seconds in parts.items()},
-        utilisation={name: np.array([share]) for name, share in utilisation.items()},
-        extra={},
-        bottleneck=[list(parts.values()).index(max(parts.values()))],
-        notices=notices,
-    )
+    return Columns.row(basic, parts=parts, utilisation=utilisation, notices=notices)

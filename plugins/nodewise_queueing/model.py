@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -23,10 +24,10 @@ from nodewise_queueing.hybrid import hybrid_columns
 from nodewise_queueing.mixed import mixed_columns
 from nodewise_queueing.phase_model import PhaseModel
 from nodewise_queueing.rows import Class, CurveKey, Group, plan_of
-from nodewise_queueing.simulated import Simulated, refusal_of, simulated_columns
+from nodewise_queueing.simulated import Simulated, simulated_columns
 from nodewise_queueing.situation import Situation
-from nodewise_queueing.support import Support
-from nodewise_queueing.tables import Columns, Curve, Rows, Table
+from nodewise_queueing.support import Refused, Support
+from nodewise_queueing.tables import Columns, Curve
 
 __all__ = ["QueueingModel"]
 
@@ -39,6 +40,10 @@ MOST_STEP_S: Final = 1e9
 """A step of 30 years: phases that make one are mistaken."""
 
 _TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_S:g} s: the phases cannot be meant so")
+
+
+_Found = tuple[Ints | None, Columns]
+"""Rows of a question, None = all of it, with their answers."""
 
 
 class QueueingModel:
@@ -74,108 +79,86 @@ class QueueingModel:
         plan = plan_of(configurations)
         simulate = options.fidelity == Fidelity.SIMULATE
         refusals = [RowRefusal(rows, refusal) for rows, refusal in plan.refused]
-        found: list[Rows] = []
+        found: list[_Found] = []
         for group in plan.groups:
             if simulate:
                 self._simulated(group, configurations, options, found, refusals)
             else:
                 self._answered(group, configurations, found, refusals)
         found = [_possible(each, len(configurations), refusals) for each in found]
-        pieces = [(each.rows, each.columns.predictions()) for each in found if len(each.columns.bottleneck)]
+        pieces = [(at, columns.predictions()) for at, columns in found if len(columns.bottleneck)]
         answer = Predictions.joined(len(configurations), pieces, refusals=tuple(refusals))
         return replace(answer, simulated=True) if simulate and pieces else answer
 
     def prepare(self, key: CurveKey) -> None:
         """Make the first table of a curve ahead of questions; nothing where the evidence supports none."""
-        curve = self._curve(key)
-        if not isinstance(curve, Refusal):
-            curve.reaching(1)
+        with contextlib.suppress(Refused):
+            self._curve(key).reaching(1)
 
     # --- by the laws
 
     def _answered(
-        self, group: Group, configurations: Configurations, found: list[Rows], refusals: list[RowRefusal]
+        self, group: Group, configurations: Configurations, found: list[_Found], refusals: list[RowRefusal]
     ) -> None:
         """Answer the rows of one curve, or say why not."""
         keys = group.key.by_mode()
-        for key in keys:
-            kept = self._kept(key, group, len(configurations), refusals)
-            if kept is None:
-                return
-            group = kept
-        parts = []
-        for key in keys:
-            columns = self._point(key) if key.classes else self._curved(key, group)
-            if isinstance(columns, Refusal):
-                refusals.append(RowRefusal(_members(group, len(configurations)), columns))
-                return
-            parts.append(columns)
+        try:
+            for key in keys:
+                group = self._kept(key, group, len(configurations), refusals)
+            parts = [
+                self._point(key) if key.classes else self._curve(key).reaching(group.largest).take(group.workers)
+                for key in keys
+            ]
+        except Refused as refused:
+            refusals.append(RowRefusal(_members(group, len(configurations)), refused.refusal))
+            return
         if group.key.classes:
             parts = [_repeated(columns, len(group.workers)) for columns in parts]
         rows = slice(None) if group.rows is None else group.rows
-        found.append(Rows(group.rows, _joined(parts, configurations, rows)))
+        found.append((group.rows, _joined(parts, configurations, rows)))
 
-    def _kept(self, key: CurveKey, group: Group, rows: int, refusals: list[RowRefusal]) -> Group | None:
+    def _kept(self, key: CurveKey, group: Group, rows: int, refusals: list[RowRefusal]) -> Group:
         """The part of a group that evidence at one number of workers answers: all of it where there is more."""
-        curve = None if key.classes else self._curve(key)
-        if not isinstance(curve, Curve) or curve.only is None:
+        only = None if key.classes else self._curve(key).only
+        if only is None or (measured := group.workers == only).all():
             return group
-        measured = group.workers == curve.only
-        if measured.all():
-            return group
-        members = np.array(_members(group, rows), dtype=np.int64)
-        refusals.append(RowRefusal(tuple(members[~measured].tolist()), self._support.elsewhere(key.mode, curve.only)))
+        elsewhere = self._support.elsewhere(key.mode, only)
         if not measured.any():
-            return None
-        return Group(group.key, freeze(members[measured]), freeze(group.workers[measured]), curve.only)
+            raise elsewhere
+        members = np.array(_members(group, rows), dtype=np.int64)
+        refusals.append(RowRefusal(tuple(members[~measured].tolist()), elsewhere.refusal))
+        return Group(group.key, freeze(members[measured]), freeze(group.workers[measured]), only)
 
-    def _curved(self, key: CurveKey, group: Group) -> Columns | Refusal:
-        curve = self._curve(key)
-        return curve if isinstance(curve, Refusal) else curve.reaching(group.largest).at(group.workers)
-
-    def _curve(self, key: CurveKey) -> Curve | Refusal:
+    def _curve(self, key: CurveKey) -> Curve:
         found = self._curves.get(key)
-        if found is not None:
-            return found
-        made = self._new_curve(key)
-        if isinstance(made, Refusal):
-            return made
-        if len(self._curves) >= KEPT_CURVES:
-            self._curves.clear()
-        return self._curves.setdefault(key, made)
+        if found is None:
+            device = self._support.device(key)
+            model = self._phases.get(device) or self._fits[device, key.mode]
+            own = self._support.notices(device, key.device)
 
-    def _new_curve(self, key: CurveKey) -> Curve | Refusal:
-        device = self._support.device(key)
-        if isinstance(device, Refusal):
-            return device
-        model = self._phases.get(device) or self._fits[device, key.mode]
-        own = self._support.notices(device, key.device)
+            def build(population: int) -> Columns:
+                table = model.table(key, population)
+                return table.noticed(own) if own else table
 
-        def build(population: int) -> Table:
-            table = model.table(key, population)
-            return table.noticed(own) if own else table
+            if len(self._curves) >= KEPT_CURVES:
+                self._curves.clear()
+            found = self._curves.setdefault(key, Curve(build, self._support.only(device, key)))
+        return found
 
-        return Curve(build, self._support.only(device, key))
-
-    def _point(self, key: CurveKey) -> Columns | Refusal:
+    def _point(self, key: CurveKey) -> Columns:
         """The answer for workers that are not alike: one point, remembered."""
-        known = self._points.get(key)
-        if known is not None:
-            return known
-        situations = self._situations(key, key.classes)
-        if isinstance(situations, Refusal):
-            return situations
-        made = mixed_columns(key.mode, situations, [each.workers for each in key.classes], key.backup_workers)
-        if len(self._points) >= KEPT_CURVES:
-            self._points.clear()
-        self._points[key] = made
-        return made
+        found = self._points.get(key)
+        if found is None:
+            situations = self._situations(key, key.classes)
+            found = mixed_columns(key.mode, situations, [each.workers for each in key.classes], key.backup_workers)
+            if len(self._points) >= KEPT_CURVES:
+                self._points.clear()
+            self._points[key] = found
+        return found
 
-    def _situations(self, key: CurveKey, classes: tuple[Class, ...]) -> list[Situation] | Refusal:
+    def _situations(self, key: CurveKey, classes: tuple[Class, ...]) -> list[Situation]:
         """What the workers of each class are described by; needs the phases of every device."""
         devices = self._support.devices_of(replace(key, classes=classes), phases_needed=True)
-        if isinstance(devices, Refusal):
-            return devices
         situations = []
         for device, each in zip(devices, classes, strict=True):
             situation = self._phases[device].situation(key.mode, key.setting).slowed(each.compute_factor)
@@ -190,36 +173,29 @@ class QueueingModel:
         group: Group,
         configurations: Configurations,
         options: Options,
-        found: list[Rows],
+        found: list[_Found],
         refusals: list[RowRefusal],
     ) -> None:
         """Simulate the rows of one curve one by one; rows alike are simulated once."""
-        key = group.key
-        done: dict[int, list[Columns] | Refusal] = {}
+        done: dict[int, list[Columns]] = {}
         for row, workers in zip(_members(group, len(configurations)), group.workers.tolist(), strict=True):
-            if workers not in done:
-                done[workers] = self._runs(key, workers, options)
-            parts = done[workers]
-            if isinstance(parts, Refusal):
-                refusals.append(RowRefusal((row,), parts))
-            else:
-                at = freeze(np.array([row], dtype=np.int64))
-                found.append(Rows(at, _joined(parts, configurations, at)))
+            try:
+                if workers not in done:
+                    done[workers] = self._runs(group.key, workers, options)
+            except Refused as refused:
+                refusals.append(RowRefusal((row,), refused.refusal))
+                continue
+            at = freeze(np.array([row], dtype=np.int64))
+            found.append((at, _joined(done[workers], configurations, at)))
 
-    def _runs(self, key: CurveKey, workers: int, options: Options) -> list[Columns] | Refusal:
+    def _runs(self, key: CurveKey, workers: int, options: Options) -> list[Columns]:
         """Simulations of the modes that a row rests on."""
-        parts = []
         classes = key.classes or (Class(key.device, workers, 1.0),)
+        counts = tuple(alike.workers for alike in classes)
+        parts = []
         for each in key.by_mode():
-            situations = self._situations(each, classes)
-            if isinstance(situations, Refusal):
-                return situations
-            counts = tuple(alike.workers for alike in classes)
-            simulated = Simulated(each.mode, tuple(situations), counts, key.backup_workers)
-            refusal = refusal_of(simulated, options)
-            if refusal is not None:
-                return refusal
-            parts.append(simulated_columns(simulated, options))
+            situations = tuple(self._situations(each, classes))
+            parts.append(simulated_columns(Simulated(each.mode, situations, counts, key.backup_workers), options))
         return parts
 
 
@@ -244,12 +220,13 @@ def _repeated(columns: Columns, rows: int) -> Columns:
     )
 
 
-def _possible(answered: Rows, rows: int, refusals: list[RowRefusal]) -> Rows:
+def _possible(answered: _Found, rows: int, refusals: list[RowRefusal]) -> _Found:
     """The rows without those whose step no plausible phase makes: they would spoil the answer to the others."""
-    step_s = answered.columns.values[0]
+    at, columns = answered
+    step_s = columns.values[0]
     if not len(step_s) or step_s.max() <= MOST_STEP_S:
         return answered
     kept = step_s <= MOST_STEP_S
-    members = np.arange(rows) if answered.rows is None else answered.rows
+    members = np.arange(rows) if at is None else at
     refusals.append(RowRefusal(tuple(members[~kept].tolist()), _TOO_LONG))
-    return Rows(freeze(members[kept]), answered.columns.take(np.flatnonzero(kept)))
+    return freeze(members[kept]), columns.take(np.flatnonzero(kept))

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, SyncMode
-from nodewise_queueing.asynchronous import asynchronous_table, network_of, usual_order
+from nodewise_queueing.asynchronous import asynchronous_table, network_of, rates_of
 from nodewise_queueing.evidence import Facts, Phases, Runs
 from nodewise_queueing.load import Load, fitted_load
-from nodewise_queueing.regularity import ORDER_NOISE, between, order_swing
+from nodewise_queueing.regularity import ORDER_NOISE, order_swing
 from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import factors_between, link_floor_s, scaled_phases
 from nodewise_queueing.situation import Situation
-from nodewise_queueing.synchronous import barrier_doubt, rounds_of, synchronous_table
-from nodewise_queueing.tables import Table
+from nodewise_queueing.synchronous import barrier_doubt, rounds_of, seconds_of, synchronous_table
+from nodewise_queueing.tables import Columns
 
 __all__ = ["PhaseModel"]
 
@@ -50,7 +50,7 @@ class PhaseModel:
         loads = {}
         for mode, measured in runs.items():
             if measured.worker_counts[-1] >= 2:
-                groups = _by_setting(model, SyncMode(mode), measured)
+                groups = [(model.situation(SyncMode(mode), each), rows) for each, rows in measured.by_setting()]
                 doubt = _doubt(SyncMode(mode), measured, groups)
                 rates = _rates_by_load(SyncMode(mode), measured, groups)
                 loads[mode] = fitted_load(measured, rates, doubt, ordered=mode == SyncMode.ASYNC)
@@ -76,7 +76,7 @@ class PhaseModel:
         """Workers at which the busiest station would be full if nobody waited."""
         return network_of(self.situation(mode, setting), 0.0).knee
 
-    def table(self, key: CurveKey, population: int) -> Table:
+    def table(self, key: CurveKey, population: int) -> Columns:
         """The curve of one mode and setting."""
         situation = self.situation(key.mode, key.setting)
         if key.mode == SyncMode.SYNC:
@@ -91,15 +91,7 @@ class PhaseModel:
 
 
 _Groups = list[tuple[Situation, Ints]]
-
-
-def _by_setting(model: PhaseModel, mode: SyncMode, runs: Runs) -> _Groups:
-    """Runs that share a curve."""
-    groups = []
-    for setting in sorted(set(runs.settings)):
-        rows = np.array([row for row, each in enumerate(runs.settings) if each == setting], dtype=np.int64)
-        groups.append((model.situation(mode, setting), rows))
-    return groups
+"""Runs that share a curve: what it is computed from, and their places."""
 
 
 def _doubt(mode: SyncMode, runs: Runs, groups: _Groups) -> Floats:
@@ -125,16 +117,10 @@ def _rates_by_load(mode: SyncMode, runs: Runs, groups: _Groups) -> Callable[[flo
         for situation, rows in groups:
             workers = runs.workers[rows]
             if mode == SyncMode.SYNC:
-                expected[:, rows] = -np.log(rounds_of(situation, log_load, workers).round_s)
+                expected[:, rows] = -np.log(seconds_of(rounds_of(situation, log_load, workers)))
                 continue
-            network, population = network_of(situation, log_load), int(workers.max())
-            solved = network.shared(population)
-            shared = np.log(solved.rate_per_s)[workers - 1]
-            orderly_rate = network.orderly_rate(population)
-            orderly = np.log(orderly_rate)[workers - 1]
-            in_step = np.log(network.in_step_rate(orderly_rate))[workers - 1]
-            usual = usual_order(situation, network, solved)[workers - 1]
-            expected[:, rows] = between(in_step, shared, orderly, usual + shifts[:, np.newaxis])
+            rates = rates_of(situation, network_of(situation, log_load), int(workers.max()))
+            expected[:, rows] = rates.shifted(shifts[:, np.newaxis], workers - 1)
         return expected
 
     return log_rates

@@ -12,9 +12,10 @@ from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION
 from nodewise_queueing.asynchronous import network_of
 from nodewise_queueing.simulator import Law, Link, SimulationResult, SimulationSpec, simulate
 from nodewise_queueing.situation import Situation, extrapolation_of
+from nodewise_queueing.support import Refused
 from nodewise_queueing.tables import Columns
 
-__all__ = ["Simulated", "refusal_of", "simulated_columns", "specification_of"]
+__all__ = ["Simulated", "simulated_columns"]
 
 DEFAULT_CYCLES: Final = 20_000
 """Updates of all workers together that are counted unless told otherwise: an error of the throughput of about 1 %."""
@@ -86,24 +87,23 @@ def specification_of(row: Simulated) -> SimulationSpec:
     )
 
 
-def refusal_of(row: Simulated, options: Options) -> Refusal | None:
-    """Why a row is not simulated; None = it can be."""
+def _check(row: Simulated, options: Options) -> None:
+    """Refuse a row that is not simulated."""
     alike = {
         (phases.download_s, phases.upload_s, phases.update_s, phases.hidden_s, each.compute_cv)
         for each in row.situations
         for phases in (each.phases,)
     }
     if len(alike) > 1:
-        return Refusal.unsupported(
-            "workers whose transfers, updates or variations of compute differ are not simulated: ask for the model"
-        )
+        text = "workers whose transfers, updates or variations of compute differ are not simulated: ask for the model"
+        raise Refused(Refusal.unsupported(text))
     updates = sum(_length(row, options)) * (row.workers if row.mode == SyncMode.SYNC else 1)
     if updates > MAX_UPDATES:
-        return Refusal.unsupported(
+        text = (
             f"a simulation of {updates:,} updates is too long, {MAX_UPDATES:,} are the most; ask for fewer workers or "
             "steps, or for the model"
         )
-    return None
+        raise Refused(Refusal.unsupported(text))
 
 
 def simulated_columns(row: Simulated, options: Options) -> Columns:
@@ -111,9 +111,12 @@ def simulated_columns(row: Simulated, options: Options) -> Columns:
 
     Raises
     ------
+    Refused
+        Why it is not simulated.
     NodewiseError
         DEADLINE_EXCEEDED: the call's time is over before the row is begun.
     """
+    _check(row, options)
     if options.budget is not None and options.budget.remaining_s() <= 0.0:
         message = "the call's time was over before every row was simulated; ask for fewer rows or steps"
         raise NodewiseError(Reason.DEADLINE_EXCEEDED, message)
@@ -153,25 +156,22 @@ def _columns(row: Simulated, result: SimulationResult) -> Columns:
     _as_measured(means, row)
     # The parts are means over cycles that ended, the step over the time that passed: equal but for the edges.
     total = sum(means.values())
-    parts = {name: np.array([seconds * step_s / total]) for name, seconds in means.items()}
     situation = row.situations[0]
     links = {"downlink": result.download_utilisation, "uplink": result.upload_utilisation}
     if situation.facts.half_duplex:
         links = {"link": np.maximum(result.download_utilisation, result.upload_utilisation)}
     stations = {**links, "update": result.update_utilisation}
     network = network_of(situation, situation.load.log_factor)
-    return Columns.of(
+    return Columns.row(
         {
-            "step_s": np.array([step_s]),
-            "log_spread": np.array([result.ln_throughput_error]),
-            "extrapolation": extrapolation_of(np.array([row.workers]), network.knee, situation.largest_workers),
-            "staleness_mean": np.array([result.staleness_mean]),
-            "staleness_p95": np.array([float(result.staleness_p95)]),
+            "step_s": step_s,
+            "log_spread": result.ln_throughput_error,
+            "extrapolation": float(extrapolation_of(np.array(row.workers), network.knee, situation.largest_workers)),
+            "staleness_mean": result.staleness_mean,
+            "staleness_p95": float(result.staleness_p95),
         },
-        parts=parts,
-        utilisation={name: np.array([min(float(busy.max()), 1.0)]) for name, busy in stations.items()},
-        extra={},
-        bottleneck=[max(range(len(parts)), key=[part[0] for part in parts.values()].__getitem__)],
+        parts={name: seconds * step_s / total for name, seconds in means.items()},
+        utilisation={name: min(float(busy.max()), 1.0) for name, busy in stations.items()},
         notices=(*tuple(dict.fromkeys(told for each in row.situations for told in each.notices)), _TOLD),
     )
 

@@ -9,12 +9,20 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Ints, Notice
-from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION
+from nodewise.plugin import Floats, Ints, Notice, as_floats
+from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, private_cycle_cv, staleness_p95
 from nodewise_queueing.evidence import CAMPAIGN_LOG_SPREAD, Facts, Phases
 from nodewise_queueing.load import Load
 
-__all__ = ["DEFAULT_COMPUTE_CV", "Situation", "Transfer", "combined_spread", "extrapolation_of", "swing"]
+__all__ = [
+    "DEFAULT_COMPUTE_CV",
+    "Situation",
+    "Transfer",
+    "combined_spread",
+    "extrapolation_of",
+    "staleness_of",
+    "swing",
+]
 
 DEFAULT_COMPUTE_CV: Final = 0.3
 """Coefficient of variation of compute where it was not measured: the middle of 0.1 to 0.5, between which the jobs lie
@@ -123,6 +131,11 @@ class Situation:
             flows = min(flows, max((alone_s - waiting_s) / self.floor_s, 1.0))
         demand_s = max((alone_s - waiting_s) / flows, self.floor_s) * math.exp(log_load)
         return Transfer(alone_s=alone_s, demand_s=demand_s, flows=flows)
+
+
+def staleness_of(workers: Ints, step_s: Floats, compute_s: Floats | float, compute_cv: float) -> tuple[Floats, Floats]:
+    """Mean and 95th percentile of the updates by others between an asynchronous worker's download and its upload."""
+    return as_floats(workers - 1), staleness_p95(workers, private_cycle_cv(step_s, compute_s, compute_cv))
 
 
 def swing(log_step: Callable[[float], Floats], spread: float) -> Floats | float:

@@ -9,12 +9,25 @@ from nodewise.plugin import Notice, Refusal, SyncMode
 from nodewise_queueing.evidence import DeviceEvidence
 from nodewise_queueing.rows import CurveKey
 
-__all__ = ["OTHER_WORKERS", "PHASE_TIMINGS", "Support"]
+__all__ = ["OTHER_WORKERS", "PHASE_TIMINGS", "Refused", "Support"]
 
 PHASE_TIMINGS = "phase_timings"
 OTHER_WORKERS = "observations at another number of workers"
 LINK = "network.link_bytes_per_second"
 """What a refusal names as missing."""
+
+
+class Refused(Exception):  # noqa: N818 - what happened to the rows, not a fault
+    """Rows are not answered, and why."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+    @staticmethod
+    def missing(message: str, *fields: str) -> Refused:
+        """What is known does not suffice; ``fields`` would help."""
+        return Refused(Refusal.missing(message, *fields))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,8 +36,8 @@ class Support:
 
     devices: Mapping[str, DeviceEvidence]
 
-    def device(self, key: CurveKey) -> str | Refusal:
-        """The device whose evidence answers a row, or why none does.
+    def device(self, key: CurveKey) -> str:
+        """The device whose evidence answers a row; Refused where none does.
 
         Evidence of a device that was not stated stands for any; a row that states none takes the only one there is.
         """
@@ -36,57 +49,29 @@ class Support:
                 device = next(iter(self.devices))
             elif self.devices:
                 known, asked = ", ".join(self.devices), device or "an accelerator that is not stated"
-                return Refusal.missing(
+                raise Refused.missing(
                     f"the evidence is of {known}; nothing was measured on {asked}", PHASE_TIMINGS, OTHER_WORKERS
                 )
             else:
-                return Refusal.missing(
+                raise Refused.missing(
                     "nothing was measured: the queueing model needs phase timings of one worker, or throughputs of "
                     "parameter-server runs at two or more numbers of workers",
                     PHASE_TIMINGS,
                     OTHER_WORKERS,
                 )
-        refusal = self._refusal(self.devices[device], key)
-        return device if refusal is None else refusal
+        _check(self.devices[device], key)
+        return device
 
-    def _refusal(self, evidence: DeviceEvidence, key: CurveKey) -> Refusal | None:
-        if key.setting.link_bytes_per_s > 0.0 and not _link_known(evidence, key):
-            return Refusal.missing(
-                "a link is asked about, but not known of what was measured: transfers cannot be scaled to it", LINK
-            )
-        if evidence.phases is not None:
-            return None
-        if key.backup_workers:
-            return Refusal.missing(
-                "throughputs alone do not tell how workers' compute varies, which is what backup workers are for",
-                PHASE_TIMINGS,
-            )
-        runs = evidence.runs.get(key.mode)
-        if runs is not None:
-            return None
-        mode = key.mode.name
-        if evidence.runs:
-            other = ", ".join(SyncMode(mode).name for mode in evidence.runs)
-            known = f"throughputs of {other} runs say nothing of {mode}: their steps are counted differently"
-        else:
-            known = f"no {mode} throughput is known"
-        if evidence.queued_timings:
-            counted = ", ".join(str(count) for count in evidence.queued_timings)
-            known += f"; phases timed with {counted} workers hold waiting, and one worker's are needed"
-        return Refusal.missing(known, PHASE_TIMINGS, OTHER_WORKERS)
-
-    def devices_of(self, key: CurveKey, *, phases_needed: bool) -> tuple[str, ...] | Refusal:
-        """The devices whose evidence answers a curve, one per class of workers, or why some class has none.
+    def devices_of(self, key: CurveKey, *, phases_needed: bool) -> tuple[str, ...]:
+        """The devices whose evidence answers a curve, one per class of workers; Refused where some class has none.
 
         Workers that are not alike, and simulations, need the phases of every device.
         """
         found = []
         for name in [each.device for each in key.classes] or [key.device]:
             device = self.device(replace(key, device=name))
-            if isinstance(device, Refusal):
-                return device
             if (phases_needed or key.classes) and self.devices[device].phases is None:
-                return Refusal.missing(
+                raise Refused.missing(
                     f"throughputs alone do not tell the phases of {name or 'the workers'}: workers that are not alike, "
                     "and simulations, need phase timings",
                     PHASE_TIMINGS,
@@ -102,9 +87,9 @@ class Support:
         counts = evidence.runs[key.mode].worker_counts
         return counts[0] if len(counts) == 1 else None
 
-    def elsewhere(self, mode: SyncMode, only: int) -> Refusal:
+    def elsewhere(self, mode: SyncMode, only: int) -> Refused:
         """Why other numbers of workers than the one that was measured are not answered."""
-        return Refusal.missing(
+        return Refused.missing(
             f"{mode.name} throughput is known at {only} workers only, which does not tell compute from waiting at "
             "another number",
             PHASE_TIMINGS,
@@ -122,6 +107,33 @@ class Support:
         counted = ", ".join(str(count) for count in evidence.queued_timings)
         message = f"phases timed with {counted} workers are not used: they hold waiting; one worker's do not"
         return (*taken, Notice("TIMINGS_NOT_USED", message))
+
+
+def _check(evidence: DeviceEvidence, key: CurveKey) -> None:
+    """Refuse a curve that the evidence of a device does not describe."""
+    if key.setting.link_bytes_per_s > 0.0 and not _link_known(evidence, key):
+        raise Refused.missing(
+            "a link is asked about, but not known of what was measured: transfers cannot be scaled to it", LINK
+        )
+    if evidence.phases is not None:
+        return
+    if key.backup_workers:
+        raise Refused.missing(
+            "throughputs alone do not tell how workers' compute varies, which is what backup workers are for",
+            PHASE_TIMINGS,
+        )
+    if key.mode in evidence.runs:
+        return
+    mode = key.mode.name
+    if evidence.runs:
+        other = ", ".join(SyncMode(mode).name for mode in evidence.runs)
+        known = f"throughputs of {other} runs say nothing of {mode}: their steps are counted differently"
+    else:
+        known = f"no {mode} throughput is known"
+    if evidence.queued_timings:
+        counted = ", ".join(str(count) for count in evidence.queued_timings)
+        known += f"; phases timed with {counted} workers hold waiting, and one worker's are needed"
+    raise Refused.missing(known, PHASE_TIMINGS, OTHER_WORKERS)
 
 
 def _link_known(evidence: DeviceEvidence, key: CurveKey) -> bool:

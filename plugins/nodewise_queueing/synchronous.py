@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from nodewise.plugin import Floats, Ints, Notice
 from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, barrier_round_backup
 from nodewise_queueing.asynchronous import network_of
+from nodewise_queueing.evidence import Facts
 from nodewise_queueing.situation import (
     DEFAULT_COMPUTE_CV,
     Situation,
@@ -19,14 +20,16 @@ from nodewise_queueing.situation import (
     extrapolation_of,
     swing,
 )
-from nodewise_queueing.tables import Table, tabulated
+from nodewise_queueing.tables import Columns, tabulated
 
 __all__ = [
     "Rounds",
     "barrier_doubt",
+    "busy_s",
     "cv_spread",
     "rounds_by_part",
     "rounds_of",
+    "seconds_of",
     "synchronous_table",
     "variation_notices",
 ]
@@ -39,47 +42,27 @@ COMPUTE_CV_SPREAD: Final = 0.15
 which is 4 / 3 of this."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Rounds:
-    """Rounds by part, one entry per number of workers; the parts add up to the round.
+Rounds = dict[str, Floats]
+"""Rounds by part, one entry per number of workers; the parts add up to the round.
 
-    Attributes
-    ----------
-    download_s : all downloads, which share the link.
-    compute_s : mean compute of one worker.
-    barrier_s : what the slowest is expected to compute beyond the mean.
-    upload_s, update_s : from the slowest's end on, and what queued before it: the exposed part of all exchanges.
-    """
+``download``: all downloads, which share the link. ``compute``: mean compute of one worker. ``barrier``: what the
+slowest is expected to compute beyond the mean. ``upload``, ``update``: from its end on, and what queued before
+it: the exposed part of all exchanges.
+"""
 
-    download_s: Floats
-    compute_s: Floats
-    barrier_s: Floats
-    upload_s: Floats
-    update_s: Floats
 
-    @property
-    def parts(self) -> dict[str, Floats]:
-        """By name."""
-        return {
-            "download": self.download_s,
-            "compute": self.compute_s,
-            "barrier": self.barrier_s,
-            "upload": self.upload_s,
-            "update": self.update_s,
-        }
+def seconds_of(rounds: Rounds) -> Floats:
+    """Seconds of one global step."""
+    return np.asarray(np.sum(list(rounds.values()), axis=0))
 
-    @property
-    def round_s(self) -> Floats:
-        """Seconds of one global step."""
-        return np.asarray(np.sum(list(self.parts.values()), axis=0))
 
-    def hiding(self, hidden_s: float) -> Rounds:
-        """The same with so much of the transfers behind compute."""
-        transfers = self.download_s + self.upload_s
-        hidden = np.divide(hidden_s, transfers, out=np.zeros(np.shape(transfers)), where=transfers > 0.0)
-        # All may be hidden, and a sum be short of itself by rounding.
-        kept = np.maximum(1.0 - hidden, 0.0)
-        return replace(self, download_s=self.download_s * kept, upload_s=self.upload_s * kept)
+def _hiding(rounds: Rounds, hidden_s: float) -> Rounds:
+    """The same with so much of the transfers behind compute."""
+    transfers = rounds["download"] + rounds["upload"]
+    hidden = np.divide(hidden_s, transfers, out=np.zeros(np.shape(transfers)), where=transfers > 0.0)
+    # All may be hidden, and a sum be short of itself by rounding.
+    kept = np.maximum(1.0 - hidden, 0.0)
+    return rounds | {"download": rounds["download"] * kept, "upload": rounds["upload"] * kept}
 
 
 def rounds_of(
@@ -117,15 +100,10 @@ def rounds_of(
         update_s=phases.update_s,
         hidden_s=phases.hidden_s,
     )
-    alone = Rounds(
-        download_s=np.array(phases.download_s),
-        compute_s=np.array(phases.compute_s),
-        barrier_s=np.array(0.0),
-        upload_s=np.array(phases.upload_s),
-        update_s=np.array(phases.update_s),
-    ).hiding(phases.hidden_s)
-    one = workers == 1
-    return Rounds(**{f"{name}_s": np.where(one, alone.parts[name], part) for name, part in several.parts.items()})
+    one = {"download": phases.download_s, "compute": phases.compute_s, "barrier": 0.0}
+    one |= {"upload": phases.upload_s, "update": phases.update_s}
+    alone = _hiding({name: np.array(seconds) for name, seconds in one.items()}, phases.hidden_s)
+    return {name: np.where(workers == 1, alone[name], part) for name, part in several.items()}
 
 
 def rounds_by_part(
@@ -151,56 +129,58 @@ def rounds_by_part(
     longest = max(upload.demand_s, update_s)
     queued = np.maximum(round_s - workers * download.demand_s - slowest_s - longest, 0.0)
     by_link = upload.demand_s >= update_s
-    return Rounds(
-        download_s=downloads,
-        compute_s=compute,
-        barrier_s=slowest_s - compute,
-        upload_s=own_upload + (queued if by_link else 0.0 * queued),
-        update_s=update_s + (0.0 * queued if by_link else queued),
-    ).hiding(hidden_s)
+    rounds = {
+        "download": downloads,
+        "compute": compute,
+        "barrier": slowest_s - compute,
+        "upload": own_upload + (queued if by_link else 0.0 * queued),
+        "update": update_s + (0.0 * queued if by_link else queued),
+    }
+    return _hiding(rounds, hidden_s)
 
 
-def synchronous_table(situation: Situation, population: int, backup_workers: int = 0) -> Table:
+def busy_s(facts: Facts, workers: Ints, download_s: float, upload_s: float, update_s: float) -> dict[str, Floats]:
+    """Seconds of a round during which each station is busy, by what one worker asks of it."""
+    downlink, uplink, update = np.multiply.outer((download_s, upload_s, update_s), workers)
+    if facts.half_duplex:
+        return {"link": downlink + uplink, "update": update}
+    return {"downlink": downlink, "uplink": uplink, "update": update}
+
+
+def synchronous_table(situation: Situation, population: int, backup_workers: int = 0) -> Columns:
     """Rounds of 1 to `population` workers. With no more workers than backups, one is waited for: it is never asked."""
     load = situation.load
     workers = np.arange(1, population + 1)
     at = _dense_nodes(population, backup_workers)
     measured = rounds_of(situation, load.log_factor, at, backup_workers=backup_workers)
-    rounds = Rounds(**{f"{name}_s": np.interp(workers, at, part) for name, part in measured.parts.items()})
-    step_s = rounds.round_s
+    rounds = {name: np.interp(workers, at, part) for name, part in measured.items()}
+    step_s = seconds_of(rounds)
 
     # A deviation needs no more than a few points of the curve; each costs what a point of the curve does.
     nodes = _nodes(population)
 
     def log_step(changed: Situation, log_load: float = load.log_factor) -> Floats:
-        return np.asarray(np.log(rounds_of(changed, log_load, nodes, backup_workers=backup_workers).round_s))
+        return np.asarray(np.log(seconds_of(rounds_of(changed, log_load, nodes, backup_workers=backup_workers))))
 
     spread = combined_spread(
         situation.measured_variance,
         barrier_doubt(situation, load.log_factor, nodes),
         swing(lambda by: log_step(situation, load.log_factor + by), load.log_spread),
         swing(lambda by: log_step(_dearer(situation, math.exp(by))), situation.demand_log_spread),
-        swing(lambda by: log_step(_slower(situation, math.exp(by))), situation.compute_log_spread),
+        swing(lambda by: log_step(situation.slowed(math.exp(by))), situation.compute_log_spread),
     )
     network = network_of(situation, load.log_factor)
-    phases = situation.phases
     download, upload = situation.transfers(load.log_factor)
-    busy = {
-        "downlink": workers * download.demand_s,
-        "uplink": workers * upload.demand_s,
-        "update": workers * phases.update_s,
-    }
-    if situation.facts.half_duplex:
-        busy = {"link": busy["downlink"] + busy["uplink"], "update": busy["update"]}
+    busy = busy_s(situation.facts, workers, download.demand_s, upload.demand_s, situation.phases.update_s)
     return tabulated(
         step_s=step_s,
         log_spread=np.interp(workers, nodes, np.broadcast_to(spread, nodes.shape)),
         extrapolation=extrapolation_of(workers, network.knee, situation.largest_workers),
         staleness=(np.zeros(population), np.zeros(population)),
-        parts=rounds.parts,
+        parts=rounds,
         utilisation={name: np.minimum(seconds / step_s, 1.0) for name, seconds in busy.items()},
         extra={},
-        bottleneck=np.argmax(list(rounds.parts.values()), axis=0),
+        bottleneck=np.argmax(list(rounds.values()), axis=0),
         notices=(*situation.notices, *variation_notices(situation)),
     )
 
@@ -220,7 +200,8 @@ def barrier_doubt(situation: Situation, log_load: float, workers: Ints) -> Float
     """Standard deviation of ln(round) from not knowing how much compute varies."""
 
     def log_round(by: float) -> Floats:
-        return np.asarray(np.log(rounds_of(situation, log_load, workers, compute_cv=situation.compute_cv + by).round_s))
+        cv = situation.compute_cv + by
+        return np.asarray(np.log(seconds_of(rounds_of(situation, log_load, workers, compute_cv=cv))))
 
     return swing(log_round, cv_spread(situation))
 
@@ -265,8 +246,3 @@ def _dearer(situation: Situation, factor: float) -> Situation:
             hidden_s=phases.hidden_s * factor,
         ),
     )
-
-
-def _slower(situation: Situation, factor: float) -> Situation:
-    """Compute multiplied."""
-    return situation.slowed(factor)

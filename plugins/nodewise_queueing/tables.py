@@ -10,7 +10,7 @@ import numpy as np
 
 from nodewise.plugin import Floats, Ints, Notice, Predictions, RowStatus, constant_ints, freeze
 
-__all__ = ["BASIC", "SMALLEST_TABLE", "Columns", "Curve", "Rows", "Table", "tabulated"]
+__all__ = ["BASIC", "SMALLEST_TABLE", "Columns", "Curve", "tabulated"]
 
 SMALLEST_TABLE: Final = 32
 """Workers that the first table of a curve covers: so few take milliseconds at most."""
@@ -25,7 +25,7 @@ KEPT_WORKERS: Final = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Columns:
-    """Answers to some rows.
+    """Answers to some rows; as the table of a curve, to 0..n workers (0 is never asked and holds 0).
 
     Attributes
     ----------
@@ -87,8 +87,62 @@ class Columns:
             once_s=None if self.once_s is None else freeze(self.once_s[rows]),
         )
 
+    @property
+    def population(self) -> int:
+        """Largest number of workers in a table."""
+        return len(self.bottleneck) - 1
+
+    @property
+    def step_s(self) -> Floats:
+        """Seconds of a step."""
+        return self.basic["step_s"]
+
+    def noticed(self, notices: tuple[Notice, ...]) -> Columns:
+        """The same with more to know."""
+        return replace(self, notices=(*self.notices, *notices))
+
+    def lengthened(self, least_s: Floats) -> Columns:
+        """The same with every step at least so long: its parts in proportion, rates and utilisations against it."""
+        before_s = self.step_s
+        step_s = np.maximum(before_s, least_s)
+        factor = np.divide(step_s, before_s, out=np.ones_like(step_s), where=least_s > 0.0)
+        if not np.any(factor > 1.0):
+            return self
+        values = self.values.copy()
+        first, stations = len(BASIC), len(BASIC) + len(self.parts)
+        values[0] = step_s
+        values[first:stations] *= factor
+        values[stations : stations + len(self.stations)] /= factor
+        for row, name in enumerate(self.extra, start=stations + len(self.stations)):
+            if name.endswith("_per_s"):
+                values[row] /= factor
+        return replace(self, values=freeze(values))
+
     def _named(self, start: int, names: tuple[str, ...]) -> dict[str, Floats]:
         return dict(zip(names, self.values[start : start + len(names)], strict=True))
+
+    @staticmethod
+    def row(
+        basic: Mapping[str, float],
+        *,
+        parts: Mapping[str, float],
+        utilisation: Mapping[str, float],
+        notices: tuple[Notice, ...],
+    ) -> Columns:
+        """One row, whose bottleneck is its longest part."""
+
+        def alone(values: Mapping[str, float]) -> dict[str, Floats]:
+            return {name: np.array([value]) for name, value in values.items()}
+
+        longest = max(parts, key=parts.__getitem__)
+        return Columns.of(
+            alone(basic),
+            parts=alone(parts),
+            utilisation=alone(utilisation),
+            extra={},
+            bottleneck=[list(parts).index(longest)],
+            notices=notices,
+        )
 
     @staticmethod
     def of(
@@ -114,53 +168,6 @@ class Columns:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
-    """Answers of one curve to 0..n workers (0 is never asked and holds 0)."""
-
-    columns: Columns
-
-    @property
-    def population(self) -> int:
-        """Largest number of workers in the table."""
-        return len(self.columns.bottleneck) - 1
-
-    @property
-    def step_s(self) -> Floats:
-        """(n + 1,) seconds of a step."""
-        return self.columns.basic["step_s"]
-
-    def lengthened(self, least_s: Floats) -> Table:
-        """The same with every step at least so long: its parts in proportion, rates and utilisations against it."""
-        columns = self.columns
-        step_s = np.maximum(columns.basic["step_s"], least_s)
-        factor = np.divide(step_s, columns.basic["step_s"], out=np.ones_like(step_s), where=least_s > 0.0)
-        if not np.any(factor > 1.0):
-            return self
-        values = columns.values.copy()
-        first, stations = len(BASIC), len(BASIC) + len(columns.parts)
-        values[0] = step_s
-        values[first:stations] *= factor
-        values[stations : stations + len(columns.stations)] /= factor
-        for row, name in enumerate(columns.extra, start=stations + len(columns.stations)):
-            if name.endswith("_per_s"):
-                values[row] /= factor
-        return Table(columns=replace(columns, values=freeze(values)))
-
-    @property
-    def notices(self) -> tuple[Notice, ...]:
-        """What holds of every row of the curve."""
-        return self.columns.notices
-
-    def at(self, workers: Ints) -> Columns:
-        """The answers at some numbers of workers."""
-        return self.columns.take(workers)
-
-    def noticed(self, notices: tuple[Notice, ...]) -> Table:
-        """The same table with more to know."""
-        return Table(columns=replace(self.columns, notices=(*self.columns.notices, *notices)))
-
-
 def tabulated(
     *,
     step_s: Floats,
@@ -172,31 +179,21 @@ def tabulated(
     extra: Mapping[str, Floats],
     bottleneck: Sequence[int] | Ints,
     notices: tuple[Notice, ...],
-) -> Table:
-    """A table from columns whose index 0 is one worker; ``staleness`` is its mean and 95th percentile."""
+) -> Columns:
+    """The table of a curve, from columns whose index 0 is one worker; ``staleness``: mean and 95th percentile."""
     basic = dict(zip(BASIC, (step_s, log_spread, extrapolation, *staleness), strict=True))
 
     def counted(columns: Mapping[str, Floats]) -> dict[str, Floats]:
         return {name: np.concatenate(([0.0], column)) for name, column in columns.items()}
 
-    return Table(
-        columns=Columns.of(
-            counted(basic),
-            parts=counted(parts),
-            utilisation=counted(utilisation),
-            extra=counted(extra),
-            bottleneck=np.concatenate(([0], np.asarray(bottleneck, dtype=np.int64))),
-            notices=notices,
-        )
+    return Columns.of(
+        counted(basic),
+        parts=counted(parts),
+        utilisation=counted(utilisation),
+        extra=counted(extra),
+        bottleneck=np.concatenate(([0], np.asarray(bottleneck, dtype=np.int64))),
+        notices=notices,
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Rows of a question with their answers; ``rows`` None = all rows of it."""
-
-    rows: Ints | None
-    columns: Columns
 
 
 class Curve:
@@ -212,12 +209,12 @@ class Curve:
 
     __slots__ = ("_build", "_table", "only")
 
-    def __init__(self, build: Callable[[int], Table], only: int | None = None) -> None:
+    def __init__(self, build: Callable[[int], Columns], only: int | None = None) -> None:
         self._build = build
-        self._table: Table | None = None
+        self._table: Columns | None = None
         self.only = only
 
-    def reaching(self, workers: int) -> Table:
+    def reaching(self, workers: int) -> Columns:
         """A table that holds at least so many workers."""
         table = self._table
         if table is None or table.population < workers:

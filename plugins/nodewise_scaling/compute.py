@@ -10,13 +10,11 @@ import numpy as np
 
 from nodewise.plugin import Floats
 from nodewise_scaling.fitting import Fitted
-from nodewise_scaling.parameters import NAMES
+from nodewise_scaling.parameters import BATCH_SHARE, LEVEL
 from nodewise_scaling.points import Points
 from nodewise_scaling.speed import Ratio
 
 __all__ = ["MOST_COMPUTE_LOG_SD", "Compute", "ComputeDoubt", "compute_by_facts"]
-
-LEVEL, BATCH_SHARE = NAMES.index("level"), NAMES.index("batch_share")
 
 HOST_S: Final = 0.1
 """Seconds that a cluster's host may add to a step. Of the same job at the same batch, published clusters differ by 0.05

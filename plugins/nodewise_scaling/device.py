@@ -12,7 +12,7 @@ from nodewise.plugin import Floats
 from nodewise_scaling.compute import MOST_COMPUTE_LOG_SD, ComputeDoubt
 from nodewise_scaling.fitting import Fitted
 from nodewise_scaling.form import Parts, log_steps, parts_of
-from nodewise_scaling.parameters import NAMES
+from nodewise_scaling.parameters import INTER
 from nodewise_scaling.points import Points
 from nodewise_scaling.speed import BYTES_SHARE, BYTES_SHARE_LEAST, exchange_over
 
@@ -41,8 +41,6 @@ CHUNK_ROWS: Final = 4_096
 PARTS: Final = ("compute", "exchange_intra_node", "exchange_inter_node")
 
 Mask = NDArray[np.bool_]
-
-INTER: Final = NAMES.index("inter")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -57,9 +55,7 @@ class ScalingEstimator:
         knowledge = updated(known, lessons)
         told = f"{len(lessons)} jobs of the corpus, on devices of their own" if lessons else ""
         sources = tuple(filter(None, (*knowledge.sources, told)))
-        content = json.dumps(knowledge.document(), sort_keys=True).encode()
-        prior_id = f"{NAME}-{hashlib.sha256(content).hexdigest()[:16]}"
-        return Prior(prior_id=prior_id, estimator=NAME, sources=sources, content=knowledge)
+        return Prior.of(NAME, knowledge.document(), sources=sources, content=knowledge)
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Say whether runs of the asked devices are known, or runs and facts that can be carried over."""

@@ -14,7 +14,7 @@ from nodewise_scaling.parameters import COUNT, LEAST, MOST, NAMES
 from nodewise_scaling.points import Points
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of, coordinates, covariance
 
-__all__ = ["Bounds", "Fitted", "fitted"]
+__all__ = ["Bounds", "Fitted", "fitted", "inverse_of"]
 
 Bounds = tuple[Floats, Floats]
 """Least and most of every parameter."""
@@ -124,7 +124,7 @@ def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Bounds = (LE
     pull = _pull(theta, mean, sd)
     information = whitened[:, :-1].T @ whitened[:, :-1] / scale + np.diag(pull)
     centres, weights, precision = _residual(kernel, noise, places, np.column_stack([errors, slopes.T]))
-    return Fitted(points, theta, _inverse(information), pull, centres, weights, precision)
+    return Fitted(points, theta, inverse_of(information), pull, centres, weights, precision)
 
 
 def _outlying(errors: Floats, lower: Floats) -> Floats:
@@ -188,16 +188,17 @@ def _residual(kernel: Floats, noise: Floats, places: Floats, targets: Floats) ->
     """Centres, weights of the targets, and precision: all points, or for many a subset of regressors."""
     count = len(noise)
     if count <= LARGEST_CENTRES:
-        inverse = _inverse(kernel + np.diag(noise))
+        inverse = inverse_of(kernel + np.diag(noise))
         return places, inverse @ targets, inverse
     rows = centres_of(kernel, LARGEST_CENTRES)
     across, among = kernel[rows], kernel[np.ix_(rows, rows)]
     ridge = np.eye(LARGEST_CENTRES)
     information = across / noise @ across.T + among + 1e-10 * ridge
     weights = np.asarray(np.linalg.solve(information, (across / noise) @ targets), dtype=np.float64)
-    precision = _inverse(among + 1e-8 * ridge) - _inverse(information)
+    precision = inverse_of(among + 1e-8 * ridge) - inverse_of(information)
     return places[rows], weights, precision
 
 
-def _inverse(matrix: Floats) -> Floats:
+def inverse_of(matrix: Floats) -> Floats:
+    """Of a square matrix."""
     return np.asarray(np.linalg.inv(matrix), dtype=np.float64)

@@ -52,7 +52,7 @@ class ScalingModel:
         found, routes = routes_of(configurations, self._models, self._sources.catalogue)
         refusals, notices, pieces = list(found), list(self._notices), []
         for route, asked in routes.items():
-            model, carried = self._model(route)
+            model, carried, ran_bytes_per_s = self._model(route)
             keys, assumed = _asked(model, configurations, asked)
             answerable = model.answerable(keys)
             if not answerable.all():
@@ -65,7 +65,7 @@ class ScalingModel:
                 dict(zip(PARTS, parts)), step_s=step_s, log_spread=spread, extrapolation=model.extrapolation(keys)
             )
             pieces.append((None if len(members) == rows else members, answer))
-            notices += (*assumed, *self._told(route, carried, configurations, members))
+            notices += (*assumed, *self._told(route, carried, ran_bytes_per_s, configurations, members))
         return Predictions.joined(rows, pieces, refusals=tuple(refusals), notices=tuple(notices))
 
     def log_covariance(self, configurations: Configurations, options: Options) -> Floats:  # noqa: ARG002 - the protocol's
@@ -73,15 +73,15 @@ class ScalingModel:
         covariance = np.zeros((len(configurations), len(configurations)))
         _, routes = routes_of(configurations, self._models, self._sources.catalogue)
         for route, asked in routes.items():
-            model, _ = self._model(route)
+            model, _, _ = self._model(route)
             keys, _ = _asked(model, configurations, asked)
             answerable = model.answerable(keys)
             members = asked[answerable]
             covariance[np.ix_(members, members)] = model.log_covariance(keys[answerable])
         return covariance
 
-    def _model(self, route: Route) -> tuple[DeviceModel, Unmeasured | None]:
-        """What answers a route, and what it carries over from other devices."""
+    def _model(self, route: Route) -> tuple[DeviceModel, Unmeasured | None, float]:
+        """What answers a route, what it carries over from other devices, and the link of its runs."""
         device, link = route.asked
         if route.evidence is not None:
             model, ran = self._models[route.evidence], route.evidence.link_bytes_per_s
@@ -93,10 +93,10 @@ class ScalingModel:
             multiplier = knowledge.multiplier(self._sources.name_of(device), INTERVAL_LEVEL)
             model = DeviceModel(carried.fit, multiplier, carried.fit.points, reach=carried.reach, doubt=carried.doubt)
             ran = carried.link_bytes_per_s
-        return (model.over_link(float(np.log(link / ran))) if link and link != ran else model), carried
+        return (model.over_link(float(np.log(link / ran))) if link and link != ran else model), carried, ran
 
     def _told(
-        self, route: Route, carried: Unmeasured | None, configurations: Configurations, members: Ints
+        self, route: Route, carried: Unmeasured | None, ran: float, configurations: Configurations, members: Ints
     ) -> list[Notice]:
         """What a reader should know of a route's rows."""
         rows = _rows(members, configurations)
@@ -104,10 +104,7 @@ class ScalingModel:
         notices = []
         if carried is not None:
             notices.append(Notice("TRANSFERRED", self._carried(device, carried), rows))
-            ran = carried.link_bytes_per_s
         else:
-            assert route.evidence is not None
-            ran = route.evidence.link_bytes_per_s
             donors = sorted({setting.device for setting in self._sources.others(device)}) if device else []
             if donors:
                 message = f"how the job scales on {device} is judged by runs on {_listed(donors)} as well"

@@ -9,7 +9,10 @@ import numpy as np
 
 from nodewise.plugin import Floats, freeze
 
-__all__ = ["COUNT", "FIXED", "HYPER_MEAN", "HYPER_SD", "JOB_SHARE", "LEAST", "MOST", "NAMES", "PARAMETERS", "Parameter"]
+__all__ = [
+    "BATCH_SHARE", "COUNT", "HYPER_MEAN", "HYPER_SD", "INTER", "INTRA", "JOB_SHARE", "LEAST", "LEVEL", "MOST", "NAMES",
+    "PARAMETERS", "Parameter",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +66,8 @@ PARAMETERS: Final = (
 
 NAMES: Final = tuple(each.name for each in PARAMETERS)
 COUNT: Final = len(PARAMETERS)
-FIXED: Final = (NAMES.index("overlap"),)
-"""Never learned: a job's few points hardly tell it from the exchange, and jobs that do would teach the others noise."""
+LEVEL, BATCH_SHARE, INTRA, INTER = (NAMES.index(name) for name in ("level", "batch_share", "intra", "inter"))
+"""Places of those that are told from other devices and links."""
 
 
 def _column(name: str) -> Floats:

@@ -1,7 +1,6 @@
 """What all jobs together teach: where parameters lie, how they differ between jobs, and what is a cluster's own.
 
-Empirical Bayes by expectation and maximisation over the jobs (A. P. Dempster, N. M. Laird and D. B. Rubin, J. Royal
-Stat. Soc. B 39(1), 1977): each job is fitted under the prior of the others' making, the prior is made of the fits.
+It ships, learned from published tables (research/learn_scaling_prior.py); a service adds the devices of its own jobs.
 """
 
 from __future__ import annotations
@@ -17,20 +16,10 @@ import numpy as np
 
 from nodewise.plugin import Floats
 from nodewise_scaling.fitting import Fitted, fitted
-from nodewise_scaling.parameters import COUNT, FIXED, HYPER_MEAN, HYPER_SD, JOB_SHARE, NAMES
+from nodewise_scaling.parameters import COUNT, HYPER_SD, NAMES
 from nodewise_scaling.points import Points
 
-__all__ = ["HYPER", "Knowledge", "Lesson", "learned", "shipped", "updated"]
-
-HYPER_JOBS: Final = 3.0
-"""Jobs that the hyper-prior weighs in learned spreads."""
-
-HYPER_WEIGHT: Final = 1.5
-"""What it weighs in learned means."""
-
-LEAST_SPREAD: Final = 0.5
-MOST_SPREAD: Final = 1.2
-"""Learned spreads between jobs stay within these multiples of the hyper-prior's: few jobs tell them badly."""
+__all__ = ["NO_BOUNDS", "Knowledge", "Lesson", "offset_of", "shipped", "updated"]
 
 SAME_DEVICE: Final = 4.0
 """What errors of jobs on the same device weigh in an interval, against those on others."""
@@ -42,9 +31,6 @@ UNKNOWN_DEVICE: Final = 1.5
 """What the multiplier of a device without scores of its own is wider by: its cluster may be unlike any."""
 
 NO_BOUNDS: Final = (np.full(COUNT, -np.inf), np.full(COUNT, np.inf))
-
-_ROUNDS: Final = 8
-_SMALLEST_VARIANCE: Final = 1e-8
 
 Lesson = tuple[str, Points]
 """A device and the points of one job on it."""
@@ -147,70 +133,11 @@ class Knowledge:
         )
 
 
-_BY_HAND: Final = Knowledge(
-    mean=HYPER_MEAN,
-    job_sd=HYPER_SD * np.sqrt(JOB_SHARE),
-    device_sd=HYPER_SD * np.sqrt(1.0 - JOB_SHARE),
-    sources=("no profile: a hyper-prior set by hand",),
-)
-HYPER: Final = replace(_BY_HAND, unseen=replace(_BY_HAND, over_fixed=False))
-
-
 @lru_cache(maxsize=1)
 def shipped() -> Knowledge:
     """The prior that comes with the package; its sources name the tables that it was learned from."""
     text = resources.files("nodewise_scaling").joinpath("shipped_prior.json").read_text(encoding="utf-8")
     return Knowledge.from_document(json.loads(text))
-
-
-def learned(lessons: Sequence[Lesson], sources: tuple[str, ...] = ()) -> Knowledge:
-    """Learn a prior from jobs, beginning with the hyper-prior."""
-    if not lessons:
-        return HYPER
-    return replace(_learned(lessons, sources, over_fixed=True), unseen=_learned(lessons, sources, over_fixed=False))
-
-
-def _learned(told: Sequence[Lesson], sources: tuple[str, ...], *, over_fixed: bool) -> Knowledge:
-    lessons = [(device, replace(points, over_fixed=over_fixed)) for device, points in told]
-    devices = sorted({device for device, _ in lessons})
-    offset = {device: np.zeros(COUNT) for device in devices}
-    offset_variance = {device: np.zeros(COUNT) for device in devices}
-    mean = HYPER_MEAN.copy()
-    job_variance = HYPER_SD**2 * JOB_SHARE
-    device_variance = np.maximum(HYPER_SD**2 * (1.0 - JOB_SHARE), _SMALLEST_VARIANCE)
-    for _ in range(_ROUNDS):
-        fits = [
-            fitted(points, mean + offset[device], np.sqrt(job_variance), bounds=NO_BOUNDS) for device, points in lessons
-        ]
-        for device in devices:
-            members = [fit for (name, _), fit in zip(lessons, fits, strict=True) if name == device]
-            offset[device], offset_variance[device] = _offset(
-                members, mean, offset[device], np.zeros(COUNT), device_variance, job_variance
-            )
-        apart = np.array([fit.theta - offset[device] for (device, _), fit in zip(lessons, fits, strict=True)])
-        pull = HYPER_WEIGHT / HYPER_SD**2
-        mean = (HYPER_MEAN * pull + apart.sum(axis=0) / job_variance) / (pull + len(fits) / job_variance)
-        unsure = np.array([np.diag(fit.theta_covariance) for fit in fits])
-        usual = HYPER_JOBS * JOB_SHARE * HYPER_SD**2 * 0.5
-        job_variance = (usual + ((apart - mean) ** 2 + unsure).sum(axis=0)) / (HYPER_JOBS * 0.5 + len(fits))
-        limits = HYPER_SD**2 * JOB_SHARE
-        job_variance = np.clip(job_variance, LEAST_SPREAD**2 * limits, MOST_SPREAD**2 * limits)
-        for index in FIXED:
-            mean[index], job_variance[index] = HYPER_MEAN[index], HYPER_SD[index] ** 2
-            for device in devices:
-                offset[device][index] = 0.0
-        spread = sum((offset[device] ** 2 + offset_variance[device] for device in devices), start=np.zeros(COUNT))
-        usual = HYPER_JOBS * (1.0 - JOB_SHARE) * HYPER_SD**2 * 0.5
-        device_variance = np.maximum((usual + spread) / (HYPER_JOBS * 0.5 + len(devices)), _SMALLEST_VARIANCE)
-    return Knowledge(
-        mean=mean,
-        job_sd=np.sqrt(job_variance),
-        device_sd=np.sqrt(device_variance),
-        offset=offset,
-        offset_variance=offset_variance,
-        sources=sources,
-        over_fixed=over_fixed,
-    )
 
 
 def updated(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
@@ -225,14 +152,14 @@ def updated(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
         variance = offset_variance.get(device, knowledge.device_sd**2)
         mean, sd = knowledge.mean + before, np.sqrt(knowledge.job_sd**2 + variance)
         members = [fitted(points, mean, sd, bounds=NO_BOUNDS) for points in several]
-        offset[device], offset_variance[device] = _offset(
+        offset[device], offset_variance[device] = offset_of(
             members, knowledge.mean, before, before, variance, knowledge.job_sd**2
         )
     unseen = None if knowledge.unseen is None else updated(knowledge.unseen, told)
     return replace(knowledge, offset=offset, offset_variance=offset_variance, unseen=unseen)
 
 
-def _offset(
+def offset_of(
     members: Sequence[Fitted], mean: Floats, centre: Floats, before: Floats, variance: Floats, job_variance: Floats
 ) -> tuple[Floats, Floats]:
     """Mean and variance of a device's offset, from what its jobs' data alone say of each parameter."""

@@ -25,16 +25,14 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Catalogue, Floats
-from nodewise_scaling.compute import compute_by_facts
-from nodewise_scaling.fitting import Fitted, fitted
-from nodewise_scaling.parameters import COUNT, NAMES
+from nodewise_scaling.compute import Compute, compute_by_facts
+from nodewise_scaling.fitting import Fitted, fitted, inverse_of
+from nodewise_scaling.parameters import BATCH_SHARE, COUNT, INTER, INTRA, LEVEL, NAMES
 from nodewise_scaling.points import Points, Setting
 from nodewise_scaling.prior import Knowledge
 from nodewise_scaling.speed import Ratio, exchange_doubt, exchange_over, known_as, ratio_of
 
-__all__ = ["Donor", "Sources", "combined", "sources_of", "supported"]
-
-LEVEL, BATCH_SHARE, INTRA, INTER = (NAMES.index(name) for name in ("level", "batch_share", "intra", "inter"))
+__all__ = ["SMALLEST_VARIANCE", "Donor", "Sources", "combined", "over_link", "sources_of", "supported"]
 
 KEPT: Final = 0.5
 """Share of the variance between jobs of ``intra`` and ``inter`` (the bytes that a job exchanges and how it sends them,
@@ -47,7 +45,7 @@ DRAWN_SD: Final = 0.3
 deviation of that. 1 where the device is slow at this job and the network as ever, 0 where a busy host slows down both:
 which one is not known, and a uniform distribution has 0.5 and 0.29."""
 
-_SMALLEST_VARIANCE: Final = 1e-9
+SMALLEST_VARIANCE: Final = 1e-9
 _CARRIED: Final = np.array([KEPT if name in {"intra", "inter"} else 0.0 for name in NAMES])
 
 
@@ -77,6 +75,11 @@ class Sources:
     def ratio(self, device: str, other: str) -> Ratio | None:
         """How much faster a device computes than another, by facts."""
         return ratio_of(self.catalogue, device, other, self.precision)
+
+    def compute(self, device: str, donors: Mapping[Setting, Donor], batch: float) -> Compute | None:
+        """Compute on a device at a batch by what donors took; None where no facts tell the device from any of them."""
+        told = ((each.fit, each.points, self.ratio(device, name.device)) for name, each in donors.items())
+        return compute_by_facts(told, batch)
 
     def others(self, device: str) -> dict[Setting, Donor]:
         """Donors on other devices that are stated."""
@@ -116,8 +119,7 @@ def _prior_given(
     """The prior's mean and deviation given the donors."""
     points, device = own.points, setting.device
     lone = points.keys[:, 1].min() == 1.0
-    told = [(each.fit, each.points, sources.ratio(device, name.device)) for name, each in donors.items()]
-    compute = None if lone else compute_by_facts(told, points.smallest_batch)
+    compute = None if lone else sources.compute(device, donors, points.smallest_batch)
     log_compute = float(np.log(points.unit_s)) if lone else None
     shifts = {name: _shift(setting, own, name, donor, log_compute, sources) for name, donor in donors.items()}
     expected, covariance = combined(device, donors, shifts, sources)
@@ -139,18 +141,18 @@ def combined(
     """Mean and covariance of the parameters on a device, given donors and what their messages are shifted by."""
     job_variance = sources.knowledge.job_sd**2
     kept, alone = _CARRIED * job_variance, (1.0 - _CARRIED) * job_variance
-    precision, vector = np.diag(1.0 / np.maximum(kept, _SMALLEST_VARIANCE)), np.zeros(COUNT)
+    precision, vector = np.diag(1.0 / np.maximum(kept, SMALLEST_VARIANCE)), np.zeros(COUNT)
     for name in sorted(donors):
         donor = donors[name]
         shift, doubt = shifts.get(name, (np.zeros(COUNT), np.zeros(COUNT)))
-        posterior = _inverse(donor.fit.theta_covariance)
+        posterior = inverse_of(donor.fit.theta_covariance)
         said = posterior - np.diag(donor.fit.prior_precision)
         moved = posterior @ (donor.fit.theta - donor.mean) + said @ shift
-        blur = 1.0 / np.maximum(alone + donor.offset_variance + doubt, _SMALLEST_VARIANCE)
-        passed = blur[:, np.newaxis] * _inverse(said + np.diag(blur))
+        blur = 1.0 / np.maximum(alone + donor.offset_variance + doubt, SMALLEST_VARIANCE)
+        passed = blur[:, np.newaxis] * inverse_of(said + np.diag(blur))
         precision = precision + np.diag(blur) - passed * blur
         vector = vector + passed @ moved
-    covariance = _inverse(precision)
+    covariance = inverse_of(precision)
     mean, offset_variance = sources.of(device)
     return mean + covariance @ vector, covariance + np.diag(alone + offset_variance)
 
@@ -168,10 +170,11 @@ def _shift(
         doubt[INTRA] = (DRAWN_SD * slower) ** 2
     clusters_known = sources.name_of(setting.device) and sources.name_of(name.device)
     if not clusters_known and setting.link_bytes_per_s and name.link_bytes_per_s:
-        faster = float(np.log(setting.link_bytes_per_s / name.link_bytes_per_s))
-        shift[INTER], doubt[INTER] = exchange_over(faster), exchange_doubt(faster) ** 2
+        shift[INTER], doubt[INTER] = over_link(setting.link_bytes_per_s, name.link_bytes_per_s)
     return shift, doubt
 
 
-def _inverse(matrix: Floats) -> Floats:
-    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+def over_link(asked_bytes_per_s: float, ran_bytes_per_s: float) -> tuple[float, float]:
+    """What exchange differs by over another link than that of the runs, and the variance of that."""
+    faster = float(np.log(asked_bytes_per_s / ran_bytes_per_s))
+    return exchange_over(faster), exchange_doubt(faster) ** 2

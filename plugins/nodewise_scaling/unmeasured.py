@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_scaling.compute import ComputeDoubt, compute_by_facts
+from nodewise_scaling.compute import ComputeDoubt
 from nodewise_scaling.fitting import Fitted
-from nodewise_scaling.parameters import COUNT
+from nodewise_scaling.parameters import BATCH_SHARE, COUNT, INTER, INTRA, LEVEL
 from nodewise_scaling.points import KEYS, Points, Setting
-from nodewise_scaling.speed import exchange_doubt, exchange_over
-from nodewise_scaling.transfer import (
-    BATCH_SHARE,
-    DRAWN,
-    DRAWN_SD,
-    INTER,
-    INTRA,
-    LEVEL,
-    Sources,
-    combined,
-)
+from nodewise_scaling.transfer import DRAWN, DRAWN_SD, SMALLEST_VARIANCE, Sources, combined, over_link
 
 __all__ = ["Unmeasured", "unmeasured"]
-
-_SMALLEST_VARIANCE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -66,8 +53,7 @@ def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeas
         if sources.ratio(device, setting.device) is not None
     }
     batch = min((donor.points.smallest_batch for donor in donors.values()), default=1.0)
-    told = [(each.fit, each.points, sources.ratio(device, name.device)) for name, each in donors.items()]
-    compute = compute_by_facts(told, batch)
+    compute = sources.compute(device, donors, batch)
     if compute is None:
         return None
     link = _nearest([setting.link_bytes_per_s for setting in donors], link_bytes_per_s)
@@ -84,7 +70,7 @@ def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeas
     slopes[BATCH_SHARE] = -1.0, 1.0
     slopes[INTRA] = -DRAWN * slopes[LEVEL]
     variances = np.array([compute.fixed_sd**2, compute.growing_sd**2])
-    covariance += slopes * variances @ slopes.T + _SMALLEST_VARIANCE * np.eye(COUNT)
+    covariance += slopes * variances @ slopes.T + SMALLEST_VARIANCE * np.eye(COUNT)
     covariance[INTRA, INTRA] += DRAWN_SD**2 * float(slopes[LEVEL] ** 2 @ variances)
     unit_s = float(np.exp(compute.total))
     points = Points(
@@ -127,8 +113,7 @@ def _shift(donor: Setting, link: float, sources: Sources) -> tuple[Floats, Float
     shift, doubt = np.zeros(COUNT), np.zeros(COUNT)
     shift[INTRA] = -_faster_than_known(donor.device, sources)
     if donor.link_bytes_per_s and link:
-        faster = float(np.log(link / donor.link_bytes_per_s))
-        shift[INTER], doubt[INTER] = exchange_over(faster), exchange_doubt(faster) ** 2
+        shift[INTER], doubt[INTER] = over_link(link, donor.link_bytes_per_s)
     return shift, doubt
 
 

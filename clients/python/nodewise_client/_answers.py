@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
+import nodewise_values as values
 from nodewise_client._configurations import configuration_rows
 from nodewise_client._errors import NodewiseError, from_problem
 from nodewise_client._pages import joined
@@ -20,34 +21,11 @@ from nodewise_client._rows import (
     table,
 )
 from nodewise_client._timelines import ReplayedCollective, Timeline, gathered
-from nodewise_protos.v1beta1 import (
-    diagnosis_service_pb2,
-    evaluation_service_pb2,
-    plan_service_pb2,
-    simulation_service_pb2,
-)
-from nodewise_values import (
-    BacktestResult,
-    Basis,
-    BatchJobOutcome,
-    BatchPredictResponse,
-    Configurations,
-    DiagnosisResult,
-    NamedNumber,
-    Notice,
-    PlanResult,
-    Predictions,
-    PredictResponse,
-    Recommendation,
-    ReplayResult,
-    SimulationJobRows,
-    SimulationResult,
-    SimulationTimelineRows,
-    StreamPredictResponse,
-    TestPredictions,
-)
 from nodewise_values.value import Value
 from nodewise_values.wire import from_message
+
+Events: TypeAlias = Sequence[Any]
+"""Replies of one stream, as messages."""
 
 
 def _parts(value: Value) -> dict[str, Any]:
@@ -56,11 +34,11 @@ def _parts(value: Value) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PredictResult(PredictResponse, Sequence[Prediction]):
+class PredictResult(values.PredictResponse, Sequence[Prediction]):
     """The answer about one job: a sequence of its rows, the recommendation, the basis and the warnings."""
 
     rows: Rows[Prediction]
-    basis: Basis
+    basis: values.Basis
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -76,7 +54,7 @@ class PredictResult(PredictResponse, Sequence[Prediction]):
         return self.rows[index]
 
     @property
-    def warnings(self) -> tuple[Notice, ...]:
+    def warnings(self) -> tuple[values.Notice, ...]:
         """What the reader should know."""
         return () if self.predictions is None else self.predictions.warnings
 
@@ -95,10 +73,10 @@ class JobOutcome:
 
     rows: Rows[Prediction]
     """None where it has an error, or is `unchanged`."""
-    recommendation: Recommendation | None
+    recommendation: values.Recommendation | None
     """Its row is counted from the job's first."""
-    basis: Basis | None
-    warnings: tuple[Notice, ...]
+    basis: values.Basis | None
+    warnings: tuple[values.Notice, ...]
     error: NodewiseError | None
     unchanged: bool
     """The digest that was asked about still holds."""
@@ -134,7 +112,7 @@ class BatchPredictResult(Sequence[JobOutcome]):
     """The answers about many jobs: a sequence with one outcome per job, in the order asked."""
 
     outcomes: tuple[JobOutcome, ...]
-    response: BatchPredictResponse = field(compare=False)
+    response: values.BatchPredictResponse = field(compare=False)
 
     def __len__(self) -> int:
         return len(self.outcomes)
@@ -168,20 +146,20 @@ class StreamAnswer:
         return self.result
 
 
-def numbers_by_name(numbers: Iterable[NamedNumber]) -> dict[str, float]:
+def numbers_by_name(numbers: Iterable[values.NamedNumber]) -> dict[str, float]:
     """Numbers by their names, which carry their units."""
     return {number.name: number.value for number in numbers}
 
 
-def predict_result(response: PredictResponse) -> PredictResult:
+def predict_result(response: values.PredictResponse) -> PredictResult:
     """A reply with its rows."""
-    parts = _parts(response) | {"basis": response.basis or Basis()}
+    parts = _parts(response) | {"basis": response.basis or values.Basis()}
     return PredictResult(**parts, rows=prediction_rows(response.predictions))
 
 
-def batch_result(response: BatchPredictResponse) -> BatchPredictResult:
+def batch_result(response: values.BatchPredictResponse) -> BatchPredictResult:
     """A reply cut into jobs."""
-    columns = response.predictions or Predictions()
+    columns = response.predictions or values.Predictions()
     offsets = response.row_offsets or (0,) * (len(response.outcomes) + 1)
     return BatchPredictResult(
         outcomes=tuple(
@@ -193,7 +171,7 @@ def batch_result(response: BatchPredictResponse) -> BatchPredictResult:
 
 
 def _outcome(
-    outcome: BatchJobOutcome, columns: Predictions, begin: int, end: int, bases: Sequence[Basis]
+    outcome: values.BatchJobOutcome, columns: values.Predictions, begin: int, end: int, bases: Sequence[values.Basis]
 ) -> JobOutcome:
     # Of all jobs together on the wire: a column that another job has, and where another job's interval comes from.
     others: dict[str, Any] = {
@@ -211,7 +189,7 @@ def _outcome(
     )
 
 
-def _warnings_between(found: Sequence[Notice], begin: int, end: int) -> tuple[Notice, ...]:
+def _warnings_between(found: Sequence[values.Notice], begin: int, end: int) -> tuple[values.Notice, ...]:
     """The warnings that concern a job's rows, with rows counted from the job's first."""
     kept = []
     for notice in found:
@@ -221,7 +199,7 @@ def _warnings_between(found: Sequence[Notice], begin: int, end: int) -> tuple[No
     return tuple(kept)
 
 
-def stream_answer(response: StreamPredictResponse) -> StreamAnswer:
+def stream_answer(response: values.StreamPredictResponse) -> StreamAnswer:
     """A reply of a stream."""
     result: PredictResult | BatchPredictResult | None = None
     error: NodewiseError | None = None
@@ -236,9 +214,9 @@ def stream_answer(response: StreamPredictResponse) -> StreamAnswer:
     return StreamAnswer(question_id=response.question_id, result=result, error=error)
 
 
-def scored_rows(predictions: TestPredictions | None) -> Rows[ScoredRow]:
+def scored_rows(predictions: values.TestPredictions | None) -> Rows[ScoredRow]:
     """The predictions behind an estimator's scores, row by row."""
-    found = predictions or TestPredictions()
+    found = predictions or values.TestPredictions()
     return Rows(ScoredRow, found, 0, len(found.rows))
 
 
@@ -255,7 +233,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PlanAnswer(PlanResult):
+class PlanAnswer(values.PlanResult):
     """The answer of a plan, with its configurations row by row."""
 
     best: Planned | None
@@ -264,13 +242,13 @@ class PlanAnswer(PlanResult):
     """What nothing else beats in time per sample, devices and memory; by devices and time."""
 
     @property
-    def warnings(self) -> tuple[Notice, ...]:
+    def warnings(self) -> tuple[values.Notice, ...]:
         """What the reader should know; row 0 is the best, if there is one."""
         return () if self.predictions is None else self.predictions.warnings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SimulationAnswer(SimulationResult):
+class SimulationAnswer(values.SimulationResult):
     """The answer of a simulation, with what was asked for besides, by the seed of the repetition."""
 
     jobs: Mapping[int, Rows[SimulatedJob]]
@@ -280,7 +258,7 @@ class SimulationAnswer(SimulationResult):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ReplayAnswer(ReplayResult):
+class ReplayAnswer(values.ReplayResult):
     """The answer of a replay, with its exchanges and timelines."""
 
     collectives: tuple[ReplayedCollective, ...]
@@ -291,7 +269,7 @@ class ReplayAnswer(ReplayResult):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class DiagnosisAnswer(DiagnosisResult):
+class DiagnosisAnswer(values.DiagnosisResult):
     """The answer of a diagnosis, with its exchanges and timelines."""
 
     collectives: tuple[ReplayedCollective, ...]
@@ -301,10 +279,10 @@ class DiagnosisAnswer(DiagnosisResult):
     """As recorded, where nothing was executed."""
 
 
-def plan_answer(events: Sequence[plan_service_pb2.PlanResponse]) -> PlanAnswer:
+def plan_answer(events: Events) -> PlanAnswer:
     """The answer that a last reply holds."""
-    result = from_message(events[-1].result, PlanResult)
-    configurations = configuration_rows(result.configurations or Configurations())
+    result = from_message(events[-1].result, values.PlanResult)
+    configurations = configuration_rows(result.configurations or values.Configurations())
     rows = tuple(
         Planned(configuration=configurations[row] if row < len(configurations) else {}, prediction=prediction)
         for row, prediction in enumerate(prediction_rows(result.predictions))
@@ -316,35 +294,35 @@ def plan_answer(events: Sequence[plan_service_pb2.PlanResponse]) -> PlanAnswer:
     )
 
 
-def simulation_answer(events: Sequence[simulation_service_pb2.SimulateResponse]) -> SimulationAnswer:
+def simulation_answer(events: Events) -> SimulationAnswer:
     """The answer that a last reply and the columns before it hold."""
-    jobs: dict[int, list[SimulationJobRows]] = {}
-    timelines: dict[int, list[SimulationTimelineRows]] = {}
+    jobs: dict[int, list[values.SimulationJobRows]] = {}
+    timelines: dict[int, list[values.SimulationTimelineRows]] = {}
     for event in events:
         if event.HasField("jobs"):
-            jobs.setdefault(event.jobs.seed, []).append(from_message(event.jobs, SimulationJobRows))
+            jobs.setdefault(event.jobs.seed, []).append(from_message(event.jobs, values.SimulationJobRows))
         elif event.HasField("timeline"):
-            held = from_message(event.timeline, SimulationTimelineRows)
+            held = from_message(event.timeline, values.SimulationTimelineRows)
             timelines.setdefault(held.seed, []).append(held)
     finished = {seed: joined(parts) for seed, parts in jobs.items()}
     stretches = {seed: joined(parts) for seed, parts in timelines.items()}
     return SimulationAnswer(
-        **_parts(from_message(events[-1].result, SimulationResult)),
+        **_parts(from_message(events[-1].result, values.SimulationResult)),
         jobs={seed: Rows(SimulatedJob, rows, 0, len(rows.job_ids)) for seed, rows in finished.items()},
         timelines={seed: Rows(HeldDevices, rows, 0, len(rows.job_ids)) for seed, rows in stretches.items()},
     )
 
 
-def replay_answer(events: Sequence[diagnosis_service_pb2.ReplayResponse]) -> ReplayAnswer:
+def replay_answer(events: Events) -> ReplayAnswer:
     """The answer that a last reply and the pieces before it hold."""
-    return ReplayAnswer(**_parts(from_message(events[-1].result, ReplayResult)), **gathered(events))
+    return ReplayAnswer(**_parts(from_message(events[-1].result, values.ReplayResult)), **gathered(events))
 
 
-def diagnosis_answer(events: Sequence[diagnosis_service_pb2.DiagnoseResponse]) -> DiagnosisAnswer:
+def diagnosis_answer(events: Events) -> DiagnosisAnswer:
     """The answer that a last reply and the pieces before it hold."""
-    return DiagnosisAnswer(**_parts(from_message(events[-1].result, DiagnosisResult)), **gathered(events))
+    return DiagnosisAnswer(**_parts(from_message(events[-1].result, values.DiagnosisResult)), **gathered(events))
 
 
-def backtest_answer(events: Sequence[evaluation_service_pb2.BacktestResponse]) -> BacktestResult:
+def backtest_answer(events: Events) -> values.BacktestResult:
     """The scores that a last reply holds."""
-    return from_message(events[-1].result, BacktestResult)
+    return from_message(events[-1].result, values.BacktestResult)

@@ -6,86 +6,69 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
+import nodewise_values as values
 from nodewise_client._columns import broadcast, frozen, written
-from nodewise_values import (
-    ConfigurationRange,
-    CountRange,
-    CountSet,
-    FewestDevices,
-    HighestThroughput,
-    Knee,
-    LeastCost,
-    LeastTime,
-    MeasurementTable,
-    Network,
-    NodePool,
-    Objective,
-    ProfileContent,
-    ProfileSource,
-    SimulationJobs,
-    Workload,
-)
 from nodewise_values.facts import MEASUREMENT_TABLE
 
-Rule: TypeAlias = HighestThroughput | Knee | LeastTime | LeastCost | FewestDevices
+Rule: TypeAlias = values.HighestThroughput | values.Knee | values.LeastTime | values.LeastCost | values.FewestDevices
 
 _CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def profile_source(
-    profile: str | ProfileContent, *, minimum_revision: int | None = None, revision: int | None = None
-) -> ProfileSource:
+    profile: str | values.ProfileContent, *, minimum_revision: int | None = None, revision: int | None = None
+) -> values.ProfileSource:
     """A stored profile by its name, at least at or exactly at a revision; or the profile itself."""
     revisions: dict[str, Any] = {"minimum_revision": minimum_revision, "revision": revision}
     if isinstance(profile, str):
-        return ProfileSource(profile_id=profile, **revisions)
-    return ProfileSource(content=profile, **revisions)
+        return values.ProfileSource(profile_id=profile, **revisions)
+    return values.ProfileSource(content=profile, **revisions)
 
 
 def node_range(
     first: int, last: int, *, step: int | None = None, powers_of_two: bool = False, **common: Any
-) -> ConfigurationRange:
+) -> values.ConfigurationRange:
     """One configuration per number of nodes: `node_range(1, 16)` is sixteen rows.
 
     `common` is what `ConfigurationRange` says besides: workers_per_node, placement_rule, settings.
     """
-    return ConfigurationRange(nodes=_count_range(first, last, step, powers_of_two=powers_of_two), **common)
+    return values.ConfigurationRange(nodes=_count_range(first, last, step, powers_of_two=powers_of_two), **common)
 
 
 def worker_range(
     first: int, last: int, *, step: int | None = None, powers_of_two: bool = False, **common: Any
-) -> ConfigurationRange:
+) -> values.ConfigurationRange:
     """One configuration per number of workers; nodes follow from the placement rule."""
-    return ConfigurationRange(workers=_count_range(first, last, step, powers_of_two=powers_of_two), **common)
+    return values.ConfigurationRange(workers=_count_range(first, last, step, powers_of_two=powers_of_two), **common)
 
 
-def _count_range(first: int, last: int, step: int | None, *, powers_of_two: bool) -> CountRange:
-    return CountRange(first=first, last=last, step=step, powers_of_two=powers_of_two)
+def _count_range(first: int, last: int, step: int | None, *, powers_of_two: bool) -> values.CountRange:
+    return values.CountRange(first=first, last=last, step=step, powers_of_two=powers_of_two)
 
 
-def objective(rule: Rule | None = None, *, confidence: float | None = None) -> Objective:
+def objective(rule: Rule | None = None, *, confidence: float | None = None) -> values.Objective:
     """A rule: `objective(LeastTime(max_nodes=8))`; none = highest throughput. `confidence` judges by a bound."""
     rules: dict[str, Any] = {} if rule is None else {_CAPITAL.sub("_", type(rule).__name__).lower(): rule}
-    return Objective(confidence=confidence, **rules)
+    return values.Objective(confidence=confidence, **rules)
 
 
-def node_pool(name: str, device_name: str, *, nodes: int, devices_per_node: int, **rest: Any) -> NodePool:
+def node_pool(name: str, device_name: str, *, nodes: int, devices_per_node: int, **rest: Any) -> values.NodePool:
     """Alike nodes of a cluster with all their devices free; `rest` is what `NodePool` says besides."""
-    return NodePool(name=name, device_name=device_name, available_devices=(devices_per_node,) * nodes, **rest)
+    return values.NodePool(name=name, device_name=device_name, available_devices=(devices_per_node,) * nodes, **rest)
 
 
-def counts(*values: int | Iterable[int]) -> CountSet:
+def counts(*given: int | Iterable[int]) -> values.CountSet:
     """Whole numbers that may be chosen: `counts(1, 2, 4)`, `counts(range(1, 9))`."""
-    return CountSet(values=tuple(number for given in values for number in frozen(given)))
+    return values.CountSet(values=tuple(number for each in given for number in frozen(each)))
 
 
 def measurement_table(
     *,
     jobs: str | Iterable[str],
-    workloads: Mapping[str, Workload] | None = None,
-    networks: Mapping[str, Network] | None = None,
+    workloads: Mapping[str, values.Workload] | None = None,
+    networks: Mapping[str, values.Network] | None = None,
     **columns: Any,
-) -> MeasurementTable:
+) -> values.MeasurementTable:
     """A table of measurements.
 
     Args:
@@ -107,12 +90,12 @@ def measurement_table(
         if named not in names:
             raise ValueError(f"facts are given for {named!r}, which is no job of the table")
     given = {**columns, **{name: broadcast(column, rows, name) for name, column in by_row.items()}}
-    return MeasurementTable(
+    return values.MeasurementTable(
         job_names=tuple(names),
         job_indexes=tuple(names[name] for name in broadcast(names_of_rows, rows, "jobs")),
-        workloads=tuple(workloads.get(name, Workload()) for name in names) if workloads else (),
-        networks=tuple(networks.get(name, Network()) for name in names) if networks else (),
-        **written(MeasurementTable, MEASUREMENT_TABLE, given),
+        workloads=tuple(workloads.get(name, values.Workload()) for name in names) if workloads else (),
+        networks=tuple(networks.get(name, values.Network()) for name in names) if networks else (),
+        **written(values.MeasurementTable, MEASUREMENT_TABLE, given),
     )
 
 
@@ -122,7 +105,7 @@ _COLUMNS: Final = (*MEASUREMENT_TABLE, "train")
 
 def simulation_jobs(
     *, arrival_seconds: Iterable[float], queues: str | Iterable[str | None] = (), **columns: Any
-) -> SimulationJobs:
+) -> values.SimulationJobs:
     """Jobs of a simulation by arrival, as columns of `SimulationJobs`: a value for all jobs or one per job.
 
     `queues` names each job's queue; empty or None = none.
@@ -130,7 +113,7 @@ def simulation_jobs(
     arrivals, of_jobs = frozen(arrival_seconds), tuple(name or "" for name in frozen(queues))
     names = {name: index for index, name in enumerate(dict.fromkeys(of_jobs))} if any(of_jobs) else {}
     curves: dict[str, Any] = {"curve_indexes": (0,)}
-    return SimulationJobs(
+    return values.SimulationJobs(
         count=len(arrivals),
         arrival_seconds=arrivals,
         queue_names=tuple(names),

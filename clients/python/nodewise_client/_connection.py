@@ -40,20 +40,12 @@ HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
 class HealthStatus(StrEnum):
-    """What a server says of itself, or of one of its services."""
+    """What a server says of itself, or of one of its services; in the order of grpc.health.v1."""
 
     UNKNOWN = "unknown"
     SERVING = "serving"
     NOT_SERVING = "not_serving"
     SERVICE_UNKNOWN = "service_unknown"
-
-
-HEALTH_STATUSES: Final = {
-    0: HealthStatus.UNKNOWN,
-    1: HealthStatus.SERVING,
-    2: HealthStatus.NOT_SERVING,
-    3: HealthStatus.SERVICE_UNKNOWN,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +70,10 @@ class Connection:
         return _timeouts().get(method, _TIMEOUT_S) if self.timeout_s is None else self.timeout_s
 
     @property
-    def user_agent(self) -> str:
-        """How the client names itself."""
-        return f"nodewise-python/{version()}"
-
-    @property
     def options(self) -> list[tuple[str, Any]]:
         """Options of the channel."""
         options: list[tuple[str, Any]] = [
-            ("grpc.primary_user_agent", self.user_agent),
+            ("grpc.primary_user_agent", f"nodewise-python/{version()}"),
             ("grpc.max_receive_message_length", self.max_receive_bytes),
             # A server that comes back is found at once: the default waits a second before it knocks again.
             ("grpc.initial_reconnect_backoff_ms", 100),
@@ -148,4 +135,5 @@ def encode_health_request(service: str) -> bytes:
 
 def decode_health_response(data: bytes) -> HealthStatus:
     """The status in a HealthCheckResponse."""
-    return HEALTH_STATUSES.get(wrappers_pb2.Int32Value.FromString(data).value, HealthStatus.UNKNOWN)
+    number = wrappers_pb2.Int32Value.FromString(data).value
+    return dict(enumerate(HealthStatus)).get(number, HealthStatus.UNKNOWN)

@@ -144,66 +144,42 @@ class InternalError(NodewiseError):
 
 
 # Reasons decide first: they are more exact than codes, and stay when a code is improved.
-BY_REASON: Final[Mapping[str, tuple[type[NodewiseError], Code]]] = {
-    "INVALID_FIELD": (InvalidArgumentError, Code.INVALID_ARGUMENT),
-    "CONTRADICTORY_FACTS": (InvalidArgumentError, Code.INVALID_ARGUMENT),
-    "MALFORMED_MESSAGE": (InvalidArgumentError, Code.INVALID_ARGUMENT),
-    "LIMIT_EXCEEDED": (LimitExceededError, Code.INVALID_ARGUMENT),
-    "PROFILE_NOT_FOUND": (NotFoundError, Code.NOT_FOUND),
-    "REVISION_NOT_FOUND": (NotFoundError, Code.NOT_FOUND),
-    "EVIDENCE_NOT_FOUND": (NotFoundError, Code.NOT_FOUND),
-    "ESTIMATOR_NOT_FOUND": (NotFoundError, Code.NOT_FOUND),
-    "POLICY_NOT_FOUND": (NotFoundError, Code.NOT_FOUND),
-    "DIAGNOSER_NOT_FOUND": (NotFoundError, Code.NOT_FOUND),
-    "ETAG_MISMATCH": (ConflictError, Code.ABORTED),
-    "BATCH_CONFLICT": (ConflictError, Code.ALREADY_EXISTS),
-    "REQUEST_ID_REUSED": (ConflictError, Code.ALREADY_EXISTS),
-    "SESSION_NOT_OPEN": (FailedPreconditionError, Code.FAILED_PRECONDITION),
-    "BATCH_OUT_OF_ORDER": (FailedPreconditionError, Code.FAILED_PRECONDITION),
-    "EVIDENCE_MISSING": (RefusedError, Code.FAILED_PRECONDITION),
-    "OBJECTIVE_UNREACHABLE": (RefusedError, Code.FAILED_PRECONDITION),
-    "UNSUPPORTED_CONFIGURATION": (RefusedError, Code.FAILED_PRECONDITION),
-    "MODEL_NOT_CACHED": (RefusedError, Code.FAILED_PRECONDITION),
-    "ESTIMATOR_FAILED": (InternalError, Code.INTERNAL),
-    "ESTIMATOR_INVALID_RESULT": (InternalError, Code.INTERNAL),
-    "POLICY_FAILED": (InternalError, Code.INTERNAL),
-    "POLICY_INVALID_RESULT": (InternalError, Code.INTERNAL),
-    "READER_FAILED": (InternalError, Code.INTERNAL),
-    "READER_INVALID_RESULT": (InternalError, Code.INTERNAL),
-    "DIAGNOSER_FAILED": (InternalError, Code.INTERNAL),
-    "DIAGNOSER_INVALID_RESULT": (InternalError, Code.INTERNAL),
-    "INTERNAL": (InternalError, Code.INTERNAL),
-    "REVISION_NOT_REACHED": (UnavailableError, Code.UNAVAILABLE),
-    "ESTIMATOR_UNAVAILABLE": (UnavailableError, Code.UNAVAILABLE),
-    "STORE_UNAVAILABLE": (UnavailableError, Code.UNAVAILABLE),
-    "COMPUTE_LOST": (UnavailableError, Code.UNAVAILABLE),
-    "OVERLOADED": (ResourceExhaustedError, Code.RESOURCE_EXHAUSTED),
-    "QUOTA_EXCEEDED": (ResourceExhaustedError, Code.RESOURCE_EXHAUSTED),
-    "UNAUTHENTICATED": (UnauthenticatedError, Code.UNAUTHENTICATED),
-    "PERMISSION_DENIED": (PermissionDeniedError, Code.PERMISSION_DENIED),
-    "NOT_IMPLEMENTED": (UnimplementedError, Code.UNIMPLEMENTED),
-    "DEADLINE_EXCEEDED": (DeadlineExceededError, Code.DEADLINE_EXCEEDED),
-    "ESTIMATOR_TIMEOUT": (DeadlineExceededError, Code.DEADLINE_EXCEEDED),
-}
+_REASONS: Final[dict[tuple[type[NodewiseError], Code], tuple[str, ...]]] = {
+    (InvalidArgumentError, Code.INVALID_ARGUMENT): ("INVALID_FIELD", "CONTRADICTORY_FACTS", "MALFORMED_MESSAGE"),
+    (LimitExceededError, Code.INVALID_ARGUMENT): ("LIMIT_EXCEEDED",),
+    (NotFoundError, Code.NOT_FOUND): (
+        "PROFILE_NOT_FOUND", "REVISION_NOT_FOUND", "EVIDENCE_NOT_FOUND", "ESTIMATOR_NOT_FOUND", "POLICY_NOT_FOUND",
+        "DIAGNOSER_NOT_FOUND",
+    ),
+    (ConflictError, Code.ABORTED): ("ETAG_MISMATCH",),
+    (ConflictError, Code.ALREADY_EXISTS): ("BATCH_CONFLICT", "REQUEST_ID_REUSED"),
+    (FailedPreconditionError, Code.FAILED_PRECONDITION): ("SESSION_NOT_OPEN", "BATCH_OUT_OF_ORDER"),
+    (RefusedError, Code.FAILED_PRECONDITION): (
+        "EVIDENCE_MISSING", "OBJECTIVE_UNREACHABLE", "UNSUPPORTED_CONFIGURATION", "MODEL_NOT_CACHED",
+    ),
+    (InternalError, Code.INTERNAL): (
+        "ESTIMATOR_FAILED", "ESTIMATOR_INVALID_RESULT", "POLICY_FAILED", "POLICY_INVALID_RESULT", "READER_FAILED",
+        "READER_INVALID_RESULT", "DIAGNOSER_FAILED", "DIAGNOSER_INVALID_RESULT", "INTERNAL",
+    ),
+    (UnavailableError, Code.UNAVAILABLE): (
+        "REVISION_NOT_REACHED", "ESTIMATOR_UNAVAILABLE", "STORE_UNAVAILABLE", "COMPUTE_LOST",
+    ),
+    (ResourceExhaustedError, Code.RESOURCE_EXHAUSTED): ("OVERLOADED", "QUOTA_EXCEEDED"),
+    (UnauthenticatedError, Code.UNAUTHENTICATED): ("UNAUTHENTICATED",),
+    (PermissionDeniedError, Code.PERMISSION_DENIED): ("PERMISSION_DENIED",),
+    (UnimplementedError, Code.UNIMPLEMENTED): ("NOT_IMPLEMENTED",),
+    (DeadlineExceededError, Code.DEADLINE_EXCEEDED): ("DEADLINE_EXCEEDED", "ESTIMATOR_TIMEOUT"),
+}  # fmt: skip
+BY_REASON: Final = {reason: kind_and_code for kind_and_code, reasons in _REASONS.items() for reason in reasons}
 """Classes and status codes by the reasons of the catalogue."""
 BY_CODE: Final[Mapping[Code, type[NodewiseError]]] = {
+    **{code: kind for kind, code in reversed(_REASONS)},
     Code.CANCELLED: CallCancelledError,
     Code.UNKNOWN: InternalError,
-    Code.INVALID_ARGUMENT: InvalidArgumentError,
-    Code.DEADLINE_EXCEEDED: DeadlineExceededError,
-    Code.NOT_FOUND: NotFoundError,
-    Code.ALREADY_EXISTS: ConflictError,
-    Code.PERMISSION_DENIED: PermissionDeniedError,
-    Code.RESOURCE_EXHAUSTED: ResourceExhaustedError,
-    Code.FAILED_PRECONDITION: FailedPreconditionError,
-    Code.ABORTED: ConflictError,
     Code.OUT_OF_RANGE: InvalidArgumentError,
-    Code.UNIMPLEMENTED: UnimplementedError,
-    Code.INTERNAL: InternalError,
-    Code.UNAVAILABLE: UnavailableError,
     Code.DATA_LOSS: InternalError,
-    Code.UNAUTHENTICATED: UnauthenticatedError,
 }
+"""Classes by codes alone: of several with one code the first above."""
 CODES_BY_NUMBER: Final = {status.value[0]: Code(status.name) for status in grpc.StatusCode}
 
 

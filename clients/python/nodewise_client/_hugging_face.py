@@ -188,14 +188,15 @@ class _Import:
     def _experts(self, kind: str, family: Family, layers: int) -> dict[str, int | None]:
         experts = self._count((family.experts,))
         per_token = self._count(("num_experts_per_tok", "experts_per_token"))
-        if kind in {"mixtral", "gpt_oss"}:
-            width = self._count(("intermediate_size",))
-            return {
-                "experts_count": experts,
-                "experts_per_token_count": per_token,
-                "expert_feed_forward_size": width,
-            }
-        width = self._count(("moe_intermediate_size",))
+        alike = kind in {"mixtral", "gpt_oss"}
+        width = self._count(("intermediate_size",) if alike else ("moe_intermediate_size",))
+        found: dict[str, int | None] = {
+            "experts_count": experts,
+            "experts_per_token_count": per_token,
+            "expert_feed_forward_size": width,
+        }
+        if alike:
+            return found
         if family.experts == "n_routed_experts":
             shared = self._count(("n_shared_experts",), otherwise=0, least=0) * width
             sparse = self._after_dense(layers)
@@ -205,13 +206,7 @@ class _Import:
             sparse = self._every_other(layers)
         if not 1 <= sparse <= layers:
             raise self._wrong(family.experts, f"must be 0 where no layer has experts, found {experts}")
-        return {
-            "experts_count": experts,
-            "experts_per_token_count": per_token,
-            "expert_feed_forward_size": width,
-            "shared_expert_feed_forward_size": shared or None,
-            "expert_layers_count": sparse,
-        }
+        return found | {"shared_expert_feed_forward_size": shared or None, "expert_layers_count": sparse}
 
     def _after_dense(self, layers: int) -> int:
         dense = self._count(("first_k_dense_replace",), otherwise=0, least=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Final, TypeAlias
+from typing import Any, BinaryIO, Final, TypeAlias
 
 from nodewise_client._errors import Code, ConflictError, InternalError, NodewiseError, UnavailableError
 from nodewise_client._measured import GatheredRows, Piece, pieces
@@ -13,7 +13,7 @@ from nodewise_client._requests import message_of
 from nodewise_client._resume import ResumePolicy, resumable
 from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as wire
-from nodewise_values import Network, Observations, PhaseTimings, Workload
+from nodewise_values import Network, Observations, PhaseTimings, ProfileBatch, Workload
 
 BATCH_ROWS: Final = 1000
 LINGER_S: Final = 0.1
@@ -96,10 +96,8 @@ class IngestCore:
         self._heard_at = 0.0
         self._stream_open = False
         self._attempts = 0
-        self._observations = GatheredRows()
-        self._phases = GatheredRows()
-        self._workload: Workload | None = None
-        self._network: Network | None = None
+        self._rows: dict[type, GatheredRows] = {PhaseTimings: GatheredRows(), Observations: GatheredRows()}
+        self._facts: dict[str, Any] = {}
         self._pending_since: float | None = None
         self._commit_number = 0
 
@@ -122,11 +120,11 @@ class IngestCore:
     def add(self, piece: Piece, now: float) -> bool:
         """Put rows into the batch that is being filled; True where that is news to whoever sends."""
         started, number = self._pending_since is None, self._last_number
-        if not self._rows_like(piece).fits(piece):
+        if not self._rows[piece.kind].fits(piece):
             self.seal()
         begin = piece.begin
         while begin < piece.end:
-            rows = self._rows_like(piece)
+            rows = self._rows[piece.kind]
             end = min(piece.end, begin + self._batch_rows - self._pending_rows)
             rows.add(piece, begin, end)
             self._touch(now)
@@ -137,15 +135,13 @@ class IngestCore:
 
     def add_facts(self, workload: Workload | None, network: Network | None, now: float) -> None:
         """Put facts into the batch that is being filled."""
-        if (workload is not None and self._workload is not None) or (network is not None and self._network is not None):
+        given = {name: facts for name, facts in (("workload", workload), ("network", network)) if facts is not None}
+        for facts in given.values():
+            message_of(facts)  # what cannot be sent fails here, at the caller
+        if given.keys() & self._facts.keys():
             self.seal()
-        if workload is not None:
-            message_of(workload)  # what cannot be sent fails here, at the caller
-            self._workload = workload
-        if network is not None:
-            message_of(network)
-            self._network = network
-        if workload is not None or network is not None:
+        if given:
+            self._facts |= given
             self._touch(now)
 
     def add_chunk(self, chunk: profile_pb2.TraceChunk) -> None:
@@ -234,10 +230,7 @@ class IngestCore:
                 f"the server acknowledged batch {self.durable} of session {self.session_id} and now knows only "
                 f"{state.durable_sequence_number}",
                 code=Code.DATA_LOSS,
-                metadata={
-                    "sessionId": self.session_id,
-                    "sequenceNumber": str(state.durable_sequence_number),
-                },
+                metadata={"sessionId": self.session_id, "sequenceNumber": str(state.durable_sequence_number)},
             )
         self._stream_open = True
         self._sent = 0
@@ -315,10 +308,7 @@ class IngestCore:
 
     @property
     def _pending_rows(self) -> int:
-        return self._observations.count + self._phases.count
-
-    def _rows_like(self, piece: Piece) -> GatheredRows:
-        return self._phases if piece.kind is PhaseTimings else self._observations
+        return sum(rows.count for rows in self._rows.values())
 
     def _touch(self, now: float) -> None:
         if self._pending_since is None:
@@ -329,18 +319,14 @@ class IngestCore:
         self.progress_at = now
 
     def _take(self) -> wire.ProfileBatch:
-        batch = wire.ProfileBatch()
-        if self._workload is not None:
-            batch.workload.CopyFrom(message_of(self._workload))
-        if self._network is not None:
-            batch.network.CopyFrom(message_of(self._network))
-        if self._phases.count:
-            batch.phase_timings.CopyFrom(message_of(self._phases.value(PhaseTimings)))
-        if self._observations.count:
-            batch.observations.CopyFrom(message_of(self._observations.value(Observations)))
-        self._phases = GatheredRows()
-        self._observations = GatheredRows()
-        self._workload = self._network = self._pending_since = None
+        batch: wire.ProfileBatch = message_of(
+            ProfileBatch(
+                phase_timings=self._rows[PhaseTimings].value(PhaseTimings),
+                observations=self._rows[Observations].value(Observations),
+                **self._facts,
+            )
+        )
+        self._rows, self._facts, self._pending_since = {kind: GatheredRows() for kind in self._rows}, {}, None
         return batch
 
     def _queue(self, batch: wire.ProfileBatch) -> None:

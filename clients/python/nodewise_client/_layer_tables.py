@@ -84,14 +84,7 @@ def _layer(where: str, header: list[str], cells: list[str]) -> Layer:
         raise ImportedModelError(
             f"{where}: column parameter_bytes: must be whole bytes, found {row['parameter_bytes']}"
         )
-    return Layer(
-        name=row["name"],
-        kind=row["kind"],
-        forward_flops_per_sample=numbers["forward_flops_per_sample"],
-        parameter_bytes=int(size),
-        activation_bytes_per_sample=numbers["activation_bytes_per_sample"],
-        halo_bytes_per_sample=numbers.get("halo_bytes_per_sample"),
-    )
+    return Layer(name=row["name"], kind=row["kind"], **numbers | {"parameter_bytes": int(size)})
 
 
 def _number(where: str, name: str, cell: str) -> float:

@@ -25,11 +25,10 @@ _OPEN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows that go into one batch together, as columns; None = not known."""
+    """Rows that go into one batch together, as columns with those of their configurations; None = not known."""
 
     kind: type[Measured]
-    configurations: Columns
-    measured: Columns
+    columns: Columns
     begin: int
     end: int
 
@@ -40,10 +39,9 @@ def pieces(given: Measured, most: int, *, numbered: bool = False) -> Iterator[Pi
     names = (*FACTS[kind], "numbers") if numbered else tuple(FACTS[kind])
     ran = stated_columns(given.configurations or Configurations())
     rows = max(count_rows(ran), *(len(getattr(given, name)) for name in names))
-    configured = row_columns(ran, rows)
-    measured = {name: column for name in names if (column := read(kind, given, name, rows))}
+    columns = row_columns(ran, rows) | {name: held for name in names if (held := read(kind, given, name, rows))}
     for begin in range(0, rows, most):
-        yield Piece(kind, configured, measured, begin, min(rows, begin + most))
+        yield Piece(kind, columns, begin, min(rows, begin + most))
 
 
 @dataclass(slots=True)
@@ -51,33 +49,34 @@ class GatheredRows:
     """Rows of many pieces by columns, None where a row states nothing."""
 
     count: int = 0
-    configurations: dict[str, list[Any]] = field(default_factory=dict)
-    measured: dict[str, list[Any]] = field(default_factory=dict)
+    columns: dict[str, list[Any]] = field(default_factory=dict)
 
     def fits(self, piece: Piece) -> bool:
         """Whether the rows of a piece may stand beside these: all state the same, but for what a row may leave open."""
-        return not self.count or (
-            self.configurations.keys() == piece.configurations.keys()
-            and self.measured.keys() - _OPEN == piece.measured.keys() - _OPEN
-        )
+        return not self.count or self.columns.keys() - _OPEN == piece.columns.keys() - _OPEN
 
     def add(self, piece: Piece, begin: int, end: int) -> None:
         """Add rows of a piece."""
-        for held, columns in ((self.configurations, piece.configurations), (self.measured, piece.measured)):
-            for name, column in columns.items():
-                held.setdefault(name, [None] * self.count).extend(column[begin:end])
-            for name in held.keys() - columns.keys():
-                held[name].extend([None] * (end - begin))
+        for name, column in piece.columns.items():
+            held = self.columns.get(name)
+            if held is None:
+                held = self.columns[name] = [None] * self.count
+            held += column[begin:end]
+        for name in self.columns.keys() - piece.columns.keys():
+            self.columns[name] += [None] * (end - begin)
         self.count += end - begin
 
-    def value(self, kind: type[MeasuredT]) -> MeasuredT:
-        """The rows as a value."""
-        columns = {name: tuple(column) for name, column in self.measured.items()}
-        return kind(configurations=configurations(**self.configurations), **written(kind, FACTS[kind], columns))
+    def value(self, kind: type[MeasuredT]) -> MeasuredT | None:
+        """The rows as a value; None = there are none."""
+        if not self.count:
+            return None
+        measured = {name: tuple(column) for name, column in self.columns.items() if name in kind.__dataclass_fields__}
+        ran = {name: column for name, column in self.columns.items() if name not in measured}
+        return kind(configurations=configurations(**ran), **written(kind, FACTS[kind], measured))
 
 
-def gathered_rows(kind: type[MeasuredT], values: Iterable[MeasuredT]) -> MeasuredT:
-    """Several values with their numbers as one."""
+def gathered_rows(kind: type[MeasuredT], values: Iterable[MeasuredT]) -> MeasuredT | None:
+    """Several values with their numbers as one; None = there are no rows."""
     rows = GatheredRows()
     for value in values:
         for piece in pieces(value, most=1 << 31, numbered=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
+from operator import eq
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from nodewise_values import NamedColumn, PredictionColumn, Predictions, QuantileColumn, RowRefusal, RowStatus
@@ -100,16 +101,12 @@ class Rows(Sequence[RowT], Generic[RowT]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rows):
             return NotImplemented
-        return len(self) == len(other) and all(map(_alike, self, other))
+        return len(self) == len(other) and all(map(eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]  # as its rows
 
     def __repr__(self) -> str:
         return table(self)
-
-
-def _alike(one: Row, other: Row) -> bool:
-    return one == other
 
 
 @cache
@@ -179,7 +176,19 @@ COLUMNS_OF: Final[Mapping[PredictionColumn, tuple[str, ...]]] = {
 """Columns that are asked for, and that the jobs of a batch have, together."""
 
 
-class Prediction(Row):
+class JudgedRow(Row):
+    """A row that was answered or was not."""
+
+    __slots__ = ()
+
+    @property
+    def status(self) -> RowStatus:
+        """What became of the row."""
+        statuses = self._columns.statuses
+        return (statuses[self._index] if statuses else None) or RowStatus.ANSWERED
+
+
+class Prediction(JudgedRow):
     """One row of an answer, by the names of `Predictions`. None = not asked for, not known, or not predicted."""
 
     __slots__ = ()
@@ -227,12 +236,6 @@ class Prediction(Row):
         accumulation_steps: int | None
         goodput_samples_per_second: float | None
         """Samples per second times statistical efficiency."""
-
-    @property
-    def status(self) -> RowStatus:
-        """What became of the row."""
-        statuses = self._columns.statuses
-        return (statuses[self._index] if statuses else None) or RowStatus.ANSWERED
 
     @property
     def answered(self) -> bool:
@@ -351,34 +354,21 @@ class HeldDevices(Row):
         end_seconds: float
 
 
-class ScoredRow(Row):
-    """The prediction of a test row, by the names of `TestPredictions`."""
+class ScoredRow(JudgedRow):
+    """The prediction of a test row, by the names of `TestPredictions`; None = not answered."""
 
     __slots__ = ()
 
     if TYPE_CHECKING:
         row: int
-
-    @property
-    def status(self) -> RowStatus:
-        """What became of the row."""
-        statuses = self._columns.statuses
-        return (statuses[self._index] if statuses else None) or RowStatus.ANSWERED
-
-    @property
-    def steps_per_second(self) -> float | None:
-        """Predicted; None = not answered."""
-        return self._entry("steps_per_second") or None
-
-    @property
-    def lower_steps_per_second(self) -> float | None:
+        steps_per_second: float | None
+        lower_steps_per_second: float | None
         """Lower bound of the 90 % interval."""
-        return self._entry("lower_steps_per_second") or None
-
-    @property
-    def upper_steps_per_second(self) -> float | None:
+        upper_steps_per_second: float | None
         """Upper bound of the 90 % interval."""
-        return self._entry("upper_steps_per_second") or None
+
+    def _entry(self, column: str) -> Any:
+        return super()._entry(column) if column == "rows" else super()._entry(column) or None
 
     @property
     def refusal_reason(self) -> str | None:

@@ -18,7 +18,7 @@ from nodewise.plugin import Configurations, Floats, Ints, SyncMode, freeze
 from nodewise_partitioning.layered.devices import Device
 from nodewise_partitioning.layered.exchange import asynchronous, synchronous
 from nodewise_partitioning.layered.memory import device_bytes
-from nodewise_partitioning.layered.questions import Inner
+from nodewise_partitioning.layered.questions import Inner, alike
 from nodewise_partitioning.layered.replica import ACTIVATION_PASSES, WEIGHT_PASSES
 from nodewise_partitioning.layered.times import COMPUTE_CV, Times
 
@@ -45,11 +45,8 @@ def least_of(times: Times, precision: str, prefixes: Configurations) -> Mapping[
             machines.astype(np.float64),
         ]
     )
-    kinds, index = np.unique(keys, axis=1, return_inverse=True)
-    order = np.argsort(index.ravel(), kind="stable")
-    starts = np.searchsorted(index.ravel()[order], np.arange(kinds.shape[1]))
-    for kind, members in zip(kinds.T.tolist(), np.split(order, starts[1:])):
-        device, number_format, mode, batch, accumulation, link, per_node, width = kind
+    for members in alike(list(keys), len(prefixes)):
+        device, number_format, mode, batch, accumulation, link, per_node, width = keys[:, members[0]].tolist()
         inner = Inner(
             device=prefixes.devices[int(device)],
             precision=(prefixes.precisions[int(number_format)] or precision).lower(),

@@ -24,6 +24,7 @@ from nodewise.plugin import (
     Query,
     Refusal,
     RowRefusal,
+    added,
     freeze,
 )
 from nodewise_partitioning.layered.bounds import least_of
@@ -103,7 +104,7 @@ class LayeredModel:
             raise NodewiseError.refused(question.refusals[0].refusal)
         found = self._columns(chunk, question, dense=False)
         found |= {
-            "step_s": _added(found),
+            "step_s": added(found[name] for name in PARTS),
             "memory_bytes": found["memory"],
             "memory_capacity_bytes": found["capacity"],
         }
@@ -163,14 +164,6 @@ class LayeredModel:
             rows = tuple(groups[inner].tolist()) if len(groups) > 1 else ()
             found.append(Notice("LAYOUT", message, rows))
         return tuple(found)
-
-
-def _added(columns: Mapping[str, Floats]) -> Floats:
-    """The step: its parts one after the other, in every row alike."""
-    total = columns[PARTS[0]].copy()
-    for name in PARTS[1:]:
-        total += columns[name]
-    return total
 
 
 def _laid_out(costs_names: Sequence[str], planned_by: Planned) -> str:

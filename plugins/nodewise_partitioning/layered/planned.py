@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodewise_partitioning.layered.costs import LayerCosts
 from nodewise_partitioning.layered.devices import Device
 from nodewise_partitioning.layered.memory import machine_bytes
 from nodewise_partitioning.layered.replica import Layout, Rate, Replica, rate_of, replica_of
@@ -58,17 +57,7 @@ class Planned:
         )
 
 
-def planned(
-    work: LayerCosts,
-    latencies: Latencies,
-    device: Device,
-    *,
-    batch: int,
-    width: int,
-    stages: int,
-    message_s: float,
-    bytes_per_s: float,
-) -> Planned:
+def planned(latencies: Latencies, device: Device, *, batch: int, width: int, stages: int) -> Planned:
     """The better of two layouts: parts by least latency, and every layer in as many parts as a stage has machines.
 
     Layers go to stages by the smallest largest stage. The faster layout that fits the memory is taken; where none fits,
@@ -76,10 +65,9 @@ def planned(
 
     Parameters
     ----------
-    work : what goes through a layer together on this device.
-    latencies : of that work, on one thread, for parts up to ``width``.
+    latencies : of what goes through a layer together on this device, on one thread, for parts up to ``width``.
     """
-    machine = device.machine
+    machine, work, bytes_per_s = device.machine, latencies.costs, latencies.bytes_per_s
     stage = min_max_split(work.flops.tolist(), stages)
     shapes = {(width,) * len(work)}
     if width > 1:
@@ -87,7 +75,7 @@ def planned(
     found = []
     for parts in sorted(shapes):
         layout = Layout(parts, stage, width, stages)
-        replica = replica_of(work, layout, machine, message_s=message_s, bytes_per_s=bytes_per_s)
+        replica = replica_of(work, layout, machine, message_s=latencies.message_s, bytes_per_s=bytes_per_s)
         threads = _threads(replica, device, batch)
         # No more samples are in flight than there are between two exchanges.
         flying = min(threads * stages, max(batch // device.together(batch), 1))

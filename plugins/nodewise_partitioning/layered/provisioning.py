@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 __all__ = ["smallest_sufficient"]
@@ -14,11 +15,4 @@ def smallest_sufficient(seconds_of: Callable[[int], float], within_s: float, mos
     """
     if most < 1 or seconds_of(most) > within_s:
         return None
-    low, high = 1, most
-    while low < high:
-        middle = (low + high) // 2
-        if seconds_of(middle) <= within_s:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return 1 + bisect_left(range(1, most), x=True, key=lambda number: seconds_of(number) <= within_s)

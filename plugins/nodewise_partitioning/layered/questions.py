@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import (
+    DEGREES,
     Catalogue,
     Configurations,
     Ints,
@@ -20,7 +21,7 @@ from nodewise.plugin import (
     SyncMode,
 )
 
-__all__ = ["ASSUMED_PRECISION", "Inner", "Question", "question_of"]
+__all__ = ["ASSUMED_PRECISION", "Inner", "Question", "alike", "question_of"]
 
 ASSUMED_PRECISION: Final = "fp32"
 """Number format of a network that does not state one: what frameworks take."""
@@ -63,7 +64,7 @@ def question_of(configurations: Configurations, profile: Profile, catalogue: Cat
     columns["per_node"] = -(-workers // nodes)
     columns["one_node"] = workers <= columns["per_node"]
     columns["too_few"] = workers < configurations.tensor_parallel * configurations.pipeline_parallel
-    for members in _alike(list(columns.values()), len(configurations)):
+    for members in alike(list(columns.values()), len(configurations)):
         at = {name: column[members[0]].item() for name, column in columns.items()}
         inner = Inner(
             device=configurations.devices[at["device_index"]],
@@ -87,7 +88,7 @@ def question_of(configurations: Configurations, profile: Profile, catalogue: Cat
     )
 
 
-def _alike(columns: Sequence[NDArray[Any]], rows: int) -> list[Ints]:
+def alike(columns: Sequence[NDArray[Any]], rows: int) -> list[Ints]:
     """Rows that agree in every column, each ascending, in the order of their first rows."""
     if not rows:
         return []
@@ -155,18 +156,6 @@ def _missing(inner: Inner, at: Mapping[str, int], catalogue: Catalogue) -> Refus
 
 
 _READ: Final = (
-    "device_index",
-    "precision_index",
-    "sync_mode",
-    "tensor_parallel",
-    "pipeline_parallel",
-    "expert_parallel",
-    "context_parallel",
-    "sequence_parallel",
-    "interleave",
-    "zero_stage",
-    "recomputation",
-    "batch_per_worker",
-    "accumulation",
-    "link_bytes_per_s",
+    *(name for name in DEGREES if name != "data_parallel"),
+    *("device_index", "precision_index", "sync_mode", "batch_per_worker", "accumulation", "link_bytes_per_s"),
 )

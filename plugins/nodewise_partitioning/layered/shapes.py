@@ -44,7 +44,7 @@ class Latencies:
         self.costs = costs
         self.choices = as_ints(np.asarray(choices))
         self._thread_flops_per_s = thread_flops_per_s
-        self._message_s, self._bytes_per_s = message_s, bytes_per_s
+        self.message_s, self.bytes_per_s = message_s, bytes_per_s
         self._known: dict[tuple[int, bool], Floats] = {}
 
     def of(self, layer: int, *, together: bool) -> Floats:
@@ -59,8 +59,8 @@ class Latencies:
                 layer,
                 self.choices,
                 together=together,
-                message_s=self._message_s,
-                bytes_per_s=self._bytes_per_s,
+                message_s=self.message_s,
+                bytes_per_s=self.bytes_per_s,
             )
             computes_s = self.costs.flops[layer] / (self._thread_flops_per_s * self.choices)
             # Errors go the same ways back.

@@ -22,7 +22,6 @@ from nodewise.plugin import (
     NodewiseError,
     PlanConstraints,
     PlanPool,
-    Reason,
     Recomputation,
     RowRefusal,
     SyncMode,
@@ -32,27 +31,11 @@ from nodewise.plugin import (
     constant_ints,
     freeze,
 )
-from nodewise_partitioning.space import divisors, unused
+from nodewise_partitioning.space import MOST_PREFIXES, SETTLED, divisors, too_many, unused
 
 __all__ = ["LayeredSpace"]
 
-FINAL: Final = frozenset(
-    {
-        "device_index",
-        "nodes",
-        "workers",
-        "link_bytes_per_s",
-        "global_batch",
-        "data_parallel",
-        "batch_per_worker",
-        "accumulation",
-        "precision_index",
-        "sync_mode",
-        "parameter_servers",
-    }
-)
 MODES: Final = (SyncMode.ASYNC, SyncMode.SYNC, SyncMode.ALLREDUCE)
-MOST_PREFIXES: Final = 2_000_000
 MOST_BATCH: Final = 2**31 - 1
 """As messages count samples."""
 DEFAULTS: Final = {
@@ -95,7 +78,7 @@ class LayeredSpace:
         INVALID_FIELD where the number of servers is open; LIMIT_EXCEEDED; why rows cannot be answered.
     """
 
-    final = FINAL
+    final = SETTLED
 
     def __init__(
         self,
@@ -181,7 +164,7 @@ class LayeredSpace:
             for nodes, machines, mode, servers, batches in self._choices(pool):
                 total += len(servers) * len(batches) * len(self._constraints.precisions)
                 if total > MOST_PREFIXES:
-                    raise _too_many()
+                    raise too_many("divisions of nodes and batches")
                 workers = nodes * pool.workers_per_node
                 server, which = (axis.ravel() for axis in np.meshgrid(servers, np.arange(len(batches)), indexing="ij"))
                 same = (np.full(len(server), each) for each in (number, nodes, workers, machines, mode))
@@ -281,11 +264,3 @@ def _require_servers(constraints: PlanConstraints) -> None:
             "other than ALLREDUCE alone)"
         )
         raise NodewiseError.invalid([Violation("constraints.parameter_servers", text)])
-
-
-def _too_many() -> NodewiseError:
-    return NodewiseError(
-        Reason.LIMIT_EXCEEDED,
-        f"constraints: the space has more than {MOST_PREFIXES} divisions of nodes and batches; list fewer values",
-        {"limit": "plan_layouts", "value": str(MOST_PREFIXES)},
-    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["largest_stage", "min_max_split"]
+__all__ = ["min_max_split"]
 
 
 def min_max_split(costs: Sequence[float], stages: int) -> tuple[int, ...]:
@@ -32,22 +33,11 @@ def min_max_split(costs: Sequence[float], stages: int) -> tuple[int, ...]:
     up_to = np.concatenate(([0.0], np.cumsum(np.asarray(costs, dtype=np.float64))))
     bounds = np.unique(up_to[np.newaxis, 1:] - up_to[:-1, np.newaxis])
     bounds = bounds[bounds >= 0.0]
-    low, high = 0, len(bounds) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if _filled(up_to, float(bounds[middle]), stages) is None:
-            low = middle + 1
-        else:
-            high = middle
-    found = _filled(up_to, float(bounds[low]), stages)
+    met = bisect_left(bounds[:-1], x=True, key=lambda bound: _filled(up_to, float(bound), stages) is not None)
+    found = _filled(up_to, float(bounds[met]), stages)
     # The largest bound is the cost of all layers, which any filling meets.
     assert found is not None
     return found
-
-
-def largest_stage(costs: Sequence[float], stage: Sequence[int]) -> float:
-    """Cost of the most expensive stage."""
-    return float(np.bincount(np.asarray(stage), weights=np.asarray(costs, dtype=np.float64)).max())
 
 
 def _filled(up_to: np.ndarray[tuple[int], np.dtype[np.float64]], bound: float, stages: int) -> tuple[int, ...] | None:

@@ -81,24 +81,15 @@ class Times:
         known = self._laid_out.get(key)
         if known is None:
             device = self.device(inner.device, inner.precision)
-            message_s, bytes_per_s = self._inside(inner, device)
-            latencies = self._latencies_of(inner, device, message_s, bytes_per_s)
-            known = planned(
-                latencies.costs,
-                latencies,
-                device,
-                batch=inner.batch,
-                width=inner.width,
-                stages=inner.stages,
-                message_s=message_s,
-                bytes_per_s=bytes_per_s,
-            )
+            latencies = self._latencies_of(inner, device)
+            known = planned(latencies, device, batch=inner.batch, width=inner.width, stages=inner.stages)
             if len(self._laid_out) >= MOST_KEPT:
                 self._laid_out.clear()
             self._laid_out[key] = known
         return known
 
-    def _latencies_of(self, inner: Inner, device: Device, message_s: float, bytes_per_s: float) -> Latencies:
+    def _latencies_of(self, inner: Inner, device: Device) -> Latencies:
+        message_s, bytes_per_s = self._inside(inner, device)
         # One table serves every width up to a power of two.
         most = 1 << (inner.width - 1).bit_length()
         key = (inner.device, inner.precision, device.together(inner.batch), message_s, bytes_per_s, most)

@@ -100,9 +100,11 @@ def _float(value: Any) -> float:
 
 def _float_column(entries: Sequence[Any]) -> Sequence[Any] | None:
     # A sum that is finite has finite terms only; one that is not may have overflowed.
-    if set(map(type, entries)) <= {float} and (math.isfinite(sum(entries)) or all(map(math.isfinite, entries))):
-        return entries
-    return None
+    try:
+        numbers = set(map(type, entries)) <= {float, int}
+        return entries if numbers and (math.isfinite(sum(entries)) or all(map(math.isfinite, entries))) else None
+    except OverflowError:  # a whole number that no float holds
+        return None
 
 
 def _float_from_json(value: Any) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
@@ -13,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from nodewise.catalogue.measured import FIELDS as MEASURED
-from nodewise.catalogue.measured import all_reduces_of, check_measured, matrix_products_of
+from nodewise.catalogue.measured import Fail, Named, all_reduces_of, check_measured, is_positive, matrix_products_of
 from nodewise.plugin import Catalogue, CatalogueDevice, catalogue_key
 
 __all__ = ["CatalogueError", "load_catalogue"]
@@ -55,8 +54,7 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
         Naming the file, the entry and the field.
     """
     shipped = resources.files("nodewise.catalogue").joinpath("facts.toml").read_text(encoding="utf-8")
-    sections = _checked(_parsed(shipped, "facts.toml"), "facts.toml")
-    name = "facts.toml"
+    name, sections = "facts.toml", _sections(shipped, "facts.toml")
     if path is not None:
         name = str(path)
         try:
@@ -64,14 +62,11 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
             raise CatalogueError(f"{name}: cannot be read ({reason})") from None
-        own = _checked(_parsed(text, name), name)
+        own = _sections(text, name)
         sections = {section: _joined(sections[section], own[section]) for section in sections}
-    links = _named(sections["links"], "links", name)
-    devices = _named(_linked(sections["devices"], links, name), "devices", name)
-
-    def fail(where: str, field: str, text: str) -> CatalogueError:
-        return CatalogueError(f"{name}: {where}.{field}: {text}")
-
+    fail = _failing(name)
+    links = _named(sections["links"], "links", fail)
+    devices = _named(_linked(sections["devices"], links, fail), "devices", fail)
     link_of = {
         catalogue_key(alias): catalogue_key(fields[LINK])
         for device, fields in sections["devices"].items()
@@ -98,62 +93,59 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
     )
 
 
-def _parsed(text: str, name: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise CatalogueError(f"{name}: is no TOML: {error}") from None
-
-
-def _checked(document: Mapping[str, Any], name: str) -> dict[str, _Entries]:
-    known = (*KNOWN, *MEASURED)
-    unknown = sorted(set(document) - set(known))
-    if unknown:
-        raise CatalogueError(f"{name}: {unknown[0]}: is no section; known are {', '.join(known)}")
-
+def _failing(name: str) -> Fail:
     def fail(where: str, field: str, text: str) -> CatalogueError:
         return CatalogueError(f"{name}: {where}.{field}: {text}")
 
+    return fail
+
+
+def _sections(text: str, name: str) -> dict[str, _Entries]:
+    """The entries of a file, checked one by one."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise CatalogueError(f"{name}: is no TOML: {error}") from None
+    known, fail = (*KNOWN, *MEASURED), _failing(name)
+    unknown = sorted(set(document) - set(known))
+    if unknown:
+        raise CatalogueError(f"{name}: {unknown[0]}: is no section; known are {', '.join(known)}")
     sections: dict[str, _Entries] = {}
     for section in known:
         entries = document.get(section, {})
         if not isinstance(entries, dict):
             raise CatalogueError(f"{name}: {section}: must be a table of entries, [{section}.NAME]")
         for entry, fields in entries.items():
-            where = f"{name}: {section}.{entry}"
             if not isinstance(fields, dict):
-                raise CatalogueError(f"{where}: must be a table of facts")
+                raise CatalogueError(f"{name}: {section}.{entry}: must be a table of facts")
             if section in KNOWN:
-                _check_entry(section, fields, where)
+                _check_entry(section, entry, fields, fail)
             else:
                 check_measured(section, entry, fields, fail)
         sections[section] = entries
     return sections
 
 
-def _check_entry(section: str, fields: Mapping[str, Any], where: str) -> None:
-    numbers, texts = KNOWN[section], TEXTS[section]
+def _check_entry(section: str, entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
+    numbers, texts, where = KNOWN[section], TEXTS[section], f"{section}.{entry}"
     for field, value in fields.items():
         if field in numbers:
-            # A bool is an int to Python, and no fact.
-            sound = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-            if not sound or value <= 0:
-                raise CatalogueError(f"{where}.{field}: must be a number above 0, found {value!r}")
+            if not is_positive(value):
+                raise fail(where, field, f"must be a number above 0, found {value!r}")
         elif field in texts:
             if not isinstance(value, str) or not value.strip():
-                raise CatalogueError(f"{where}.{field}: must be a text, found {value!r}")
+                raise fail(where, field, f"must be a text, found {value!r}")
         elif field == "aliases":
             if not isinstance(value, list) or not all(isinstance(each, str) and catalogue_key(each) for each in value):
-                raise CatalogueError(f"{where}.aliases: must be a list of names, found {value!r}")
+                raise fail(where, field, f"must be a list of names, found {value!r}")
         else:
-            known = ", ".join((*numbers, *texts, "aliases"))
-            raise CatalogueError(f"{where}.{field}: is no fact; known are {known}")
+            raise fail(where, field, f"is no fact; known are {', '.join((*numbers, *texts, 'aliases'))}")
     for field in (*NEEDED[section], "source"):
         # A processor's memory is that of its machine, which no document about the processor tells.
         if field not in fields and not (field == "memory_bytes" and "cores" in fields):
-            raise CatalogueError(f"{where}.{field}: is missing")
+            raise fail(where, field, "is missing")
     if section == "devices" and not any(field.endswith("_flops_per_s") for field in fields):
-        raise CatalogueError(f"{where}.fp32_flops_per_s: is missing, as is the peak of any other number format")
+        raise fail(where, "fp32_flops_per_s", "is missing, as is the peak of any other number format")
 
 
 def _joined(shipped: _Entries, own: _Entries) -> _Entries:
@@ -162,19 +154,19 @@ def _joined(shipped: _Entries, own: _Entries) -> _Entries:
     return {name: fields for name, fields in shipped.items() if catalogue_key(name) not in replaced} | own
 
 
-def _linked(devices: _Entries, links: Mapping[str, Mapping[str, float]], name: str) -> _Entries:
+def _linked(devices: _Entries, links: Named, fail: Fail) -> _Entries:
     """Devices with their link's bandwidth in the place of its name."""
     found: _Entries = {}
     for device, fields in devices.items():
         link = fields.get(LINK)
         if link is not None and catalogue_key(link) not in links:
-            raise CatalogueError(f"{name}: devices.{device}.{LINK}: names no link of the catalogue, found {link!r}")
+            raise fail(f"devices.{device}", LINK, f"names no link of the catalogue, found {link!r}")
         bandwidth = {} if link is None else {LINK_FACT: links[catalogue_key(link)]["bytes_per_s"]}
         found[device] = {**fields, **bandwidth}
     return found
 
 
-def _named(entries: _Entries, section: str, name: str) -> Mapping[str, Mapping[str, float]]:
+def _named(entries: _Entries, section: str, fail: Fail) -> Named:
     """Facts under the keys of every name of an entry."""
     found: dict[str, Mapping[str, float]] = {}
     owner: dict[str, str] = {}
@@ -185,9 +177,7 @@ def _named(entries: _Entries, section: str, name: str) -> Mapping[str, Mapping[s
         for alias in (entry, *fields.get("aliases", ())):
             key = catalogue_key(alias)
             if owner.setdefault(key, entry) != entry:
-                raise CatalogueError(
-                    f"{name}: {section}.{entry}.aliases: {alias!r} is a name of {owner[key]!r} already; "
-                    "an entry of that name would take its place"
-                )
+                text = f"{alias!r} is a name of {owner[key]!r} already; an entry of that name would take its place"
+                raise fail(f"{section}.{entry}", "aliases", text)
             found[key] = facts
     return MappingProxyType(found)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from nodewise.plugin import MeasuredTable, catalogue_key
 
-__all__ = ["FIELDS", "all_reduces_of", "check_measured", "matrix_products_of"]
+__all__ = ["FIELDS", "Fail", "Named", "all_reduces_of", "check_measured", "is_positive", "matrix_products_of"]
 
 FIELDS: Final = {
     "all_reduces": ("device", "link", "ranks", "sizes_bytes", "seconds", "source"),
@@ -61,7 +61,7 @@ def check_measured(section: str, entry: str, fields: Mapping[str, Any], fail: Fa
 def _check_lists(where: str, sizes: str, fields: Mapping[str, Any], fail: Fail) -> None:
     for field in (sizes, "seconds"):
         values = fields.get(field)
-        if not isinstance(values, list) or len(values) < 2 or not all(map(_positive, values)):
+        if not isinstance(values, list) or len(values) < 2 or not all(map(is_positive, values)):
             raise fail(where, field, "must be a list of at least 2 numbers above 0")
     if any(after <= before for before, after in pairwise(fields[sizes])):
         raise fail(where, sizes, "must ascend, each size once")
@@ -70,8 +70,9 @@ def _check_lists(where: str, sizes: str, fields: Mapping[str, Any], fail: Fail) 
         raise fail(where, "seconds", text)
 
 
-def _positive(value: object) -> bool:
-    # A bool is an int to Python, and no measurement.
+def is_positive(value: object) -> bool:
+    """Whether a value is a number above 0."""
+    # A bool is an int to Python, and no number.
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
 
 

@@ -17,14 +17,4 @@ from nodewise.conformance.cases import Case, cases, installed_cases
 from nodewise.conformance.evidence import Cluster, Evidence, File, Job, Recording
 from nodewise.conformance.findings import NonConformanceError
 
-__all__ = [
-    "Case",
-    "Cluster",
-    "Evidence",
-    "File",
-    "Job",
-    "NonConformanceError",
-    "Recording",
-    "cases",
-    "installed_cases",
-]
+__all__ = ["Case", "Cluster", "Evidence", "File", "Job", "NonConformanceError", "Recording", "cases", "installed_cases"]

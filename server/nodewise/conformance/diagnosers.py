@@ -12,9 +12,9 @@ from nodewise.catalogue.loading import load_catalogue
 from nodewise.conformance.evidence import Evidence, Recording
 from nodewise.conformance.findings import difference, require, sound
 from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay
-from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
+from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.errors import NodewiseError
-from nodewise.domain.replay import Change, ChangeKind, Replay, ReplayQuestion
+from nodewise.domain.replay import Change, ChangeKind, ReplayQuestion
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Catalogue, DiagnoserRecord
 
@@ -40,32 +40,23 @@ class _Context:
         )
 
 
-def _replayed(
-    loaded: Loaded[DiagnoserRecord], recording: Recording, question: ReplayQuestion, seconds: float = 600.0
-) -> Replay | None:
-    """A sound replay; None = it is refused."""
-    context = _Context(load_catalogue(), seconds)
+def _answer(
+    loaded: Loaded[DiagnoserRecord],
+    recording: Recording,
+    question: ReplayQuestion | DiagnosisQuestion,
+    seconds: float = 600.0,
+) -> Any:
+    """A sound replay or diagnosis, as is asked; None = it is refused."""
+    context, diagnoser = _Context(load_catalogue(), seconds), loaded.record.diagnoser
+    replays = isinstance(question, ReplayQuestion)
+    known: tuple[Any, ...] = (recording.traces,) if replays else (recording.traces, recording.profile)
+    method, wrong_with = ("replay", wrong_replay) if replays else ("diagnose", wrong_diagnosis)
     try:
-        found = sound("replay", lambda: loaded.record.diagnoser.replay(recording.traces, question, context))
+        found = sound(method, lambda: getattr(diagnoser, method)(*known, question, context))
     except NodewiseError:
         return None
-    wrong = wrong_replay(found)
-    require(wrong is None, f"replay of {recording.name!r} answers what cannot be true: {wrong}")
-    return found
-
-
-def _diagnosed(
-    loaded: Loaded[DiagnoserRecord], recording: Recording, question: DiagnosisQuestion, seconds: float = 600.0
-) -> Diagnosis | None:
-    context, traces = _Context(load_catalogue(), seconds), recording.traces
-    try:
-        found = sound(
-            "diagnose", lambda: loaded.record.diagnoser.diagnose(traces, recording.profile, question, context)
-        )
-    except NodewiseError:
-        return None
-    wrong = wrong_diagnosis(found)
-    require(wrong is None, f"diagnose of {recording.name!r} answers what cannot be true: {wrong}")
+    wrong = wrong_with(found)
+    require(wrong is None, f"{method} of {recording.name!r} answers what cannot be true: {wrong}")
     return found
 
 
@@ -78,33 +69,27 @@ def _each(check: Callable[[Loaded[DiagnoserRecord], Recording], None]) -> Callab
 
 
 def _answers(loaded: Loaded[DiagnoserRecord], evidence: Evidence) -> None:
-    found = [
-        each
-        for recording in evidence.recordings
-        for each in (
-            _replayed(loaded, recording, ReplayQuestion()),
-            _diagnosed(loaded, recording, DiagnosisQuestion()),
-        )
-    ]
+    questions = (ReplayQuestion(), DiagnosisQuestion())
+    found = [_answer(loaded, recording, question) for recording in evidence.recordings for question in questions]
     require(any(each is not None for each in found), "it refuses every recording; pass recordings that it can answer")
 
 
 def _replay(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
     """Ranks and steps are those that were asked about, and changed steps have nothing to be compared with."""
     steps = len(recording.traces[0].steps)
-    found = _replayed(loaded, recording, ReplayQuestion(test_steps=(steps,), timeline=True))
+    found = _answer(loaded, recording, ReplayQuestion(test_steps=(steps,), timeline=True))
     if found is None:
         return
     ranks = tuple(trace.rank for trace in recording.traces)
     require(found.ranks == ranks, f"replay is of ranks {found.ranks}; the traces are of {ranks}")
     tested = tuple(step.step for step in found.steps)
     require(tested == (steps,), f"replay tests steps {tested}; asked was {steps}")
-    _replayed(loaded, recording, ReplayQuestion(changes=(Change(kind=ChangeKind.SCALE, value=0.5),)))
+    _answer(loaded, recording, ReplayQuestion(changes=(Change(kind=ChangeKind.SCALE, value=0.5),)))
 
 
 def _sums(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
     """What a rank's step goes to adds up to it; no part is longer than what it is a part of."""
-    found = _diagnosed(loaded, recording, DiagnosisQuestion())
+    found = _answer(loaded, recording, DiagnosisQuestion())
     for each in () if found is None else found.ranks:
         parts = each.compute_s + each.exposed_communication_s + each.data_loading_s + each.idle_s
         close = abs(parts - each.step_s) <= SUM_TOLERANCE * each.step_s
@@ -114,27 +99,25 @@ def _sums(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
 
 def _order(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
     question = DiagnosisQuestion(bottlenecks=2, strategies=2)
-    found = _diagnosed(loaded, recording, question)
+    found = _answer(loaded, recording, question)
     if found is None:
         return
-    require(len(found.strategies) <= question.strategies, f"{len(found.strategies)} strategies where 2 were asked for")
-    require(
-        len(found.bottlenecks) <= question.bottlenecks, f"{len(found.bottlenecks)} bottlenecks where 2 were asked for"
-    )
-    whole = _diagnosed(loaded, recording, DiagnosisQuestion())
+    for name, most in (("strategies", question.strategies), ("bottlenecks", question.bottlenecks)):
+        count = len(getattr(found, name))
+        require(count <= most, f"{count} {name} where {most} were asked for")
+    whole = _answer(loaded, recording, DiagnosisQuestion())
     falling = whole is None or all(one.speedup >= other.speedup for one, other in pairwise(whole.strategies))
     require(falling, "strategies are not in order of speedup: most worthwhile first")
 
 
 def _purity(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
     """The same recording gets the same answer, but for how long it took."""
-    first, second = (_replayed(loaded, recording, ReplayQuestion()) for _ in range(2))
+    first, second = (_answer(loaded, recording, ReplayQuestion()) for _ in range(2))
+    one, other = (_answer(loaded, recording, DiagnosisQuestion()) for _ in range(2))
+    where = difference(one, other, "diagnosis")
     if first is not None and second is not None:
         timed = replace(second, build_s=first.build_s, replay_s=first.replay_s)
-        where = difference(first, timed, "replay")
-        require(where is None, f"the same recording gets another answer: {where} differs")
-    one, other = (_diagnosed(loaded, recording, DiagnosisQuestion()) for _ in range(2))
-    where = difference(one, other, "diagnosis")
+        where = difference(first, timed, "replay") or where
     require(where is None, f"the same recording gets another answer: {where} differs")
 
 
@@ -143,16 +126,16 @@ def _inputs(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
         replace(trace, begin_ns=trace.begin_ns.copy(), duration_ns=trace.duration_ns.copy())
         for trace in recording.traces
     )
-    _replayed(loaded, recording, ReplayQuestion())
-    _diagnosed(loaded, recording, DiagnosisQuestion())
+    _answer(loaded, recording, ReplayQuestion())
+    _answer(loaded, recording, DiagnosisQuestion())
     where = difference(kept, recording.traces, "traces")
     require(where is None, f"{where} is changed, which it was given")
 
 
 def _time(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
     """Without time left: what there is, or a refusal."""
-    _replayed(loaded, recording, ReplayQuestion(), seconds=0.0)
-    _diagnosed(loaded, recording, DiagnosisQuestion(), seconds=0.0)
+    _answer(loaded, recording, ReplayQuestion(), seconds=0.0)
+    _answer(loaded, recording, DiagnosisQuestion(), seconds=0.0)
 
 
 DIAGNOSER_CHECKS: Final[Mapping[str, Callable[[Loaded[Any], Evidence], None]]] = MappingProxyType(

@@ -23,6 +23,7 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
 from nodewise.estimation.estimators.check import checked
 from nodewise.estimation.estimators.shown import shown_to
+from nodewise.estimation.suggestion.covariance import wrong_with
 from nodewise.hosting.calls import ImpossibleAnswerError
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import (
@@ -176,10 +177,8 @@ def _shapes(asked: _Asked) -> None:
 
 def _inputs(asked: _Asked) -> None:
     rows, profile = asked.rows, asked.job.profile
-    before, digest = (
-        rows.take(as_ints(np.arange(len(rows))[::-1])).take(as_ints(np.arange(len(rows))[::-1])),
-        profile.digest,
-    )
+    turned = as_ints(np.arange(len(rows))[::-1])
+    before, digest = rows.take(turned).take(turned), profile.digest
     asked.predict(rows)
     where = difference(before, rows, "configurations")
     require(where is None, f"predict changes {where}, which it was given")
@@ -261,16 +260,10 @@ def _covariance(asked: _Asked) -> None:
     rows, model = asked.rows, asked.model
     answered = asked.predict(rows).answered
     found = sound("log_covariance", lambda: model.log_covariance(rows, asked.options))
-    require(found.shape == (len(rows), len(rows)), f"log_covariance has shape {found.shape} for {len(rows)} rows")
-    require(np.isfinite(found).all() and np.allclose(found, found.T), "log_covariance is not finite and symmetric")
-    least, most = np.linalg.eigvalsh((found + found.T) / 2)[[0, -1]] if len(rows) else (0.0, 0.0)
-    require(least >= -ROUNDED * max(most, 1e-12), f"log_covariance is no covariance: an eigenvalue is {least:.3g}")
+    wrong = wrong_with(found, len(rows))
+    require(wrong is None, f"it states no covariance: {wrong}")
     require(not found[~answered].any(), "log_covariance holds values in rows that predict refuses")
     require(model.measurement_log_spread >= 0.0, "measurement_log_spread is negative")
-
-
-ROUNDED: Final = 1e-6
-"""Of the largest eigenvalue that rounding may push the smallest below 0."""
 
 
 def _planning(check: Callable[[str, PlanningModel, Job, Callable[[Configurations], Predictions]], None]) -> Any:

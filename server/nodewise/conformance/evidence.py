@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from itertools import chain
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.planning import PlanConstraints
@@ -87,9 +88,5 @@ class Evidence:
     def joined(parts: Iterable[Evidence]) -> Evidence:
         """All of several."""
         found = tuple(parts)
-        return Evidence(
-            jobs=tuple(each for part in found for each in part.jobs),
-            clusters=tuple(each for part in found for each in part.clusters),
-            files=tuple(each for part in found for each in part.files),
-            recordings=tuple(each for part in found for each in part.recordings),
-        )
+        kinds = [each.name for each in fields(Evidence)]
+        return Evidence(**{kind: tuple(chain(*(getattr(part, kind) for part in found))) for kind in kinds})

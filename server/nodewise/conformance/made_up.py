@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from nodewise.conformance.evidence import Cluster, Evidence, Job, Recording
-from nodewise.domain.columns import as_floats, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.planning import PlanConstraints, PlanPool
 from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceReference
@@ -149,23 +150,10 @@ def _recorded(traces: tuple[Trace, ...]) -> Job:
 
 
 def _rows(
-    nodes: list[int] | np.ndarray,
-    workers: list[int] | np.ndarray,
-    mode: SyncMode,
-    *,
-    parameter_servers: int,
-    batch: int,
-    device: str = DEVICE,
+    nodes: Sequence[int] | Ints, workers: Sequence[int] | Ints, mode: SyncMode, *, batch: int, **stated: Any
 ) -> Configurations:
-    return Configurations.of(
-        len(workers),
-        nodes=nodes,
-        workers=workers,
-        device=device,
-        sync_mode=mode,
-        parameter_servers=parameter_servers,
-        batch_per_worker=batch,
-    )
+    held = {"device": DEVICE, "batch_per_worker": batch, **stated}
+    return Configurations.of(len(workers), nodes=nodes, workers=workers, sync_mode=mode, **held)
 
 
 # --- clusters

@@ -12,14 +12,13 @@ from nodewise.conformance.findings import ROUNDING, require, sound
 from nodewise.domain.columns import Floats, as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.predictions import Predictions
+from nodewise.planning.checked_model import COLUMNS, REQUIRED
 from nodewise.plugin import PlanningModel, PlanSpace
 
 __all__ = ["check_bounds", "check_evaluation"]
 
 MOST_PREFIXES: Final = 256
 """Prefixes of a space whose completions are looked at: all of a small one, else evenly many."""
-_COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes")
-_LEAST_FINAL: Final = frozenset({"nodes", "workers", "device_index", "global_batch", "parameter_servers", "sync_mode"})
 
 Predict = Callable[[Configurations], Predictions]
 
@@ -28,7 +27,7 @@ def check_evaluation(name: str, model: PlanningModel, job: Job, predict: Predict
     """``evaluate`` gives the numbers of ``predict``, which answers exactly the rows that fit."""
     space, chosen = _space(model, job)
     rows = sound("completed", lambda: space.completed(chosen))
-    found = _evaluated(model, rows, (*_COLUMNS, *model.memory_terms))
+    found = _evaluated(model, rows, (*COLUMNS, *model.memory_terms))
     answer = predict(rows)
     fits = (found["memory_capacity_bytes"] == 0.0) | (found["memory_bytes"] <= found["memory_capacity_bytes"])
     wrong = np.flatnonzero(fits != answer.answered)
@@ -54,13 +53,13 @@ def check_bounds(name: str, model: PlanningModel, job: Job, predict: Predict) ->
         len(rows) == space.sizes[chosen].sum(),
         f"{name}: sizes say {space.sizes[chosen].sum()} completions, and there are {len(rows)}",
     )
-    require(space.final >= _LEAST_FINAL, f"{name}: final must hold {', '.join(sorted(_LEAST_FINAL - space.final))}")
+    require(space.final >= REQUIRED, f"{name}: final must hold {', '.join(sorted(REQUIRED - space.final))}")
     of_prefix = np.repeat(chosen, space.sizes[chosen])
-    for column in sorted(space.final & _LEAST_FINAL):
+    for column in sorted(space.final & REQUIRED):
         kept = np.array_equal(getattr(rows, column), getattr(space.prefixes, column)[of_prefix])
         require(kept, f"{name}: completions differ from their prefix in {column}, which is final")
     bounds = sound("lower_bound", space.lower_bound)
-    found = _evaluated(model, rows, _COLUMNS)
+    found = _evaluated(model, rows, COLUMNS)
     for column in ("step_s", "memory_bytes"):
         below = np.flatnonzero(found[column] < bounds[column][of_prefix])
         require(

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
 from nodewise.domain.columns import as_floats, as_ints
-from nodewise.domain.configurations import Configurations, Recomputation
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.facts import CONFIGURATION_DEFAULTS
 from nodewise.domain.groups import WorkerGroup, WorkerGroups
+from nodewise.plugin import BASIC_COLUMNS
 
 __all__ = ["stating"]
 
-_VALUES: Final[Mapping[str, int]] = {
-    "tensor_parallel": 2,
-    "pipeline_parallel": 2,
-    "data_parallel": 1,
-    "expert_parallel": 2,
-    "context_parallel": 2,
-    "sequence_parallel": 1,
-    "interleave": 2,
-    "zero_stage": 1,
-    "recomputation": int(Recomputation.NONE),
-    "backup_workers": 1,
+_VALUES: Final = {
+    name: 1 + default
+    for name, default in CONFIGURATION_DEFAULTS.items()
+    if isinstance(default, int) and name not in BASIC_COLUMNS
 }
 """Values of columns of whole numbers; where a row has that value already, twice as much."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from nodewise.plugin import Catalogue, DiagnoserRecord, Run
 from nodewise.profiles.reading import TraceLoader
 
 __all__ = ["diagnosed", "replayed"]
+
+_ERRORS: Final = tuple(each.name for each in fields(Replay) if each.name.endswith(("_error", "_error_s")))
+"""What a replay says of itself beside what was measured."""
 
 Diagnosers = Mapping[str, Loaded[DiagnoserRecord]]
 
@@ -122,15 +126,8 @@ def _without_measured(replay: Replay) -> Replay:
     steps = tuple(
         replace(step, measured_host_s=0.0, measured_device_s=0.0, rank_measured_host_s=()) for step in replay.steps
     )
-    return replace(
-        replay,
-        steps=steps,
-        host_error=None,
-        device_error=None,
-        persistence_error=None,
-        kernel_start_p50_error_s=None,
-        kernel_start_p95_error_s=None,
-    )
+    nothing: dict[str, Any] = dict.fromkeys(_ERRORS)
+    return replace(replay, steps=steps, **nothing)
 
 
 def _steps_wanted(wanted: ReplayQuestion, steps: int) -> ReplayQuestion:

@@ -54,7 +54,7 @@ def _chosen(asked: TraceQuestion) -> Sequence[TraceReference]:
 
 
 def _missing(message: str) -> NodewiseError:
-    return NodewiseError.refused(Refusal(Reason.EVIDENCE_MISSING, message, ("traces",)))
+    return NodewiseError.refused(Refusal.missing(message, "traces"))
 
 
 def _require_one_job(loaded: Sequence[LoadedTrace]) -> None:

@@ -29,45 +29,32 @@ def recorded_timeline(traces: Sequence[Trace], clock_offset_s: Floats, steps: Se
     steps : sequence of int
         Ordinals, from 1; empty = all.
     """
-    windows = [_window(trace, steps) for trace in traces]
     offsets = np.rint(np.asarray(clock_offset_s) * 1e9).astype(np.int64)
     found = [
         (trace, window, int(offset))
-        for trace, window, offset in zip(traces, windows, offsets)
-        if window is not None and trace.timed
+        for trace, offset in zip(traces, offsets)
+        if trace.timed and (window := _window(trace, steps)) is not None
     ]
     if not found:
         return None
     origin = min(window[0] - offset for _, window, offset in found)
     lanes: dict[str, int] = {}
     names: dict[str, int] = {}
-    parts: list[tuple[Ints, ...]] = []
+    parts: list[dict[str, Ints]] = []
     for trace, (begin, end), offset in found:
         rows = np.flatnonzero((trace.begin_ns < end) & (trace.end_ns > begin))
-        own_lanes = _recoded(lanes, [lane_name(lane) for lane in trace.lanes], trace.lane[rows])
-        own_names = _recoded(names, trace.names, trace.name[rows])
         parts.append(
-            (
-                np.full(len(rows), trace.rank, dtype=np.int64),
-                own_lanes,
-                own_names,
-                trace.begin_ns[rows] - offset - origin,
-                trace.duration_ns[rows],
-                _kinds_of(trace)[rows],
-            )
+            {
+                "rank": np.full(len(rows), trace.rank, dtype=np.int64),
+                "lane": _recoded(lanes, [lane_name(lane) for lane in trace.lanes], trace.lane[rows]),
+                "name": _recoded(names, trace.names, trace.name[rows]),
+                "begin_ns": trace.begin_ns[rows] - offset - origin,
+                "duration_ns": trace.duration_ns[rows],
+                "kind": _kinds_of(trace)[rows],
+            }
         )
-    rank, lane, name, begin_ns, duration_ns, kind = (freeze(np.concatenate(column)) for column in zip(*parts))
-    return Timeline(
-        rank=rank,
-        lane=lane,
-        name=name,
-        begin_ns=begin_ns,
-        duration_ns=duration_ns,
-        lanes=tuple(lanes),
-        names=tuple(names),
-        kind=kind,
-        kinds=KINDS,
-    )
+    columns = {name: freeze(np.concatenate([part[name] for part in parts])) for name in parts[0]}
+    return Timeline(**columns, lanes=tuple(lanes), names=tuple(names), kinds=KINDS)
 
 
 def with_kinds(timeline: Timeline, traces: Sequence[Trace]) -> Timeline:

@@ -68,11 +68,10 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Replayed:
-    """A replay, who made it from what, and beside its timeline the recorded one."""
+class _Answered:
+    """Who answered, of which job, from what; beside the answer's timeline the recorded one."""
 
     profile: Profile
-    replay: Replay
     evidence: Evidence
     diagnoser: str
     diagnoser_version: str
@@ -80,12 +79,14 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Diagnosed:
-    """A diagnosis, who made it from what, and beside its timeline the recorded one."""
+class Replayed(_Answered):
+    """A replay."""
 
-    profile: Profile
+    replay: Replay
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Diagnosed(_Answered):
+    """A diagnosis."""
+
     diagnosis: Diagnosis
-    evidence: Evidence
-    diagnoser: str
-    diagnoser_version: str
-    recorded: Timeline | None = None

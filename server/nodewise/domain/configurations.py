@@ -6,16 +6,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import SHARED_ROWS, Floats, Ints, as_ints, constant_floats, constant_ints, freeze, taken
+from nodewise.domain.columns import (
+    SHARED_ROWS,
+    Floats,
+    Ints,
+    as_ints,
+    constant,
+    constant_floats,
+    constant_ints,
+    freeze,
+    taken,
+)
+from nodewise.domain.facts import CONFIGURATION_DEFAULTS, UNSTATED
 from nodewise.domain.groups import WorkerGroup, WorkerGroups
+from nodewise.domain.ragged import RaggedWorkers, offsets_of
 from nodewise.domain.rates import Rates
 
 __all__ = [
+    "COLUMNS",
     "DEGREES",
     "UNSTATED",
     "Configurations",
@@ -27,9 +40,6 @@ __all__ = [
     "WorkerGroups",
     "packed_nodes",
 ]
-
-UNSTATED: Final = -1
-"""Number of parameter servers that was not stated."""
 
 
 class SyncMode(IntEnum):
@@ -82,19 +92,8 @@ DEGREES: Final = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placement:
-    """Workers per node in compressed sparse rows; an empty range means packed.
-
-    Attributes
-    ----------
-    offsets : (rows + 1,) int
-        Row r uses ``workers[offsets[r]:offsets[r + 1]]``.
-    workers : int
-        Workers on each node of each row.
-    """
-
-    offsets: Ints
-    workers: Ints
+class Placement(RaggedWorkers):
+    """Workers on each node of each row; an empty range means packed."""
 
     def row(self, row: int) -> tuple[int, ...]:
         """Workers on each node of one row; empty means packed."""
@@ -102,22 +101,13 @@ class Placement:
 
     def nodes_and_workers(self) -> tuple[Ints, Ints]:
         """Nodes and workers that each row places; 0 where it is packed."""
-        up_to = np.concatenate(([0], np.cumsum(self.workers, dtype=np.int64)))
-        return freeze(np.diff(self.offsets)), freeze(up_to[self.offsets[1:]] - up_to[self.offsets[:-1]])
-
-    def take(self, rows: Ints) -> Placement:
-        """The placements of some rows, in their order."""
-        parts = [self.workers[self.offsets[row] : self.offsets[row + 1]] for row in rows.tolist()]
-        offsets = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
-        workers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-        return Placement(as_ints(offsets), as_ints(workers))
+        return self.counts(), self.row_workers()
 
     @staticmethod
     def of(rows: Iterable[Sequence[int]]) -> Placement:
         """From one sequence per row."""
         parts = [tuple(row) for row in rows]
-        offsets = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
-        return Placement(as_ints(offsets), as_ints([count for part in parts for count in part]))
+        return Placement(offsets_of(map(len, parts)), as_ints([count for part in parts for count in part]))
 
 
 class _Remembering:
@@ -209,14 +199,9 @@ class Configurations(_Remembering):
         link_bytes_per_s: float = 0.0,
     ) -> Configurations:
         """Rows that differ in nodes and workers only; ``replaced`` sets the rest."""
-
-        def column(values: Sequence[int] | NDArray[np.integer] | int) -> Ints:
-            return constant_ints(rows, values) if isinstance(values, int) else as_ints(values)
-
-        plain = _defaults(rows)
-        return plain.replaced(
-            nodes=column(nodes),
-            workers=column(workers),
+        return _defaults(rows).replaced(
+            nodes=constant_ints(rows, nodes) if isinstance(nodes, int) else as_ints(nodes),
+            workers=constant_ints(rows, workers) if isinstance(workers, int) else as_ints(workers),
             parameter_servers=constant_ints(rows, parameter_servers),
             devices=(device,),
             sync_mode=constant_ints(rows, int(sync_mode)),
@@ -235,7 +220,7 @@ class Configurations(_Remembering):
         """Some rows, in the given order."""
         if len(rows) == len(self) and np.array_equal(rows, np.arange(len(self))):
             return self
-        columns = {name: taken(getattr(self, name), rows) for name in _ARRAYS}
+        columns = {name: taken(getattr(self, name), rows) for name in COLUMNS}
         placement = None if self.placement is None else self.placement.take(rows)
         groups = None if self.worker_groups is None else self.worker_groups.take(rows)
         return self.replaced(**columns, placement=placement, worker_groups=groups)
@@ -248,10 +233,9 @@ class Configurations(_Remembering):
         if not parts:
             return _defaults(0)
         columns: dict[str, object] = {
-            name: freeze(np.concatenate([getattr(part, name) for part in parts])) for name in _ARRAYS
+            name: freeze(np.concatenate([getattr(part, name) for part in parts])) for name in COLUMNS
         }
-        grouped = any(part.worker_groups is not None for part in parts)
-        groups = []
+        grouped, groups = any(part.worker_groups is not None for part in parts), []
         for names, index in (("devices", "device_index"), ("precisions", "precision_index")):
             dictionary: dict[str, int] = {}
             recoded = []
@@ -259,14 +243,12 @@ class Configurations(_Remembering):
                 codes = np.array([dictionary.setdefault(name, len(dictionary)) for name in getattr(part, names)])
                 recoded.append(codes[getattr(part, index)])
                 if grouped and names == "devices":
-                    groups.append((part.worker_groups or WorkerGroups.none(len(part))).recoded(codes))
+                    groups.append((part.worker_groups or WorkerGroups.of([()] * len(part), ())).recoded(codes))
             columns[names] = tuple(dictionary)
             columns[index] = freeze(np.concatenate(recoded))
         placement = None
         if any(part.placement is not None for part in parts):
-            placement = Placement.of(
-                () if part.placement is None else part.placement.row(row) for part in parts for row in range(len(part))
-            )
+            placement = Placement.concatenated([part.placement or Placement.of([()] * len(part)) for part in parts])
         worker_groups = WorkerGroups.concatenated(groups) if grouped else None
         return parts[0].replaced(**columns, placement=placement, worker_groups=worker_groups)
 
@@ -363,41 +345,23 @@ class Configurations(_Remembering):
 
 
 _NAMES: Final = tuple(field.name for field in fields(Configurations))
-_ARRAYS: Final = tuple(name for name in _NAMES if name not in ("devices", "precisions", "placement", "worker_groups"))
+COLUMNS: Final = tuple(name for name in _NAMES if name not in ("devices", "precisions", "placement", "worker_groups"))
+"""Names of the columns with one number in each row."""
 
 
 def _defaults(rows: int) -> Configurations:
     return _shared_defaults(rows) if rows <= SHARED_ROWS else _new_defaults(rows)
 
 
+_DEFAULT_NUMBERS: Final = {name: (type(value), value) for name, value in CONFIGURATION_DEFAULTS.items()}
+"""Numbers with their types: 0 is not 0.0 here."""
+
+
 def _new_defaults(rows: int) -> Configurations:
-    zeros, ones = constant_ints(rows, 0), constant_ints(rows, 1)
-    return Configurations(
-        nodes=zeros,
-        workers=zeros,
-        parameter_servers=constant_ints(rows, UNSTATED),
-        devices=("",),
-        device_index=zeros,
-        sync_mode=zeros,
-        batch_per_worker=zeros,
-        accumulation=ones,
-        global_batch=zeros,
-        link_bytes_per_s=constant_floats(rows, 0.0),
-        tensor_parallel=ones,
-        pipeline_parallel=ones,
-        data_parallel=zeros,
-        expert_parallel=ones,
-        context_parallel=ones,
-        sequence_parallel=zeros,
-        interleave=ones,
-        zero_stage=zeros,
-        recomputation=zeros,
-        precisions=("",),
-        precision_index=zeros,
-        backup_workers=zeros,
-        hybrid_sync_fraction=constant_floats(rows, 0.0),
-        hybrid_switch_s=constant_floats(rows, 0.0),
-    )
+    first = constant_ints(rows, 0)
+    made = {number: constant(rows, number[1]) for number in set(_DEFAULT_NUMBERS.values())}
+    columns: dict[str, Any] = {name: made[number] for name, number in _DEFAULT_NUMBERS.items()}
+    return Configurations(devices=("",), device_index=first, precisions=("",), precision_index=first, **columns)
 
 
 _shared_defaults = lru_cache(maxsize=SHARED_ROWS)(_new_defaults)

@@ -16,20 +16,20 @@ __all__ = ["CATALOGUE", "Kind", "NodewiseError", "Reason", "ReasonEntry", "Refus
 
 
 class Kind(Enum):
-    """What sort of failure a reason is; decides the status code at the boundary."""
+    """What sort of failure a reason is; its value names the status code at the boundary (google.rpc.Code)."""
 
-    INVALID = "invalid"
-    NOT_FOUND = "not found"
-    EXISTS = "exists"
-    CONFLICT = "conflict"
-    PRECONDITION = "precondition"
-    UNIMPLEMENTED = "unimplemented"
-    UNAVAILABLE = "unavailable"
-    EXHAUSTED = "exhausted"
-    UNAUTHENTICATED = "unauthenticated"
-    FORBIDDEN = "forbidden"
-    DEADLINE = "deadline"
-    INTERNAL = "internal"
+    INVALID = "INVALID_ARGUMENT"
+    NOT_FOUND = "NOT_FOUND"
+    EXISTS = "ALREADY_EXISTS"
+    CONFLICT = "ABORTED"
+    PRECONDITION = "FAILED_PRECONDITION"
+    UNIMPLEMENTED = "UNIMPLEMENTED"
+    UNAVAILABLE = "UNAVAILABLE"
+    EXHAUSTED = "RESOURCE_EXHAUSTED"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    FORBIDDEN = "PERMISSION_DENIED"
+    DEADLINE = "DEADLINE_EXCEEDED"
+    INTERNAL = "INTERNAL"
 
 
 class Reason(StrEnum):
@@ -84,94 +84,91 @@ class ReasonEntry:
     meaning: str
 
 
+_ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
+    Reason.INVALID_FIELD: (Kind.INVALID, "A field holds a value that it must not; the violations say which."),
+    Reason.CONTRADICTORY_FACTS: (
+        Kind.INVALID,
+        "Fields contradict each other or what is stored; the violations name both.",
+    ),
+    Reason.LIMIT_EXCEEDED: (
+        Kind.INVALID,
+        "The call is larger than its stated cap; split it, or use the stream that is named.",
+    ),
+    Reason.MALFORMED_MESSAGE: (Kind.INVALID, "The bytes are no message of this method."),
+    Reason.PROFILE_NOT_FOUND: (Kind.NOT_FOUND, "No profile of that name is stored."),
+    Reason.EVIDENCE_NOT_FOUND: (Kind.NOT_FOUND, "The profile does not hold the evidence that is named."),
+    Reason.ESTIMATOR_NOT_FOUND: (Kind.NOT_FOUND, "No estimator of that name is loaded, or not in that version."),
+    Reason.POLICY_NOT_FOUND: (Kind.NOT_FOUND, "No policy of that name is loaded."),
+    Reason.DIAGNOSER_NOT_FOUND: (Kind.NOT_FOUND, "No diagnoser of that name is loaded."),
+    Reason.REVISION_NOT_REACHED: (
+        Kind.UNAVAILABLE,
+        "The profile has not reached the minimum revision that was asked for; retry.",
+    ),
+    Reason.REVISION_NOT_FOUND: (
+        Kind.NOT_FOUND,
+        "The profile never had the exact revision that was asked for, or no longer has it.",
+    ),
+    Reason.MODEL_NOT_CACHED: (
+        Kind.PRECONDITION,
+        "Only a fitted model was wanted and there is none yet; its fit was started.",
+    ),
+    Reason.ETAG_MISMATCH: (Kind.CONFLICT, "The profile changed since the etag was read."),
+    Reason.SESSION_NOT_OPEN: (Kind.PRECONDITION, "The first message of an ingest stream opens a session."),
+    Reason.BATCH_OUT_OF_ORDER: (
+        Kind.PRECONDITION,
+        "A batch is missing before this one; resend from the number that is named.",
+    ),
+    Reason.BATCH_CONFLICT: (Kind.EXISTS, "This number is stored with other content."),
+    Reason.REQUEST_ID_REUSED: (Kind.EXISTS, "This request id was used for another content."),
+    Reason.EVIDENCE_MISSING: (
+        Kind.PRECONDITION,
+        "The profile does not hold what an answer needs; the missing fields are named.",
+    ),
+    Reason.UNSUPPORTED_CONFIGURATION: (Kind.PRECONDITION, "The estimator does not know this kind of configuration."),
+    Reason.OBJECTIVE_UNREACHABLE: (Kind.PRECONDITION, "No configuration asked about meets the objective."),
+    Reason.ESTIMATOR_FAILED: (Kind.INTERNAL, "The estimator raised; the server's log has the details."),
+    Reason.ESTIMATOR_INVALID_RESULT: (
+        Kind.INTERNAL,
+        "The estimator answered with something that cannot be true; the answer was discarded.",
+    ),
+    Reason.ESTIMATOR_TIMEOUT: (Kind.DEADLINE, "The estimator did not answer within the time that it is given."),
+    Reason.ESTIMATOR_UNAVAILABLE: (
+        Kind.UNAVAILABLE,
+        "The process in which the estimator runs is being replaced; retry.",
+    ),
+    Reason.POLICY_FAILED: (Kind.INTERNAL, "The policy raised; the server's log has the details."),
+    Reason.POLICY_INVALID_RESULT: (Kind.INTERNAL, "The policy allocated what it must not; discarded."),
+    Reason.READER_FAILED: (Kind.INTERNAL, "The reader of a trace's format raised; the server's log has the details."),
+    Reason.READER_INVALID_RESULT: (
+        Kind.INTERNAL,
+        "The reader of a trace's format returned columns that do not fit together; discarded.",
+    ),
+    Reason.DIAGNOSER_FAILED: (Kind.INTERNAL, "The diagnoser raised; the server's log has the details."),
+    Reason.DIAGNOSER_INVALID_RESULT: (
+        Kind.INTERNAL,
+        "The diagnoser answered with something that cannot be true; the answer was discarded.",
+    ),
+    Reason.STORE_UNAVAILABLE: (Kind.UNAVAILABLE, "The store cannot be read or written now; retry."),
+    Reason.COMPUTE_LOST: (
+        Kind.UNAVAILABLE,
+        "The process that computed the answer died; another has taken its place: retry.",
+    ),
+    Reason.OVERLOADED: (
+        Kind.EXHAUSTED,
+        "Too many calls of this kind wait already; retry after the delay that is named.",
+    ),
+    Reason.QUOTA_EXCEEDED: (
+        Kind.EXHAUSTED,
+        "The caller's share of calls is used up; retry after the delay that is named.",
+    ),
+    Reason.UNAUTHENTICATED: (Kind.UNAUTHENTICATED, "The call brings no credentials that this server knows."),
+    Reason.PERMISSION_DENIED: (Kind.FORBIDDEN, "The caller may not do this, or not to this profile."),
+    Reason.NOT_IMPLEMENTED: (Kind.UNIMPLEMENTED, "This release does not offer the method yet."),
+    Reason.DEADLINE_EXCEEDED: (Kind.DEADLINE, "The call's time was over before the answer was ready."),
+    Reason.INTERNAL: (Kind.INTERNAL, "A fault of the server; its log has the details under the request id."),
+}
 CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
-    {
-        Reason.INVALID_FIELD: ReasonEntry(
-            Kind.INVALID, "A field holds a value that it must not; the violations say which."
-        ),
-        Reason.CONTRADICTORY_FACTS: ReasonEntry(
-            Kind.INVALID, "Fields contradict each other or what is stored; the violations name both."
-        ),
-        Reason.LIMIT_EXCEEDED: ReasonEntry(
-            Kind.INVALID, "The call is larger than its stated cap; split it, or use the stream that is named."
-        ),
-        Reason.MALFORMED_MESSAGE: ReasonEntry(Kind.INVALID, "The bytes are no message of this method."),
-        Reason.PROFILE_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No profile of that name is stored."),
-        Reason.EVIDENCE_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "The profile does not hold the evidence that is named."),
-        Reason.ESTIMATOR_NOT_FOUND: ReasonEntry(
-            Kind.NOT_FOUND, "No estimator of that name is loaded, or not in that version."
-        ),
-        Reason.POLICY_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No policy of that name is loaded."),
-        Reason.DIAGNOSER_NOT_FOUND: ReasonEntry(Kind.NOT_FOUND, "No diagnoser of that name is loaded."),
-        Reason.REVISION_NOT_REACHED: ReasonEntry(
-            Kind.UNAVAILABLE, "The profile has not reached the minimum revision that was asked for; retry."
-        ),
-        Reason.REVISION_NOT_FOUND: ReasonEntry(
-            Kind.NOT_FOUND, "The profile never had the exact revision that was asked for, or no longer has it."
-        ),
-        Reason.MODEL_NOT_CACHED: ReasonEntry(
-            Kind.PRECONDITION, "Only a fitted model was wanted and there is none yet; its fit was started."
-        ),
-        Reason.ETAG_MISMATCH: ReasonEntry(Kind.CONFLICT, "The profile changed since the etag was read."),
-        Reason.SESSION_NOT_OPEN: ReasonEntry(
-            Kind.PRECONDITION, "The first message of an ingest stream opens a session."
-        ),
-        Reason.BATCH_OUT_OF_ORDER: ReasonEntry(
-            Kind.PRECONDITION, "A batch is missing before this one; resend from the number that is named."
-        ),
-        Reason.BATCH_CONFLICT: ReasonEntry(Kind.EXISTS, "This number is stored with other content."),
-        Reason.REQUEST_ID_REUSED: ReasonEntry(Kind.EXISTS, "This request id was used for another content."),
-        Reason.EVIDENCE_MISSING: ReasonEntry(
-            Kind.PRECONDITION, "The profile does not hold what an answer needs; the missing fields are named."
-        ),
-        Reason.UNSUPPORTED_CONFIGURATION: ReasonEntry(
-            Kind.PRECONDITION, "The estimator does not know this kind of configuration."
-        ),
-        Reason.OBJECTIVE_UNREACHABLE: ReasonEntry(
-            Kind.PRECONDITION, "No configuration asked about meets the objective."
-        ),
-        Reason.ESTIMATOR_FAILED: ReasonEntry(Kind.INTERNAL, "The estimator raised; the server's log has the details."),
-        Reason.ESTIMATOR_INVALID_RESULT: ReasonEntry(
-            Kind.INTERNAL, "The estimator answered with something that cannot be true; the answer was discarded."
-        ),
-        Reason.ESTIMATOR_TIMEOUT: ReasonEntry(
-            Kind.DEADLINE, "The estimator did not answer within the time that it is given."
-        ),
-        Reason.ESTIMATOR_UNAVAILABLE: ReasonEntry(
-            Kind.UNAVAILABLE, "The process in which the estimator runs is being replaced; retry."
-        ),
-        Reason.POLICY_FAILED: ReasonEntry(Kind.INTERNAL, "The policy raised; the server's log has the details."),
-        Reason.POLICY_INVALID_RESULT: ReasonEntry(Kind.INTERNAL, "The policy allocated what it must not; discarded."),
-        Reason.READER_FAILED: ReasonEntry(
-            Kind.INTERNAL, "The reader of a trace's format raised; the server's log has the details."
-        ),
-        Reason.READER_INVALID_RESULT: ReasonEntry(
-            Kind.INTERNAL, "The reader of a trace's format returned columns that do not fit together; discarded."
-        ),
-        Reason.DIAGNOSER_FAILED: ReasonEntry(Kind.INTERNAL, "The diagnoser raised; the server's log has the details."),
-        Reason.DIAGNOSER_INVALID_RESULT: ReasonEntry(
-            Kind.INTERNAL, "The diagnoser answered with something that cannot be true; the answer was discarded."
-        ),
-        Reason.STORE_UNAVAILABLE: ReasonEntry(Kind.UNAVAILABLE, "The store cannot be read or written now; retry."),
-        Reason.COMPUTE_LOST: ReasonEntry(
-            Kind.UNAVAILABLE, "The process that computed the answer died; another has taken its place: retry."
-        ),
-        Reason.OVERLOADED: ReasonEntry(
-            Kind.EXHAUSTED, "Too many calls of this kind wait already; retry after the delay that is named."
-        ),
-        Reason.QUOTA_EXCEEDED: ReasonEntry(
-            Kind.EXHAUSTED, "The caller's share of calls is used up; retry after the delay that is named."
-        ),
-        Reason.UNAUTHENTICATED: ReasonEntry(
-            Kind.UNAUTHENTICATED, "The call brings no credentials that this server knows."
-        ),
-        Reason.PERMISSION_DENIED: ReasonEntry(Kind.FORBIDDEN, "The caller may not do this, or not to this profile."),
-        Reason.NOT_IMPLEMENTED: ReasonEntry(Kind.UNIMPLEMENTED, "This release does not offer the method yet."),
-        Reason.DEADLINE_EXCEEDED: ReasonEntry(Kind.DEADLINE, "The call's time was over before the answer was ready."),
-        Reason.INTERNAL: ReasonEntry(
-            Kind.INTERNAL, "A fault of the server; its log has the details under the request id."
-        ),
-    }
+    {reason: ReasonEntry(*entry) for reason, entry in _ENTRIES.items()}
 )
 
 
@@ -256,6 +253,11 @@ class NodewiseError(Exception):
         """Fields that would make an answer possible."""
         named = self.metadata.get("missing_fields", "")
         return tuple(named.split(",")) if named else ()
+
+    @property
+    def refusal(self) -> Refusal:
+        """The same as the refusal of a job or of rows."""
+        return Refusal(self.reason, self.message, self.missing_fields)
 
 
 def invalid_field(path: str, description: str) -> NodewiseError:

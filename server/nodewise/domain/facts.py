@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from nodewise.domain.configurations import UNSTATED
 from nodewise_values.fact import Fact
 from nodewise_values.facts import CONFIGURATIONS, OBSERVATIONS, PHASE_TIMINGS
 
-__all__ = ["CONFIGURATION_DEFAULTS", "NUMBER_COLUMNS", "OBSERVATION_DEFAULTS", "PHASE_DEFAULTS", "unstated"]
+__all__ = ["CONFIGURATION_DEFAULTS", "NUMBER_COLUMNS", "OBSERVATION_DEFAULTS", "PHASE_DEFAULTS", "UNSTATED", "unstated"]
 
+UNSTATED: Final = -1
+"""Number of parameter servers that was not stated."""
 RAGGED: Final = frozenset({"placement", "groups"})
 """Several entries a row, in compressed sparse rows."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, freeze
+from nodewise.domain.ragged import RaggedWorkers, offsets_of
 
 __all__ = ["WorkerGroup", "WorkerGroups"]
 
@@ -32,13 +33,11 @@ class WorkerGroup:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WorkerGroups:
-    """Groups of each row in compressed sparse rows; an empty range means that all workers of the row are alike.
+class WorkerGroups(RaggedWorkers):
+    """Groups of each row; an empty range means that all workers of the row are alike.
 
     Attributes
     ----------
-    offsets : (rows + 1,) int
-        Row r uses entries ``offsets[r]`` to ``offsets[r + 1]`` of the other columns.
     workers : int
         Workers of each group.
     device_index : int
@@ -47,8 +46,6 @@ class WorkerGroups:
         Compute time of each group's workers relative to what the evidence says of their device.
     """
 
-    offsets: Ints
-    workers: Ints
     device_index: Ints
     compute_factor: Floats
 
@@ -63,48 +60,13 @@ class WorkerGroups:
         )
         return tuple(WorkerGroup(devices[index], workers, factor) for index, workers, factor in entries)
 
-    def counts(self) -> Ints:
-        """Groups of each row."""
-        return freeze(np.diff(self.offsets))
-
-    def row_workers(self) -> Ints:
-        """Workers that the groups of each row hold; 0 where it has none."""
-        up_to = np.concatenate(([0], np.cumsum(self.workers, dtype=np.int64)))
-        return freeze(up_to[self.offsets[1:]] - up_to[self.offsets[:-1]])
-
     def row_of_group(self) -> Ints:
         """The row that each group belongs to."""
-        return freeze(np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets)))
-
-    def take(self, rows: Ints) -> WorkerGroups:
-        """The groups of some rows, in their order."""
-        parts = [np.arange(self.offsets[row], self.offsets[row + 1]) for row in rows.tolist()]
-        entries = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-        return WorkerGroups(
-            _offsets(len(part) for part in parts),
-            freeze(self.workers[entries]),
-            freeze(self.device_index[entries]),
-            freeze(self.compute_factor[entries]),
-        )
+        return freeze(np.repeat(np.arange(len(self.offsets) - 1), self.counts()))
 
     def recoded(self, codes: Ints) -> WorkerGroups:
         """The same groups with other numbers for their devices: ``codes`` maps the old to the new."""
         return WorkerGroups(self.offsets, self.workers, freeze(codes[self.device_index]), self.compute_factor)
-
-    @staticmethod
-    def none(rows: int) -> WorkerGroups:
-        """Rows without groups."""
-        return WorkerGroups(as_ints(np.zeros(rows + 1, dtype=np.int64)), as_ints([]), as_ints([]), as_floats([]))
-
-    @staticmethod
-    def concatenated(parts: Sequence[WorkerGroups]) -> WorkerGroups:
-        """The rows of all parts, one after the other; their devices are numbered alike."""
-        return WorkerGroups(
-            _offsets(count for part in parts for count in np.diff(part.offsets).tolist()),
-            freeze(np.concatenate([part.workers for part in parts])),
-            freeze(np.concatenate([part.device_index for part in parts])),
-            freeze(np.concatenate([part.compute_factor for part in parts])),
-        )
 
     @staticmethod
     def of(rows: Iterable[Sequence[WorkerGroup]], devices: Sequence[str]) -> WorkerGroups:
@@ -112,12 +74,8 @@ class WorkerGroups:
         listed = [tuple(row) for row in rows]
         groups = [group for row in listed for group in row]
         return WorkerGroups(
-            _offsets(len(row) for row in listed),
+            offsets_of(map(len, listed)),
             as_ints([group.workers for group in groups]),
             as_ints([devices.index(group.device) for group in groups]),
             as_floats([group.compute_factor for group in groups]),
         )
-
-
-def _offsets(counts: Iterable[int]) -> Ints:
-    return as_ints(np.concatenate(([0], np.cumsum(list(counts), dtype=np.int64))))

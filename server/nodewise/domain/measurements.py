@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, Ints, as_ints, freeze
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.profile import UNKNOWN, Observations, PhaseTimings, Profile
+from nodewise.domain.facts import OBSERVATION_DEFAULTS
+from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Network, Workload
 
 __all__ = ["MeasurementTable"]
@@ -61,13 +63,13 @@ class MeasurementTable:
     def blinded(self) -> MeasurementTable:
         """The table without what was measured in rows that are to be predicted: no rate, time or phase of theirs."""
         timed = as_ints(np.flatnonzero(self.train[self.phase_rows]))
+        measured: dict[str, Any] = {
+            name: freeze(np.where(self.train, getattr(self, name), unknown))
+            for name, unknown in OBSERVATION_DEFAULTS.items()
+        }
         return replace(
             self,
-            steps_per_s=freeze(np.where(self.train, self.steps_per_s, 0.0)),
-            measured_at_s=freeze(np.where(self.train, self.measured_at_s, 0.0)),
-            exposed_sync_s=freeze(np.where(self.train, self.exposed_sync_s, UNKNOWN)),
-            steps=freeze(np.where(self.train, self.steps, 0)),
-            step_variation=freeze(np.where(self.train, self.step_variation, UNKNOWN)),
+            **measured,
             phase_rows=freeze(self.phase_rows[timed]),
             phase_timings=self.phase_timings.take(timed),
         )
@@ -91,12 +93,9 @@ class MeasurementTable:
             workload=self.workloads[job],
             network=self.networks[job],
             phase_timings=self.phase_timings.take(as_ints(timed[timed >= 0])),
-            observations=replace(
-                Observations.of(self.configurations.take(measured), freeze(self.steps_per_s[measured])),
-                measured_at_s=freeze(self.measured_at_s[measured]),
-                exposed_sync_s=freeze(self.exposed_sync_s[measured]),
-                steps=freeze(self.steps[measured]),
-                step_variation=freeze(self.step_variation[measured]),
+            observations=Observations(
+                configurations=self.configurations.take(measured),
+                **{name: freeze(getattr(self, name)[measured]) for name in OBSERVATION_DEFAULTS},
                 number=as_ints(np.arange(1, len(measured) + 1)),
             ),
         )

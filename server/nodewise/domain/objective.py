@@ -27,45 +27,62 @@ MOST_BATCHES: Final = 32
 """Batches that are tried in each row."""
 
 
+class Rule:
+    """How rows are compared, and the limits that the chosen one keeps; None = no limit.
+
+    ``max_nodes`` counts nodes as prices do: those of the workers and one for each parameter server. ``max_cost`` is in
+    the prices' currency, ``deadline_s`` in seconds from now.
+    """
+
+    __slots__ = ()
+
+    max_nodes: int | None = None
+    max_cost: float | None = None
+    deadline_s: float | None = None
+
+    @property
+    def compares_costs(self) -> bool:
+        """Whether rows without a cost cannot be judged."""
+        return self.max_cost is not None
+
+
 @dataclass(frozen=True, slots=True)
-class HighestThroughput:
+class HighestThroughput(Rule):
     """Highest samples/s; among equals the fewest nodes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Knee:
+class Knee(Rule):
     """Largest n with X(n) - X(previous n) >= share x (n - previous n) x X(n_min) / n_min, X in samples/s."""
 
     share: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class LeastTime:
-    """Least time to finish within a budget; None = no limit.
-
-    ``max_nodes`` counts nodes as prices do: those of the workers and one for each parameter server. ``max_cost`` is in
-    the prices' currency.
-    """
+class LeastTime(Rule):
+    """Least time to finish within a budget."""
 
     max_nodes: int | None = None
     max_cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class LeastCost:
-    """Least cost to finish within ``deadline_s`` seconds from now; None = no deadline."""
+class LeastCost(Rule):
+    """Least cost to finish within a deadline."""
 
     deadline_s: float | None = None
 
+    @property
+    def compares_costs(self) -> bool:
+        """Always."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
-class FewestDevices:
-    """Fewest devices that finish within ``deadline_s`` seconds from now; among equals the least time."""
+class FewestDevices(Rule):
+    """Fewest devices that finish within a deadline; among equals the least time."""
 
     deadline_s: float
-
-
-Rule = HighestThroughput | Knee | LeastTime | LeastCost | FewestDevices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

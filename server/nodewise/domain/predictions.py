@@ -12,7 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.budget import Budget
-from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats, constant_ints, freeze, taken
+from nodewise.domain.columns import (
+    Floats,
+    Ints,
+    added,
+    as_floats,
+    as_ints,
+    constant_floats,
+    constant_ints,
+    freeze,
+    taken,
+)
 from nodewise.domain.errors import Refusal
 
 __all__ = ["Fidelity", "Notice", "Options", "Predictions", "RowRefusal", "RowStatus"]
@@ -195,7 +205,7 @@ class Predictions:
         memory_bytes, memory_capacity_bytes : float or None
             What a device needs and what it has; a capacity of 0 is not known.
         """
-        total = _added(breakdown_s) if step_s is None else step_s
+        total = added(breakdown_s.values()) if step_s is None else step_s
         rows = len(total)
         left = RowRefusal.left(rows, refusals) if refusals else None
         memory = excess = unfit = None
@@ -215,10 +225,8 @@ class Predictions:
         def named(columns: Mapping[str, Floats] | None) -> Mapping[str, Floats]:
             return {name: column(values) for name, values in (columns or {}).items()}
 
-        status, index = (
-            constant_ints(rows, _ANSWERED),
-            _largest(breakdown_s, rows) if bottleneck is None else bottleneck,
-        )
+        status = constant_ints(rows, _ANSWERED)
+        index = _largest(breakdown_s, rows) if bottleneck is None else bottleneck
         if left is not None:
             status = np.where(left, _ANSWERED, int(RowStatus.REFUSED))
             status = status if unfit is None else np.where(unfit, int(RowStatus.INFEASIBLE_MEMORY), status)
@@ -273,17 +281,7 @@ class Predictions:
     @staticmethod
     def refused(rows: int, refusal: Refusal) -> Predictions:
         """Every row refused for one reason."""
-        zeros = constant_floats(rows, 0.0)
-        return Predictions(
-            status=constant_ints(rows, RowStatus.REFUSED),
-            step_s=zeros,
-            log_spread=zeros,
-            breakdown_s={},
-            bottlenecks=(),
-            bottleneck_index=constant_ints(rows, -1),
-            extrapolation=zeros,
-            refusals=(RowRefusal(tuple(range(rows)), refusal),) if rows else (),
-        )
+        return Predictions.joined(rows, (), refusals=(RowRefusal(tuple(range(rows)), refusal),) if rows else ())
 
     def take(self, rows: Ints) -> Predictions:
         """Some rows, in the given order and each at most once; refusals and notices of others are left out."""
@@ -324,8 +322,6 @@ class Predictions:
         if len(pieces) == 1 and pieces[0][0] is None:
             whole = pieces[0][1]
             return replace(whole, notices=(*notices, *whole.notices)) if notices else whole
-        if not pieces and len(refusals) == 1 and not notices:
-            return Predictions.refused(rows, refusals[0].refusal)
         placed = [(np.arange(rows) if at is None else at, found) for at, found in pieces]
         columns = [_columns(found) for _, found in pieces]
         names = dict.fromkeys(name for each in columns for name in each)
@@ -373,15 +369,6 @@ def _columns(predictions: Predictions) -> dict[tuple[str, str], Floats]:
     alone = (("", name, getattr(predictions, name)) for name in (*_PLAIN, *_OPTIONAL))
     grouped = ((group, *item) for group in _GROUPS for item in getattr(predictions, group).items())
     return {(group, name): column for group, name, column in (*alone, *grouped) if column is not None}
-
-
-def _added(parts: Mapping[str, Floats]) -> Floats:
-    """The sum of columns, one after the other: NumPy's own order depends on the number of rows."""
-    first, *others = parts.values()
-    total: Floats = first.copy()
-    for part in others:
-        total += part
-    return total
 
 
 def _largest(parts: Mapping[str, Floats], rows: int) -> Ints:

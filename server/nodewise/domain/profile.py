@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Final, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from nodewise.domain.columns import Floats, Ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Floats, Ints, constant, constant_ints, freeze
 from nodewise.domain.configurations import Configurations
+from nodewise.domain.facts import OBSERVATION_DEFAULTS, PHASE_DEFAULTS
 from nodewise.domain.workload import Network, Workload
 
 __all__ = ["UNKNOWN", "Observations", "PhaseTimings", "Profile", "TraceReference"]
@@ -19,7 +20,48 @@ UNKNOWN: Final = -1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class PhaseTimings:
+class _Runs:
+    """Runs as columns, one row each: what ran, and numbers that were measured."""
+
+    configurations: Configurations
+    UNKNOWN_NUMBERS: ClassVar[Mapping[str, int | float]]
+    """What columns hold where nothing is known."""
+
+    def __len__(self) -> int:
+        return len(self.configurations)
+
+    @classmethod
+    def none(cls) -> Self:
+        """No rows."""
+        return cls._unknown(Configurations.of(0))
+
+    @classmethod
+    def _unknown(cls, configurations: Configurations, **known: Any) -> Self:
+        """Runs of which no number is known but these."""
+        rows = len(configurations)
+        unknown = {name: constant(rows, value) for name, value in cls.UNKNOWN_NUMBERS.items() if name not in known}
+        return cls(configurations=configurations, **unknown, **known)
+
+    def take(self, rows: Ints) -> Self:
+        """Some rows, in the given order."""
+        columns: dict[str, Any] = {name: freeze(getattr(self, name)[rows]) for name in self.UNKNOWN_NUMBERS}
+        return type(self)(configurations=self.configurations.take(rows), **columns)
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[Self]) -> Self:
+        """The rows of all parts, one after the other."""
+        kept = [part for part in parts if len(part)]
+        if not kept:
+            return cls.none()
+        columns: dict[str, Any] = {
+            name: freeze(np.concatenate([getattr(part, name) for part in kept])) for name in cls.UNKNOWN_NUMBERS
+        }
+        configurations = Configurations.concatenated([part.configurations for part in kept])
+        return cls(configurations=configurations, **columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class PhaseTimings(_Runs):
     """Phases of one worker's step as columns, one row per timed run; means in seconds.
 
     Attributes
@@ -36,7 +78,8 @@ class PhaseTimings:
         Steps that the means were taken over; 0 = not known.
     """
 
-    configurations: Configurations
+    UNKNOWN_NUMBERS: ClassVar = PHASE_DEFAULTS
+
     download_s: Floats
     compute_s: Floats
     upload_s: Floats
@@ -46,38 +89,9 @@ class PhaseTimings:
     hidden_s: Floats
     steps: Ints
 
-    def __len__(self) -> int:
-        return len(self.configurations)
-
-    @staticmethod
-    def none() -> PhaseTimings:
-        """No rows."""
-        none = constant_floats(0, 0.0)
-        return PhaseTimings(
-            configurations=Configurations.of(0),
-            download_s=none,
-            compute_s=none,
-            upload_s=none,
-            update_s=none,
-            compute_variation=none,
-            transfer_variation=none,
-            hidden_s=none,
-            steps=constant_ints(0, 0),
-        )
-
-    def take(self, rows: Ints) -> PhaseTimings:
-        """Some rows, in the given order."""
-        return _taken(self, rows)
-
-    @staticmethod
-    def concatenated(parts: Sequence[PhaseTimings]) -> PhaseTimings:
-        """The rows of all parts, one after the other."""
-        kept = [part for part in parts if len(part)]
-        return _concatenated(kept) if kept else PhaseTimings.none()
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Observations:
+class Observations(_Runs):
     """Measured runs as columns.
 
     Attributes
@@ -98,7 +112,8 @@ class Observations:
         Number within the profile, from 1; 0 = not stored.
     """
 
-    configurations: Configurations
+    UNKNOWN_NUMBERS: ClassVar = {**OBSERVATION_DEFAULTS, "number": 0}
+
     steps_per_s: Floats
     measured_at_s: Floats
     steps: Ints
@@ -106,55 +121,10 @@ class Observations:
     exposed_sync_s: Floats
     number: Ints
 
-    def __len__(self) -> int:
-        return len(self.configurations)
-
-    @staticmethod
-    def none() -> Observations:
-        """No rows."""
-        return Observations.of(Configurations.of(0), constant_floats(0, 0.0))
-
     @staticmethod
     def of(configurations: Configurations, steps_per_s: Floats) -> Observations:
         """Throughputs of which nothing more is known."""
-        rows = len(configurations)
-        return Observations(
-            configurations=configurations,
-            steps_per_s=steps_per_s,
-            measured_at_s=constant_floats(rows, 0.0),
-            steps=constant_ints(rows, 0),
-            step_variation=constant_floats(rows, UNKNOWN),
-            exposed_sync_s=constant_floats(rows, UNKNOWN),
-            number=constant_ints(rows, 0),
-        )
-
-    def take(self, rows: Ints) -> Observations:
-        """Some rows, in the given order."""
-        return _taken(self, rows)
-
-    @staticmethod
-    def concatenated(parts: Sequence[Observations]) -> Observations:
-        """The rows of all parts, one after the other."""
-        kept = [part for part in parts if len(part)]
-        return _concatenated(kept) if kept else Observations.none()
-
-
-RunsT = TypeVar("RunsT", PhaseTimings, Observations)
-
-
-def _taken(runs: RunsT, rows: Ints) -> RunsT:
-    columns = {f.name: freeze(getattr(runs, f.name)[rows]) for f in fields(runs) if f.name != "configurations"}
-    return type(runs)(configurations=runs.configurations.take(rows), **columns)
-
-
-def _concatenated(parts: Sequence[RunsT]) -> RunsT:
-    columns = {
-        f.name: freeze(np.concatenate([getattr(part, f.name) for part in parts]))
-        for f in fields(parts[0])
-        if f.name != "configurations"
-    }
-    configurations = Configurations.concatenated([part.configurations for part in parts])
-    return type(parts[0])(configurations=configurations, **columns)
+        return Observations._unknown(configurations, steps_per_s=steps_per_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

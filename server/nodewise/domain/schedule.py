@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +14,14 @@ from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, freeze
 from nodewise.domain.configurations import Configurations
 
 __all__ = [
+    "CURVE_COLUMNS",
     "Allocation",
     "ClusterState",
     "CurrentAllocation",
     "Curves",
     "Grant",
     "JobColumns",
+    "JobFacts",
     "JobState",
     "NodePool",
     "PolicyParameter",
@@ -86,18 +90,21 @@ class CurrentAllocation:
         return sum(count for _, count in self.placement)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobState:
-    """A job that wants devices; see the contract's ScheduleJob. Times in seconds since 1970 or as durations.
-
-    ``allowed_devices`` is ascending and holds numbers of worker devices; ``allowed_pools`` holds indexes.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class JobFacts:
+    """What a job says of itself, whatever the cluster; times in seconds since 1970 or as durations.
 
     Attributes
     ----------
+    remaining_samples : float
+        Samples left (mini-batches where the batch is not known); above 0.
+    server_devices : int
+        Taken besides the workers, in the same pool.
     restarts : int
         How often it was restarted so far.
     preemptible : bool
-        False = it keeps what it holds. A policy is shown such a job without rows, as any that is not its to change.
+        Whether it may be stopped or moved while it runs. A policy is shown one that may not without rows, as any that
+        is not its to change.
     gradient_noise_scale_samples, initial_batch_samples : float or None
         What its statistical efficiency follows from: the gradient noise scale, and the global batch that remaining
         samples are counted at. None = not known.
@@ -105,15 +112,10 @@ class JobState:
 
     job_id: str
     remaining_samples: float
-    submit_time_s: float
-    allowed_devices: tuple[int, ...]
-    allowed_pools: tuple[int, ...]
+    submit_time_s: float = 0.0
     server_devices: int = 0
-    requested_devices: int = 1
     attained_service_device_s: float = 0.0
-    current: CurrentAllocation | None = None
     restart_cost_s: float = 0.0
-    weight: float = 1.0
     queue: str = ""
     deadline_s: float | None = None
     minimum_run_s: float = 0.0
@@ -121,6 +123,27 @@ class JobState:
     preemptible: bool = True
     gradient_noise_scale_samples: float | None = None
     initial_batch_samples: float | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """These facts by name, for another value that holds them."""
+        return {name: getattr(self, name) for name in _JOB_FACTS}
+
+
+_JOB_FACTS: Final = tuple(each.name for each in fields(JobFacts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState(JobFacts):
+    """A job that wants devices; see the contract's ScheduleJob.
+
+    ``allowed_devices`` is ascending and holds numbers of worker devices; ``allowed_pools`` holds indexes.
+    """
+
+    allowed_devices: tuple[int, ...]
+    allowed_pools: tuple[int, ...]
+    requested_devices: int = 1
+    current: CurrentAllocation | None = None
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -153,13 +176,13 @@ class JobColumns:
     @classmethod
     def of(cls, jobs: Sequence[JobState]) -> JobColumns:
         """The columns of some jobs."""
+        columns: dict[str, Any] = {}
+        for name in ("submit_time_s", "remaining_samples", "weight", "restart_cost_s"):
+            columns[name] = as_floats(list(map(attrgetter(name), jobs)))
+        for name in ("server_devices", "requested_devices"):
+            columns[name] = as_ints(list(map(attrgetter(name), jobs)))
         return cls(
-            submit_time_s=as_floats([job.submit_time_s for job in jobs]),
-            remaining_samples=as_floats([job.remaining_samples for job in jobs]),
-            weight=as_floats([job.weight for job in jobs]),
-            restart_cost_s=as_floats([job.restart_cost_s for job in jobs]),
-            server_devices=as_ints([job.server_devices for job in jobs]),
-            requested_devices=as_ints([job.requested_devices for job in jobs]),
+            **columns,
             pool=as_ints([-1 if job.current is None else job.current.pool for job in jobs]),
             held_devices=as_ints([0 if job.current is None else job.current.devices for job in jobs]),
             has_run=freeze(
@@ -218,6 +241,10 @@ class Requests:
     workers: Ints
     devices: Ints
     samples_per_s: Floats
+
+
+CURVE_COLUMNS: Final = ("pool", "devices", "nodes", "samples_per_s")
+"""Columns of curves with one number in each row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from enum import IntEnum
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Ints, constant_ints
+from nodewise.domain.columns import Ints, freeze
 
 __all__ = [
     "NO_EVENT",
@@ -114,7 +115,21 @@ class ProcessGroup:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Collectives:
+class _Records:
+    """Columns of what a recorder states besides events; those of kinds hold small numbers."""
+
+    @classmethod
+    def none(cls) -> Self:
+        """No rows."""
+        names = [each.name for each in fields(cls) if each.default is MISSING]
+        columns: dict[str, Any] = {
+            name: freeze(np.zeros(0, dtype=np.int8 if name == "kind" else np.int64)) for name in names
+        }
+        return cls(**columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Collectives(_Records):
     """Exchanges between ranks as columns, one row per exchange that took place on this rank, by launch.
 
     Attributes
@@ -147,24 +162,9 @@ class Collectives:
     def __len__(self) -> int:
         return len(self.event)
 
-    @staticmethod
-    def none() -> Collectives:
-        """No rows."""
-        empty = constant_ints(0, 0)
-        return Collectives(
-            event=empty,
-            call=empty,
-            kind=np.zeros(0, dtype=np.int8),
-            group=empty,
-            in_bytes=empty,
-            out_bytes=empty,
-            sequence=empty,
-            peer=empty,
-        )
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SyncRecords:
+class SyncRecords(_Records):
     """Synchronisations that the recorder states, as columns.
 
     Attributes
@@ -189,18 +189,6 @@ class SyncRecords:
     def __len__(self) -> int:
         return len(self.kind)
 
-    @staticmethod
-    def none() -> SyncRecords:
-        """No rows."""
-        empty = constant_ints(0, 0)
-        return SyncRecords(
-            kind=np.zeros(0, dtype=np.int8),
-            correlation=empty,
-            lane=empty,
-            awaited_lane=empty,
-            awaited_correlation=empty,
-        )
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TraceSteps:
@@ -215,7 +203,7 @@ class TraceSteps:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class MemorySamples:
+class MemorySamples(_Records):
     """Memory that the framework's allocator held, as columns: when (ns), on which device (-1 = host), bytes."""
 
     time_ns: Ints
@@ -224,12 +212,6 @@ class MemorySamples:
 
     def __len__(self) -> int:
         return len(self.time_ns)
-
-    @staticmethod
-    def none() -> MemorySamples:
-        """No samples."""
-        empty = constant_ints(0, 0)
-        return MemorySamples(time_ns=empty, device=empty, allocated_bytes=empty)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

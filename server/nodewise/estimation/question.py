@@ -100,10 +100,13 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureShare:
-    """Part of a mixture: weights add up to 1; the error is the mean |ln(predicted / measured)| expected of the part."""
+    """Part of a mixture: weights add up to 1; the error is the mean |ln(predicted / measured)| expected of the part.
+
+    Of which version and with which prior is known once its model is fitted.
+    """
 
     estimator: str
-    estimator_version: str
+    estimator_version: str = ""
     weight: float
     expected_log_error: float
     prior_id: str = ""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
-from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.errors import NodewiseError, Reason, Violation, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.ports.cache import KEPT_ROWS, LruCache
 
@@ -98,11 +100,7 @@ class Resolution:
             if profile.digest:
                 self._defaults.put(profile.digest, defaults)
         key = (configurations, defaults)
-        known = self._resolved.get(key)
-        if known is None:
-            known = resolved(configurations, defaults, self._max_workers)
-            self._resolved.put(key, known, len(configurations) or 1)
-        return known
+        return self._resolved.kept(key, lambda: resolved(configurations, defaults, self._max_workers), len)
 
 
 def resolved(configurations: Configurations, defaults: Defaults, max_workers: int = MAX_WORKERS) -> Configurations:
@@ -119,12 +117,11 @@ def resolved(configurations: Configurations, defaults: Defaults, max_workers: in
 
     sync_mode = configurations.sync_mode
     if (sync_mode == SyncMode.UNSPECIFIED).any():
-        mode = _only(
-            [SyncMode(value).name for value in defaults.sync_modes],
-            "configurations.sync_modes",
-            SyncMode.ALLREDUCE.name,
-        )
-        sync_mode = _filled(sync_mode, sync_mode == SyncMode.UNSPECIFIED, SyncMode[mode])
+        seen = [SyncMode(value).name for value in defaults.sync_modes]
+        mode = _only(seen, "configurations.sync_modes", SyncMode.ALLREDUCE.name)
+        column, where = sync_mode, sync_mode == SyncMode.UNSPECIFIED
+        known = int(SyncMode[mode])
+        sync_mode = constant_ints(len(column), known) if where.all() else freeze(np.where(where, known, column))
         changes["sync_mode"] = sync_mode
 
     if "" in configurations.devices and defaults.devices:
@@ -135,10 +132,8 @@ def resolved(configurations: Configurations, defaults: Defaults, max_workers: in
             changes["devices"] = tuple(device if name == "" else name for name in configurations.devices)
 
     nodes, workers = _scale(configurations, defaults, max_workers)
-    if nodes is not configurations.nodes:
-        changes["nodes"] = nodes
-    if workers is not configurations.workers:
-        changes["workers"] = workers
+    if nodes is not configurations.nodes or workers is not configurations.workers:
+        changes |= {"nodes": nodes, "workers": workers}
 
     servers = configurations.parameter_servers
     if (servers == UNSTATED).any():
@@ -169,13 +164,8 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
     if most.max(initial=0.0) > max_workers:
         row = int(most.argmax())
         how = f" ({nodes[row]} nodes with {per_node} each)" if workers[row] == 0 else ""
-        raise NodewiseError.invalid(
-            [
-                Violation(
-                    "configurations.workers", f"must be at most {max_workers}, found {most[row]:.0f}{how} in row {row}"
-                )
-            ]
-        )
+        text = f"must be at most {max_workers}, found {most[row]:.0f}{how} in row {row}"
+        raise invalid_field("configurations.workers", text)
     if (workers == 0).any():
         workers = freeze(np.where(workers == 0, nodes * per_node, workers))
     if (nodes == 0).any():
@@ -185,12 +175,12 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
 
 def _followed(name: str, stated: Ints, follows: Ints, what: str) -> Ints:
     """A stated column, filled with what follows from another; refused where the two disagree. 0 = not said."""
-    wrong = (follows > 0) & (stated > 0) & (stated != follows)
-    if wrong.any():
-        row = int(wrong.argmax())
-        verb = "have" if what.endswith("s") else "has"
-        text = f"is {stated[row]}, but the row's {what} {verb} {follows[row]}"
-        raise _contradiction([(f"configurations.{name}[{row}]", text)])
+    verb = "have" if what.endswith("s") else "has"
+    _refuse(
+        (follows > 0) & (stated > 0) & (stated != follows),
+        lambda row: f"is {stated[row]}, but the row's {what} {verb} {follows[row]}",
+        name,
+    )
     return freeze(np.where(stated == 0, follows, stated)) if (stated == 0).any() else stated
 
 
@@ -206,40 +196,34 @@ def _servers(servers: Ints, sync_mode: Ints, defaults: Defaults) -> Ints:
 
 def _agree(found: Configurations) -> None:
     """Refuse resolved rows whose degrees or backup workers their workers cannot fill, and hybrids that are none."""
-    for name, field in (
-        ("hybrid_sync_fraction", "hybrid_sync_fractions"),
-        ("hybrid_switch_s", "hybrid_switch_seconds"),
+    for field, stated in (
+        ("hybrid_sync_fractions", found.hybrid_sync_fraction),
+        ("hybrid_switch_seconds", found.hybrid_switch_s),
     ):
-        stated = getattr(found, name)
-        if stated is constant_floats(len(stated), 0.0):
-            continue
-        wrong = (stated > 0.0) & (found.sync_mode != SyncMode.HYBRID)
-        if wrong.any():
-            row = int(wrong.argmax())
-            mode = SyncMode(int(found.sync_mode[row])).name
-            raise _contradiction([(f"configurations.{field}[{row}]", f"must be 0 where sync_modes is {mode}")])
+        if stated is not constant_floats(len(stated), 0.0):
+            wrong = (stated > 0.0) & (found.sync_mode != SyncMode.HYBRID)
+            _refuse(wrong, lambda row: f"must be 0 where sync_modes is {SyncMode(found.sync_mode[row]).name}", field)
     workers = found.workers
     if all(getattr(found, name).max(initial=0) <= 1 for name in _SPLITTING) and not found.backup_workers.any():
         return
     needed = found.degree() * np.maximum(found.data_parallel, 1)
     wrong = needed > workers
-    if wrong.any():
-        row = int(wrong.argmax())
-        text = (
-            f"the product of a row's degrees must be at most its workers: {needed[row]:.0f} for {workers[row]} workers"
-        )
-        named = [name for name in _SPLITTING if getattr(found, name)[row] > 1]
-        raise _contradiction([(f"configurations.{name}_degrees[{row}]", text) for name in named])
+    named = [f"{name}_degrees" for name in _SPLITTING if getattr(found, name)[wrong.argmax()] > 1]
+    most = "the product of a row's degrees must be at most its workers"
+    _refuse(wrong, lambda row: f"{most}: {needed[row]:.0f} for {workers[row]} workers", *named)
     replicas = np.where(found.data_parallel > 0, found.data_parallel, np.floor(workers / found.degree()))
-    wrong = (found.sync_mode != SyncMode.ASYNC) & (found.backup_workers > 0) & (found.backup_workers >= replicas)
+    backup = found.backup_workers
+    wrong = (found.sync_mode != SyncMode.ASYNC) & (backup > 0) & (backup >= replicas)
+    needs = "a step needs the result of at least one"
+    _refuse(wrong, lambda row: f"is {backup[row]} of {replicas[row]:.0f} workers: {needs}", "backup_workers")
+
+
+def _refuse(wrong: NDArray[np.bool_], says: Callable[[int], str], *fields: str) -> None:
+    """Raise what is said of the first row that is wrong, if one is, in each of the fields."""
     if wrong.any():
         row = int(wrong.argmax())
-        text = f"is {found.backup_workers[row]} of {replicas[row]:.0f} workers: a step needs the result of at least one"
-        raise _contradiction([(f"configurations.backup_workers[{row}]", text)])
-
-
-def _contradiction(found: list[tuple[str, str]]) -> NodewiseError:
-    return NodewiseError.invalid([Violation(*each) for each in found], Reason.CONTRADICTORY_FACTS)
+        found = [Violation(f"configurations.{field}[{row}]", says(row)) for field in fields]
+        raise NodewiseError.invalid(found, Reason.CONTRADICTORY_FACTS)
 
 
 def _batch(configurations: Configurations, defaults: Defaults) -> Ints:
@@ -252,14 +236,8 @@ def _batch(configurations: Configurations, defaults: Defaults) -> Ints:
     return freeze(np.where(known == 0, derived, known).astype(np.int64))
 
 
-def _filled(column: Ints, where: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], value: int) -> Ints:
-    return constant_ints(len(column), int(value)) if where.all() else freeze(np.where(where, int(value), column))
-
-
 def _only(seen: list[str] | tuple[str, ...], path: str, otherwise: str) -> str:
     if len(seen) > 1:
         listed = ", ".join(seen)
-        raise NodewiseError.invalid(
-            [Violation(path, f"must be stated: the profile's evidence holds several values ({listed})")]
-        )
+        raise invalid_field(path, f"must be stated: the profile's evidence holds several values ({listed})")
     return seen[0] if seen else otherwise

@@ -25,9 +25,10 @@ from nodewise.estimation.lessons.priors import Learned, learned_from
 from nodewise.estimation.question import AUTO, Answer, Question, Terms
 from nodewise.evaluation.cases import Case, cases_of, evidence_of
 from nodewise.evaluation.decisions import batches_of
-from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
+from nodewise.evaluation.metrics import Outcomes, metrics_by
 from nodewise.evaluation.ordering import configuration_ranks
 from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
+from nodewise_values import Metrics
 
 __all__ = ["ALL", "backtested"]
 
@@ -74,7 +75,7 @@ def backtested(
     cases = cases_of(table)
     others = () if calibration is None else cases_of(calibration)
     asked = [case for case in cases if len(case.rows)]
-    tell = progress or _silent
+    tell = progress or (lambda *_: None)  # nobody wants to know
     done, total = 0, len(names) * len(asked)
     tell(done, total)
     corpus = evidence_of((*cases, *others))
@@ -107,10 +108,6 @@ def _told(learned: Learned, runs: Sequence[tuple[str, Sequence[_CaseResult]]]) -
     used = {part.prior_id for basis in bases for part in basis.mixture or (basis,)}
     priors = sorted((p for p in learned.priors.values() if p.prior_id in used), key=lambda prior: prior.prior_id)
     return "; ".join(f"{prior.prior_id}, learned from {', '.join(prior.sources) or 'nothing'}" for prior in priors)
-
-
-def _silent(done: int, total: int) -> None:
-    """Nobody wants to know."""
 
 
 def _names(answers: Answers, estimators: Sequence[str]) -> list[str]:
@@ -210,12 +207,12 @@ def _evaluation(
         predictions=predictions,
         overall=replace(
             everything,
-            fit_s=learning_s + math.fsum(result.fit_s for result in run),
-            predict_s=math.fsum(result.predict_s for result in run),
+            fit_seconds=learning_s + math.fsum(result.fit_s for result in run),
+            predict_seconds=math.fsum(result.predict_s for result in run),
         ),
         by_job=tuple(
-            (truth.table.jobs[result.case.job], replace(metrics, fit_s=result.fit_s, predict_s=result.predict_s))
-            for result, metrics in zip(run, by_job, strict=True)
+            (truth.table.jobs[each.case.job], replace(metrics, fit_seconds=each.fit_s, predict_seconds=each.predict_s))
+            for each, metrics in zip(run, by_job, strict=True)
         ),
         by_sync=_by_sync(outcomes, truth, taus),
     )

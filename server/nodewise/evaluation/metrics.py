@@ -12,67 +12,14 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Floats, Ints, freeze
 from nodewise.evaluation import segments
 from nodewise.evaluation.decisions import decisions_of
+from nodewise_values import Metrics
 
-__all__ = ["Metrics", "Outcomes", "metrics_by"]
+__all__ = ["Outcomes", "metrics_by"]
 
 MISS_WEIGHT: Final = 20.0
 """2 / alpha of the interval score, alpha = 0.1 for intervals of 90 % coverage."""
 NEAR_BEST: Final = 0.05
 """Regret up to which a decision counts as near the best."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metrics:
-    """Scores over answered and measured rows, r = predicted / measured steps per second. None = undefined.
-
-    Attributes
-    ----------
-    n, refused : int
-        Rows scored; rows without an answer, measured or not.
-    mape, median_ape, p90_ape, max_ape : float or None
-        Of |r - 1|.
-    step_mape : float or None
-        Mean of |1/r - 1|.
-    mean_abs_ln, bias : float or None
-        Mean of |ln r|; of ln r.
-    macro_abs_ln, kendall : float or None
-        Means over jobs of the job's mean |ln r| and of its tau-b between predicted and measured steps/s. A job without
-        a tau (one row, or all alike) is left out.
-    coverage90, worst_job_coverage90 : float or None
-        Share of the rows with an interval whose measurement lies in it (bounds included); the least of any job's.
-    width90, interval_score90 : float or None
-        Means over the rows with an interval of ln(upper / lower) and of its Winkler score on ln steps/s.
-    fit_s, predict_s : float or None
-        Seconds spent fitting (learning included) and predicting.
-    groups : int
-        Decisions: rows of one job and one global batch with at least two distinct configurations.
-    regret : float or None
-        Mean over jobs of the mean over their decisions of 1 - X(chosen) / X(best).
-    hit, within5 : float or None
-        Shares of the decisions that chose the measured best; that have a regret of at most 0.05.
-    """
-
-    n: int
-    refused: int
-    mape: float | None = None
-    median_ape: float | None = None
-    p90_ape: float | None = None
-    max_ape: float | None = None
-    step_mape: float | None = None
-    mean_abs_ln: float | None = None
-    bias: float | None = None
-    macro_abs_ln: float | None = None
-    kendall: float | None = None
-    coverage90: float | None = None
-    worst_job_coverage90: float | None = None
-    width90: float | None = None
-    interval_score90: float | None = None
-    fit_s: float | None = None
-    predict_s: float | None = None
-    groups: int = 0
-    regret: float | None = None
-    hit: float | None = None
-    within5: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -110,7 +57,10 @@ class Outcomes:
 
 
 def metrics_by(outcomes: Outcomes, part: Ints, parts: int, taus: dict[bytes, float] | None = None) -> list[Metrics]:
-    """Scores of each part.
+    """Scores of each part, without times: over rows that are answered and measured. None = undefined.
+
+    A decision is a group of rows of one job and one global batch. A job without a tau (one row, or all alike) is left
+    out of ``kendall``; bounds of an interval lie in it; ``regret`` is a mean over jobs of means over their decisions.
 
     Parameters
     ----------
@@ -135,9 +85,9 @@ def metrics_by(outcomes: Outcomes, part: Ints, parts: int, taus: dict[bytes, flo
     scores = {name: _defined(column) for name, column in columns.items()}
     return [
         Metrics(
-            n=rows[number],
-            refused=refused[number],
-            groups=int(groups[number]),
+            rows_count=rows[number],
+            refused_count=refused[number],
+            groups_count=int(groups[number]),
             **{name: column[number] for name, column in scores.items()},
         )
         for number in range(parts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any, Final
 
 import numpy as np
@@ -13,17 +12,11 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Ints, freeze
 from nodewise.domain.configurations import Configurations, Placement, packed_placement
 from nodewise.domain.measurements import MeasurementTable
-from nodewise.domain.profile import PhaseTimings
+from nodewise.profiles.digest import CONFIGURATION_COLUMNS, PHASE_COLUMNS
 
 __all__ = ["canonical_order", "compact", "configuration_ranks"]
 
 _DICTIONARIES: Final = {"devices": "device_index", "precisions": "precision_index"}
-_PLAIN: Final = tuple(
-    field.name
-    for field in fields(Configurations)
-    if field.name not in {"placement", "worker_groups", *_DICTIONARIES, *_DICTIONARIES.values()}
-)
-_PHASES: Final = tuple(field.name for field in fields(PhaseTimings) if field.name != "configurations")
 
 
 def configuration_ranks(configurations: Configurations) -> Ints:
@@ -31,7 +24,7 @@ def configuration_ranks(configurations: Configurations) -> Ints:
 
     An explicit placement that is the packed one equals none, and so do groups that say no more than their row.
     """
-    columns: list[NDArray[Any]] = [getattr(configurations, name) for name in _PLAIN]
+    columns: list[NDArray[Any]] = [getattr(configurations, name) for name in CONFIGURATION_COLUMNS]
     for names, index in _DICTIONARIES.items():
         columns.append(_by_name(getattr(configurations, names), getattr(configurations, index)))
     placement = configurations.placement
@@ -90,7 +83,7 @@ def canonical_order(table: MeasurementTable) -> Ints:
     if table.configurations.worker_groups is not None:
         columns.append(_by_value(_groups(table.configurations)))
     if len(table.phase_rows):
-        for name in _PHASES:
+        for name in PHASE_COLUMNS:
             column = np.full(len(table), -np.inf)
             column[table.phase_rows] = getattr(table.phase_timings, name)
             columns.append(column)

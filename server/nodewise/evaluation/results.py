@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodewise.domain.columns import Floats, Ints
-from nodewise.evaluation.metrics import Metrics
+from nodewise_values import Metrics
 
 __all__ = ["BacktestResult", "EstimatorEvaluation", "RowPredictions"]
 

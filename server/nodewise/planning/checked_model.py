@@ -19,7 +19,7 @@ from nodewise.hosting.registry import Loaded
 from nodewise.hosting.soundness import is_name
 from nodewise.plugin import EstimatorRecord, Model, PlanSpace
 
-__all__ = ["COLUMNS", "BoundedSpace", "CheckedModel", "Values"]
+__all__ = ["COLUMNS", "REQUIRED", "BoundedSpace", "CheckedModel", "Values"]
 
 COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes")
 REQUIRED: Final = frozenset({"nodes", "workers", "device_index", "global_batch", "parameter_servers", "sync_mode"})
@@ -86,8 +86,8 @@ class CheckedModel:
         sizes: Ints = part("sizes", check=unless_wrong(lambda column: _wrong_sizes(column, len(prefixes))))
         final: frozenset[str] = part("final", check=_final)
         exclusions: tuple[Exclusion, ...] = part("exclusions", check=_exclusions)
-        bounds = self._values(space, "lower_bound", rows=len(prefixes))
-        return BoundedSpace(self, space, prefixes, sizes.astype(np.int64), bounds, constraints, final, exclusions)
+        bounds = _constrained(self._values(space, "lower_bound", rows=len(prefixes)), constraints)
+        return BoundedSpace(prefixes, sizes.astype(np.int64), bounds, final, exclusions, constraints, self, space)
 
     def evaluate(self, chunk: Configurations, constraints: PlanConstraints) -> Values:
         """Step time and memory of completions."""
@@ -126,29 +126,23 @@ class CheckedModel:
         return call(self._loaded, target, method, *arguments, check=check)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class BoundedSpace:
-    """A space with the bounds of its prefixes; made by :meth:`CheckedModel.space`."""
+    """A space with the bounds of its prefixes, within constraints; made by :meth:`CheckedModel.space`."""
 
-    def __init__(
-        self,
-        model: CheckedModel,
-        space: PlanSpace,
-        prefixes: Configurations,
-        sizes: Ints,
-        bounds: Values,
-        constraints: PlanConstraints,
-        final: frozenset[str],
-        exclusions: tuple[Exclusion, ...],
-    ) -> None:
-        self._model = model
-        self._space = space
-        self._constraints = constraints
-        self.prefixes = prefixes
-        self.sizes = sizes
-        self.bounds = _constrained(bounds, constraints)
-        self.total = int(sizes.sum())
-        self.exclusions = exclusions
-        self.final = final
+    prefixes: Configurations
+    sizes: Ints
+    bounds: Values
+    final: frozenset[str]
+    exclusions: tuple[Exclusion, ...]
+    constraints: PlanConstraints
+    model: CheckedModel
+    space: PlanSpace
+
+    @property
+    def total(self) -> int:
+        """Configurations in all."""
+        return int(self.sizes.sum())
 
     def evaluated(self, prefixes: Ints) -> tuple[Configurations, Values, Ints]:
         """All completions of some prefixes, their values, and the prefix of each.
@@ -160,12 +154,12 @@ class BoundedSpace:
         """
         sizes = self.sizes[prefixes]
         origin = np.repeat(prefixes, sizes)
-        rows = self._model.completed(self._space, prefixes, len(origin))
-        values = self._model.evaluate(rows, self._constraints)
+        rows = self.model.completed(self.space, prefixes, len(origin))
+        values = self.model.evaluate(rows, self.constraints)
         for name in ("step_s", "memory_bytes"):
             bound, found = getattr(self.bounds, name), getattr(values, name)
             if (found < bound[origin] * (1.0 - BOUND_TOLERANCE)).any():
-                raise self._model.unsound(f"a completion's {name} is below the bound of its prefix")
+                raise self.model.unsound(f"a completion's {name} is below the bound of its prefix")
         return rows, values, origin
 
 

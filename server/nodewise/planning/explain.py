@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective
+from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Rule
 from nodewise.domain.planning import Exclusion, PlanConstraints
 from nodewise.planning.alternatives import LISTED, alternatives_of
 from nodewise.planning.checked_model import BoundedSpace, Values
@@ -130,27 +130,21 @@ class _Looks:
         rule = self._objective.rule
         if isinstance(rule, FewestDevices):
             return self._fewer_devices(rule.deadline_s)
-        if isinstance(rule, LeastCost) and rule.deadline_s is not None:
-            name, free = "deadline_seconds", replace(self._objective, rule=LeastCost())
-        elif isinstance(rule, LeastTime) and rule.max_cost is not None:
-            name, free = "max_cost", replace(self._objective, rule=LeastTime(max_nodes=rule.max_nodes))
-        elif isinstance(rule, LeastTime) and rule.max_nodes is not None:
-            name, free = "max_nodes", replace(self._objective, rule=LeastTime())
+        free: Rule
+        if rule.deadline_s is not None:
+            name, free = "deadline_seconds", LeastCost()
+        elif rule.max_cost is not None:
+            name, free = "max_cost", LeastTime(max_nodes=rule.max_nodes)
+        elif rule.max_nodes is not None:
+            name, free = "max_nodes", LeastTime()
         else:
             return None
-        found = self._searched(objective=free)
+        found = self._searched(objective=replace(self._objective, rule=free))
         if not self._better(found):
             return None
-        limit = next(
-            each
-            for each in self._planner.goal(self._objective).limits(found.winners, found.values.step_s)
-            if each.name == name
-        )
-        value = float(limit.values[0])
-        message = (
-            f"{name} binds: {described(found.winners, 0)} would be better, but needs {value:.4g} of {limit.most:.4g}"
-        )
-        return Exclusion(constraint=name, message=message, numbers={name: limit.most, "needed": value})
+        needed, most = self._planner.goal(self._objective).needed(name, found.winners, found.values)
+        message = f"{name} binds: {described(found.winners, 0)} would be better, but needs {needed:.4g} of {most:.4g}"
+        return Exclusion(constraint=name, message=message, numbers={name: most, "needed": needed})
 
     def _fewer_devices(self, deadline_s: float) -> Exclusion | None:
         """How long the fastest on fewer devices takes."""
@@ -166,8 +160,7 @@ class _Looks:
         found = self._searched(replace(self._constraints, pools=pools), fastest)
         if not len(found.winners):
             return None
-        limits = self._planner.goal(self._objective).limits(found.winners, found.values.step_s)
-        needed_s = float(limits[0].values[0])
+        needed_s, _ = self._planner.goal(self._objective).needed("deadline_seconds", found.winners, found.values)
         if needed_s <= deadline_s:
             return None
         message = (

@@ -38,10 +38,51 @@ class _Staircase:
     memory: Floats
     time: Floats
 
+    @staticmethod
+    def of(memory: Floats, time: Floats) -> _Staircase:
+        """The steps of some rows: those before which nothing needs as little time within their memory."""
+        order = np.lexsort((time, memory))
+        least = np.minimum.accumulate(time[order])
+        steps = np.concatenate(([True], np.diff(least) < 0.0))[: len(order)]
+        return _Staircase(memory[order][steps], least[steps])
+
     def least(self, memory: Floats, *, below: bool = False) -> Floats:
         """Least time of what needs at most so much memory, or less than it; infinite where nothing does."""
         place = np.searchsorted(self.memory, memory, side="left" if below else "right") - 1
         return np.where(place >= 0, self.time[place], np.inf) if len(self.memory) else np.full(len(memory), np.inf)
+
+
+class _Staircases:
+    """What dominates by the points of a set: staircases of those on each number of devices, and on as many or fewer."""
+
+    def __init__(self, points: Points) -> None:
+        self._counts = np.unique(points.devices)
+        self._own: dict[int, _Staircase] = {}
+        self._up_to: dict[int, _Staircase] = {}
+        fewer = _Staircase.of(np.zeros(0), np.zeros(0))
+        for count in self._counts.tolist():
+            alike = points.devices == count
+            own = _Staircase.of(points.memory[alike], points.time[alike])
+            fewer = _Staircase.of(np.append(fewer.memory, own.memory), np.append(fewer.time, own.time))
+            self._own[count], self._up_to[count] = own, fewer
+
+    def dominated(self, points: Points) -> NDArray[np.bool_]:
+        """Points than which one of the set is better; a point of the set is not better than itself."""
+        found = np.zeros(len(points.time), dtype=bool)
+        if not len(self._counts):
+            return found
+        for count in np.unique(points.devices).tolist():
+            rows = np.flatnonzero(points.devices == count)
+            time, memory = points.time[rows], points.memory[rows]
+            worse = np.zeros(len(rows), dtype=bool)
+            place = int(np.searchsorted(self._counts, count))
+            if place:
+                worse |= self._up_to[int(self._counts[place - 1])].least(memory) <= time
+            own = self._own.get(count)
+            if own is not None:
+                worse |= (own.least(memory, below=True) <= time) | (own.least(memory) < time)
+            found[rows] = worse
+        return found
 
 
 class Frontier:
@@ -50,35 +91,14 @@ class Frontier:
     def __init__(self) -> None:
         self.rows = Configurations.of(0)
         self.points = Points(np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0))
-        self._own: dict[int, _Staircase] = {}
-        self._fewer: dict[int, _Staircase] = {}
-        self._counts: Ints = np.zeros(0, dtype=np.int64)
+        self._staircases = _Staircases(self.points)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def dominated(self, points: Points) -> NDArray[np.bool_]:
         """Points than which a row of the frontier is better; of a lower bound: so is it than all that is above it."""
-        found = np.zeros(len(points.time), dtype=bool)
-        if not len(self):
-            return found
-        for count in np.unique(points.devices).tolist():
-            rows = np.flatnonzero(points.devices == count)
-            time, memory = points.time[rows], points.memory[rows]
-            worse = np.zeros(len(rows), dtype=bool)
-            fewer = self._stairs_of_fewer(count)
-            if fewer is not None:
-                worse |= fewer.least(memory) <= time
-            own = self._own.get(count)
-            if own is not None:
-                worse |= (own.least(memory, below=True) <= time) | (own.least(memory) < time)
-            found[rows] = worse
-        return found
-
-    def _stairs_of_fewer(self, count: int) -> _Staircase | None:
-        """Of all rows on fewer devices."""
-        place = int(np.searchsorted(self._counts, count))
-        return self._fewer[int(self._counts[place - 1])] if place else None
+        return self._staircases.dominated(points)
 
     def offer(self, rows: Configurations, points: Points, allowed: NDArray[np.bool_]) -> None:
         """Take what no row dominates, of the rows that are allowed."""
@@ -102,39 +122,9 @@ class Frontier:
         same = (np.diff(together.time) == 0.0) & (np.diff(together.devices) == 0) & (np.diff(together.memory) == 0.0)
         first = np.concatenate(([True], ~same))
         self.rows, self.points = joined.take(order[first]), together.take(np.flatnonzero(first))
-        self._build()
-
-    def _build(self) -> None:
-        self._own, self._fewer = {}, {}
-        self._counts = np.unique(self.points.devices)
-        for count in self._counts.tolist():
-            self._own[count] = _stairs(self.points, self.points.devices == count)
-            self._fewer[count] = _stairs(self.points, self.points.devices <= count)
-
-
-def _stairs(points: Points, rows: NDArray[np.bool_]) -> _Staircase:
-    memory, time = points.memory[rows], points.time[rows]
-    order = np.lexsort((time, memory))
-    return _Staircase(memory[order], np.minimum.accumulate(time[order]))
+        self._staircases = _Staircases(self.points)
 
 
 def _undominated(points: Points) -> Ints:
     """Rows that no other of the same set dominates; all of those that are equal."""
-    kept = []
-    rows = np.arange(len(points.time))
-    fewer: _Staircase | None = None
-    for count in np.unique(points.devices).tolist():
-        own = rows[points.devices == count]
-        time, memory = points.time[own], points.memory[own]
-        order = np.lexsort((time, memory))
-        own, time, memory = own[order], time[order], memory[order]
-        stairs = _Staircase(memory, np.minimum.accumulate(time))
-        worse = (stairs.least(memory, below=True) <= time) | (stairs.least(memory) < time)
-        if fewer is not None:
-            worse |= fewer.least(memory) <= time
-        kept.append(own[~worse])
-        chosen = np.concatenate(kept)
-        every = np.zeros(len(rows), dtype=bool)
-        every[chosen] = True
-        fewer = _stairs(points, every)
-    return np.concatenate(kept) if kept else rows
+    return np.flatnonzero(~_Staircases(points).dominated(points))

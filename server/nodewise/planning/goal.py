@@ -22,6 +22,7 @@ from nodewise.domain.planning import PlanConstraints
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.objectives import work_of
 from nodewise.estimation.answer.offers import offer_of_device
+from nodewise.planning.checked_model import Values
 
 __all__ = ["KEYS", "Goal", "Limit", "goal_of"]
 
@@ -89,13 +90,18 @@ class Goal:
         found: list[Limit] = []
         if self.by_excess:
             return found
-        if isinstance(rule, LeastTime) and rule.max_nodes is not None:
+        if rule.max_nodes is not None:
             found.append(Limit("max_nodes", rows.nodes_held().astype(np.float64), rule.max_nodes))
-        if isinstance(rule, LeastTime) and rule.max_cost is not None:
+        if rule.max_cost is not None:
             found.append(Limit("max_cost", self._cost(rows, step_s), rule.max_cost))
-        if isinstance(rule, LeastCost | FewestDevices) and rule.deadline_s is not None:
+        if rule.deadline_s is not None:
             found.append(Limit("deadline_seconds", self._finish_s(rows, step_s), rule.deadline_s))
         return found
+
+    def needed(self, name: str, rows: Configurations, values: Values) -> tuple[float, float]:
+        """What the first row needs of a limit, and the most that it may."""
+        limit = next(each for each in self.limits(rows, values.step_s) if each.name == name)
+        return float(limit.values[0]), limit.most
 
     def _finish_s(self, rows: Configurations, step_s: Floats) -> Floats:
         assert self.work_samples is not None  # goal_of refuses limits without work
@@ -137,14 +143,10 @@ def goal_of(objective: Objective, workload: Workload, constraints: PlanConstrain
         text = "must be absent: a search compares points; the predictions of what it finds have their intervals"
         raise invalid_field("objective.confidence", text)
     work = work_of(objective, workload, known=True)
-    rule = objective.rule
-    priced = isinstance(rule, LeastCost) or (isinstance(rule, LeastTime) and rule.max_cost is not None)
     offers = objective.offers
     found = {pool.device: offers[offer_of_device(offers, pool.device)] for pool in constraints.pools if offers}
-    if priced and not offers:
-        raise invalid_field("offers", "must be given: the rule compares costs")
-    if priced and work is None:
-        raise invalid_field("work", "must be given: the rule compares costs")
+    if objective.rule.compares_costs and (not offers or work is None):
+        raise invalid_field("work" if offers else "offers", "must be given: the rule compares costs")
     return Goal(
         objective=objective,
         work_samples=work,

@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-import numpy as np
-
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.objective import HighestThroughput, LeastCost
+from nodewise.domain.objective import HighestThroughput, LeastCost, Rule
 from nodewise.domain.planning import Exclusion
 from nodewise.planning.checked_model import BoundedSpace, Values
-from nodewise.planning.goal import Goal
 from nodewise.planning.planner import Planner
 from nodewise.planning.search import Found
 from nodewise.planning.words import described, gib
@@ -94,38 +91,21 @@ def _over_limits(planner: Planner, found: Found) -> list[Exclusion]:
     """Which limit of the objective nothing keeps, and what comes closest to it."""
     objective = planner.question.objective
     rule = objective.rule
-    if getattr(rule, "deadline_s", None) is not None:
-        free = replace(objective, rule=HighestThroughput())
-        name, what = "deadline_seconds", "the fastest"
-    elif getattr(rule, "max_cost", None) is not None:
-        free = replace(objective, rule=LeastCost())
-        name, what = "max_cost", "the cheapest"
-    elif getattr(rule, "max_nodes", None) is not None:
+    free: Rule
+    if rule.deadline_s is not None:
+        name, what, free = "deadline_seconds", "the fastest", HighestThroughput()
+    elif rule.max_cost is not None:
+        name, what, free = "max_cost", "the cheapest", LeastCost()
+    elif rule.max_nodes is not None:
         least = int(planner.space().prefixes.nodes.min(initial=0))
-        text = f"nothing that fits keeps max_nodes = {rule.max_nodes}; the fewest in the space are {least}"  # type: ignore[union-attr]
+        text = f"nothing that fits keeps max_nodes = {rule.max_nodes}; the fewest in the space are {least}"
         return [Exclusion(constraint="max_nodes", message=text, count=found.over.get("max_nodes", 0))]
     else:
         return []
-    nearest = planner.searched(objective=free)
+    nearest = planner.searched(objective=replace(objective, rule=free))
     if not len(nearest.winners):
         return []
-    limit = _limit(planner.goal(), nearest.winners, nearest.values, name)
-    if limit is None:
-        return []
-    value, most = limit
-    text = f"nothing keeps {name} = {most:.4g}; {what}, {described(nearest.winners, 0)}, needs {value:.4g}"
-    return [
-        Exclusion(
-            constraint=name,
-            message=text,
-            count=found.over.get(name, 0),
-            numbers={name: most, name.removeprefix("max_").replace("deadline", "finish"): value},
-        )
-    ]
-
-
-def _limit(goal: Goal, rows: Configurations, values: Values, name: str) -> tuple[float, float] | None:
-    for limit in goal.limits(rows, values.step_s):
-        if limit.name == name:
-            return float(np.asarray(limit.values)[0]), limit.most
-    return None
+    needed, most = planner.goal().needed(name, nearest.winners, nearest.values)
+    text = f"nothing keeps {name} = {most:.4g}; {what}, {described(nearest.winners, 0)}, needs {needed:.4g}"
+    numbers = {name: most, name.removeprefix("max_").replace("deadline", "finish"): needed}
+    return [Exclusion(constraint=name, message=text, count=found.over.get(name, 0), numbers=numbers)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from nodewise.domain.objective import Objective, Recommendation
 from nodewise.domain.planning import Exclusion, PlanConstraints
@@ -40,10 +40,6 @@ class PlanQuestion:
     exhaustive: bool = False
     frontier_points: int = 100
     explain: bool = True
-
-    def asking(self, objective: Objective) -> PlanQuestion:
-        """The same with another objective."""
-        return replace(self, objective=objective)
 
 
 def rejection(found: Exclusion) -> PlanRejection:

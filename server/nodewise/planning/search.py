@@ -152,7 +152,7 @@ def searched(space: BoundedSpace, goal: Goal, how: How, progress: Callable[[Prog
         What the model raises; ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
     """
     search = _Search(space, goal, how)
-    tell = progress or _silent
+    tell = progress or (lambda _: None)
     tell(search.progress())
     complete = True
     for prefixes in search.chunks():
@@ -162,10 +162,6 @@ def searched(space: BoundedSpace, goal: Goal, how: How, progress: Callable[[Prog
         search.look_at(prefixes)
         tell(search.progress())
     return search.found(complete=complete)
-
-
-def _silent(found: Progress) -> None:
-    """Nobody wants to know."""
 
 
 class _Search:

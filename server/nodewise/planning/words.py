@@ -8,37 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.configurations import Configurations, Recomputation, SyncMode
+from nodewise.domain.planning import DIMENSIONS
 
 __all__ = ["NAMES", "described", "gib", "percent", "shown", "values_of"]
 
-NAMES: Final = {
+NAMES: Final = {name: name.replace("_", " ") for name in DIMENSIONS} | {
     "device_index": "device",
-    "nodes": "nodes",
     "workers": "devices",
-    "global_batch": "global batch",
-    "tensor_parallel": "tensor parallel",
-    "pipeline_parallel": "pipeline parallel",
-    "context_parallel": "context parallel",
-    "expert_parallel": "expert parallel",
-    "data_parallel": "data parallel",
     "batch_per_worker": "micro-batch",
-    "interleave": "interleave",
-    "recomputation": "recomputation",
-    "sequence_parallel": "sequence parallel",
     "zero_stage": "ZeRO stage",
     "precision_index": "precision",
-    "sync_mode": "sync mode",
-    "parameter_servers": "parameter servers",
 }
 """Dimensions as people call them."""
 
-_SHORT: Final = (
-    ("tensor_parallel", "tensor"),
-    ("pipeline_parallel", "pipeline"),
-    ("context_parallel", "context"),
-    ("expert_parallel", "expert"),
-    ("data_parallel", "data"),
-)
+_DEGREES: Final = ("tensor", "pipeline", "context", "expert", "data")
+"""Kinds of parallelism in the order in which they are told."""
 
 
 def values_of(rows: Configurations, name: str) -> NDArray[Any]:
@@ -67,8 +51,9 @@ def shown(rows: Configurations, name: str, row: int) -> str:
 
 def described(rows: Configurations, row: int) -> str:
     """A configuration in one line."""
-    degrees = [f"{word} {getattr(rows, name)[row]}" for name, word in _SHORT if getattr(rows, name)[row] > 1]
-    parts = [" x ".join(degrees) or "one device", f"micro-batch {rows.batch_per_worker[row]}"]
+    degrees = ((kind, getattr(rows, f"{kind}_parallel")[row]) for kind in _DEGREES)
+    split = " x ".join(f"{kind} {degree}" for kind, degree in degrees if degree > 1)
+    parts = [split or "one device", f"micro-batch {rows.batch_per_worker[row]}"]
     if rows.interleave[row] > 1:
         parts.append(f"{rows.interleave[row]} chunks a stage")
     servers = int(rows.parameter_servers[row])

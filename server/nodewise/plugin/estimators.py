@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
@@ -57,6 +59,12 @@ class Prior:
     estimator: str
     sources: tuple[str, ...]
     content: Any
+
+    @staticmethod
+    def of(estimator: str, learned_from: object, *, sources: tuple[str, ...], content: object) -> Prior:
+        """A prior under the id that follows from what it was learned from, told in values of JSON."""
+        digest = hashlib.sha256(json.dumps(learned_from, sort_keys=True).encode()).hexdigest()
+        return Prior(prior_id=f"{estimator}-{digest[:16]}", estimator=estimator, sources=sources, content=content)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -44,52 +44,46 @@ BASIC_COLUMNS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatorRecord:
-    """An estimator as registered. ``name``: lower case letters, digits and dashes; unique over all plugins.
+class _Record:
+    """What is registered of every plugin. ``name``: lower case letters, digits and dashes; unique over all plugins."""
+
+    name: str
+    version: str
+    description: str
+    plugin_api: str = PLUGIN_API_RANGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatorRecord(_Record):
+    """An estimator as registered.
 
     ``columns`` are the fields of Configurations that it takes into account (``groups`` for workers that differ). Rows
     that state another one are refused before it sees them: an answer that ignores what was asked would be wrong without
     anyone noticing.
     """
 
-    name: str
-    version: str
-    description: str
     estimator: Estimator
     capabilities: frozenset[str] = frozenset()
     columns: frozenset[str] = BASIC_COLUMNS
-    plugin_api: str = PLUGIN_API_RANGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyRecord:
+class PolicyRecord(_Record):
     """A policy as registered."""
 
-    name: str
-    version: str
-    description: str
     policy: Policy
     parameters: tuple[PolicyParameter, ...] = ()
-    plugin_api: str = PLUGIN_API_RANGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TraceReaderRecord:
+class TraceReaderRecord(_Record):
     """A trace reader as registered."""
 
-    name: str
-    version: str
-    description: str
     reader: TraceReader
-    plugin_api: str = PLUGIN_API_RANGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiagnoserRecord:
+class DiagnoserRecord(_Record):
     """A diagnoser as registered."""
 
-    name: str
-    version: str
-    description: str
     diagnoser: Diagnoser
-    plugin_api: str = PLUGIN_API_RANGE

@@ -55,6 +55,14 @@ class LruCache(Generic[KeyT, ValueT]):
                 _, (_, dropped) = self._entries.popitem(last=False)
                 self._weight -= dropped
 
+    def kept(self, key: KeyT, make: Callable[[], ValueT], weight: Callable[[ValueT], int] | None = None) -> ValueT:
+        """The value; made now, and kept, where there is none. Threads that ask meanwhile make their own."""
+        found = self.get(key)
+        if found is None:
+            found = make()
+            self.put(key, found, 1 if weight is None else weight(found) or 1)
+        return found
+
     def drop(self, unwanted: Callable[[KeyT], bool]) -> None:
         """Forget some entries."""
         with self._lock:

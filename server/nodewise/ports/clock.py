@@ -13,7 +13,6 @@ class Clock(Protocol):
 
     def now_s(self) -> float:
         """Seconds since 1970 (UTC)."""
-        ...
 
 
 class SystemClock:

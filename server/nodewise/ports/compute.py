@@ -110,4 +110,3 @@ class Compute(Protocol[WithT_co]):
             What the work raises; OVERLOADED if too many wait already; COMPUTE_LOST if its process died;
             DEADLINE_EXCEEDED.
         """
-        ...

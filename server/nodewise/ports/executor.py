@@ -38,7 +38,6 @@ class WorkExecutor(Protocol):
 
         Leaving the iterator early ends what runs; nothing is left behind.
         """
-        ...
 
 
 def worked(work: Work[SharedT, UnitT, ResultT], shared: SharedT, index: int, unit: UnitT) -> Outcome[ResultT]:

@@ -62,7 +62,7 @@ ABANDONED_S: Final = 86_400.0
 """Age at which a file that was never finished is nobody's any more."""
 _UNFINISHED: Final = "reading-"
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of the files; part of every key, so that files of another release are not looked at."""
 _MAGIC: Final = b"nodewise trace\0\0"
 _HEAD: Final = struct.Struct("<16sQQI4x")
@@ -87,6 +87,8 @@ _TABLES: Final = {
     "syncs": SyncRecords,
     "memory": MemorySamples,
 }
+_STATED: Final = tuple(f.name for f in fields(Trace) if f.name not in {*_COLUMNS, *_TABLES})
+"""What else a trace holds: words, and numbers of all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,15 +114,12 @@ class TraceArtefacts(Protocol):
 
     def get(self, key: ArtefactKey) -> tuple[Trace, ...] | None:
         """The traces of a file, or None if they are not kept, or cannot be used any more."""
-        ...
 
     def put(self, key: ArtefactKey, traces: Sequence[Trace]) -> tuple[Trace, ...]:
         """Keep the traces of a file; returns them as ``get`` would. A disk that does not take them is no failure."""
-        ...
 
     def remove(self, content_sha256: str) -> None:
         """Forget what was read of a file. Nothing happens if nothing was."""
-        ...
 
 
 class MemoryTraceArtefacts:
@@ -261,21 +260,13 @@ def _described(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[Any]], int]
         own = columns_of(trace)
         stated.append(
             {
-                "rank": trace.rank,
-                "world_size": trace.world_size,
-                "format": trace.format,
-                "names": trace.names,
-                "lanes": [(lane.device, lane.number, lane.name) for lane in trace.lanes],
-                "timed": trace.timed,
-                "devices": trace.devices,
-                "groups": [(group.name, group.size, group.ranks) for group in trace.collectives.groups],
-                "counts": dict(trace.report.counts),
-                "warnings": trace.report.warnings,
+                **{name: getattr(trace, name) for name in _STATED},
+                "groups": trace.collectives.groups,
                 "columns": [(name, column.dtype.str, column.shape) for name, column in own.items()],
             }
         )
         columns += own.values()
-    described = orjson.dumps(stated, option=orjson.OPT_SERIALIZE_NUMPY)
+    described = orjson.dumps(stated, dict, orjson.OPT_SERIALIZE_NUMPY)
     end = _HEAD.size + len(described)
     for column in columns:
         end += -end % _ALIGNMENT + column.nbytes
@@ -312,7 +303,7 @@ def _mapped(path: Path) -> tuple[Trace, ...]:
 
 
 def _trace(stated: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Trace:
-    groups = tuple(ProcessGroup(name=name, size=size, ranks=tuple(ranks)) for name, size, ranks in stated["groups"])
+    groups = tuple(ProcessGroup(**group | {"ranks": tuple(group["ranks"])}) for group in stated["groups"])
     more: dict[str, Any] = {"collectives": {"groups": groups}}
     tables: dict[str, Any] = {
         name: table(
@@ -321,18 +312,11 @@ def _trace(stated: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Trace:
         for name, table in _TABLES.items()
     }
     own: dict[str, Any] = {name: columns[name] for name in _COLUMNS}
-    return Trace(
-        rank=stated["rank"],
-        world_size=stated["world_size"],
-        format=stated["format"],
-        names=tuple(stated["names"]),
-        lanes=tuple(Lane(device=device, number=number, name=name) for device, number, name in stated["lanes"]),
-        timed=stated["timed"],
-        devices=tuple(stated["devices"]),
-        report=TraceReport(counts=stated["counts"], warnings=tuple(stated["warnings"])),
-        **own,
-        **tables,
-    )
+    said: dict[str, Any] = {name: tuple(held) if isinstance(held := stated[name], list) else held for name in _STATED}
+    report = stated["report"]
+    said["report"] = TraceReport(counts=report["counts"], warnings=tuple(report["warnings"]))
+    said["lanes"] = tuple(Lane(**lane) for lane in stated["lanes"])
+    return Trace(**said, **own, **tables)
 
 
 def _column_bytes(trace: Trace) -> int:

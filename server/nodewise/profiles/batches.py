@@ -13,11 +13,10 @@ from nodewise.domain.profile import Observations, PhaseTimings
 from nodewise.domain.workload import Network, Workload
 from nodewise.profiles.codec import FORMAT_VERSION, facts_to_json, runs_to_json
 from nodewise.profiles.naming import UNNAMED, Naming
+from nodewise.profiles.stated import NO_NETWORK, NO_WORKLOAD, Stated
 
 __all__ = ["Batch", "EncodedBatch", "TraceChunk", "content_hash", "encode_batch"]
 
-_NO_WORKLOAD: Final = Workload()
-_NO_NETWORK: Final = Network()
 _ROW_BYTES: Final = 256
 _BATCH_BYTES: Final = 1024
 
@@ -75,8 +74,8 @@ class Batch:
     """
 
     sequence_number: int
-    workload: Workload = field(default_factory=Workload)
-    network: Network = field(default_factory=Network)
+    workload: Workload = NO_WORKLOAD
+    network: Network = NO_NETWORK
     phase_timings: PhaseTimings = field(default_factory=PhaseTimings.none)
     observations: Observations = field(default_factory=Observations.none)
     trace_chunks: tuple[TraceChunk, ...] = ()
@@ -90,7 +89,12 @@ class Batch:
     @property
     def has_facts(self) -> bool:
         """Whether any fact is stated."""
-        return self.workload != _NO_WORKLOAD or self.network != _NO_NETWORK
+        return self.workload != NO_WORKLOAD or self.network != NO_NETWORK
+
+    @property
+    def stated(self) -> Stated:
+        """All that is stated besides rows."""
+        return Stated(workload=self.workload, network=self.network, naming=self.naming)
 
     @property
     def has_content(self) -> bool:
@@ -115,17 +119,11 @@ class EncodedBatch:
 
 
 def _chunk_to_json(chunk: TraceChunk) -> dict[str, Any]:
-    stated: dict[str, Any] = {
-        "id": chunk.trace_id,
-        "size_bytes": len(chunk.data),
-        "sha256": hashlib.sha256(chunk.data).hexdigest(),
-        "offset_bytes": chunk.offset_bytes,
-        "last": chunk.last,
-        "format": chunk.format,
-        "rank": chunk.rank,
-        "world_size": chunk.world_size,
-    }
-    return {key: value for key, value in stated.items() if value or key == "size_bytes"}
+    stated: dict[str, Any] = {"size_bytes": len(chunk.data), "sha256": hashlib.sha256(chunk.data).hexdigest()}
+    for name in ("trace_id", "offset_bytes", "last", "format", "rank", "world_size"):
+        if value := getattr(chunk, name):
+            stated["id" if name == "trace_id" else name] = value
+    return stated
 
 
 def encode_batch(batch: Batch) -> EncodedBatch:
@@ -140,14 +138,12 @@ def encode_batch(batch: Batch) -> EncodedBatch:
         INVALID_FIELD for a number that is not finite, and for what JSON cannot hold.
     """
     content: dict[str, Any] = {"v": FORMAT_VERSION}
-    if batch.workload != _NO_WORKLOAD:
-        content["workload"] = facts_to_json(batch.workload, "workload")
-    if batch.network != _NO_NETWORK:
-        content["network"] = facts_to_json(batch.network, "network")
-    if len(batch.phase_timings):
-        content["phase_timings"] = runs_to_json(batch.phase_timings, "phase_timings")
-    if len(batch.observations):
-        content["observations"] = runs_to_json(batch.observations, "observations")
+    for name, nothing in (("workload", NO_WORKLOAD), ("network", NO_NETWORK)):
+        if (facts := getattr(batch, name)) != nothing:
+            content[name] = facts_to_json(facts, name)
+    for name in ("phase_timings", "observations"):
+        if len(runs := getattr(batch, name)):
+            content[name] = runs_to_json(runs, name)
     if batch.trace_chunks:
         content["trace_chunks"] = [_chunk_to_json(chunk) for chunk in batch.trace_chunks]
     if batch.naming.display_name is not None:

@@ -23,16 +23,17 @@ from nodewise.domain.errors import invalid_field
 from nodewise.domain.facts import CONFIGURATION_DEFAULTS, OBSERVATION_DEFAULTS, PHASE_DEFAULTS
 from nodewise.domain.profile import Observations, PhaseTimings
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
-from nodewise.profiles.naming import UNNAMED, Naming
+from nodewise.profiles.naming import Naming
+from nodewise.profiles.stated import NOTHING, Stated
 
 __all__ = [
     "FORMAT_VERSION",
     "PayloadError",
     "facts_from_json",
-    "facts_from_payload",
     "facts_to_json",
     "runs_from_payloads",
     "runs_to_json",
+    "stated_from_payload",
 ]
 
 FORMAT_VERSION: Final = 1
@@ -105,6 +106,8 @@ def _column_to_json(column: NDArray[Any], default: float, rows: int, path: str) 
     if len(column) != rows:
         raise invalid_field(path, f"must have one entry for each of the {rows} rows, has {len(column)}")
     is_float = isinstance(default, float)
+    if rows <= _SHARED_ROWS and column is _constant(rows, default, is_float=is_float):
+        return None
     same = column[0].item()
     if rows > 1:
         values: NDArray[Any] = np.ascontiguousarray(column, dtype=np.float64 if is_float else np.int64)
@@ -220,39 +223,38 @@ def _dictionary_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]], name: 
     return names, freeze(np.array(index, dtype=np.int64))
 
 
+def _ragged_from_json(
+    parts: Sequence[tuple[int, Mapping[str, Any]]], name: str, entries: Sequence[str]
+) -> tuple[Ints, dict[str, list[Any]]]:
+    """Offsets of the rows' entries, and the entries one after the other, by their names."""
+    counts: list[int] = []
+    held: dict[str, list[Any]] = {entry: [] for entry in entries}
+    for rows, part in parts:
+        given = part.get(name)
+        if given is None:
+            counts += [0] * rows
+            continue
+        counts += given["counts"]
+        for entry, column in held.items():
+            column.extend(given[entry])
+    return freeze(np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))), held
+
+
 def _placement_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> Placement | None:
     if not any("placement" in part for _, part in parts):
         return None
-    counts: list[int] = []
-    workers: list[int] = []
-    for rows, part in parts:
-        given = part.get("placement")
-        counts += given["counts"] if given else [0] * rows
-        workers += given["workers"] if given else []
-    offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
-    return Placement(freeze(offsets), freeze(np.array(workers, dtype=np.int64)))
+    offsets, held = _ragged_from_json(parts, "placement", ("workers",))
+    return Placement(offsets, as_ints(held["workers"]))
 
 
 def _groups_from_json(
     parts: Sequence[tuple[int, Mapping[str, Any]]], devices: tuple[str, ...]
 ) -> tuple[tuple[str, ...], WorkerGroups]:
     """The rows' devices with those of groups after them, and the groups."""
+    offsets, held = _ragged_from_json(parts, "groups", ("workers", "devices", "compute_factors"))
     order = {name: code for code, name in enumerate(devices)}
-    counts: list[int] = []
-    workers: list[int] = []
-    index: list[int] = []
-    factors: list[float] = []
-    for rows, part in parts:
-        given = part.get("groups")
-        if given is None:
-            counts += [0] * rows
-            continue
-        counts += given["counts"]
-        workers += given["workers"]
-        index += [order.setdefault(name, len(order)) for name in given["devices"]]
-        factors += given["compute_factors"]
-    offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
-    return tuple(order), WorkerGroups(freeze(offsets), as_ints(workers), as_ints(index), as_floats(factors))
+    index = as_ints([order.setdefault(name, len(order)) for name in held["devices"]])
+    return tuple(order), WorkerGroups(offsets, as_ints(held["workers"]), index, as_floats(held["compute_factors"]))
 
 
 def _configurations_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> Configurations:
@@ -270,8 +272,8 @@ def _table(contents: Iterable[Mapping[str, Any]], name: str) -> list[tuple[int, 
     return [(table["rows"], table) for content in contents if (table := content.get(name)) is not None]
 
 
-def facts_from_payload(payload: bytes) -> tuple[Workload, Network, Naming]:
-    """The facts that a batch states, and what it calls its profile.
+def stated_from_payload(payload: bytes) -> Stated:
+    """What a batch states besides its rows.
 
     Raises
     ------
@@ -279,13 +281,13 @@ def facts_from_payload(payload: bytes) -> tuple[Workload, Network, Naming]:
         For bytes that are no batch of this format.
     """
     if not any(name in payload for name in _BESIDES_ROWS):  # most batches: rows alone
-        return Workload(), Network(), UNNAMED
+        return NOTHING
     try:
         content = _content(payload)
-        return (
-            facts_from_json(Workload, content.get("workload", {})),
-            facts_from_json(Network, content.get("network", {})),
-            Naming(display_name=content.get("display_name"), labels=content.get("labels", {})),
+        return Stated(
+            workload=facts_from_json(Workload, content.get("workload", {})),
+            network=facts_from_json(Network, content.get("network", {})),
+            naming=Naming(display_name=content.get("display_name"), labels=content.get("labels", {})),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PayloadError("bytes that are no batch") from error

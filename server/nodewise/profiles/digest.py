@@ -14,20 +14,20 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Network, Workload
 
-__all__ = ["DIGEST_VERSION", "content_digest"]
+__all__ = ["CONFIGURATION_COLUMNS", "DIGEST_VERSION", "PHASE_COLUMNS", "content_digest"]
 
 DIGEST_VERSION: Final = 2
 """Changes whenever the same content would get another digest; stored digests of other versions are not used."""
 
-_CONFIGURATIONS: Final = tuple(
+CONFIGURATION_COLUMNS: Final = tuple(
     f.name
     for f in fields(Configurations)
     if f.name not in {"devices", "device_index", "precisions", "precision_index", "placement", "worker_groups"}
 )
-_PHASES: Final = tuple(f.name for f in fields(PhaseTimings) if f.name != "configurations")
+"""Columns of one number in each row: what stands beside dictionaries, placements and groups."""
+PHASE_COLUMNS: Final = tuple(f.name for f in fields(PhaseTimings) if f.name != "configurations")
 _OBSERVATIONS: Final = tuple(f.name for f in fields(Observations) if f.name != "configurations")
-_WORKLOAD: Final = tuple(f.name for f in fields(Workload))
-_NETWORK: Final = tuple(f.name for f in fields(Network))
+_FACTS: Final = {kind: tuple(f.name for f in fields(kind)) for kind in (Workload, Network)}
 
 
 def content_digest(profile: Profile) -> str:
@@ -38,14 +38,9 @@ def content_digest(profile: Profile) -> str:
     are gone from the profile, and with them from the digest: after a retraction of the newest ones it is what it was
     before them. Entries of dictionaries that no row uses, and their order, make no difference.
     """
-    facts = (
-        DIGEST_VERSION,
-        _known(profile.workload, _WORKLOAD),
-        _known(profile.network, _NETWORK),
-        profile.traces,
-    )
+    facts = (DIGEST_VERSION, _known(profile.workload), _known(profile.network), profile.traces)
     parts: list[Any] = [repr(facts).encode()]
-    _add(parts, profile.phase_timings, _PHASES)
+    _add(parts, profile.phase_timings, PHASE_COLUMNS)
     _add(parts, profile.observations, _OBSERVATIONS)
     try:
         content = b"".join(parts)
@@ -54,8 +49,8 @@ def content_digest(profile: Profile) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _known(facts: Any, names: Sequence[str]) -> list[tuple[str, Any]]:
-    return [(name, value) for name in names if (value := getattr(facts, name)) is not None]
+def _known(facts: Workload | Network) -> list[tuple[str, Any]]:
+    return [(name, value) for name in _FACTS[type(facts)] if (value := getattr(facts, name)) is not None]
 
 
 def _add(parts: list[Any], runs: PhaseTimings | Observations, names: Sequence[str]) -> None:
@@ -67,16 +62,14 @@ def _add(parts: list[Any], runs: PhaseTimings | Observations, names: Sequence[st
     configurations = runs.configurations
     devices, device_index = _in_order_of_use(configurations.devices, configurations.device_index)
     precisions, precision_index = _in_order_of_use(configurations.precisions, configurations.precision_index)
-    placement = configurations.placement
-    packed = placement is None or not len(placement.workers)
-    placed = 0 if placement is None or packed else len(placement.workers)
-    groups = configurations.worker_groups
+    placement, groups = configurations.placement, configurations.worker_groups
+    placed = 0 if placement is None else len(placement.workers)
     grouped = 0 if groups is None else len(groups.workers)
     parts.append(f"|{rows}|{devices}|{precisions}|{placed}|{grouped}|".encode())
     parts += (device_index, precision_index)
-    parts += [getattr(configurations, name) for name in _CONFIGURATIONS]
+    parts += [getattr(configurations, name) for name in CONFIGURATION_COLUMNS]
     parts += [getattr(runs, name) for name in names]
-    if placement is not None and not packed:
+    if placement is not None and placed:
         parts += (placement.offsets, placement.workers)
     if groups is not None and grouped:
         in_groups, index = _in_order_of_use(configurations.devices, groups.device_index)

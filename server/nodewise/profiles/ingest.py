@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.domain.workload import Network, Workload, merged_facts
 from nodewise.profiles.batches import Batch, EncodedBatch, TraceChunk
-from nodewise.profiles.naming import UNNAMED, Naming
+from nodewise.profiles.stated import NOTHING, Stated
 
 __all__ = ["AppendPlan", "ChunkStep", "Commit", "ProfileState", "SessionState", "TraceState", "plan_append"]
 
@@ -22,15 +21,13 @@ class ProfileState:
     """
 
     revision: int = 0
-    workload: Workload = field(default_factory=Workload)
-    network: Network = field(default_factory=Network)
-    naming: Naming = UNNAMED
+    stated: Stated = NOTHING
     last_number: int = 0
     last_timing_number: int = 0
     observations_count: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TraceState:
     """A trace that a session is sending; ``finished_sequence_number`` 0 = it has not ended."""
 
@@ -47,9 +44,7 @@ class SessionState:
 
     durable: int = 0
     committed: int = 0
-    workload: Workload = field(default_factory=Workload)
-    network: Network = field(default_factory=Network)
-    naming: Naming = UNNAMED
+    stated: Stated = NOTHING
     rows: int = 0
     timing_rows: int = 0
     has_content: bool = False
@@ -131,16 +126,11 @@ def plan_append(
 
 
 def _staged(profile: ProfileState, session: SessionState, batch: Batch) -> tuple[SessionState, list[ChunkStep]]:
-    if batch.has_facts or batch.commit:
-        workload = merged_facts(session.workload, batch.workload, "workload")
-        network = merged_facts(session.network, batch.network, "network")
-        merged_facts(profile.workload, workload, "workload")
-        merged_facts(profile.network, network, "network")
-        session = replace(session, workload=workload, network=network)
-    if batch.naming:
-        naming = session.naming.then(batch.naming)
-        profile.naming.then(naming).settled()
-        session = replace(session, naming=naming)
+    stated = session.stated
+    if batch.has_facts or batch.naming:
+        stated = stated.then(batch.stated)
+    if stated and (stated is not session.stated or batch.commit):
+        profile.stated.then(stated).settled()
     steps: list[ChunkStep] = []
     if batch.trace_chunks:
         traces = dict(session.traces)
@@ -151,6 +141,7 @@ def _staged(profile: ProfileState, session: SessionState, batch: Batch) -> tuple
         session = replace(session, traces=traces)
     session = replace(
         session,
+        stated=stated,
         durable=batch.sequence_number,
         rows=session.rows + len(batch.observations),
         timing_rows=session.timing_rows + len(batch.phase_timings),
@@ -201,9 +192,7 @@ def _committed(profile: ProfileState, session: SessionState) -> tuple[ProfileSta
     )
     profile = ProfileState(
         revision=commit.revision,
-        workload=merged_facts(profile.workload, session.workload, "workload"),
-        network=merged_facts(profile.network, session.network, "network"),
-        naming=profile.naming.then(session.naming).settled() if session.naming else profile.naming,
+        stated=profile.stated.then(session.stated).settled() if session.stated else profile.stated,
         last_number=profile.last_number + session.rows,
         last_timing_number=profile.last_timing_number + session.timing_rows,
         observations_count=profile.observations_count + session.rows,

@@ -57,23 +57,18 @@ class ScoreLedger(Protocol):
 
         One that was claimed MOST_ATTEMPTS times is dropped instead.
         """
-        ...
 
     def release(self, commit: UnscoredCommit) -> None:
         """Give a claimed commit back untouched: the next claim may have it, and this one does not count."""
-        ...
 
     def settle(self, commit: UnscoredCommit, sums: Mapping[tuple[str, str], ScoreSums]) -> bool:
         """Add what a commit's observations scored, by (estimator, version), and take it off the list.
 
         False = nothing was added: it was settled or dropped before, or its profile is deleted.
         """
-        ...
 
     def waiting(self) -> int:
         """Commits that are not settled yet, claimed or not."""
-        ...
 
     def scores(self) -> Sequence[RunningScore]:
         """All scores, by estimator and version."""
-        ...

@@ -52,15 +52,17 @@ def open_store(
     """
     if durability not in {"process", "power"}:
         raise invalid_field("durability", "must be 'process' or 'power'")
+    return SqliteProfileStore(
+        _path(url), durability, traces, scored=scored, artefact_bytes=artefact_bytes, deleted_kept_s=deleted_kept_s
+    )
+
+
+def _path(url: str) -> Path | None:
+    """The file of a store; None = it is in memory."""
     match = _SCHEME.fullmatch(url)
-    if match is None:
-        scheme, path = "sqlite", url
-    else:
-        scheme, path = match[1].lower(), match[2]
+    scheme, path = ("sqlite", url) if match is None else (match[1].lower(), match[2])
     if scheme == "memory" and not path:
-        return SqliteProfileStore(
-            None, durability, traces, scored=scored, artefact_bytes=artefact_bytes, deleted_kept_s=deleted_kept_s
-        )
+        return None
     if scheme in {"postgresql", "postgres"}:
         raise invalid_field("store", f"must be {_KNOWN}; PostgreSQL comes with a later release")
     if scheme != "sqlite":
@@ -71,6 +73,4 @@ def open_store(
             raise invalid_field("store", "must not name a host: write sqlite:PATH or sqlite:///absolute/path")
     if not path or path == ":memory:":
         raise invalid_field("store", f"must be {_KNOWN}; for a store in memory write memory:")
-    return SqliteProfileStore(
-        Path(path), durability, traces, scored=scored, artefact_bytes=artefact_bytes, deleted_kept_s=deleted_kept_s
-    )
+    return Path(path)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Hashable
 
 from nodewise.domain.profile import Profile
+from nodewise.ports.cache import LruCache
 from nodewise.profiles.store import ProfileStore
 
 __all__ = ["ProfileReader"]
@@ -20,16 +19,15 @@ class ProfileReader:
     store : ProfileStore
         Read from; the caller closes it.
     most_profiles, most_rows : int
-        Profiles, and rows of all of them together, that are kept. The one used last always is.
+        Profiles, and rows of all of them together, that are kept: each counts as ``most_rows / most_profiles`` rows at
+        least. The one used last always is.
     """
 
     def __init__(self, store: ProfileStore, *, most_profiles: int = 1024, most_rows: int = 1_000_000) -> None:
         self._store = store
-        self._most_profiles = most_profiles
-        self._most_rows = most_rows
-        self._kept: OrderedDict[str, tuple[Hashable, Profile]] = OrderedDict()
-        self._rows = 0
-        self._lock = threading.Lock()
+        self._least_weight = most_rows // max(1, most_profiles)
+        self._most_weight = most_rows
+        self._kept: LruCache[str, tuple[Hashable, Profile]] = LruCache(most_rows)
 
     def get(self, profile_id: str) -> Profile:
         """The profile at its newest revision; the same object for as long as that is the newest.
@@ -42,15 +40,16 @@ class ProfileReader:
         generation = self._store.generation()
         kept = self._kept.get(profile_id)
         if kept is not None and kept[0] == generation:
-            self._used(profile_id)
             return kept[1]
         # What is loaded now is at least as new as the generation read before.
         try:
             profile = self._store.load(profile_id, None if kept is None else kept[1])
         except Exception:
-            self._put(profile_id, None)
+            if kept is not None:
+                self._kept.drop(lambda known: known == profile_id)
             raise
-        self._put(profile_id, (generation, profile))
+        rows = len(profile.observations) + len(profile.phase_timings)
+        self._kept.put(profile_id, (generation, profile), min(max(rows, self._least_weight), self._most_weight))
         return profile
 
     def at(self, profile_id: str, revision: int | None) -> Profile:
@@ -69,28 +68,4 @@ class ProfileReader:
     def cached(self, profile_id: str) -> Profile | None:
         """The profile if it can be had without reading it from the store, else None: never blocks on the disk."""
         kept = self._kept.get(profile_id)
-        if kept is None or kept[0] != self._store.generation():
-            return None
-        self._used(profile_id)
-        return kept[1]
-
-    def _used(self, profile_id: str) -> None:
-        with self._lock:
-            if profile_id in self._kept:
-                self._kept.move_to_end(profile_id)
-
-    def _put(self, profile_id: str, entry: tuple[Hashable, Profile] | None) -> None:
-        with self._lock:
-            before = self._kept.pop(profile_id, None)
-            self._rows -= _rows(before)
-            if entry is not None:
-                self._kept[profile_id] = entry
-                self._rows += _rows(entry)
-            while len(self._kept) > max(1, self._most_profiles) or (
-                len(self._kept) > 1 and self._rows > self._most_rows
-            ):
-                self._rows -= _rows(self._kept.popitem(last=False)[1])
-
-
-def _rows(entry: tuple[Hashable, Profile] | None) -> int:
-    return 0 if entry is None else len(entry[1].observations) + len(entry[1].phase_timings)
+        return kept[1] if kept is not None and kept[0] == self._store.generation() else None

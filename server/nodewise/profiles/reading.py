@@ -176,19 +176,20 @@ class TraceLoader:
 
     def _found(self, asked: _Asked, check: Callable[[int], None]) -> tuple[LoadedTrace, ...]:
         loaded = self._named(asked) or self._recognised(asked)
-        record = loaded.record
-        traces = self._store.artefacts.get(_key(asked, record))
-        if traces is None:
-            traces = self._store.artefacts.put(_key(asked, record), self._read(asked, loaded, check))
-        return tuple(
-            LoadedTrace(
-                trace=trace,
-                content_sha256=asked.reference.content_sha256,
-                reader=record.name,
-                reader_version=record.version,
-            )
-            for trace in traces
+        record, reference = loaded.record, asked.reference
+        key = ArtefactKey(
+            content_sha256=reference.content_sha256,
+            reader=record.name,
+            reader_version=record.version,
+            rank=reference.rank,
+            world_size=reference.world_size,
+            mapping=asked.mapping,
         )
+        traces = self._store.artefacts.get(key)
+        if traces is None:
+            traces = self._store.artefacts.put(key, self._read(asked, loaded, check))
+        read = {"content_sha256": key.content_sha256, "reader": key.reader, "reader_version": key.reader_version}
+        return tuple(LoadedTrace(trace=trace, **read) for trace in traces)
 
     def _named(self, asked: _Asked) -> Loaded[TraceReaderRecord] | None:
         """The reader that a reference names; None = it is to be recognised."""
@@ -257,17 +258,6 @@ def _confidence(answer: Any) -> float:
     if not isinstance(answer, int | float | np.number | np.bool_) or not 0 <= answer <= 1:
         raise ImpossibleAnswerError("what is no confidence from 0 to 1")
     return float(answer)
-
-
-def _key(asked: _Asked, record: TraceReaderRecord) -> ArtefactKey:
-    return ArtefactKey(
-        content_sha256=asked.reference.content_sha256,
-        reader=record.name,
-        reader_version=record.version,
-        rank=asked.reference.rank,
-        world_size=asked.reference.world_size,
-        mapping=asked.mapping,
-    )
 
 
 def _warned(trace: Trace, problem: str) -> Trace:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,32 +12,72 @@ import orjson
 
 from nodewise.domain.columns import Ints, freeze
 from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceReference
-from nodewise.domain.workload import Network, Workload, merged_facts
-from nodewise.profiles.codec import PayloadError, facts_from_json, facts_from_payload, facts_to_json, runs_from_payloads
+from nodewise.domain.workload import Network, Workload
+from nodewise.profiles.codec import (
+    PayloadError,
+    facts_from_json,
+    facts_to_json,
+    runs_from_payloads,
+    stated_from_payload,
+)
 from nodewise.profiles.digest import DIGEST_VERSION, content_digest
+from nodewise.profiles.ingest import ProfileState
 from nodewise.profiles.naming import UNNAMED, Naming
-from nodewise.profiles.store import Label, profile_not_found, revision_not_found
+from nodewise.profiles.stated import NOTHING, Stated
+from nodewise.profiles.store import Label, ProfileSummary, profile_not_found, revision_not_found
 
 __all__ = [
     "ProfileRow",
     "changed_rows",
     "deleted_rows",
     "digest_of",
-    "facts_in",
-    "facts_out",
-    "labels_out",
     "memo",
     "memorised",
     "profile_row",
     "profile_rows",
     "replayed",
     "row_at",
-    "without_fact",
+    "stated_columns",
+    "stated_in",
+    "stated_out",
+    "summary",
 ]
 
-_SELECT: Final = """
-SELECT key, profile_id, uid, revision, last_number, last_timing_number, observations_count, create_time_s,
-    update_time_s, digest, facts, display_name, labels, delete_time_s, purge_time_s FROM profiles p"""
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """One row of ``profiles``."""
+
+    key: int
+    profile_id: str
+    uid: str
+    revision: int
+    last_number: int
+    last_timing_number: int
+    observations_count: int
+    create_time_s: float
+    update_time_s: float
+    digest: str | None
+    facts: bytes
+    display_name: str
+    labels: str
+    delete_time_s: float
+    purge_time_s: float
+
+    @property
+    def state(self) -> ProfileState:
+        """As an append meets it."""
+        naming = Naming(display_name=self.display_name, labels=orjson.loads(self.labels))
+        return ProfileState(
+            revision=self.revision,
+            stated=replace(stated_in(self.facts), naming=naming),
+            last_number=self.last_number,
+            last_timing_number=self.last_timing_number,
+            observations_count=self.observations_count,
+        )
+
+
+_SELECT: Final = f"SELECT {', '.join(f.name for f in fields(ProfileRow))} FROM profiles p"  # noqa: S608  # names are the schema's
 _LIVE: Final = "delete_time_s = 0"
 _NEWEST: Final = "NOT EXISTS (SELECT 1 FROM profiles o WHERE o.profile_id = p.profile_id AND o.key > p.key)"
 _ROW: Final = f"{_SELECT} WHERE profile_id = ? AND {_LIVE}"
@@ -67,52 +107,40 @@ _TIMING_ROWS: Final = "SELECT coalesce(sum(timing_rows), 0) FROM commits WHERE p
 _RETRACTIONS: Final = "SELECT max(time_s) FROM retractions WHERE profile_key = ? AND revision <= ?"
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileRow:
-    """One row of ``profiles``."""
-
-    key: int
-    profile_id: str
-    uid: str
-    revision: int
-    last_number: int
-    last_timing_number: int
-    observations_count: int
-    create_time_s: float
-    update_time_s: float
-    digest: str | None
-    facts: bytes
-    display_name: str
-    labels: str
-    delete_time_s: float
-    purge_time_s: float
-
-    @property
-    def naming(self) -> Naming:
-        """What it is called."""
-        return Naming(display_name=self.display_name, labels=orjson.loads(self.labels))
-
-
-def facts_out(workload: Workload, network: Network, naming: Naming = UNNAMED) -> bytes:
+def stated_out(stated: Stated) -> bytes:
     """Facts as stored beside a profile, and with a change of its names beside a session."""
-    if workload == Workload() and network == Network() and not naming:
+    if not stated:
         return b""
-    facts: list[Any] = [facts_to_json(workload, "workload"), facts_to_json(network, "network")]
+    facts: list[Any] = [facts_to_json(stated.workload, "workload"), facts_to_json(stated.network, "network")]
+    naming = stated.naming
     return orjson.dumps([*facts, [naming.display_name, dict(naming.labels)]] if naming else facts)
 
 
-def facts_in(stored: bytes) -> tuple[Workload, Network, Naming]:
-    """What :func:`facts_out` stored."""
+def stated_in(stored: bytes) -> Stated:
+    """What :func:`stated_out` stored."""
     if not stored:
-        return Workload(), Network(), UNNAMED
+        return NOTHING
     workload, network, *named = orjson.loads(stored)
-    naming = Naming(display_name=named[0][0], labels=named[0][1]) if named else UNNAMED
-    return facts_from_json(Workload, workload), facts_from_json(Network, network), naming
+    return Stated(
+        workload=facts_from_json(Workload, workload),
+        network=facts_from_json(Network, network),
+        naming=Naming(display_name=named[0][0], labels=named[0][1]) if named else UNNAMED,
+    )
 
 
-def labels_out(labels: Mapping[str, str]) -> str:
-    """Labels as stored beside a profile."""
-    return orjson.dumps(dict(labels), option=orjson.OPT_SORT_KEYS).decode()
+def stated_columns(stated: Stated) -> dict[str, Any]:
+    """What is stated of a profile as its columns."""
+    return {
+        "facts": stated_out(replace(stated, naming=UNNAMED)),
+        "display_name": stated.naming.display_name or "",
+        "labels": orjson.dumps(dict(stated.naming.labels), option=orjson.OPT_SORT_KEYS).decode(),
+    }
+
+
+def summary(row: ProfileRow, digest: str) -> ProfileSummary:
+    """What listings say of a profile."""
+    own = {f.name: getattr(row, f.name) for f in fields(ProfileSummary)}
+    return ProfileSummary(**own | {"digest": digest, "labels": orjson.loads(row.labels)})
 
 
 def memo(digest: str) -> str:
@@ -185,10 +213,10 @@ def row_at(connection: sqlite3.Connection, row: ProfileRow, revision: int, known
     retracted = len(connection.execute(_RETRACTED, (row.key, 0, revision)).fetchall())
     (retracted_s,) = connection.execute(_RETRACTIONS, (row.key, revision)).fetchone()
     (timings,) = connection.execute(_TIMING_ROWS, (row.key, revision)).fetchone()
-    workload, network, naming, since = Workload(), Network(), UNNAMED, 0
+    stated, since = NOTHING, 0
     if known is not None and known.uid == row.uid and known.revision <= revision:
-        workload, network, since = known.workload, known.network, known.revision
         naming = Naming(display_name=known.display_name, labels=known.labels)
+        stated, since = Stated(workload=known.workload, network=known.network, naming=naming), known.revision
     # Between two retractions commits add facts and never change them, so those of one stretch agree.
     retractions = connection.execute(
         "SELECT revision, name FROM retracted_evidence WHERE profile_key = ? AND kind = 'fact' AND revision > ?"
@@ -197,14 +225,10 @@ def row_at(connection: sqlite3.Connection, row: ProfileRow, revision: int, known
     ).fetchall()
     for payload, at in connection.execute(_PAYLOADS, (row.key, since, revision)):
         while retractions and retractions[-1][0] < at:
-            workload, network = without_fact(workload, network, retractions.pop()[1])
-        more_workload, more_network, more_naming = facts_from_payload(payload)
-        workload = merged_facts(workload, more_workload, "workload")
-        network = merged_facts(network, more_network, "network")
-        naming = naming.then(more_naming)
+            stated = stated.without(retractions.pop()[1])
+        stated = stated.then(stated_from_payload(payload))
     for _, path in reversed(retractions):
-        workload, network = without_fact(workload, network, path)
-    naming = naming.settled()
+        stated = stated.without(path)
     return replace(
         row,
         revision=revision,
@@ -213,17 +237,8 @@ def row_at(connection: sqlite3.Connection, row: ProfileRow, revision: int, known
         observations_count=last_number - retracted,
         update_time_s=max(time_s, retracted_s or 0.0),
         digest=None,
-        facts=facts_out(workload, network),
-        display_name=naming.display_name or "",
-        labels=labels_out(naming.labels),
+        **stated_columns(stated.settled()),
     )
-
-
-def without_fact(workload: Workload, network: Network, path: str) -> tuple[Workload, Network]:
-    """Facts without one of them; ``path`` is e.g. ``workload.parameter_bytes``."""
-    part, _, name = path.partition(".")
-    without: dict[str, Any] = {name: None}
-    return (replace(workload, **without), network) if part == "workload" else (workload, replace(network, **without))
 
 
 def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id: str, known: Profile | None) -> Profile:
@@ -267,13 +282,13 @@ def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id:
         if at > gone_traces.get(sha256, 0)
     ]
     kept_traces = (trace for trace in known.traces if trace.content_sha256 not in gone_traces)
-    workload, network, _ = facts_in(row.facts)
+    stated = row.state.stated
     profile = Profile(
         profile_id=row.profile_id,
         uid=row.uid,
         revision=row.revision,
-        workload=workload,
-        network=network,
+        workload=stated.workload,
+        network=stated.network,
         phase_timings=timings,
         phase_timing_numbers=freeze(timing_numbers),
         observations=observations,
@@ -281,7 +296,7 @@ def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id:
         create_time_s=row.create_time_s,
         update_time_s=row.update_time_s,
         display_name=row.display_name,
-        labels=row.naming.labels,
+        labels=stated.naming.labels,
     )
     return replace(profile, digest=content_digest(profile))
 

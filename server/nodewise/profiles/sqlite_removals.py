@@ -5,21 +5,14 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.profiles.codec import PayloadError, facts_to_json
-from nodewise.profiles.sqlite_reads import (
-    ProfileRow,
-    deleted_rows,
-    digest_of,
-    facts_in,
-    facts_out,
-    memo,
-    profile_row,
-    replayed,
-    without_fact,
-)
+from nodewise.profiles import sqlite_reads as reads
+from nodewise.profiles.codec import PayloadError
+from nodewise.profiles.sqlite_reads import ProfileRow
+from nodewise.profiles.sqlite_rows import change_profile, insert
 from nodewise.profiles.store import (
     DeleteRequest,
     Evidence,
@@ -30,27 +23,10 @@ from nodewise.profiles.store import (
 )
 from nodewise.profiles.traces import stage_name
 
-__all__ = ["delete", "purge", "retract", "summary", "undelete"]
+__all__ = ["delete", "purge", "retract", "undelete"]
 
 _NAMED = 20
 """Pieces of evidence that an error names at most."""
-
-
-def summary(row: ProfileRow, digest: str) -> ProfileSummary:
-    """What listings say of a profile."""
-    return ProfileSummary(
-        profile_id=row.profile_id,
-        uid=row.uid,
-        revision=row.revision,
-        digest=digest,
-        create_time_s=row.create_time_s,
-        update_time_s=row.update_time_s,
-        observations_count=row.observations_count,
-        display_name=row.display_name,
-        labels=row.naming.labels,
-        delete_time_s=row.delete_time_s,
-        purge_time_s=row.purge_time_s,
-    )
 
 
 def retract(connection: sqlite3.Connection, request: RetractRequest, now_s: float) -> tuple[ProfileSummary, bool]:
@@ -71,7 +47,7 @@ def retract(connection: sqlite3.Connection, request: RetractRequest, now_s: floa
     if known is None:
         _put_retraction(connection, row, request, content_hash, now_s)
         row = _committed_row(connection, request.profile_id)
-    return summary(row, digest_of(connection, row)), known is None
+    return reads.summary(row, reads.digest_of(connection, row)), known is None
 
 
 def _hash_of(evidence: Evidence) -> bytes:
@@ -87,9 +63,15 @@ def _put_retraction(
 ) -> None:
     evidence, revision = request.evidence, row.revision + 1
     _check(connection, row, evidence)
-    connection.execute(
-        "INSERT INTO retractions VALUES (?, ?, ?, ?, ?, ?)",
-        (row.key, request.request_id, revision, content_hash, request.reason, now_s),
+    insert(
+        connection,
+        "retractions",
+        profile_key=row.key,
+        request_id=request.request_id,
+        revision=revision,
+        content_hash=content_hash,
+        reason=request.reason,
+        time_s=now_s,
     )
     connection.executemany(
         "INSERT INTO retracted VALUES (?, ?, ?)", [(row.key, number, revision) for number in evidence.observations]
@@ -99,14 +81,17 @@ def _put_retraction(
         "INSERT INTO retracted_evidence VALUES (?, ?, ?, ?)",
         [(row.key, kind, name, revision) for kind, names in others for name in names],
     )
-    workload, network, _ = facts_in(row.facts)
+    stated = reads.stated_in(row.facts)
     for path in evidence.facts:
-        workload, network = without_fact(workload, network, path)
-    connection.execute(
-        "UPDATE profiles SET revision = ?, observations_count = observations_count - ?, update_time_s = ?,"
-        " digest = NULL, facts = ?, changed = (SELECT value + 1 FROM meta WHERE name = 'generation')"
-        " WHERE key = ?",
-        (revision, len(evidence.observations), now_s, facts_out(workload, network), row.key),
+        stated = stated.without(path)
+    change_profile(
+        connection,
+        row.key,
+        revision=revision,
+        observations_count=row.observations_count - len(evidence.observations),
+        update_time_s=now_s,
+        digest=None,
+        facts=reads.stated_out(stated),
     )
 
 
@@ -124,12 +109,10 @@ def _check(connection: sqlite3.Connection, row: ProfileRow, evidence: Evidence) 
         gone = {number for (number,) in known}
         missing["phase_timing_numbers"] = _absent(evidence.phase_timings, row.last_timing_number, gone)
     if evidence.facts:
-        workload, network, _ = facts_in(row.facts)
-        parts = {"workload": facts_to_json(workload, "workload"), "network": facts_to_json(network, "network")}
-        stated = {f"{part}.{name}" for part, facts in parts.items() for name in facts}
-        missing["fact_paths"] = [path for path in evidence.facts if path not in stated]
+        stated = reads.stated_in(row.facts)
+        missing["fact_paths"] = [path for path in evidence.facts if attrgetter(path)(stated) is None]
     if evidence.traces:
-        held = {trace.content_sha256 for trace in replayed(connection, row, row.profile_id, None).traces}
+        held = {trace.content_sha256 for trace in reads.replayed(connection, row, row.profile_id, None).traces}
         missing["trace_sha256s"] = [sha256 for sha256 in evidence.traces if sha256 not in held]
     found = {kind: names for kind, names in missing.items() if names}
     if found:
@@ -151,11 +134,11 @@ def delete(
     connection: sqlite3.Connection, request: DeleteRequest, now_s: float, kept_s: float
 ) -> tuple[ProfileSummary, bool]:
     """The profile with the times of its deletion, and whether it is this that deleted it."""
-    row = profile_row(connection, request.profile_id)
+    row = reads.profile_row(connection, request.profile_id)
     if row is None or not row.revision or request.etag not in (None, _etag(row)):
-        for deleted in deleted_rows(connection, request.profile_id, now_s):
+        for deleted in reads.deleted_rows(connection, request.profile_id, now_s):
             if _etag(deleted) == request.etag:
-                return summary(deleted, _last_digest(connection, deleted)), False
+                return reads.summary(deleted, _last_digest(connection, deleted)), False
         if row is None or not row.revision:
             raise profile_not_found(request.profile_id)
         raise NodewiseError(
@@ -165,29 +148,22 @@ def delete(
         )
     digest = _last_digest(connection, row)
     connection.execute("DELETE FROM unscored WHERE profile_key = ?", (row.key,))
-    connection.execute(
-        "UPDATE profiles SET delete_time_s = ?, purge_time_s = ?, digest = ?,"
-        " changed = (SELECT value + 1 FROM meta WHERE name = 'generation') WHERE key = ?",
-        (now_s, now_s + kept_s, memo(digest), row.key),
-    )
-    return summary(replace(row, delete_time_s=now_s, purge_time_s=now_s + kept_s), digest), True
+    times: dict[str, Any] = {"delete_time_s": now_s, "purge_time_s": now_s + kept_s}
+    change_profile(connection, row.key, digest=reads.memo(digest), **times)
+    return replace(reads.summary(row, digest), **times), True
 
 
 def undelete(connection: sqlite3.Connection, request: UndeleteRequest, now_s: float) -> tuple[ProfileSummary, bool]:
     """The profile that is back, and whether it was away."""
-    row = profile_row(connection, request.profile_id)
+    row = reads.profile_row(connection, request.profile_id)
     if row is not None and row.revision:
-        return summary(row, digest_of(connection, row)), False
-    deleted = deleted_rows(connection, request.profile_id, now_s)
+        return reads.summary(row, reads.digest_of(connection, row)), False
+    deleted = reads.deleted_rows(connection, request.profile_id, now_s)
     if row is not None or not deleted:  # a session that began a new profile has what it sent acknowledged
         raise profile_not_found(request.profile_id)
+    change_profile(connection, deleted[0].key, delete_time_s=0, purge_time_s=0)
     back = replace(deleted[0], delete_time_s=0.0, purge_time_s=0.0)
-    connection.execute(
-        "UPDATE profiles SET delete_time_s = 0, purge_time_s = 0,"
-        " changed = (SELECT value + 1 FROM meta WHERE name = 'generation') WHERE key = ?",
-        (back.key,),
-    )
-    return summary(back, _last_digest(connection, back)), True
+    return reads.summary(back, _last_digest(connection, back)), True
 
 
 def purge(connection: sqlite3.Connection, now_s: float) -> tuple[list[str], bool]:
@@ -213,7 +189,7 @@ def purge(connection: sqlite3.Connection, now_s: float) -> tuple[list[str], bool
 def _last_digest(connection: sqlite3.Connection, row: ProfileRow) -> str:
     """The digest, empty for a damaged profile: it can be deleted."""
     try:
-        return digest_of(connection, row)
+        return reads.digest_of(connection, row)
     except PayloadError:
         return ""
 
@@ -223,7 +199,7 @@ def _etag(row: ProfileRow) -> str:
 
 
 def _committed_row(connection: sqlite3.Connection, profile_id: str) -> ProfileRow:
-    row = profile_row(connection, profile_id)
+    row = reads.profile_row(connection, profile_id)
     if row is None or not row.revision:
         raise profile_not_found(profile_id)
     return row

@@ -11,6 +11,7 @@ from typing import Final, Literal
 import structlog
 
 from nodewise.profiles.codec import PayloadError
+from nodewise.profiles.sqlite_rows import transaction
 from nodewise.profiles.store import StoreFormatError, store_unavailable
 
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "Durability", "connect", "create", "translated"]
@@ -243,10 +244,10 @@ def create(path: str, durability: Durability) -> sqlite3.Connection:
 
 
 def _check_or_create(connection: sqlite3.Connection) -> None:
-    with _transaction(connection, "BEGIN"):
+    with transaction(connection, "BEGIN"):
         ours = _is_ours(connection)
     if not ours:
-        with _transaction(connection, "BEGIN IMMEDIATE"):
+        with transaction(connection):
             if not _is_ours(connection):  # nobody else created it meanwhile
                 _execute(connection, _PROFILES.format(name="profiles"), _PROFILE_INDEXES)
                 _execute(connection, _TABLES, _SCORES, _RETRACTED_EVIDENCE)
@@ -262,7 +263,7 @@ def _check_or_create(connection: sqlite3.Connection) -> None:
         )
     if row[0] < SCHEMA_VERSION:
         connection.execute("PRAGMA foreign_keys = OFF")  # a table that is written anew takes no other with it
-        with _transaction(connection, "BEGIN IMMEDIATE"):
+        with transaction(connection):
             _upgrade(connection)
         connection.execute("PRAGMA foreign_keys = ON")
     _log_ahead(connection)
@@ -297,17 +298,6 @@ def _log_ahead(connection: sqlite3.Connection) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
                 raise
             time.sleep(_PAUSE_S)
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    connection.execute(begin)
-    try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import astuple, fields
 from typing import Final
 
 import structlog
@@ -12,6 +13,7 @@ import structlog
 from nodewise.domain.scores import RunningScore, ScoreSums
 from nodewise.profiles.ingest import Commit
 from nodewise.profiles.ledger import MOST_ATTEMPTS, MOST_WAITING, UnscoredCommit
+from nodewise.profiles.sqlite_rows import insert
 
 __all__ = ["SqliteScoreLedger", "put_unscored"]
 
@@ -20,17 +22,13 @@ _SWEEP: Final = 256
 _FREE: Final = """
 SELECT u.key, u.attempts, p.key, p.profile_id, p.uid, u.revision, u.first_number, u.last_number
 FROM unscored u JOIN profiles p ON p.key = u.profile_key WHERE u.claimed_until_s <= ? ORDER BY u.key LIMIT 1"""
-_ADD: Final = """
-INSERT INTO scores
-    (estimator, version, observations, absolute_log_error, log_error, intervals, covered, unanswered, update_time_s)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (estimator, version) DO UPDATE SET
-    observations = observations + excluded.observations,
-    absolute_log_error = absolute_log_error + excluded.absolute_log_error,
-    log_error = log_error + excluded.log_error,
-    intervals = intervals + excluded.intervals,
-    covered = covered + excluded.covered,
-    unanswered = unanswered + excluded.unanswered,
-    update_time_s = max(update_time_s, excluded.update_time_s)"""
+_SUMS: Final = tuple(f.name for f in fields(ScoreSums))
+_ADD: Final = f"""
+INSERT INTO scores (estimator, version, update_time_s, {", ".join(_SUMS)})
+VALUES ({", ".join("?" * (3 + len(_SUMS)))}) ON CONFLICT (estimator, version) DO UPDATE SET
+    {", ".join(f"{name} = {name} + excluded.{name}" for name in _SUMS)},
+    update_time_s = max(update_time_s, excluded.update_time_s)"""  # noqa: S608  # names are the schema's
+_SCORES: Final = f"SELECT estimator, version, update_time_s, {', '.join(_SUMS)} FROM scores ORDER BY estimator, version"  # noqa: S608  # the same
 
 _log = structlog.get_logger(__name__)
 
@@ -44,11 +42,9 @@ def put_unscored(connection: sqlite3.Connection, profile_key: int, commits: tupl
         if commit.revision == 1 or not commit.rows:
             continue
         first = commit.first_observation_number
-        key = connection.execute(
-            "INSERT INTO unscored (profile_key, revision, first_number, last_number) VALUES (?, ?, ?, ?)",
-            (profile_key, commit.revision, first, first + commit.rows - 1),
-        ).lastrowid
-        if key is not None and key % _SWEEP == 0:
+        numbers = {"first_number": first, "last_number": first + commit.rows - 1}
+        key = insert(connection, "unscored", profile_key=profile_key, revision=commit.revision, **numbers)
+        if key % _SWEEP == 0:
             dropped = connection.execute("DELETE FROM unscored WHERE key <= ?", (key - MOST_WAITING,)).rowcount
             if dropped:
                 _log.warning("scoring_behind", commits_dropped=dropped)
@@ -115,21 +111,7 @@ class SqliteScoreLedger:
                 return False
             connection.executemany(
                 _ADD,
-                [
-                    (
-                        estimator,
-                        version,
-                        each.observations,
-                        each.absolute_log_error,
-                        each.log_error,
-                        each.intervals,
-                        each.covered,
-                        each.unanswered,
-                        now,
-                    )
-                    for (estimator, version), each in sums.items()
-                    if each.observations or each.unanswered
-                ],
+                [(*named, now, *astuple(each)) for named, each in sums.items() if each.observations or each.unanswered],
             )
             return True
 
@@ -142,23 +124,10 @@ class SqliteScoreLedger:
     def scores(self) -> tuple[RunningScore, ...]:
         """As the protocol says."""
         with self._reading("read scores") as connection:
-            rows = connection.execute(
-                "SELECT estimator, version, update_time_s, observations, absolute_log_error, log_error, intervals,"
-                " covered, unanswered FROM scores ORDER BY estimator, version"
-            ).fetchall()
+            rows = connection.execute(_SCORES).fetchall()
         return tuple(
             RunningScore(
-                estimator=estimator,
-                version=version,
-                update_time_s=update_time_s,
-                sums=ScoreSums(
-                    observations=observations,
-                    absolute_log_error=absolute,
-                    log_error=signed,
-                    intervals=intervals,
-                    covered=covered,
-                    unanswered=missing,
-                ),
+                estimator=estimator, version=version, update_time_s=time_s, sums=ScoreSums(**dict(zip(_SUMS, sums)))
             )
-            for estimator, version, update_time_s, observations, absolute, signed, intervals, covered, missing in rows
+            for estimator, version, time_s, *sums in rows
         )

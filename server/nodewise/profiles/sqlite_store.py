@@ -13,32 +13,20 @@ from typing import Final
 
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.profile import Profile
+from nodewise.profiles import sqlite_reads as reads
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, MOST_MEMORY_BYTES
-from nodewise.profiles.batches import Batch
-from nodewise.profiles.sqlite_reads import (
-    ProfileRow,
-    changed_rows,
-    memorised,
-    profile_row,
-    profile_rows,
-    replayed,
-    row_at,
-)
-from nodewise.profiles.sqlite_removals import summary
+from nodewise.profiles.sqlite_reads import ProfileRow
+from nodewise.profiles.sqlite_rows import transaction
 from nodewise.profiles.sqlite_schema import Durability, connect, create, translated
 from nodewise.profiles.sqlite_scores import SqliteScoreLedger
 from nodewise.profiles.sqlite_writes import Writing, session_status
 from nodewise.profiles.store import (
     DEFAULT_DELETED_KEPT_S,
-    AppendRequest,
-    DeleteRequest,
-    Evidence,
     Label,
     Outcome,
+    ProfileStore,
     ProfileSummary,
-    RetractRequest,
     SessionStatus,
-    UndeleteRequest,
     WriteRequest,
     store_unavailable,
 )
@@ -50,8 +38,8 @@ _PAGE: Final = 256
 _MOST_MEMOS: Final = 4096
 
 
-class SqliteProfileStore:
-    """Implements ProfileStore.
+class SqliteProfileStore(ProfileStore):
+    """Profiles in one file.
 
     Writes go through one connection under a lock, in ``BEGIN IMMEDIATE`` transactions, so that processes which share a
     file take turns. Reads take a connection each from a pool: with the write-ahead log they never wait for a writer.
@@ -94,12 +82,12 @@ class SqliteProfileStore:
         deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
     ) -> None:
         if traces is not None:
-            self._traces = traces
+            self.traces = traces
         elif path is None:
-            self._traces = MemoryTraceStore(artefact_bytes=min(artefact_bytes, MOST_MEMORY_BYTES))
+            self.traces = MemoryTraceStore(artefact_bytes=min(artefact_bytes, MOST_MEMORY_BYTES))
         else:
             traces_path = path.with_name(f"{path.name}-traces")
-            self._traces = DirectoryTraceStore(
+            self.traces = DirectoryTraceStore(
                 traces_path, sync_chunks=durability == "power", artefact_bytes=artefact_bytes
             )
         self._now = now
@@ -120,17 +108,7 @@ class SqliteProfileStore:
             self._writer = create(self._file or ":memory:", durability)
             self._watcher = connect(self._file, durability) if self._file else self._writer
         self._idle: deque[sqlite3.Connection] = deque()
-        self._scores = SqliteScoreLedger(self._reading, self._adding, now)
-
-    @property
-    def scores(self) -> SqliteScoreLedger:
-        """As the protocol says."""
-        return self._scores
-
-    @property
-    def traces(self) -> TraceStore:
-        """As the protocol says."""
-        return self._traces
+        self.scores = SqliteScoreLedger(self._reading, self._adding, now)
 
     # --- reads
 
@@ -142,11 +120,11 @@ class SqliteProfileStore:
     def load(self, profile_id: str, known: Profile | None = None, revision: int | None = None) -> Profile:
         """As the protocol says."""
         with self._reading("load a profile") as connection:
-            row = profile_row(connection, profile_id)
+            row = reads.profile_row(connection, profile_id)
             if row is not None and revision is not None and revision != row.revision:
-                return replayed(connection, row_at(connection, row, revision, known), profile_id, known)
-            profile = replayed(connection, row, profile_id, known)
-            if row is not None and memorised(row.digest) is None:
+                return reads.replayed(connection, reads.row_at(connection, row, revision, known), profile_id, known)
+            profile = reads.replayed(connection, row, profile_id, known)
+            if row is not None and reads.memorised(row.digest) is None:
                 self._remember(row.key, row.revision, profile.digest)
             return profile
 
@@ -161,14 +139,14 @@ class SqliteProfileStore:
     ) -> tuple[ProfileSummary, ...]:
         """As the protocol says."""
         with self._reading("list profiles") as connection:
-            rows = profile_rows(connection, prefix, after, limit, labels, self._now() if deleted else None)
+            rows = reads.profile_rows(connection, prefix, after, limit, labels, self._now() if deleted else None)
             return tuple(self._summary(connection, row) for row in rows)
 
     def changes(self, since: int, prefix: str = "") -> tuple[int, tuple[ProfileSummary, ...]]:
         """As the protocol says."""
         with self._reading("list changes") as connection:
             (generation,) = connection.execute("SELECT value FROM meta WHERE name = 'generation'").fetchone()
-            rows = changed_rows(connection, since, prefix)
+            rows = reads.changed_rows(connection, since, prefix)
             return generation, tuple(self._summary(connection, row) for row in rows)
 
     def profiles(self) -> Iterator[Profile]:
@@ -176,7 +154,7 @@ class SqliteProfileStore:
         after = ""
         while True:
             with self._reading("list profiles") as connection:
-                names = [row.profile_id for row in profile_rows(connection, "", after, _PAGE)]
+                names = [row.profile_id for row in reads.profile_rows(connection, "", after, _PAGE)]
             for name in names:
                 try:
                     yield self.load(name)
@@ -208,30 +186,12 @@ class SqliteProfileStore:
 
     # --- writes
 
-    def append(self, profile_id: str, session_id: str, batches: Sequence[Batch]) -> SessionStatus:
-        """As the protocol says."""
-        outcome = self._only(AppendRequest(profile_id, session_id, batches))
-        assert isinstance(outcome, SessionStatus)
-        return outcome
-
-    def retract(self, profile_id: str, request_id: str, evidence: Evidence, reason: str = "") -> ProfileSummary:
-        """As the protocol says."""
-        return self._summarised(RetractRequest(profile_id, request_id, evidence, reason))
-
-    def delete(self, profile_id: str, etag: str | None = None) -> ProfileSummary:
-        """As the protocol says."""
-        return self._summarised(DeleteRequest(profile_id, etag))
-
-    def undelete(self, profile_id: str) -> ProfileSummary:
-        """As the protocol says."""
-        return self._summarised(UndeleteRequest(profile_id))
-
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         """As the protocol says: one transaction, a savepoint for each request."""
         with self._writing:
             digests, self._digests = self._digests, {}
             writing = Writing(
-                self._writer, self._traces, self._now, scored=self._scored, deleted_kept_s=self._deleted_kept_s
+                self._writer, self.traces, self._now, scored=self._scored, deleted_kept_s=self._deleted_kept_s
             )
             try:
                 with translated("write"):
@@ -261,25 +221,14 @@ class SqliteProfileStore:
 
     # --- connections
 
-    def _only(self, request: WriteRequest) -> Outcome:
-        (outcome,) = self.apply([request])
-        if isinstance(outcome, NodewiseError):
-            raise outcome
-        return outcome
-
-    def _summarised(self, request: WriteRequest) -> ProfileSummary:
-        outcome = self._only(request)
-        assert isinstance(outcome, ProfileSummary)
-        return outcome
-
     def _summary(self, connection: sqlite3.Connection, row: ProfileRow) -> ProfileSummary:
-        digest = memorised(row.digest)
+        digest = reads.memorised(row.digest)
         if digest is None:
             digest = self._digests.get((row.key, row.revision))
         if digest is None:
-            digest = replayed(connection, row, row.profile_id, None).digest
+            digest = reads.replayed(connection, row, row.profile_id, None).digest
             self._remember(row.key, row.revision, digest)
-        return summary(row, digest)
+        return reads.summary(row, digest)
 
     def _take_back(self, writing: Writing) -> None:
         try:
@@ -295,21 +244,15 @@ class SqliteProfileStore:
     @contextmanager
     def _adding(self, doing: str) -> Iterator[sqlite3.Connection]:
         """The writer's connection inside a transaction of its own, which profiles do not change in."""
-        with self._writing, translated(doing):
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writer
-                self._writer.execute("COMMIT")
-            finally:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
+        with self._writing, translated(doing), transaction(self._writer) as connection:
+            yield connection
 
     @contextmanager
     def _reading(self, doing: str) -> Iterator[sqlite3.Connection]:
         """A connection inside a read transaction: everything read in it is of one moment."""
         with translated(doing):
             if self._file is None:
-                with self._writing, _transaction(self._writer) as connection:
+                with self._writing, transaction(self._writer, "BEGIN") as connection:
                     yield connection
                 return
             try:
@@ -319,20 +262,10 @@ class SqliteProfileStore:
                     raise store_unavailable() from None
                 connection = connect(self._file, self._durability)
             try:
-                with _transaction(connection):
+                with transaction(connection, "BEGIN"):
                     yield connection
             finally:
                 if self._closed:
                     connection.close()
                 else:
                     self._idle.append(connection)
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    connection.execute("BEGIN")
-    try:
-        yield connection
-    finally:
-        if connection.in_transaction:
-            connection.execute("COMMIT")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.batches import EncodedBatch, encode_batch
 from nodewise.profiles.ingest import AppendPlan, ChunkStep, ProfileState, SessionState, TraceState, plan_append
-from nodewise.profiles.sqlite_reads import ProfileRow, facts_in, facts_out, labels_out, memo, profile_row
+from nodewise.profiles.sqlite_reads import ProfileRow, memo, profile_row, stated_columns, stated_in, stated_out
 from nodewise.profiles.sqlite_removals import delete, purge, retract, undelete
+from nodewise.profiles.sqlite_rows import change_profile, columns_of, insert, transaction, update
 from nodewise.profiles.sqlite_schema import translated
 from nodewise.profiles.sqlite_scores import put_unscored
 from nodewise.profiles.store import (
@@ -50,12 +51,9 @@ def _session(connection: sqlite3.Connection, profile_id: str, session_id: str) -
     if row is None:
         return _Session(profile, None, SessionState())
     key, durable, committed, rows, content, facts, timing_rows = row
-    workload, network, naming = facts_in(facts)
     traces = {
-        trace_id: TraceState(
-            format=form, rank=rank, world_size=world_size, size_bytes=size, finished_sequence_number=finished
-        )
-        for trace_id, form, rank, world_size, size, finished in connection.execute(
+        trace_id: TraceState(*of_trace)
+        for trace_id, *of_trace in connection.execute(
             "SELECT trace_id, format, rank, world_size, size_bytes, finished_sequence_number FROM traces"
             " WHERE session_key = ?",
             (key,),
@@ -64,9 +62,7 @@ def _session(connection: sqlite3.Connection, profile_id: str, session_id: str) -
     state = SessionState(
         durable=durable,
         committed=committed,
-        workload=workload,
-        network=network,
-        naming=naming,
+        stated=stated_in(facts),
         rows=rows,
         timing_rows=timing_rows,
         has_content=bool(content),
@@ -91,18 +87,7 @@ def _status(profile: ProfileState, session: SessionState) -> SessionStatus:
 
 
 def _profile_state(row: ProfileRow | None) -> ProfileState:
-    if row is None:
-        return ProfileState()
-    workload, network, _ = facts_in(row.facts)
-    return ProfileState(
-        revision=row.revision,
-        workload=workload,
-        network=network,
-        naming=row.naming,
-        last_number=row.last_number,
-        last_timing_number=row.last_timing_number,
-        observations_count=row.observations_count,
-    )
+    return ProfileState() if row is None else row.state
 
 
 def _encoded(request: WriteRequest) -> tuple[EncodedBatch, ...] | NodewiseError:
@@ -173,15 +158,14 @@ class Writing:
             self.traces.discard(stage)
         if self.orphaned:
             # Traces are finished in write transactions only: nobody refers to one of these anew while this one is open.
-            self.connection.execute("BEGIN IMMEDIATE")
-            orphans = self.connection.execute(
-                "SELECT content_sha256 FROM unreferenced u WHERE NOT EXISTS"
-                " (SELECT 1 FROM traces t WHERE t.content_sha256 = u.content_sha256)"
-            ).fetchall()
-            for (name,) in orphans:
-                self.traces.remove(name)
-            self.connection.execute("DELETE FROM unreferenced")
-            self.connection.execute("COMMIT")
+            with transaction(self.connection):
+                orphans = self.connection.execute(
+                    "SELECT content_sha256 FROM unreferenced u WHERE NOT EXISTS"
+                    " (SELECT 1 FROM traces t WHERE t.content_sha256 = u.content_sha256)"
+                ).fetchall()
+                for (name,) in orphans:
+                    self.traces.remove(name)
+                self.connection.execute("DELETE FROM unreferenced")
 
     def _one(self, request: WriteRequest, batches: tuple[EncodedBatch, ...] | NodewiseError) -> Outcome:
         if isinstance(batches, NodewiseError):
@@ -239,39 +223,27 @@ class Writing:
         return _status(plan.profile, plan.session)
 
     def _new_profile(self, profile_id: str) -> ProfileRow:
-        uid = uuid.uuid4().hex
-        self.connection.execute(
-            "INSERT INTO profiles (profile_id, uid, revision, last_number, last_timing_number, observations_count,"
-            " create_time_s, update_time_s, facts) VALUES (?, ?, 0, 0, 0, 0, 0, 0, ?)",
-            (profile_id, uid, b""),
-        )
+        numbers = ("revision", "last_number", "last_timing_number", "observations_count")
+        columns = {"facts": b"", **dict.fromkeys((*numbers, "create_time_s", "update_time_s"), 0)}
+        insert(self.connection, "profiles", profile_id=profile_id, uid=uuid.uuid4().hex, **columns)
         row = profile_row(self.connection, profile_id)
         assert row is not None
         return row
 
     def _put_session(self, profile_key: int, session_id: str, key: int | None, plan: AppendPlan) -> int:
         state = plan.session
-        staged = (
-            state.durable,
-            state.committed,
-            state.rows,
-            int(state.has_content),
-            facts_out(state.workload, state.network, state.naming),
-            state.timing_rows,
-        )
+        columns = {
+            "durable": state.durable,
+            "committed": state.committed,
+            "staged_rows": state.rows,
+            "staged_content": int(state.has_content),
+            "staged_facts": stated_out(state.stated),
+            "staged_timing_rows": state.timing_rows,
+        }
         if key is None:
-            key = self.connection.execute(
-                "INSERT INTO sessions (durable, committed, staged_rows, staged_content, staged_facts,"
-                " staged_timing_rows, profile_key, session_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (*staged, profile_key, session_id),
-            ).lastrowid
-            assert key is not None
+            key = insert(self.connection, "sessions", profile_key=profile_key, session_id=session_id, **columns)
         else:
-            self.connection.execute(
-                "UPDATE sessions SET durable = ?, committed = ?, staged_rows = ?, staged_content = ?, staged_facts = ?,"
-                " staged_timing_rows = ? WHERE key = ?",
-                (*staged, key),
-            )
+            update(self.connection, "sessions", key, **columns)
         self.connection.executemany(
             "INSERT INTO batches (session_key, sequence_number, content_hash, payload) VALUES (?, ?, ?, ?)",
             [(key, new.batch.sequence_number, new.content_hash, new.payload) for new in plan.batches],
@@ -285,61 +257,29 @@ class Writing:
         if step.chunk.last:
             sha256 = self.traces.finish(stage, step.trace.size_bytes)
             self.discards.append(stage)
-        trace = step.trace
         self.connection.execute(
             "INSERT INTO traces (session_key, trace_id, format, rank, world_size, size_bytes, finished_sequence_number,"
             " content_sha256) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session_key, trace_id) DO UPDATE SET"
             " size_bytes = excluded.size_bytes, finished_sequence_number = excluded.finished_sequence_number,"
             " content_sha256 = excluded.content_sha256",
-            (
-                session_key,
-                step.chunk.trace_id,
-                trace.format,
-                trace.rank,
-                trace.world_size,
-                trace.size_bytes,
-                trace.finished_sequence_number,
-                sha256,
-            ),
+            (session_key, step.chunk.trace_id, *astuple(step.trace), sha256),
         )
 
     def _put_commits(self, profile: ProfileRow, session_key: int, plan: AppendPlan) -> None:
         now = self.now()
-        self.connection.executemany(
-            "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    profile.key,
-                    commit.revision,
-                    session_key,
-                    commit.first_sequence_number,
-                    commit.last_sequence_number,
-                    commit.first_observation_number,
-                    commit.rows,
-                    now,
-                    commit.timing_rows,
-                )
-                for commit in plan.commits
-            ],
-        )
+        for commit in plan.commits:
+            keys = {"profile_key": profile.key, "session_key": session_key, "time_s": now}
+            insert(self.connection, "commits", **keys, **columns_of(commit))
         self.changed = True
         if self.scored:
             put_unscored(self.connection, profile.key, plan.commits)
         state = plan.profile
-        self.connection.execute(
-            "UPDATE profiles SET revision = ?, last_number = ?, last_timing_number = ?, observations_count = ?,"
-            " create_time_s = ?, update_time_s = ?, digest = NULL, facts = ?, display_name = ?, labels = ?,"
-            " changed = (SELECT value + 1 FROM meta WHERE name = 'generation') WHERE key = ?",
-            (
-                state.revision,
-                state.last_number,
-                state.last_timing_number,
-                state.observations_count,
-                profile.create_time_s if profile.revision else now,
-                now,
-                facts_out(state.workload, state.network),
-                state.naming.display_name or "",
-                labels_out(state.naming.labels),
-                profile.key,
-            ),
+        change_profile(
+            self.connection,
+            profile.key,
+            create_time_s=profile.create_time_s if profile.revision else now,
+            update_time_s=now,
+            digest=None,
+            **columns_of(state, but="stated"),
+            **stated_columns(state.stated),
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Protocol
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
@@ -71,17 +71,8 @@ class ProfileSummary:
     @staticmethod
     def of(profile: Profile) -> ProfileSummary:
         """Of a profile that is at hand."""
-        return ProfileSummary(
-            profile_id=profile.profile_id,
-            uid=profile.uid,
-            revision=profile.revision,
-            digest=profile.digest,
-            create_time_s=profile.create_time_s,
-            update_time_s=profile.update_time_s,
-            observations_count=len(profile.observations),
-            display_name=profile.display_name,
-            labels=profile.labels,
-        )
+        own: dict[str, Any] = {f.name: getattr(profile, f.name, f.default) for f in fields(ProfileSummary)}
+        return ProfileSummary(**own | {"observations_count": len(profile.observations)})
 
     @property
     def etag(self) -> str:
@@ -173,25 +164,21 @@ DEFAULT_DELETED_KEPT_S: Final = 7 * 86_400.0
 class ProfileStore(Protocol):
     """Stores profiles as what was sent, in the order of commits. Safe from many threads and processes; may block.
 
+    What writes one thing is :meth:`apply` of one request: who derives from this has it.
+
     A session's batches are numbered from 1 and stored in that order. They count from the batch with ``commit`` on that
     ends their unit: then everything that the session staged since its last commit enters the profile at once and the
     revision moves by one. A commit with nothing staged changes nothing but the session's numbers; it creates no
     profile. Every method raises NodewiseError STORE_UNAVAILABLE if the database does not answer.
     """
 
-    @property
-    def traces(self) -> TraceStore:
-        """Where the traces are that profiles refer to."""
-        ...
-
-    @property
-    def scores(self) -> ScoreLedger:
-        """Running scores, and the commits that wait for them."""
-        ...
+    traces: TraceStore
+    """Where the traces are that profiles refer to."""
+    scores: ScoreLedger
+    """Running scores, and the commits that wait for them."""
 
     def open_session(self, profile_id: str, session_id: str) -> SessionStatus:
         """Where to go on; zeros for a session or profile that does not exist. Writes nothing."""
-        ...
 
     def append(self, profile_id: str, session_id: str, batches: Sequence[Batch]) -> SessionStatus:
         """Store batches in one transaction; durable when it returns. All of them are stored or none.
@@ -208,7 +195,8 @@ class ProfileStore(Protocol):
             that are not finite, for trace chunks that do not continue their trace, and for a commit before a trace has
             ended.
         """
-        ...
+        status: SessionStatus = _only(self.apply([AppendRequest(profile_id, session_id, batches)]))
+        return status
 
     def load(self, profile_id: str, known: Profile | None = None, revision: int | None = None) -> Profile:
         """The profile at its newest revision, or at an earlier one: then it is as it was returned at that time.
@@ -221,7 +209,6 @@ class ProfileStore(Protocol):
         NodewiseError
             PROFILE_NOT_FOUND; REVISION_NOT_FOUND for a revision that the profile has not reached.
         """
-        ...
 
     def list(
         self,
@@ -241,14 +228,12 @@ class ProfileStore(Protocol):
         deleted : bool
             Also the deleted profiles that can be brought back.
         """
-        ...
 
     def changes(self, since: int, prefix: str = "") -> tuple[int, tuple[ProfileSummary, ...]]:
         """The generation now, and profiles that changed after an earlier one: each as it is, deleted ones too.
 
         Where one was deleted and another has its name, the newer comes later.
         """
-        ...
 
     def delete(self, profile_id: str, etag: str | None = None) -> ProfileSummary:
         """Delete a profile with all its sessions: nothing but :meth:`undelete` knows it until it is purged.
@@ -260,7 +245,8 @@ class ProfileStore(Protocol):
         NodewiseError
             PROFILE_NOT_FOUND; ETAG_MISMATCH if an etag is given and it is not the newest.
         """
-        ...
+        found: ProfileSummary = _only(self.apply([DeleteRequest(profile_id, etag)]))
+        return found
 
     def undelete(self, profile_id: str) -> ProfileSummary:
         """Bring the profile back that was deleted last, as it was; one that is not deleted stays as it is.
@@ -270,7 +256,8 @@ class ProfileStore(Protocol):
         NodewiseError
             PROFILE_NOT_FOUND, also if a new profile of that name was begun.
         """
-        ...
+        found: ProfileSummary = _only(self.apply([UndeleteRequest(profile_id)]))
+        return found
 
     def retract(self, profile_id: str, request_id: str, evidence: Evidence, reason: str = "") -> ProfileSummary:
         """Take evidence out of the profile; the revision moves by one. It stays in its history.
@@ -284,26 +271,31 @@ class ProfileStore(Protocol):
             PROFILE_NOT_FOUND; INVALID_FIELD for no evidence; EVIDENCE_NOT_FOUND, naming what the profile does not hold
             or no longer holds; REQUEST_ID_REUSED for a request id that retracted other evidence.
         """
-        ...
+        found: ProfileSummary = _only(self.apply([RetractRequest(profile_id, request_id, evidence, reason)]))
+        return found
 
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         """Several writes, in one transaction if the database can, each with its own outcome.
 
         An error fails its own request. Errors are returned, not raised.
         """
-        ...
 
     def profiles(self) -> Iterator[Profile]:
         """Every profile at its newest revision, by name. Each is consistent in itself."""
-        ...
 
     def generation(self) -> Hashable:
         """A cheap token; differs from all earlier ones after any process changed a profile."""
-        ...
 
     def close(self) -> None:
         """Release files and connections. Later calls raise STORE_UNAVAILABLE."""
-        ...
+
+
+def _only(outcomes: Sequence[Outcome]) -> Any:
+    """What became of a single request, which its kind says."""
+    (outcome,) = outcomes
+    if isinstance(outcome, NodewiseError):
+        raise outcome
+    return outcome
 
 
 class StoreFormatError(Exception):

@@ -47,10 +47,8 @@ class TraceStore(Protocol):
     does.
     """
 
-    @property
-    def artefacts(self) -> TraceArtefacts:
-        """What was read of finished traces."""
-        ...
+    artefacts: TraceArtefacts
+    """What was read of finished traces."""
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
         """Write a chunk; returns the size of the stage, ``max(settled_bytes, offset_bytes + len(data))``.
@@ -61,19 +59,15 @@ class TraceStore(Protocol):
             INVALID_FIELD for a gap, and for a chunk that differs from the settled bytes that it repeats;
             LIMIT_EXCEEDED.
         """
-        ...
 
     def finish(self, stage: str, size_bytes: int) -> str:
         """Keep the settled bytes for good; returns their SHA-256, hexadecimal. The stage stays until discarded."""
-        ...
 
     def doubt(self, stage: str) -> None:
         """What was written last will not be acknowledged, and another process may write it anew."""
-        ...
 
     def discard(self, stage: str) -> None:
         """Forget a stage. Nothing happens if there is none."""
-        ...
 
     def open(self, content_sha256: str) -> BinaryIO:
         """The bytes of a finished trace.
@@ -83,11 +77,9 @@ class TraceStore(Protocol):
         NodewiseError
             INVALID_FIELD if no trace of that hash is stored.
         """
-        ...
 
     def remove(self, content_sha256: str) -> None:
         """Delete a finished trace and what was read of it. Nothing happens if there is none."""
-        ...
 
 
 def _check(settled_bytes: int, offset_bytes: int, size_bytes: int, max_bytes: int) -> None:
@@ -114,14 +106,9 @@ class MemoryTraceStore:
 
     def __init__(self, max_bytes: int = DEFAULT_MAX_TRACE_BYTES, artefact_bytes: int = MOST_MEMORY_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._artefacts = MemoryTraceArtefacts(artefact_bytes)
+        self.artefacts: TraceArtefacts = MemoryTraceArtefacts(artefact_bytes)
         self._stages: dict[str, bytearray] = {}
         self._blobs: dict[str, bytes] = {}
-
-    @property
-    def artefacts(self) -> TraceArtefacts:
-        """As the protocol says."""
-        return self._artefacts
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
         """As the protocol says."""
@@ -158,7 +145,7 @@ class MemoryTraceStore:
     def remove(self, content_sha256: str) -> None:
         """As the protocol says."""
         self._blobs.pop(content_sha256, None)
-        self._artefacts.remove(content_sha256)
+        self.artefacts.remove(content_sha256)
 
 
 class DirectoryTraceStore:
@@ -188,17 +175,12 @@ class DirectoryTraceStore:
         artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
     ) -> None:
         self.root = root
-        self._artefacts = DirectoryTraceArtefacts(root / "artefacts", artefact_bytes)
+        self.artefacts: TraceArtefacts = DirectoryTraceArtefacts(root / "artefacts", artefact_bytes)
         self._max_bytes = max_bytes
         self._sync_chunks = sync_chunks
         self._hashes: OrderedDict[str, tuple[int, _Hash]] = OrderedDict()
         """Running hash of stages that this process has seen from the start: bytes hashed, and the state."""
         self._lock = threading.Lock()
-
-    @property
-    def artefacts(self) -> TraceArtefacts:
-        """As the protocol says."""
-        return self._artefacts
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
         """As the protocol says."""
@@ -269,7 +251,7 @@ class DirectoryTraceStore:
         """As the protocol says."""
         if _HEX.fullmatch(content_sha256):
             self._blob(content_sha256).unlink(missing_ok=True)
-            self._artefacts.remove(content_sha256)
+            self.artefacts.remove(content_sha256)
 
     def _staged(self, stage: str) -> Path:
         if not _HEX.fullmatch(stage):

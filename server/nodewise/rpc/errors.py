@@ -30,22 +30,6 @@ __all__ = [
 DOMAIN: Final = "nodewise"
 """``domain`` of every ErrorInfo."""
 
-_CODES: Final = MappingProxyType(
-    {
-        Kind.INVALID: code_pb2.INVALID_ARGUMENT,
-        Kind.NOT_FOUND: code_pb2.NOT_FOUND,
-        Kind.EXISTS: code_pb2.ALREADY_EXISTS,
-        Kind.CONFLICT: code_pb2.ABORTED,
-        Kind.PRECONDITION: code_pb2.FAILED_PRECONDITION,
-        Kind.UNIMPLEMENTED: code_pb2.UNIMPLEMENTED,
-        Kind.UNAVAILABLE: code_pb2.UNAVAILABLE,
-        Kind.EXHAUSTED: code_pb2.RESOURCE_EXHAUSTED,
-        Kind.UNAUTHENTICATED: code_pb2.UNAUTHENTICATED,
-        Kind.FORBIDDEN: code_pb2.PERMISSION_DENIED,
-        Kind.DEADLINE: code_pb2.DEADLINE_EXCEEDED,
-        Kind.INTERNAL: code_pb2.INTERNAL,
-    }
-)
 _RETRY_AFTER_S: Final = 1.0
 """Delay suggested where a retry helps: a store that is locked or a process that is replaced needs about that long."""
 _RETRIED: Final = frozenset({Kind.UNAVAILABLE, Kind.EXHAUSTED})
@@ -67,7 +51,7 @@ def status_of(error: NodewiseError) -> status_pb2.Status:
         whole = int(delay_s)
         delay = duration_pb2.Duration(seconds=whole, nanos=int((delay_s - whole) * 1e9))
         packed.append(_packed(error_details_pb2.RetryInfo(retry_delay=delay)))
-    return status_pb2.Status(code=_CODES[error.kind], message=error.message, details=packed)
+    return status_pb2.Status(code=code_pb2.Code.Value(error.kind.value), message=error.message, details=packed)
 
 
 def write_problem(error: NodewiseError) -> problem_pb2.Problem:

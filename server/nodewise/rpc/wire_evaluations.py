@@ -14,7 +14,6 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.profile import PhaseTimings
 from nodewise.domain.workload import Network, Workload
-from nodewise.evaluation.metrics import Metrics
 from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader, shown
@@ -23,7 +22,9 @@ from nodewise.rpc.wire_profiles import known_rows, read_network, read_phase_colu
 from nodewise.rpc.wire_rows import written
 from nodewise_protos.v1 import configuration_pb2
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
+from nodewise_values import Metrics
 from nodewise_values.facts import MEASUREMENT_TABLE
+from nodewise_values.wire import to_message
 
 __all__ = ["read_estimators", "read_table", "write_result"]
 
@@ -176,7 +177,7 @@ def _evaluation(evaluation: EstimatorEvaluation) -> pb.EstimatorEvaluation:
     return pb.EstimatorEvaluation(
         estimator=evaluation.estimator,
         estimator_version=evaluation.version,
-        overall=_metrics(evaluation.overall),
+        overall=to_message(evaluation.overall),
         by_job=_groups(evaluation.by_job),
         by_sync=_groups(evaluation.by_sync),
         predictions=_predictions(evaluation.predictions),
@@ -184,11 +185,7 @@ def _evaluation(evaluation: EstimatorEvaluation) -> pb.EstimatorEvaluation:
 
 
 def _groups(found: Iterable[tuple[str, Metrics]]) -> Iterable[pb.GroupMetrics]:
-    return [pb.GroupMetrics(name=name, metrics=_metrics(metrics)) for name, metrics in found]
-
-
-def _metrics(metrics: Metrics) -> pb.Metrics:
-    return written(pb.Metrics, metrics, rows_count=metrics.n)
+    return [pb.GroupMetrics(name=name, metrics=to_message(metrics)) for name, metrics in found]
 
 
 def _predictions(predictions: RowPredictions) -> pb.TestPredictions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -264,13 +263,4 @@ class _Allowed:
         keep = (whole.devices >= least) & (held <= room) & (held % self._steps[whole.pool] == 0)
         if most:
             keep &= whole.devices <= most
-        if keep.all():
-            return whole
-        rows = np.flatnonzero(keep)
-        return replace(
-            whole,
-            pool=as_ints(whole.pool[rows]),
-            devices=as_ints(whole.devices[rows]),
-            nodes=as_ints(whole.nodes[rows]),
-            samples_per_s=as_floats(whole.samples_per_s[rows]),
-        )
+        return whole if keep.all() else JobCurve.taken(whole, keep)

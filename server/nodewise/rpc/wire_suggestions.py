@@ -14,6 +14,7 @@ from nodewise.rpc.wire_configurations import read_candidates
 from nodewise.rpc.wire_predictions import write_basis
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_values.facts import SUGGEST_MEASUREMENTS_REQUEST
+from nodewise_values.wire import to_message
 
 __all__ = ["read_runnable", "read_wish", "write_suggestions"]
 
@@ -61,18 +62,7 @@ def read_runnable(request: pb.SuggestMeasurementsRequest, limits: Limits) -> Con
 def write_suggestions(found: Suggestions) -> pb.SuggestMeasurementsResponse:
     """The measurements, best first, and what they rest on."""
     return pb.SuggestMeasurementsResponse(
-        suggestions=[
-            pb.MeasurementSuggestion(
-                row=each.row,
-                cost_node_seconds=each.cost_node_s,
-                expected_regret_fall=each.expected_regret_fall,
-                expected_width_fall=each.expected_width_fall,
-                why=each.why,
-                nodes=each.nodes,
-                workers=each.workers,
-            )
-            for each in found.suggestions
-        ],
+        suggestions=map(to_message, found.suggestions),
         basis=write_basis(found.basis),
         expected_regret=found.expected_regret,
         warnings=[write_notice(notice) for notice in found.notices],

@@ -7,14 +7,14 @@ that whatever is cached by it downstream is found again.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
-from nodewise.domain.configurations import Configurations, Placement
+from nodewise.domain.columns import Ints, as_floats, as_ints, constant, freeze
+from nodewise.domain.configurations import COLUMNS, Configurations, Placement
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.schedule import ClusterState, JobState
 from nodewise.scheduling.request import JobQuestion
@@ -27,11 +27,6 @@ _Part = tuple[int, str, bytes, float, int, int, int]
 devices there, and the devices of servers modulo it."""
 MAX_SHARED_ROWS: Final = 4_096
 """Rows of candidates that are kept between calls; 256 sets of that size take some 50 MB."""
-_ARRAYS: Final = tuple(
-    each.name
-    for each in fields(Configurations)
-    if each.name not in ("devices", "precisions", "placement", "worker_groups")
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +121,7 @@ def check_rows(
 
 def _key(settings: Configurations) -> _Settings:
     precision = settings.precisions[int(settings.precision_index[0])]
-    return precision, tuple(getattr(settings, name)[0].item() for name in _ARRAYS)
+    return precision, tuple(getattr(settings, name)[0].item() for name in COLUMNS)
 
 
 def _rows(parts: tuple[_Part, ...], allowed: tuple[int, ...], settings: _Settings | None) -> CandidateRows:
@@ -156,7 +151,8 @@ def _rows(parts: tuple[_Part, ...], allowed: tuple[int, ...], settings: _Setting
         workers=count,
         devices=names or ("",),
         device_index=index_of,
-        link_bytes_per_s=_or(link_column, rows.link_bytes_per_s),
+        # The pool's link where it is known, else that of the settings.
+        link_bytes_per_s=freeze(np.where(link_column > 0, link_column, rows.link_bytes_per_s)),
         placement=placement,
     )
     return CandidateRows(pool, count, configurations.nodes, configurations)
@@ -169,23 +165,14 @@ def _joined(parts: list[Ints]) -> Ints:
     return as_ints(np.concatenate([*parts, np.zeros(0, dtype=np.int64)]))
 
 
-def _or(stated: Floats, otherwise: Floats) -> Floats:
-    """The pool's link where it is known, else that of the settings."""
-    return freeze(np.where(stated > 0, stated, otherwise))
-
-
 def _filled(rows: int, settings: _Settings | None) -> Configurations:
     """Rows that hold what the settings state."""
     plain = Configurations.of(rows)
     if settings is None:
         return plain
     precision, values = settings
-    columns: dict[str, object] = {
-        name: constant_floats(rows, value) if isinstance(value, float) else constant_ints(rows, value)
-        for name, value in zip(_ARRAYS, values)
-    }
-    columns["precisions"], columns["precision_index"] = (precision,), constant_ints(rows, 0)
-    return plain.replaced(**columns)
+    columns = {name: constant(rows, value) for name, value in zip(COLUMNS, values)}
+    return plain.replaced(**{**columns, "precisions": (precision,), "precision_index": constant(rows, 0)})
 
 
 def _packed_nodes(available: Ints, counts: Ints) -> Ints:

@@ -42,7 +42,7 @@ def checked(
     _check_limits(question, limits or ScheduleLimits())
     found = Findings()
     _check_cluster(question, found)
-    values = _parameters(question, parameters, found)
+    values = found.parameters(question.parameters, parameters, "policy_parameters[{!r}]")
     quotas = _quotas(question, found)
     if not found.clean:  # jobs are only read against a cluster that makes sense
         found.finish()
@@ -113,19 +113,6 @@ def _check_nodes(pool: NodePool, path: str, found: Findings) -> None:
         found.wrong(
             f"{path}.devices_per_node", "must be given where a pool without devices may grow: what a node would bring"
         )
-
-
-def _parameters(question: ScheduleQuestion, parameters: Sequence[PolicyParameter], found: Findings) -> dict[str, float]:
-    """The policy's parameters with the defaults of those that are not stated."""
-    known = {parameter.name: parameter for parameter in parameters}
-    for name, value in sorted(question.parameters.items()):
-        path = f"policy_parameters[{name!r}]"
-        if name not in known:
-            listed = ", ".join(repr(each) for each in known) or "none"
-            found.wrong(path, f"is no parameter of this policy, which has: {listed}")
-        elif not known[name].minimum <= value <= known[name].maximum:
-            found.wrong(path, f"must be {known[name].minimum:g} to {known[name].maximum:g}, found {value:g}")
-    return {name: question.parameters.get(name, parameter.default) for name, parameter in known.items()}
 
 
 def _quotas(question: ScheduleQuestion, found: Findings) -> dict[str, int]:

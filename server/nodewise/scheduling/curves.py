@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints, as_floats, as_ints
+from nodewise.domain.columns import Floats, as_floats, as_ints, freeze
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import RowStatus
 from nodewise.domain.profile import Profile
-from nodewise.domain.schedule import Curves
+from nodewise.domain.schedule import CURVE_COLUMNS, Curves
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.plugin import Budget
 from nodewise.scheduling.candidates import CandidateRows, Candidates, check_rows
@@ -57,7 +59,7 @@ class _JobRows:
     candidates: CandidateRows
     configurations: Configurations
     rates: Floats
-    kept: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    kept: NDArray[np.bool_]
     batch_known: bool
     basis: Basis
 
@@ -84,7 +86,7 @@ def gathered(
     for job, place in zip(state.jobs, known.order):
         asked = question.jobs[place]
         if isinstance(asked.profile, NodewiseError):
-            found.append(_refusal(asked.profile))
+            found.append(asked.profile.refusal)
             continue
         candidates = candidates_of.rows(job, asked.settings)
         if not len(candidates):
@@ -107,18 +109,13 @@ def _identity(profile: Profile, candidates: CandidateRows) -> tuple[object, ...]
     return content, candidates
 
 
-def _refusal(error: NodewiseError) -> Refusal:
-    missing = error.metadata.get("missing_fields", "")
-    return Refusal(error.reason, error.message, tuple(missing.split(",")) if missing else ())
-
-
 def _answered(
     question: ScheduleQuestion, profile: Profile, candidates: CandidateRows, predict: Predict
 ) -> _JobRows | Refusal:
     try:
         answer = predict(Question(profile=profile, configurations=candidates.configurations, terms=question.terms))
     except NodewiseError as error:
-        return _refusal(error)
+        return error.refusal
     answered = answer.predictions.answered
     batch_known = bool((answer.samples_per_step > 0)[answered].all())
     rates = answer.samples_per_s if batch_known else answer.minibatches_per_s
@@ -143,20 +140,18 @@ def _assembled(found: list[_JobRows | Refusal | None], *, complete: bool) -> Job
     """All jobs' answered rows, one after the other."""
     rows = [each for each in found if isinstance(each, _JobRows)]
     counts = [int(each.kept.sum()) if isinstance(each, _JobRows) else 0 for each in found]
-    kept = np.flatnonzero(np.concatenate([each.kept for each in rows])) if rows else np.zeros(0, dtype=np.int64)
-
-    def column(parts: list[Ints]) -> Ints:
-        return as_ints(np.concatenate(parts)[kept] if parts else kept)
-
+    kept = np.flatnonzero(_joined([each.kept for each in rows]))
     configurations = Configurations.concatenated([each.configurations for each in rows])
     if len(kept) < len(configurations):
         configurations = configurations.take(kept)
+    listed = [each.candidates for each in rows]
     curves = Curves(
         offsets=as_ints(np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))),
-        pool=column([each.candidates.pool for each in rows]),
-        devices=column([each.candidates.devices for each in rows]),
-        nodes=column([each.candidates.nodes for each in rows]),
-        samples_per_s=as_floats(np.concatenate([each.rates for each in rows])[kept] if rows else np.zeros(0)),
+        **{
+            name: as_ints(_joined([getattr(each, name) for each in listed])[kept])
+            for name in ("pool", "devices", "nodes")
+        },
+        samples_per_s=as_floats(_joined([each.rates for each in rows])[kept]),
         configurations=configurations,
     )
     return JobCurves(
@@ -168,6 +163,10 @@ def _assembled(found: list[_JobRows | Refusal | None], *, complete: bool) -> Job
     )
 
 
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
 def without(curves: Curves, jobs: set[int]) -> Curves:
     """The curves with the rows of some jobs left out; every job keeps its place."""
     if not jobs:
@@ -175,12 +174,9 @@ def without(curves: Curves, jobs: set[int]) -> Curves:
     lengths = np.diff(curves.offsets)
     out = np.zeros(len(lengths), dtype=bool)
     out[list(jobs)] = True
-    rows = np.flatnonzero(~np.repeat(out, lengths))
+    rows = as_ints(np.flatnonzero(~np.repeat(out, lengths)))
     return Curves(
         offsets=as_ints(np.concatenate(([0], np.cumsum(np.where(out, 0, lengths))))),
-        pool=as_ints(curves.pool[rows]),
-        devices=as_ints(curves.devices[rows]),
-        nodes=as_ints(curves.nodes[rows]),
-        samples_per_s=as_floats(curves.samples_per_s[rows]),
-        configurations=curves.configurations.take(as_ints(rows)),
+        **{name: freeze(getattr(curves, name)[rows]) for name in CURVE_COLUMNS},
+        configurations=curves.configurations.take(rows),
     )

@@ -6,7 +6,7 @@ preemptible, or within their minimum run) have no rows there; what they hold is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import ClusterState, Grant
@@ -17,7 +17,8 @@ from nodewise.scheduling.curves import JobCurves, Predict, gathered, without
 from nodewise.scheduling.decision import Decision, JobDecision
 from nodewise.scheduling.demand import demanded
 from nodewise.scheduling.explain import Explainer
-from nodewise.scheduling.placement import NodeDevices, Wanted, placed
+from nodewise.scheduling.nodes import NodeDevices
+from nodewise.scheduling.placement import Wanted, placed
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
 from nodewise.scheduling.verdict import verdict_of
 
@@ -52,20 +53,18 @@ def decide(
     caps, record = limits or ScheduleLimits(), policy.record
     known = checked(question, record.parameters, caps)
     curves = gathered(question, known, predict, budget, caps)
-    settled = _settled(known.state, curves)
-    offered = _offered(known.state, settled.unanswered | settled.kept)
-    verdict = verdict_of(policy, offered, without(curves.curves, settled.kept), budget)
+    unanswered, kept = _settled(known.state, curves)
+    offered = _offered(known.state, unanswered | kept)
+    verdict = verdict_of(policy, offered, without(curves.curves, kept), budget)
     complete = verdict.complete and curves.complete
     free, quotas = _left_over(offered, verdict.grants)
     explainer = Explainer(
         state=known.state, curves=curves, policy=record.name, free=free, quotas=quotas, complete=complete
     )
-    decided = _explained(explainer, settled, verdict.grants, _placements(offered, verdict.grants))
-    in_request: list[JobDecision | None] = [None] * len(decided)
-    for place, job in zip(known.order, decided):
-        in_request[place] = job
+    decided = _explained(explainer, kept, verdict.grants, _placements(offered, verdict.grants))
+    in_request = dict(zip(known.order, decided))
     return Decision(
-        jobs=tuple(job for job in in_request if job is not None),
+        jobs=tuple(in_request[place] for place in range(len(decided))),
         policy=record.name,
         policy_version=record.version,
         complete=complete,
@@ -76,22 +75,15 @@ def decide(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Settled:
-    """Jobs that are not the policy's to change."""
-
-    unanswered: set[int]
-    kept: set[int]
-
-
-def _settled(state: ClusterState, curves: JobCurves) -> _Settled:
+def _settled(state: ClusterState, curves: JobCurves) -> tuple[set[int], set[int]]:
+    """Jobs that are not the policy's to change: those without an answer, and those that keep what they have."""
     unanswered = {index for index, refusal in enumerate(curves.refusals) if refusal is not None}
     kept = {
         index
         for index, job in enumerate(state.jobs)
         if job.current is not None and not (job.preemptible and job.minimum_run_s <= job.current.age_s)
     }
-    return _Settled(unanswered, kept - unanswered)
+    return unanswered, kept - unanswered
 
 
 def _offered(state: ClusterState, settled: set[int]) -> ClusterState:
@@ -136,14 +128,14 @@ def _placements(offered: ClusterState, grants: tuple[Grant, ...]) -> dict[int, N
 
 
 def _explained(
-    explainer: Explainer, settled: _Settled, grants: tuple[Grant, ...], placements: dict[int, NodeDevices]
+    explainer: Explainer, kept: set[int], grants: tuple[Grant, ...], placements: dict[int, NodeDevices]
 ) -> list[JobDecision]:
     decided = []
     for index, grant in enumerate(grants):
         refusal = explainer.curves.refusals[index]
         if refusal is not None:
             decided.append(explainer.unanswered(index, refusal))
-        elif index in settled.kept:
+        elif index in kept:
             decided.append(explainer.kept(index))
         elif grant.devices:
             decided.append(explainer.granted(index, grant, placements[index]))

@@ -7,7 +7,7 @@ from enum import IntEnum, StrEnum
 
 from nodewise.domain.errors import Refusal
 from nodewise.estimation.question import Basis
-from nodewise.scheduling.placement import NodeDevices
+from nodewise.scheduling.nodes import NodeDevices
 
 __all__ = ["Action", "Decision", "DecisionReason", "JobDecision", "PoolDemand"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from nodewise.domain.schedule import ClusterState, Grant, JobState
 from nodewise.domain.words import number
 from nodewise.scheduling.curves import JobCurves
 from nodewise.scheduling.decision import Action, DecisionReason, JobDecision
-from nodewise.scheduling.placement import NodeDevices, worker_nodes
+from nodewise.scheduling.nodes import NodeDevices
+from nodewise.scheduling.placement import worker_nodes
 
 __all__ = ["Explainer"]
 
@@ -46,17 +47,19 @@ class Explainer:
         held = "it gets nothing"
         if job.current is not None:
             held = f"it keeps the {_devices(job.current.devices)} that it holds"
-        return self._held(index, Action.NO_ANSWER, DecisionReason.CURVE_MISSING, f"{refusal.message}; {held}", refusal)
+        action, reason, why = Action.NO_ANSWER, DecisionReason.CURVE_MISSING, f"{refusal.message}; {held}"
+        return replace(self._held(index), action=action, reason=reason, why=why, refusal=refusal)
 
     def kept(self, index: int) -> JobDecision:
         """A job that may not be changed, or not yet, stays as it is."""
-        job = self.state.jobs[index]
+        job, held = self.state.jobs[index], self._held(index)
+        rate = "does not run" if job.current is None else self._rate_text(index, held)
         if not job.preemptible:
-            why = f"may be neither stopped nor moved; {self._rate_text(index)}"
-            return self._held(index, Action.KEEP, DecisionReason.NOT_PREEMPTIBLE, why)
+            why = f"may be neither stopped nor moved; {rate}"
+            return replace(held, reason=DecisionReason.NOT_PREEMPTIBLE, why=why)
         age = 0.0 if job.current is None else job.current.age_s
-        why = f"has run for {number(age)} s of the {number(job.minimum_run_s)} s that it must; {self._rate_text(index)}"
-        return self._held(index, Action.KEEP, DecisionReason.MINIMUM_RUN, why)
+        why = f"has run for {number(age)} s of the {number(job.minimum_run_s)} s that it must; {rate}"
+        return replace(held, reason=DecisionReason.MINIMUM_RUN, why=why)
 
     def granted(self, index: int, grant: Grant, placement: NodeDevices) -> JobDecision:
         """A job that the policy gave devices."""
@@ -75,33 +78,18 @@ class Explainer:
             action, reason, what = Action.KEEP, DecisionReason.UNCHANGED, f"keeps its {where}"
         resumed = action == Action.START and job.attained_service_device_s > 0
         restart_s = job.restart_cost_s if resumed or action == Action.CHANGE else 0.0
-        rate, marginal, packed = self._predicted(index, grant.pool, grant.devices)
-        nodes = worker_nodes(placement, grant.devices)
+        on, packed = self._on(index, grant.pool, grant.devices, placement, restart_s)
         parts = [what]
         if job.server_devices:
             parts.append(f"{job.server_devices} more for servers")
-        finish_s = self._finish_s(job, rate, restart_s)
-        parts.append(f"{self._finish_text(index, rate, finish_s)}{_restart_text(restart_s)}")
-        if nodes > packed:
+        parts.append(f"{self._rate_text(index, on)}{_restart_text(restart_s)}")
+        if on.nodes > packed:
             parts.append(
-                f"spread over {nodes} nodes where {packed} would do if they were empty (the rate is for {packed})"
+                f"spread over {on.nodes} nodes where {packed} would do if they were empty (the rate is for {packed})"
             )
         if grant.why:
             parts.append(f"{self.policy}: {grant.why}")
-        return JobDecision(
-            job_id=job.job_id,
-            action=action,
-            reason=reason,
-            why="; ".join(parts),
-            pool=pool,
-            devices=grant.devices,
-            nodes=nodes,
-            placement=placement,
-            samples_per_s=rate,
-            finish_s=finish_s,
-            marginal_samples_per_s=marginal,
-            basis=self.curves.bases[index],
-        )
+        return replace(on, action=action, reason=reason, why="; ".join(parts))
 
     def waiting(self, index: int) -> JobDecision:
         """A job that gets nothing now."""
@@ -154,31 +142,37 @@ class Explainer:
         text = f"none of its numbers of devices, servers included, fills whole nodes (of {sizes_text} devices) that fit"
         return DecisionReason.DOES_NOT_FIT, text
 
-    def _held(
-        self, index: int, action: Action, reason: DecisionReason, why: str, refusal: Refusal | None = None
-    ) -> JobDecision:
+    def _held(self, index: int) -> JobDecision:
         """A job that stays on what it holds."""
         job, current = self.state.jobs[index], self.state.jobs[index].current
-        basis = self.curves.bases[index]
         if current is None:
-            return JobDecision(job_id=job.job_id, action=action, reason=reason, why=why, basis=basis, refusal=refusal)
-        workers = current.devices - job.server_devices
-        rate, marginal, _ = self._predicted(index, current.pool, workers)
-        return JobDecision(
+            basis = self.curves.bases[index]
+            return JobDecision(
+                job_id=job.job_id, action=Action.KEEP, reason=DecisionReason.UNCHANGED, why="", basis=basis
+            )
+        return self._on(index, current.pool, current.devices - job.server_devices, current.placement)[0]
+
+    def _on(
+        self, index: int, pool: int, workers: int, placement: NodeDevices, restart_s: float = 0.0
+    ) -> tuple[JobDecision, int]:
+        """A job that runs on so many devices, for a reason yet to be told; nodes that they would be packed on."""
+        job = self.state.jobs[index]
+        rate, marginal, packed = self._predicted(index, pool, workers)
+        decision = JobDecision(
             job_id=job.job_id,
-            action=action,
-            reason=reason,
-            why=why,
-            pool=self.state.pools[current.pool].name,
+            action=Action.KEEP,
+            reason=DecisionReason.UNCHANGED,
+            why="",
+            pool=self.state.pools[pool].name,
             devices=workers,
-            nodes=worker_nodes(current.placement, workers),
-            placement=current.placement,
+            nodes=worker_nodes(placement, workers),
+            placement=placement,
             samples_per_s=rate,
-            finish_s=self._finish_s(job, rate, 0.0),
+            finish_s=job.remaining_samples / rate + restart_s if rate > 0 else None,
             marginal_samples_per_s=marginal,
-            basis=basis,
-            refusal=refusal,
+            basis=self.curves.bases[index],
         )
+        return decision, packed
 
     def _predicted(self, index: int, pool: int, devices: int) -> tuple[float, float | None, int]:
         """Rate, its rise per device to the next larger count if there is one, and nodes; zeros where not known."""
@@ -195,23 +189,12 @@ class Explainer:
             marginal = (float(curves.samples_per_s[larger]) - rate) / (int(curves.devices[larger]) - devices)
         return rate, marginal, int(curves.nodes[here[at]])
 
-    @staticmethod
-    def _finish_s(job: JobState, rate: float, restart_s: float) -> float | None:
-        return job.remaining_samples / rate + restart_s if rate > 0 else None
-
-    def _rate_text(self, index: int) -> str:
-        job, current = self.state.jobs[index], self.state.jobs[index].current
-        if current is None:
-            return "does not run"
-        rate, _, _ = self._predicted(index, current.pool, current.devices - job.server_devices)
-        return self._finish_text(index, rate, self._finish_s(job, rate, 0.0))
-
-    def _finish_text(self, index: int, rate: float, finish_s: float | None) -> str:
-        if finish_s is None:
+    def _rate_text(self, index: int, on: JobDecision) -> str:
+        if on.finish_s is None:
             return "its throughput there is not known"
         what = "samples" if self.curves.batch_known[index] else "mini-batches"
         left = number(self.state.jobs[index].remaining_samples)
-        return f"{number(rate)} {what}/s predicted, {left} {what} left, done in {number(finish_s)} s"
+        return f"{number(on.samples_per_s)} {what}/s predicted, {left} {what} left, done in {number(on.finish_s)} s"
 
 
 def _devices(count: int) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from nodewise.domain import findings
+from nodewise.domain.schedule import PolicyParameter
 
 __all__ = ["Findings"]
 
@@ -27,3 +29,15 @@ class Findings(findings.Findings):
         """A name chosen by the caller."""
         if not value or len(value) > LONGEST_NAME:
             self.wrong(path, f"must have 1 to {LONGEST_NAME} characters, found {len(value)}")
+
+    def parameters(self, stated: Mapping[str, float], of: Sequence[PolicyParameter], path: str) -> dict[str, float]:
+        """A policy's parameters with the defaults of those that are not stated; ``path`` has a place for the name."""
+        known = {parameter.name: parameter for parameter in of}
+        for name, value in sorted(stated.items()):
+            if name not in known:
+                listed = ", ".join(map(repr, known)) or "none"
+                self.wrong(path.format(name), f"is no parameter of this policy, which has: {listed}")
+            elif not known[name].minimum <= value <= known[name].maximum:
+                bounds = f"{known[name].minimum:g} to {known[name].maximum:g}"
+                self.wrong(path.format(name), f"must be {bounds}, found {value:g}")
+        return {name: stated.get(name, parameter.default) for name, parameter in known.items()}

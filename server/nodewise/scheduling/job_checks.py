@@ -11,6 +11,15 @@ from nodewise.scheduling.request import JobQuestion, ScheduleQuestion
 
 __all__ = ["JobReader"]
 
+_SAME: Final = ("min_devices", "max_devices", "server_devices", "requested_devices", "weight")
+_NUMBERS: Final = dict(zip(_SAME, _SAME)) | {
+    "attained_service_device_seconds": "attained_service_device_s",
+    "restart_cost_seconds": "restart_cost_s",
+    "minimum_run_seconds": "minimum_run_s",
+    "restarts_count": "restarts",
+    "efficiency.gradient_noise_scale_samples": "gradient_noise_scale_samples",
+}
+"""Numbers of 0 or more, by their paths in the contract; what is not stated is as good as 0."""
 LEAST_WEIGHT: Final = 1e-9
 """A smaller weight can only be a slip, and would leave the range of a double when divided by."""
 
@@ -36,20 +45,8 @@ class JobReader:
         if self._ids.setdefault(job.job_id, place) != place:
             found.wrong(f"{path}.job_id", f"must be unique, {job.job_id!r} is also jobs[{self._ids[job.job_id]}]")
         found.number(f"{path}.remaining_samples", job.remaining_samples, above_zero=True)
-        for name, value in (
-            ("min_devices", job.min_devices),
-            ("max_devices", job.max_devices),
-            ("server_devices", job.server_devices),
-            ("requested_devices", job.requested_devices),
-            ("attained_service_device_seconds", job.attained_service_device_s),
-            ("restart_cost_seconds", job.restart_cost_s),
-            ("weight", job.weight),
-            ("minimum_run_seconds", job.minimum_run_s),
-            ("restarts_count", job.restarts),
-        ):
-            found.number(f"{path}.{name}", value)
-        if job.gradient_noise_scale_samples is not None:
-            found.number(f"{path}.efficiency.gradient_noise_scale_samples", job.gradient_noise_scale_samples)
+        for name, stated in _NUMBERS.items():
+            found.number(f"{path}.{name}", getattr(job, stated) or 0)
         if job.initial_batch_samples is not None:
             found.number(f"{path}.efficiency.initial_batch_samples", job.initial_batch_samples, above_zero=True)
         if 0 < job.weight < LEAST_WEIGHT:
@@ -60,24 +57,12 @@ class JobReader:
         pools = self._allowed_pools(path, job)
         allowed, requested = self._allowed_devices(path, job, pools)
         return JobState(
-            job_id=job.job_id,
-            remaining_samples=job.remaining_samples,
-            submit_time_s=job.submit_time_s,
+            **job.facts(),
             allowed_devices=allowed,
             allowed_pools=pools,
-            server_devices=job.server_devices,
             requested_devices=requested,
-            attained_service_device_s=job.attained_service_device_s,
             current=self._current(f"{path}.current_allocation", job),
-            restart_cost_s=job.restart_cost_s,
             weight=job.weight or 1.0,
-            queue=job.queue,
-            deadline_s=job.deadline_s,
-            minimum_run_s=job.minimum_run_s,
-            restarts=job.restarts,
-            preemptible=job.preemptible,
-            gradient_noise_scale_samples=job.gradient_noise_scale_samples,
-            initial_batch_samples=job.initial_batch_samples,
         )
 
     def _allowed_pools(self, path: str, job: JobQuestion) -> tuple[int, ...]:

@@ -19,6 +19,9 @@ from nodewise.scheduling.rounding import KEY_BYTES, Rounds
 __all__ = ["Memory"]
 
 _MAGIC: Final = b"nodewise-rounds-1 "
+_TIMES: Final = ("made_s", "decided_s", "round_s", "hold_s")
+_CELLS: Final = ("shares", "received_s", "deficit_s")
+"""Columns of jobs and pools."""
 _MOST_CELLS: Final = 4_194_304
 """Jobs x pools that are unpacked: far above what any state may hold beside 256 pools, and 100 MB."""
 
@@ -37,30 +40,17 @@ class Memory:
             return self.policy
         job, pool = np.nonzero((rounds.shares != 0) | (rounds.received_s != 0) | (rounds.deficit_s != 0))
         head = {
-            "asked": rounds.asked,
-            "cluster": rounds.cluster.hex(),
-            "work": rounds.work.hex(),
-            "made_s": rounds.made_s,
-            "decided_s": rounds.decided_s,
-            "round_s": rounds.round_s,
-            "hold_s": rounds.hold_s,
-            "shuffle_seed": rounds.shuffle_seed,
-            "leftovers": rounds.leftovers,
-            "number": rounds.number,
-            "jobs": len(rounds.jobs),
-            "pools": list(rounds.pools),
-            "entries": len(job),
+            name: getattr(rounds, name) for name in (*_TIMES, "asked", "shuffle_seed", "leftovers", "number", "pools")
         }
+        head |= {"cluster": rounds.cluster.hex(), "work": rounds.work.hex()}
+        head |= {"jobs": len(rounds.jobs), "entries": len(job)}
         parts = [
             _MAGIC + json.dumps(head, sort_keys=True).encode() + b"\n",
             b"".join(rounds.jobs),
             rounds.running.astype("<i4").tobytes(),
             job.astype("<u4").tobytes(),
             pool.astype("<u4").tobytes(),
-            *(
-                column[job, pool].astype("<f8").tobytes()
-                for column in (rounds.shares, rounds.received_s, rounds.deficit_s)
-            ),
+            *(getattr(rounds, name)[job, pool].astype("<f8").tobytes() for name in _CELLS),
             self.policy,
         ]
         return b"".join(parts)
@@ -106,18 +96,18 @@ def _read(content: bytes) -> Memory:
     keys = taken(jobs, KEY_BYTES)
     running = np.frombuffer(taken(jobs, 4), dtype="<i4").astype(np.int64)
     job, pool = (np.frombuffer(taken(entries, 4), dtype="<u4").astype(np.int64) for _ in range(2))
-    columns = []
-    for _ in range(3):
+    columns: dict[str, Any] = {}
+    for name in _CELLS:
         values = np.frombuffer(taken(entries, 8), dtype="<f8")
         dense = np.zeros((jobs, pools))
         if (job >= jobs).any() or (pool >= pools).any() or not np.isfinite(values).all():
             raise ValueError("out of range")
         dense[job, pool] = values
-        columns.append(dense)
+        columns[name] = as_floats(dense)
     if ((running < -1) | (running >= pools)).any():
         raise ValueError("no such pool")
-    times = [float(head[name]) for name in ("made_s", "decided_s", "round_s", "hold_s")]
-    if not np.isfinite(times).all() or times[2] <= 0:
+    times: dict[str, Any] = {name: float(head[name]) for name in _TIMES}
+    if not np.isfinite(list(times.values())).all() or times["round_s"] <= 0:
         raise ValueError("no times")
     seed = head["shuffle_seed"]
     rounds = Rounds(
@@ -125,18 +115,13 @@ def _read(content: bytes) -> Memory:
         pools=names,
         cluster=bytes.fromhex(head["cluster"]),
         work=bytes.fromhex(head["work"]),
-        made_s=times[0],
-        decided_s=times[1],
-        round_s=times[2],
-        hold_s=times[3],
+        **times,
         shuffle_seed=None if seed is None else int(seed),
         leftovers=bool(head["leftovers"]),
         number=_count(head["number"]),
         jobs=tuple(keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)),
         running=as_ints(running),
-        shares=as_floats(columns[0]),
-        received_s=as_floats(columns[1]),
-        deficit_s=as_floats(columns[2]),
+        **columns,
     )
     return Memory(rounds, content[place:])
 

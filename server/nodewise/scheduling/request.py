@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
-from nodewise.domain.schedule import NodePool
+from nodewise.domain.schedule import JobFacts, NodePool
 from nodewise.estimation.question import Terms
 
 __all__ = ["HeldDevices", "JobQuestion", "QueueQuota", "ScheduleLimits", "ScheduleQuestion"]
@@ -36,7 +36,7 @@ class QueueQuota:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class JobQuestion:
+class JobQuestion(JobFacts):
     """A job that wants devices.
 
     Attributes
@@ -44,54 +44,27 @@ class JobQuestion:
     profile : Profile or NodewiseError
         What is known of it, or why it could not be loaded: such a job is left as it is and takes nothing from the
         others.
-    remaining_samples : float
-        Samples left (mini-batches where the batch is not known); above 0.
     allowed_devices, min_devices, max_devices : int
         Numbers of worker devices. Empty = every number from min (0 = 1) to max (0 = as many as the cluster has).
     allowed_pools : tuple of str
         Names; empty = all.
-    server_devices : int
-        Taken besides the workers, in the same pool.
     requested_devices : int
         0 = the fewest allowed.
     weight : float
         0 = 1.
     settings : Configurations or None
         One row: sync mode, servers, batch and the like. Nodes, workers and devices are the scheduler's.
-    submit_time_s, deadline_s : float
-        Seconds since 1970.
-    restart_cost_s, minimum_run_s, attained_service_device_s : float
-        Seconds, seconds and device-seconds.
-    restarts : int
-        How often it was restarted so far.
-    preemptible : bool
-        Whether it may be stopped or moved while it runs.
-    gradient_noise_scale_samples, initial_batch_samples : float or None
-        Facts of statistical efficiency: see ``JobState``. None = not known.
     """
 
-    job_id: str
     profile: Profile | NodewiseError
-    remaining_samples: float
-    submit_time_s: float = 0.0
     allowed_devices: tuple[int, ...] = ()
     min_devices: int = 0
     max_devices: int = 0
     allowed_pools: tuple[str, ...] = ()
-    server_devices: int = 0
     requested_devices: int = 0
-    attained_service_device_s: float = 0.0
     current: HeldDevices | None = None
-    restart_cost_s: float = 0.0
     weight: float = 0.0
-    queue: str = ""
-    deadline_s: float | None = None
     settings: Configurations | None = None
-    minimum_run_s: float = 0.0
-    restarts: int = 0
-    preemptible: bool = True
-    gradient_noise_scale_samples: float | None = None
-    initial_batch_samples: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -30,7 +30,7 @@ import numpy as np
 from nodewise.domain.columns import Floats, Ints, as_floats
 from nodewise.domain.schedule import ClusterState, Curves, Grant, Requests, Shares
 
-__all__ = ["Offer", "Rounds", "accounted", "carries", "held_round", "job_key", "offered", "renewed", "rounded_round"]
+__all__ = ["Offer", "Rounds", "accounted", "first_round", "held_round", "offered", "renewed", "rounded_round"]
 
 KEY_BYTES: Final = 8
 """Of a job's name: among 4,096 jobs two share a key once in 10^12."""
@@ -116,7 +116,7 @@ def _digest(*parts: bytes) -> bytes:
     return found.digest()
 
 
-def carries(rounds: Rounds, offer: Offer, state: ClusterState, asked: str) -> bool:
+def _carries(rounds: Rounds, offer: Offer, state: ClusterState, asked: str) -> bool:
     """Whether what is remembered is of the same policy and pools, and of the past."""
     return (rounds.asked, rounds.pools) == (asked, offer.pools) and rounds.decided_s <= state.now_s
 
@@ -125,12 +125,23 @@ def held_round(
     rounds: Rounds, offer: Offer, state: ClusterState, asked: str
 ) -> tuple[tuple[Grant, ...], Rounds] | None:
     """The next round of the shares that are remembered; None where they hold no longer: then the policy is asked."""
-    if not carries(rounds, offer, state, asked) or rounds.cluster != offer.cluster:
+    if not _carries(rounds, offer, state, asked) or rounds.cluster != offer.cluster:
         return None
     if rounds.work != offer.work and state.now_s - rounds.made_s >= rounds.hold_s:
         return None
     grants, after = rounded_round(accounted(rounds, offer, state), offer, state)
     return (grants, after) if any(grant.devices for grant in grants) else None
+
+
+def first_round(
+    shares: Shares, rounds: Rounds | None, state: ClusterState, curves: Curves, asked: str
+) -> tuple[tuple[Grant, ...], Rounds]:
+    """The first round of new shares; what is remembered of the same policy passes on what it owes."""
+    offer = offered(state, curves)
+    before = None
+    if rounds is not None and _carries(rounds, offer, state, asked):
+        before = accounted(rounds, offer, state)
+    return rounded_round(renewed(shares, before, offer, state, asked), offer, state)
 
 
 def accounted(rounds: Rounds, offer: Offer, state: ClusterState) -> Rounds:

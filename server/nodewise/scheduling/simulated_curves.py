@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import ClusterState
 from nodewise.estimation.question import Basis
@@ -70,15 +69,7 @@ def predicted_curves(
     for row, (place, refusal) in enumerate(zip(places, found.refusals)):
         if refusal is not None:
             raise NodewiseError.refused(replace(refusal, message=f"curves[{place}]: {refusal.message}"))
-        rows = found.curves.rows(row)
-        curves.append(
-            JobCurve(
-                pool=as_ints(found.curves.pool[rows]),
-                devices=as_ints(found.curves.devices[rows]),
-                nodes=as_ints(found.curves.nodes[rows]),
-                samples_per_s=as_floats(found.curves.samples_per_s[rows]),
-            )
-        )
+        curves.append(JobCurve.taken(found.curves, found.curves.rows(row)))
     bases = {id(basis): basis for basis in found.bases if basis is not None}
     return PredictedCurves(state=known.state, curves=tuple(curves), bases=tuple(bases.values()))
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
-from nodewise.domain.columns import as_floats, as_ints
+from nodewise.domain.columns import as_floats
 from nodewise.domain.schedule import NodePool
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.simulation.core import Progress, simulated
 from nodewise.scheduling.simulation.jobs import SimulatedJob
 from nodewise.scheduling.simulation.repeating import Estimate, estimated
-from nodewise.scheduling.simulation.results import JobColumns, SimulationResult
+from nodewise.scheduling.simulation.results import JOB_NUMBERS, JobColumns, SimulationResult
 from nodewise.scheduling.simulation.settings import SimulationSettings
 
 __all__ = ["Repetition", "SimulateQuestion", "figures_of", "simulated_repeatedly"]
@@ -77,13 +77,8 @@ def simulated_repeatedly(
     return tuple(found)
 
 
-_NO_JOBS: Final = JobColumns(
-    job_id=(),
-    restarts=as_ints([]),
-    **dict.fromkeys(
-        ("arrival_s", "start_s", "completion_s", "slowdown", "finish_time_fairness", "samples"), as_floats([])
-    ),
-)
+_NONE: Final[Any] = as_floats([])
+_NO_JOBS: Final = JobColumns(job_id=(), **dict.fromkeys(JOB_NUMBERS, _NONE))
 
 
 def _seeded(settings: SimulationSettings, seed: int, policy: PolicyRecord) -> SimulationSettings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from nodewise.hosting.soundness import as_text
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.memory import Memory
 from nodewise.scheduling.policy_answers import MAX_MEMORY_BYTES, sound_answer
-from nodewise.scheduling.rounding import Rounds, accounted, carries, held_round, offered, renewed, rounded_round
+from nodewise.scheduling.rounding import first_round, held_round, offered
 
 __all__ = ["Verdict", "verdict_of"]
 
@@ -40,89 +41,65 @@ def verdict_of(policy: Loaded[PolicyRecord], state: ClusterState, curves: Curves
         INVALID_FIELD when the memory that came back is damaged, POLICY_FAILED when the policy raises,
         POLICY_INVALID_RESULT when it allocates what it must not.
     """
-    remembered = Memory.from_bytes(state.memory)
-    asking = _Asking(policy.record, replace(state, memory=remembered.policy), curves, remembered.rounds)
+    remembered, record = Memory.from_bytes(state.memory), policy.record
+    asked, state = f"{record.name} {record.version}", replace(state, memory=remembered.policy)
     try:
-        held = asking.held()
-        if held is not None:
-            return held
-        decided = call(policy, policy.record.policy, "decide", asking.state, curves, budget, check=asking.read)
-        return asking.verdict(decided)
+        if remembered.rounds is not None:
+            held = held_round(remembered.rounds, offered(state, curves), state, asked)
+            if held is not None:
+                grants, after = held
+                return _verdict(_feasible(grants, state, curves), Memory(after, state.memory), complete=True)
+        check = partial(_read, state=state, curves=curves)
+        decided = call(policy, record.policy, "decide", state, curves, budget, check=check)
+        if isinstance(decided, Allocation):
+            return _verdict(decided.grants, Memory(None, decided.memory), complete=decided.complete)
+        grants, after = first_round(decided, remembered.rounds, state, curves, asked)
+        if not decided.complete:
+            # What was made in a hurry does not hold: the policy is asked again next time.
+            after = replace(after, hold_s=0.0, work=b"")
+        return _verdict(_feasible(grants, state, curves), Memory(after, decided.memory), complete=decided.complete)
     except ImpossibleAnswerError as error:
         raise impossible(policy, "decide", str(error)) from None
 
 
-class _Asking:
-    """One policy asked about one state."""
+def _read(answer: Any, state: ClusterState, curves: Curves) -> Allocation | Shares:
+    """What the policy answered, if it can be done; nothing of it is looked at afterwards that was not looked at."""
+    sound = sound_answer(answer, state)
+    if isinstance(sound, Allocation):
+        grants = _feasible(sound.grants, state, curves)
+        return Allocation(grants=grants, complete=bool(sound.complete), memory=sound.memory)
+    return replace(sound, shares=np.clip(sound.shares, 0.0, 1.0), complete=bool(sound.complete))
 
-    def __init__(self, record: PolicyRecord, state: ClusterState, curves: Curves, rounds: Rounds | None) -> None:
-        self._name = f"{record.name} {record.version}"
-        self.state = state
-        self._curves = curves
-        self._rounds = rounds
 
-    def held(self) -> Verdict | None:
-        """The next round of shares that still hold, if there are any."""
-        if self._rounds is None:
-            return None
-        offer = offered(self.state, self._curves)
-        held = held_round(self._rounds, offer, self.state, self._name)
-        if held is None:
-            return None
-        grants, after = held
-        return _verdict(self._feasible(grants), Memory(after, self.state.memory), complete=True)
-
-    def read(self, answer: Any) -> Allocation | Shares:
-        """What the policy answered, if it can be done; nothing of it is looked at afterwards that was not looked at."""
-        sound = sound_answer(answer, self.state)
-        if isinstance(sound, Allocation):
-            return Allocation(grants=self._feasible(sound.grants), complete=bool(sound.complete), memory=sound.memory)
-        return replace(sound, shares=np.clip(sound.shares, 0.0, 1.0), complete=bool(sound.complete))
-
-    def verdict(self, decided: Allocation | Shares) -> Verdict:
-        """The verdict: grants as they are, shares as the first of their rounds."""
-        if isinstance(decided, Allocation):
-            return _verdict(decided.grants, Memory(None, decided.memory), complete=decided.complete)
-        offer = offered(self.state, self._curves)
-        before = self._rounds
-        if before is not None:
-            carried = carries(before, offer, self.state, self._name)
-            before = accounted(before, offer, self.state) if carried else None
-        grants, after = rounded_round(renewed(decided, before, offer, self.state, self._name), offer, self.state)
-        if not decided.complete:
-            # What was made in a hurry does not hold: the policy is asked again next time.
-            after = replace(after, hold_s=0.0, work=b"")
-        return _verdict(self._feasible(grants), Memory(after, decided.memory), complete=decided.complete)
-
-    def _feasible(self, grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
-        """The grants, if counts and pools are among the curves and everything fits."""
-        jobs, pools = self.state.jobs, self.state.pools
-        free = [pool.total_devices for pool in pools]
-        quotas = dict(self.state.quotas)
-        result = []
-        for index, (job, grant) in enumerate(zip(jobs, grants)):
-            devices, pool = int(grant.devices), int(grant.pool)
-            why = as_text(grant.why, MAX_WHY)
-            if devices < 0:
-                raise ImpossibleAnswerError(f"it granted {job.job_id!r} {devices} devices")
-            if not devices:
-                result.append(Grant(0, why=why))
-                continue
-            rows = self._curves.rows(index)
-            listed = (self._curves.pool[rows] == pool) & (self._curves.devices[rows] == devices)
-            if not listed.any():
-                raise ImpossibleAnswerError(
-                    f"it granted {job.job_id!r} {devices} devices in pool {pool}, which is not on its curve"
-                )
-            free[pool] -= devices + job.server_devices
-            if free[pool] < 0:
-                raise ImpossibleAnswerError(f"it granted more devices of pool {pools[pool].name!r} than it has free")
-            if job.queue in quotas:
-                quotas[job.queue] -= devices + job.server_devices
-                if quotas[job.queue] < 0:
-                    raise ImpossibleAnswerError(f"it granted queue {job.queue!r} more devices than its quota")
-            result.append(Grant(devices, pool, why))
-        return tuple(result)
+def _feasible(grants: tuple[Grant, ...], state: ClusterState, curves: Curves) -> tuple[Grant, ...]:
+    """The grants, if counts and pools are among the curves and everything fits."""
+    jobs, pools = state.jobs, state.pools
+    free = [pool.total_devices for pool in pools]
+    quotas = dict(state.quotas)
+    result = []
+    for index, (job, grant) in enumerate(zip(jobs, grants)):
+        devices, pool = int(grant.devices), int(grant.pool)
+        why = as_text(grant.why, MAX_WHY)
+        if devices < 0:
+            raise ImpossibleAnswerError(f"it granted {job.job_id!r} {devices} devices")
+        if not devices:
+            result.append(Grant(0, why=why))
+            continue
+        rows = curves.rows(index)
+        listed = (curves.pool[rows] == pool) & (curves.devices[rows] == devices)
+        if not listed.any():
+            raise ImpossibleAnswerError(
+                f"it granted {job.job_id!r} {devices} devices in pool {pool}, which is not on its curve"
+            )
+        free[pool] -= devices + job.server_devices
+        if free[pool] < 0:
+            raise ImpossibleAnswerError(f"it granted more devices of pool {pools[pool].name!r} than it has free")
+        if job.queue in quotas:
+            quotas[job.queue] -= devices + job.server_devices
+            if quotas[job.queue] < 0:
+                raise ImpossibleAnswerError(f"it granted queue {job.queue!r} more devices than its quota")
+        result.append(Grant(devices, pool, why))
+    return tuple(result)
 
 
 def _verdict(grants: tuple[Grant, ...], memory: Memory, *, complete: bool) -> Verdict:

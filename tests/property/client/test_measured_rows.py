@@ -70,11 +70,10 @@ def test_pieces_of_any_size_say_what_the_whole_says(
 def said(value: Any) -> list[dict[str, Any]]:
     """What each row says. 0 says something only where a column beside it could say that the row is not known."""
     (piece,) = pieces(value, 1 << 31)
-    columns = {**piece.configurations, **piece.measured}
     return [
         {
             name: column[row]
-            for name, column in columns.items()
+            for name, column in piece.columns.items()
             if column[row] not in (None, "", ()) and (column[row] or name in masks(piece.kind))
         }
         for row in range(piece.end)

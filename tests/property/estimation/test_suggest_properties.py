@@ -56,7 +56,7 @@ def test_falls_are_not_negative_and_suggestions_differ(
     for each in found.suggestions:
         assert each.expected_regret_fall >= 0.0
         assert each.expected_width_fall > 0.0
-        assert each.cost_node_s > 0.0
+        assert each.cost_node_seconds > 0.0
         assert each.nodes == nodes[each.row]
         assert log_spread[each.row] > 0.04 * np.sqrt(0.1)
 

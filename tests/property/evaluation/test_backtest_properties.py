@@ -16,8 +16,8 @@ from nodewise.domain.profile import UNKNOWN
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
 from nodewise.evaluation.backtest import backtested
-from nodewise.evaluation.metrics import Metrics
 from nodewise.evaluation.results import EstimatorEvaluation
+from nodewise_values import Metrics
 
 QUICK = settings(derandomize=True, deadline=None, max_examples=40)
 JOBS = ("bert", "ncf", "vgg")
@@ -61,7 +61,7 @@ def evaluated(rows: Sequence[Row], names: Sequence[str] = JOBS) -> tuple[Estimat
 
 def untimed(metrics: Metrics) -> dict[str, object]:
     """All but the times, to the last bit."""
-    return {**asdict(metrics), "fit_s": None, "predict_s": None}
+    return {**asdict(metrics), "fit_seconds": None, "predict_seconds": None}
 
 
 def told(evaluation: EstimatorEvaluation) -> dict[int, tuple[object, ...]]:
@@ -114,7 +114,7 @@ def test_what_was_measured_in_test_rows_changes_no_prediction(rows: list[Row], d
     ]
     for first, second in zip(evaluated(rows), evaluated(changed), strict=True):
         assert told(first) == told(second)
-        assert first.overall.refused == second.overall.refused
+        assert first.overall.refused_count == second.overall.refused_count
 
 
 @QUICK
@@ -126,13 +126,13 @@ def test_no_test_row_vanishes(rows: list[Row]) -> None:
         assert found.rows.tolist() == test
         answered = found.status == RowStatus.ANSWERED
         measured = np.array([rows[row].steps_per_s > 0 for row in test], dtype=np.bool_)
-        assert evaluation.overall.n == (answered & measured).sum()
-        assert evaluation.overall.refused == (~answered).sum()
+        assert evaluation.overall.rows_count == (answered & measured).sum()
+        assert evaluation.overall.refused_count == (~answered).sum()
         assert ((found.reason_index > 0) == ~answered).all()
         assert ((found.steps_per_s > 0) == answered).all()
         for groups in (evaluation.by_job, evaluation.by_sync):
-            assert sum(metrics.n for _, metrics in groups) == evaluation.overall.n
-            assert sum(metrics.refused for _, metrics in groups) == evaluation.overall.refused
+            assert sum(metrics.rows_count for _, metrics in groups) == evaluation.overall.rows_count
+            assert sum(metrics.refused_count for _, metrics in groups) == evaluation.overall.refused_count
 
 
 @QUICK

@@ -66,8 +66,8 @@ def test_parts_of_one_pass_are_what_each_part_alone_gives(found: Outcomes) -> No
 @given(found=outcomes())
 def test_scores_lie_where_scores_can(found: Outcomes) -> None:
     (metrics,) = metrics_by(found, np.zeros(len(found), dtype=np.int64), 1)
-    assert metrics.n + metrics.refused <= len(found)
-    if metrics.n == 0:
+    assert metrics.rows_count + metrics.refused_count <= len(found)
+    if metrics.rows_count == 0:
         assert metrics.mape is metrics.bias is metrics.coverage90 is None
         return
     assert metrics.mape is not None
@@ -86,7 +86,7 @@ def test_scores_lie_where_scores_can(found: Outcomes) -> None:
     assert metrics.width90 is not None
     assert metrics.interval_score90 is not None
     assert metrics.interval_score90 >= metrics.width90 * (1 - ROUNDING) - ROUNDING
-    if metrics.groups:
+    if metrics.groups_count:
         assert metrics.regret is not None
         assert metrics.hit is not None
         assert metrics.within5 is not None
@@ -111,11 +111,11 @@ def test_knowing_the_truth_scores_best(found: Outcomes) -> None:
         }
     )
     (metrics,) = metrics_by(truth, np.zeros(len(found), dtype=np.int64), 1)
-    if metrics.n:
+    if metrics.rows_count:
         assert metrics.mape == metrics.bias == metrics.macro_abs_ln == metrics.interval_score90 == 0.0
         assert metrics.coverage90 == metrics.worst_job_coverage90 == 1.0
         assert metrics.kendall is None or abs(metrics.kendall - 1.0) <= ROUNDING
-    if metrics.groups:
+    if metrics.groups_count:
         assert (metrics.regret, metrics.hit, metrics.within5) == (0.0, 1.0, 1.0)
 
 

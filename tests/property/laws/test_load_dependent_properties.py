@@ -1,4 +1,4 @@
-"""What holds of stations whose rate depends on the number present, and of several servers, whatever the numbers."""
+"""What holds of stations whose rate depends on the number present, whatever the numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from nodewise_laws import (
     exact_mva,
     flow_capped_rates,
     load_dependent,
-    server_bracket,
 )
 
 QUICK = settings(derandomize=True, deadline=None, max_examples=100)
@@ -127,24 +126,3 @@ def test_order_of_stations_and_unit_of_time_change_nothing(
     )
     np.testing.assert_allclose(scaled.throughput_per_s * factor, curve.throughput_per_s, rtol=ROUNDING)
     np.testing.assert_allclose(scaled.queue_length, curve.queue_length[:, order], rtol=ROUNDING)
-
-
-@QUICK
-@given(
-    st.integers(1, 3).flatmap(
-        lambda servers: st.lists(st.lists(seconds, min_size=servers, max_size=servers), min_size=1, max_size=3)
-    ),
-    st.lists(seconds, max_size=2),
-    seconds,
-    st.integers(1, 40),
-)
-def test_the_bracket_of_several_servers_is_ordered(
-    phases: list[list[float]], others: list[float], think: float, population: int
-) -> None:
-    assume(sum(map(sum, phases)) + sum(others) + think > 0.0)
-    bracket = server_bracket(phases, others, think, population)
-    assert np.all(bracket.pessimistic_per_s <= bracket.slowest_server_per_s)
-    assert np.all(bracket.slowest_server_per_s <= bracket.optimistic_per_s)
-    assert np.all(bracket.optimistic_per_s <= bracket.bound_per_s)
-    series = exact_mva([*np.ravel(phases), *others], think, population).throughput_per_s
-    np.testing.assert_allclose(bracket.pessimistic_per_s, series, rtol=ROUNDING)

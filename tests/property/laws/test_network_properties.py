@@ -7,12 +7,12 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from queueing_truths import erlang_finite_source
 
 from nodewise_laws import (
     MvaCurve,
     asymptotic_bounds,
     balanced_job_bounds,
-    erlang_finite_source,
     exact_mva,
     exact_mva_many,
     exact_mva_multiclass,

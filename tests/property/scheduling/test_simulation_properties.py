@@ -14,7 +14,7 @@ from simulations import POLICIES, as_simulated, pools
 
 from nodewise.scheduling.simulation.core import simulated
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
-from nodewise.scheduling.simulation.repeating import repeated
+from nodewise.scheduling.simulation.repeating import estimated
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import (
     Checkpoints,
@@ -167,10 +167,9 @@ def one_server(sizes_s: Draw, gap_s: float, jobs: int, seed: int) -> SimulationR
 )
 def test_one_server_is_the_queue_of_theory(share: float, sizes_s: Draw, second_moment: float) -> None:
     """M/M/1 and M/G/1: mean wait = rate E[S^2] / (2 (1 - utilisation)) (Pollaczek, Khinchine), services of 1 s."""
-    found = repeated(lambda seed: one_server(sizes_s, 1.0 / share, 1_500, seed), range(6), confidence=0.99)
-    waiting, utilisation = found["average_waiting_s"], found["utilisation"]
-    assert waiting is not None
-    assert utilisation is not None
+    found = [one_server(sizes_s, 1.0 / share, 1_500, seed).summary() for seed in range(6)]
+    names = ("average_waiting_s", "utilisation")
+    waiting, utilisation = (estimated([each[name] or 0.0 for each in found], confidence=0.99) for name in names)
     assert waiting.lower is not None
     assert waiting.upper is not None
     assert waiting.lower <= share * second_moment / (2 * (1 - share)) <= waiting.upper

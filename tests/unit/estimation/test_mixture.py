@@ -15,16 +15,21 @@ from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
 from nodewise.estimation.answer.mixture import MEAN_TO_DEVIATION, Part, mixed
 from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.question import MixtureShare
+
+
+def part_of(name: str, predictions: Predictions, weight: float) -> Part:
+    return Part(MixtureShare(estimator=name, weight=weight, expected_log_error=0.2), predictions)
 
 
 def part(name: str, steps: list[float], weight: float = 0.5, **changes: Any) -> Part:
-    return Part(name, predictions_of(as_floats(steps), **changes), weight, 0.2)
+    return part_of(name, predictions_of(as_floats(steps), **changes), weight)
 
 
 def refusing(name: str, rows: list[int], steps: list[float], message: str = "no", weight: float = 0.5) -> Part:
     """Refuses some rows."""
     refusal = RowRefusal(tuple(rows), Refusal(Reason.EVIDENCE_MISSING, message))
-    return Part(name, Predictions.of(as_floats(steps), log_spread=0.1, refusals=(refusal,)), weight, 0.2)
+    return part_of(name, Predictions.of(as_floats(steps), log_spread=0.1, refusals=(refusal,)), weight)
 
 
 def test_the_step_is_the_weighted_geometric_mean_and_doubt_is_within_and_between() -> None:
@@ -83,7 +88,7 @@ def test_what_does_not_fit_does_not_fit() -> None:
         memory_bytes=as_floats([3e9]),
         excess_memory_bytes=as_floats([1e9]),
     )
-    found = mixed([part("a", [1.0]), Part("b", unfit, 0.5, 0.2)])
+    found = mixed([part("a", [1.0]), part_of("b", unfit, 0.5)])
     assert found.status.tolist() == [RowStatus.INFEASIBLE_MEMORY]
     assert (found.step_s.tolist(), found.excess_memory_bytes.tolist()) == ([0.0], [1e9])  # type: ignore[union-attr]
     assert checked(found, asked(1)) is found
@@ -97,14 +102,14 @@ def test_a_column_that_one_has_is_that_ones() -> None:
     assert found.staleness_p95 is None
     # A row that only the other answers has none: then there is no such column.
     partial = replace(refusing("a", [0], [0.0, 1.0]).predictions, staleness_mean=as_floats([0.0, 4.0]))
-    assert mixed([Part("a", partial, 0.9, 0.2), part("b", [1.0, 1.0], 0.1)]).staleness_mean is None
+    assert mixed([part_of("a", partial, 0.9), part("b", [1.0, 1.0], 0.1)]).staleness_mean is None
 
 
 def test_notices_say_who_says_it_and_leave_out_rows_without_a_part() -> None:
     noted = replace(
         refusing("a", [0], [0.0, 1.0]).predictions, notices=(Notice("X", "here", (0, 1)), Notice("Y", "there", (0,)))
     )
-    found = mixed([Part("a", noted, 0.5, 0.2), part("b", [1.0, 1.0], notices=(Notice("Z", "all"),))])
+    found = mixed([part_of("a", noted, 0.5), part("b", [1.0, 1.0], notices=(Notice("Z", "all"),))])
     assert found.notices == (Notice("X", "a: here", (1,)), Notice("Z", "b: all"))
 
 

@@ -89,7 +89,7 @@ def test_two_candidates_in_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
     (only,) = found.suggestions
     assert (only.row, only.nodes, only.workers) == (1, 2, 2)
     assert only.expected_regret_fall == pytest.approx(fall, rel=0.1)
-    assert only.cost_node_s == pytest.approx(2 * (7.0 + 50 * model.steps[2]))
+    assert only.cost_node_seconds == pytest.approx(2 * (7.0 + 50 * model.steps[2]))
     assert only.expected_width_fall == pytest.approx(2 * 1.6448536 * (0.3 - left) / 2)
     assert "cut the regret of the decision" in only.why
 
@@ -137,7 +137,7 @@ def test_the_cheaper_of_equals_comes_first() -> None:
     first, second = found.suggestions
     assert (first.nodes, first.row) == (2, 2)
     assert (second.nodes, second.row) == (4, 1)
-    assert first.cost_node_s < second.cost_node_s
+    assert first.cost_node_seconds < second.cost_node_seconds
 
 
 def many(rows: int = 12) -> tuple[Covariant, tuple[int, ...]]:

@@ -59,24 +59,26 @@ def test_predictions_come_in_the_tables_order() -> None:
 def test_scores_overall_by_job_and_by_mode() -> None:
     found = only(Proportional())
     assert (found.estimator, found.version) == ("proportional", "1.2")
-    assert (found.overall.n, found.overall.refused) == (3, 0)
+    assert (found.overall.rows_count, found.overall.refused_count) == (3, 0)
     assert found.overall.mape == pytest.approx((0.2 + 2.0 + 0.0) / 3)
     by_job = dict(found.by_job)
     assert list(by_job) == ["first", "second"]
     assert by_job["first"].mape == pytest.approx(0.1)
-    assert (by_job["first"].groups, by_job["first"].regret) == (1, 0.0)
+    assert (by_job["first"].groups_count, by_job["first"].regret) == (1, 0.0)
     assert by_job["second"].mape == pytest.approx(2.0)
     by_sync = dict(found.by_sync)
-    assert {name: metrics.n for name, metrics in by_sync.items()} == {"async": 1, "allreduce": 2}
-    assert by_sync["async"].fit_s is None
+    assert {name: metrics.rows_count for name, metrics in by_sync.items()} == {"async": 1, "allreduce": 2}
+    assert by_sync["async"].fit_seconds is None
 
 
 def test_times_are_told_overall_and_by_job() -> None:
     found = only(Learning())
     parts = [metrics for _, metrics in found.by_job]
-    assert found.overall.fit_s is not None
-    assert found.overall.fit_s > sum(metrics.fit_s or 0.0 for metrics in parts) > 0.0  # learning is in the sum
-    assert found.overall.predict_s == pytest.approx(sum(metrics.predict_s or 0.0 for metrics in parts))
+    assert found.overall.fit_seconds is not None
+    assert (
+        found.overall.fit_seconds > sum(metrics.fit_seconds or 0.0 for metrics in parts) > 0.0
+    )  # learning is in the sum
+    assert found.overall.predict_seconds == pytest.approx(sum(metrics.predict_seconds or 0.0 for metrics in parts))
 
 
 def test_refusals_of_jobs_and_of_rows_are_counted() -> None:
@@ -96,8 +98,8 @@ def test_refusals_of_jobs_and_of_rows_are_counted() -> None:
     ]
     assert found.predictions.steps_per_s.tolist() == pytest.approx([4.0, 0.0, 8.0, 0.0])
     assert found.predictions.lower_steps_per_s.tolist()[1::2] == [0.0, 0.0]
-    assert (found.overall.n, found.overall.refused) == (2, 2)
-    assert {name: metrics.refused for name, metrics in found.by_job} == {"first": 1, "second": 1}
+    assert (found.overall.rows_count, found.overall.refused_count) == (2, 2)
+    assert {name: metrics.refused_count for name, metrics in found.by_job} == {"first": 1, "second": 1}
 
 
 def test_a_job_without_train_rows_is_predicted_from_its_facts() -> None:
@@ -152,7 +154,7 @@ def test_auto_takes_what_can_answer_and_has_no_version() -> None:
     engine = Answers(registry_of(Proportional(refuses="P100"), Proportional(name="zzz", most=10**9)))
     (found,) = backtested(engine, table_of(ROWS)).evaluations
     assert (found.estimator, found.version) == ("auto", "")
-    assert found.overall.refused == 0
+    assert found.overall.refused_count == 0
 
 
 def test_all_means_every_one_and_no_name_twice() -> None:
@@ -197,7 +199,7 @@ def test_what_progress_raises_ends_the_run() -> None:
 
 def test_a_table_without_test_rows_has_nothing_to_score() -> None:
     found = only(Proportional(), [replace(row, train=True) for row in ROWS])
-    assert (found.overall.n, found.overall.refused, found.overall.mape) == (0, 0, None)
+    assert (found.overall.rows_count, found.overall.refused_count, found.overall.mape) == (0, 0, None)
     assert (found.by_job, found.by_sync) == ((), ())
 
 
@@ -237,15 +239,15 @@ class BadLearner(Proportional):
 def test_an_estimator_that_fails_to_learn_costs_its_own_rows_alone(outcome: object, reason: str) -> None:
     engine = Answers(registry_of(BadLearner(outcome=outcome), Proportional()))
     bad, good, auto = backtested(engine, table_of(ROWS), estimators=["bad", "proportional", "auto"]).evaluations
-    assert (bad.overall.n, bad.overall.refused) == (0, 4)
+    assert (bad.overall.rows_count, bad.overall.refused_count) == (0, 4)
     assert bad.predictions.reasons[1].startswith(f"{reason}: ")
     assert "secret" not in bad.predictions.reasons[1]
-    assert good.overall.refused == auto.overall.refused == 0
+    assert good.overall.refused_count == auto.overall.refused_count == 0
 
 
 def test_an_estimator_with_too_little_to_learn_from_answers_without_a_prior() -> None:
     found = only(BadLearner(outcome=NodewiseError(Reason.EVIDENCE_MISSING, "more, please")))
-    assert (found.overall.n, found.overall.refused) == (3, 0)
+    assert (found.overall.rows_count, found.overall.refused_count) == (3, 0)
 
 
 @dataclass
@@ -282,7 +284,7 @@ class _FixedModel:
 
 def test_a_row_that_does_not_fit_counts_as_refused_and_says_so() -> None:
     found = only(Fixed(status=RowStatus.INFEASIBLE_MEMORY))
-    assert (found.overall.n, found.overall.refused) == (0, 4)
+    assert (found.overall.rows_count, found.overall.refused_count) == (0, 4)
     assert found.predictions.status.tolist() == [RowStatus.INFEASIBLE_MEMORY] * 4
     assert found.predictions.reasons == (
         "",
@@ -293,6 +295,6 @@ def test_a_row_that_does_not_fit_counts_as_refused_and_says_so() -> None:
 def test_a_rate_that_is_no_number_is_refused() -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         found = only(Fixed(step_s=5e-324))
-    assert (found.overall.n, found.overall.refused) == (0, 4)
+    assert (found.overall.rows_count, found.overall.refused_count) == (0, 4)
     assert found.predictions.reasons[1].startswith("ESTIMATOR_INVALID_RESULT: ")
     assert np.isfinite(found.predictions.steps_per_s).all()

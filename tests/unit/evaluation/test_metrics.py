@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from nodewise.domain.columns import Ints
-from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
+from nodewise.evaluation.metrics import Outcomes, metrics_by
+from nodewise_values import Metrics
 
-UNDEFINED_WITHOUT_ROWS = [name for name in asdict(Metrics(n=0, refused=0)) if name not in ("n", "refused", "groups")]
+UNDEFINED_WITHOUT_ROWS = [name for name in asdict(Metrics()) if not name.endswith("_count")]
 
 
 def outcomes(**columns: Any) -> Outcomes:
@@ -41,7 +42,7 @@ def scored(found: Outcomes) -> Metrics:
 def test_errors_of_four_rows_by_hand() -> None:
     # The ratios are 1.1, 0.8, 1.5 and 0.5.
     found = scored(outcomes(predicted_steps_per_s=[1.1, 1.6, 6.0, 4.0], measured_steps_per_s=[1.0, 2.0, 4.0, 8.0]))
-    assert (found.n, found.refused) == (4, 0)
+    assert (found.rows_count, found.refused_count) == (4, 0)
     assert found.mape == pytest.approx((0.1 + 0.2 + 0.5 + 0.5) / 4)
     assert found.median_ape == pytest.approx(0.35)
     assert found.p90_ape == pytest.approx(0.5)
@@ -54,7 +55,7 @@ def test_errors_of_four_rows_by_hand() -> None:
     # Of six pairs only (6, 4) against (4, 8) disagrees.
     assert found.kendall == pytest.approx(4 / 6)
     assert found.coverage90 is found.worst_job_coverage90 is found.width90 is found.interval_score90 is None
-    assert (found.groups, found.regret, found.hit, found.within5) == (0, None, None, None)
+    assert (found.groups_count, found.regret, found.hit, found.within5) == (0, None, None, None)
 
 
 def test_a_ninetieth_percentile_lies_between_two_rows() -> None:
@@ -123,19 +124,19 @@ def test_an_interval_missed_from_above_costs_as_much() -> None:
 def test_refused_and_unmeasured_rows_are_counted_and_not_scored() -> None:
     # Answered and measured; answered, not measured; refused and measured; refused and not measured.
     found = scored(outcomes(predicted_steps_per_s=[2.0, 9.0, 0.0, 0.0], measured_steps_per_s=[1.0, 0.0, 3.0, 0.0]))
-    assert (found.n, found.refused, found.mape) == (1, 2, 1.0)
+    assert (found.rows_count, found.refused_count, found.mape) == (1, 2, 1.0)
 
 
 def test_without_rows_everything_is_undefined() -> None:
     found = scored(outcomes(predicted_steps_per_s=[0.0], measured_steps_per_s=[1.0]))
-    assert (found.n, found.refused, found.groups) == (0, 1, 0)
+    assert (found.rows_count, found.refused_count, found.groups_count) == (0, 1, 0)
     assert [getattr(found, name) for name in UNDEFINED_WITHOUT_ROWS] == [None] * len(UNDEFINED_WITHOUT_ROWS)
-    assert scored(outcomes(measured_steps_per_s=[])).n == 0
+    assert scored(outcomes(measured_steps_per_s=[])).rows_count == 0
 
 
 def test_a_part_without_rows_has_scores_all_the_same() -> None:
     found = metrics_by(outcomes(predicted_steps_per_s=[2.0, 1.0], measured_steps_per_s=[1.0, 1.0]), np.array([2, 0]), 4)
-    assert [(part.n, part.mape) for part in found] == [(1, 0.0), (0, None), (1, 1.0), (0, None)]
+    assert [(part.rows_count, part.mape) for part in found] == [(1, 0.0), (0, None), (1, 1.0), (0, None)]
 
 
 def test_a_ratio_that_no_number_holds_is_undefined_and_no_infinity() -> None:
@@ -196,8 +197,8 @@ def by_definition(found: Outcomes, rows: Ints) -> dict[str, float | None]:
             chosen_best.append(sum(x[row] == best for row in chosen) / len(chosen))
     every = [value for values in regrets.values() for value in values]
     return {
-        "n": len(kept),
-        "refused": sum(not found.answered[row] for row in rows.tolist()),
+        "rows_count": len(kept),
+        "refused_count": sum(not found.answered[row] for row in rows.tolist()),
         "mape": mean(apes),
         "median_ape": float(np.median(apes)) if apes else None,
         "p90_ape": float(np.percentile(apes, 90)) if apes else None,
@@ -213,9 +214,9 @@ def by_definition(found: Outcomes, rows: Ints) -> dict[str, float | None]:
         "worst_job_coverage90": min((hit for hit in job_hits if hit is not None), default=None),
         "width90": mean([math.log(up[row] / low[row]) for row in sized]),
         "interval_score90": mean(scores),
-        "fit_s": None,
-        "predict_s": None,
-        "groups": len(every),
+        "fit_seconds": None,
+        "predict_seconds": None,
+        "groups_count": len(every),
         "regret": mean([sum(values) / len(values) for values in regrets.values()]),
         "hit": mean(chosen_best),
         "within5": mean([float(value <= 0.05) for value in every]),

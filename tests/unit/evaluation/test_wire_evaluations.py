@@ -17,13 +17,13 @@ from nodewise.domain.profile import UNKNOWN
 from nodewise.domain.workload import Network, Workload
 from nodewise.estimation.answer.answers import Answers
 from nodewise.evaluation.backtest import backtested
-from nodewise.evaluation.metrics import Metrics
 from nodewise.evaluation.results import BacktestResult
 from nodewise.ports.limits import Limits
 from nodewise.rpc.wire_configurations import write_configurations
 from nodewise.rpc.wire_evaluations import read_estimators, read_table, write_result
 from nodewise_protos.v1 import profile_pb2, workload_pb2
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
+from nodewise_values import Metrics
 
 LIMITS = Limits()
 ROWS = [
@@ -271,14 +271,14 @@ def test_a_table_of_answers_alone_needs_no_reasons() -> None:
 
 def test_every_metric_is_written() -> None:
     named = {field.name: float(number) for number, field in enumerate(fields(Metrics), start=1)}
-    whole = {"n": 1, "refused": 2, "groups": 3}
+    whole = {"rows_count": 1, "refused_count": 2, "groups_count": 3}
     result = result_of(ROWS, Proportional(rate=1.0))
     metrics = Metrics(**{**named, **whole})  # type: ignore[arg-type]  # whole numbers are among them
     evaluation = replace(result.evaluations[0], overall=metrics)
     found = write_result(replace(result, evaluations=(evaluation,))).evaluations[0].overall
     assert len(found.ListFields()) == len(asdict(metrics)) == len(pb.Metrics.DESCRIPTOR.fields)
     assert (found.rows_count, found.refused_count, found.groups_count) == (1, 2, 3)
-    assert (found.mape, found.within5, found.fit_seconds) == (named["mape"], named["within5"], named["fit_s"])
+    assert (found.mape, found.within5, found.fit_seconds) == (named["mape"], named["within5"], named["fit_seconds"])
 
 
 def test_long_reasons_are_shortened() -> None:

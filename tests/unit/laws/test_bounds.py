@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from queueing_truths import erlang_finite_source
 
-from nodewise_laws import asymptotic_bounds, balanced_job_bounds, erlang_finite_source, knee_population
+from nodewise_laws import asymptotic_bounds, balanced_job_bounds, knee_population
 
 
 def test_asymptotic_bounds_by_hand() -> None:
@@ -85,12 +86,3 @@ def test_names_the_argument_that_is_wrong(demands_s: object, think_s: object, po
     for bounds_of in (asymptotic_bounds, balanced_job_bounds):
         with pytest.raises(ValueError, match=message):
             bounds_of(demands_s, think_s, population)  # type: ignore[arg-type]
-
-
-def test_erlang_needs_a_demand() -> None:
-    with pytest.raises(ValueError, match="demand_s must be more than 0"):
-        erlang_finite_source(0.0, 1.0, 2)
-    with pytest.raises(ValueError, match="think_s must be finite and at least 0"):
-        erlang_finite_source(0.1, -1.0, 2)
-    with pytest.raises(ValueError, match="population must be an integer of at least 1"):
-        erlang_finite_source(0.1, 1.0, 0)

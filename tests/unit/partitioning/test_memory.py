@@ -55,14 +55,14 @@ def test_each_stage_of_zero_divides_one_more_term() -> None:
     layout = Layout.of(4, data=8.0, devices=8.0, zero_stage=np.array([0.0, 1.0, 2.0, 3.0]))
     found = memory_of(dimensions(), layout, a100(), Software())
     for term, stage in (("optimizer", 1), ("gradients", 2), ("weights", 3)):
-        column = found.column(term)
+        column = found[term]
         np.testing.assert_allclose(column[stage:], column[0] / 8.0, rtol=1e-12)
         np.testing.assert_allclose(column[:stage], column[0], rtol=1e-12)
 
 
 def test_states_are_those_of_the_declared_stack_and_format() -> None:
     layout = Layout.of(1)
-    parameters = memory_of(dimensions(), layout, a100(), Software()).weights[0] / 2.0
+    parameters = memory_of(dimensions(), layout, a100(), Software())["weights"][0] / 2.0
     for framework, number_format, per_parameter in (
         ("megatron-deepspeed", "fp16", 16.0),
         ("megatron-lm", "fp16", 20.0),
@@ -70,13 +70,13 @@ def test_states_are_those_of_the_declared_stack_and_format() -> None:
         ("megatron-lm", "fp32", 16.0),
     ):
         found = memory_of(dimensions(), layout, a100(number_format), stack_of(framework, number_format)[0])
-        states = found.weights + found.gradients + found.optimizer
+        states = found["weights"] + found["gradients"] + found["optimizer"]
         assert states[0] == pytest.approx(per_parameter * parameters, rel=1e-12)
 
 
 def test_full_recomputation_keeps_the_inputs_and_one_layer() -> None:
     layout = Layout.of(3, micro_batch=4.0, recomputation=np.array([1.0, 2.0, 3.0]))
-    nothing, selective, full = memory_of(dimensions(GPT3), layout, a100(), Software()).activations
+    nothing, selective, full = memory_of(dimensions(GPT3), layout, a100(), Software())["activations"]
     assert nothing > selective > full
     layer = nothing / 96.0
     assert full == pytest.approx(layer + 96.0 * 2.0 * 4.0 * 2048.0 * 12288.0)
@@ -91,4 +91,4 @@ def test_flash_attention_stores_no_scores() -> None:
 
 def test_terms_add_up() -> None:
     found = memory_of(dimensions(), Layout.of(2, tensor=np.array([1.0, 4.0])), a100(), Software())
-    np.testing.assert_allclose(sum(found.column(term) for term in TERMS), found.total())
+    np.testing.assert_allclose(sum(found[term] for term in TERMS), sum(found.values()))

@@ -16,15 +16,17 @@ from parameter_server_tables import table_path
 from scaling_profiles import answered
 from typer.testing import CliRunner
 
+from learn_scaling_prior import HYPER, learned
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.evaluation.cases import cases_of
 from nodewise.evaluation.decisions import batches_of
-from nodewise.evaluation.metrics import Metrics, Outcomes, metrics_by
+from nodewise.evaluation.metrics import Outcomes, metrics_by
 from nodewise.evaluation.ordering import configuration_ranks
 from nodewise.plugin import Observations, Prior, Profile, as_floats, as_ints, constant_floats, constant_ints
 from nodewise_cli.app import app
 from nodewise_scaling.points import points_of
-from nodewise_scaling.prior import HYPER, Lesson, learned
+from nodewise_scaling.prior import Lesson
+from nodewise_values import Metrics
 
 BOUNDS = {
     "sia_8_points_2_to_16_nodes.csv": 0.15,
@@ -136,7 +138,7 @@ def metrics_under(prior_of: Callable[[str], Prior], asked: MeasurementTable) -> 
 
 def test_jobs_of_models_that_nobody_has_seen() -> None:
     found = metrics_under(prior_without, table("sia_8_points_2_to_16_nodes.csv"))
-    assert (found.n, found.refused) == (3086, 0)
+    assert (found.rows_count, found.refused_count) == (3086, 0)
     assert found.mape is not None
     assert found.median_ape is not None
     assert found.regret is not None

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scaling_profiles import PER_NODE, TEN, Law, answered, full, job, notices, points, rows
 
+from learn_scaling_prior import FIXED, HYPER, learned
 from nodewise.plugin import LearningEstimator, Prior, Profile
 from nodewise_scaling.estimator import ScalingEstimator
 from nodewise_scaling.form import REFERENCE_WORKERS
-from nodewise_scaling.parameters import COUNT, FIXED, HYPER_MEAN, NAMES
-from nodewise_scaling.prior import HYPER, Knowledge, learned, shipped
+from nodewise_scaling.parameters import COUNT, HYPER_MEAN, NAMES
+from nodewise_scaling.prior import Knowledge, shipped
 
 TWO_NODES = np.array([1.0 if name == "two_nodes" else 0.0 for name in NAMES])
 TWO_NODES[NAMES.index("two_nodes_workers")] = np.log(PER_NODE / REFERENCE_WORKERS)

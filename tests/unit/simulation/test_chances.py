@@ -171,7 +171,7 @@ def test_seeds_change_chances_and_nothing_else() -> None:
 )
 def test_laws_that_cannot_be(settings: dict[str, object], field: str | None) -> None:
     with pytest.raises(NodewiseError) as caught:
-        SimulationSettings(**settings).check()  # type: ignore[arg-type]
+        SimulationSettings(**settings).checked(())  # type: ignore[arg-type]
     assert caught.value.violations[0].field == (field or "failures.mean_time_between_failures_s")
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import NodePool
+from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.placement import Wanted, placed
-from nodewise.scheduling.simulation.nodes import PoolNodes
 
 
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=6), st.lists(st.integers(1, 12), max_size=8), st.randoms())

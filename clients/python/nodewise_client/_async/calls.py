@@ -7,15 +7,16 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast
 
-from nodewise_client._async.seam import Failure, RpcError, Services, UnaryCall, sleep
+import nodewise_values as values
+from nodewise_client._async.seam import Failure, RpcError, Services, UnaryCall, collected, sleep
 from nodewise_client._connection import Connection
 from nodewise_client._errors import Code, FailedCall, InternalError, NodewiseError, from_call
+from nodewise_client._pages import joined
 from nodewise_client._requests import message_of, method_of
 from nodewise_client._resume import restart_pause_s
 from nodewise_values.value import Value
 from nodewise_values.wire import from_message
 
-Progress = TypeVar("Progress", bound=Value)
 Result = TypeVar("Result")
 Reply = TypeVar("Reply", bound=Value)
 Answered = TypeVar("Answered")
@@ -54,7 +55,7 @@ class AsyncCalls:
 
     async def _unary(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Reply:
         method = method_of(request)
-        call = self._rpc.method(method)
+        call = self._rpc.methods[method]
         return from_message(await self._called(method, call, message_of(request), timeout_s), kind)
 
     async def _called(
@@ -69,7 +70,7 @@ class AsyncCalls:
     async def _pages(self, request: Value, kind: type[Reply], timeout_s: float | None) -> AsyncIterator[Reply]:
         """Yield the pages of a listing, each as it is asked for."""
         method = method_of(request)
-        call = self._rpc.method(method)
+        call = self._rpc.methods[method]
         message = message_of(request)
         while True:
             page = await self._called(method, call, message, timeout_s)
@@ -78,17 +79,20 @@ class AsyncCalls:
                 return
             message.page_token = page.next_page_token
 
+    async def _listed(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Reply:
+        """All pages of a listing as one reply."""
+        return joined(await collected(self._pages(request, kind, timeout_s)))
+
     async def _answer(
         self,
         request: Value,
-        told: tuple[type[Progress], Callable[[Progress], None] | None],
+        on_progress: Callable[[Any], None] | None,
         result: Callable[[Sequence[Any]], Result],
         timeout_s: float,
     ) -> Result:
         """What a stream of progress ends with. It changes nothing: where it was cut, it is begun again, a few times."""
-        kind, on_progress = told
         method = method_of(request)
-        call = self._rpc.method(method)
+        call = self._rpc.methods[method]
         message = message_of(request)
         end = time.monotonic() + timeout_s
         attempt = 1
@@ -102,6 +106,7 @@ class AsyncCalls:
                     if not event.HasField("progress"):
                         events.append(event)
                     elif on_progress is not None:
+                        kind = getattr(values, event.progress.DESCRIPTOR.name)
                         on_progress(from_message(event.progress, kind))
             except RpcError as failure:
                 error = self._explained(failure, method)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import nodewise_values as values
 from nodewise_client._answers import (
     BatchPredictResult,
     DiagnosisAnswer,
@@ -31,58 +32,9 @@ from nodewise_client._async.seam import Many, RpcError, collected, each, sleep
 from nodewise_client._connection import DEFAULT_MAX_RECEIVE_BYTES, STREAM_TIMEOUT_S, Connection, HealthStatus
 from nodewise_client._errors import NodewiseError
 from nodewise_client._ingest_core import BATCH_ROWS, LINGER_S, MAX_UNACKNOWLEDGED, IngestCore
-from nodewise_client._pages import joined, whole_profile
+from nodewise_client._pages import whole_profile
 from nodewise_client._requests import message_of, new_id, stream_request, with_id
 from nodewise_client._resume import Restarts, ResumePolicy
-from nodewise_values import (
-    AppendProfileRequest,
-    AppendProfileResponse,
-    BacktestProgress,
-    BacktestRequest,
-    BacktestResult,
-    BatchPredictRequest,
-    BatchPredictResponse,
-    DeleteProfileRequest,
-    DeleteProfileResponse,
-    DiagnoseRequest,
-    DiagnosisProgress,
-    GetProfileRequest,
-    GetProfileResponse,
-    IngestBatchRequest,
-    IngestBatchResponse,
-    IngestState,
-    ListDevicesRequest,
-    ListDevicesResponse,
-    ListEstimatorsRequest,
-    ListEstimatorsResponse,
-    ListPluginsRequest,
-    ListPluginsResponse,
-    ListPoliciesRequest,
-    ListPoliciesResponse,
-    ListProfilesRequest,
-    ListProfilesResponse,
-    PlanProgress,
-    PlanRequest,
-    PluginKind,
-    PredictRequest,
-    PredictResponse,
-    Profile,
-    ReplayRequest,
-    RetractEvidenceRequest,
-    RetractEvidenceResponse,
-    ScheduleRequest,
-    ScheduleResponse,
-    SimulateRequest,
-    SimulationProgress,
-    StreamPredictRequest,
-    StreamPredictResponse,
-    SuggestMeasurementsRequest,
-    SuggestMeasurementsResponse,
-    UndeleteProfileRequest,
-    UndeleteProfileResponse,
-    WatchProfilesRequest,
-    WatchProfilesResponse,
-)
 from nodewise_values.wire import from_message
 
 
@@ -122,19 +74,19 @@ class AsyncClient(AsyncCalls):
 
     # --- predictions -----------------------------------------------------------------------------------------------
 
-    async def predict(self, request: PredictRequest, *, timeout_s: float | None = None) -> PredictResult:
+    async def predict(self, request: values.PredictRequest, *, timeout_s: float | None = None) -> PredictResult:
         """Predict one job, stored or given inline, on configurations that were never run, and recommend one."""
-        return predict_result(await self._unary(request, PredictResponse, timeout_s))
+        return predict_result(await self._unary(request, values.PredictResponse, timeout_s))
 
     async def batch_predict(
-        self, request: BatchPredictRequest, *, timeout_s: float | None = None
+        self, request: values.BatchPredictRequest, *, timeout_s: float | None = None
     ) -> BatchPredictResult:
         """Predict many jobs. A job that cannot be answered carries its error; the others are answered."""
-        return batch_result(await self._unary(request, BatchPredictResponse, timeout_s))
+        return batch_result(await self._unary(request, values.BatchPredictResponse, timeout_s))
 
     async def stream_predict(
         self,
-        requests: Many[PredictRequest | BatchPredictRequest | StreamPredictRequest],
+        requests: Many[values.PredictRequest | values.BatchPredictRequest | values.StreamPredictRequest],
         *,
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> AsyncIterator[StreamAnswer]:
@@ -155,10 +107,10 @@ class AsyncClient(AsyncCalls):
             except Exception as failure:  # noqa: BLE001  # the caller's own; raised again where the answers are read
                 failures.append(failure)
 
-        call = self._rpc.method("StreamPredict")(messages(), timeout=timeout_s, metadata=self._connection.metadata)
+        call = self._rpc.methods["StreamPredict"](messages(), timeout=timeout_s, metadata=self._connection.metadata)
         try:
             async for message in call:
-                yield stream_answer(from_message(message, StreamPredictResponse))
+                yield stream_answer(from_message(message, values.StreamPredictResponse))
         except RpcError as failure:
             raise self._explained(failure, "StreamPredict") from failure
         finally:
@@ -167,34 +119,33 @@ class AsyncClient(AsyncCalls):
             raise failures[0]
 
     async def suggest_measurements(
-        self, request: SuggestMeasurementsRequest, *, timeout_s: float | None = None
-    ) -> SuggestMeasurementsResponse:
+        self, request: values.SuggestMeasurementsRequest, *, timeout_s: float | None = None
+    ) -> values.SuggestMeasurementsResponse:
         """Which of some configurations to measure next, best first, by what each would teach and by its cost."""
-        return await self._unary(request, SuggestMeasurementsResponse, timeout_s)
+        return await self._unary(request, values.SuggestMeasurementsResponse, timeout_s)
 
-    async def list_estimators(self, *, timeout_s: float | None = None) -> ListEstimatorsResponse:
+    async def list_estimators(self, *, timeout_s: float | None = None) -> values.ListEstimatorsResponse:
         """The estimators that can be asked."""
-        pages = self._pages(ListEstimatorsRequest(), ListEstimatorsResponse, timeout_s)
-        return joined(await collected(pages))
+        return await self._listed(values.ListEstimatorsRequest(), values.ListEstimatorsResponse, timeout_s)
 
-    async def list_devices(self, *, timeout_s: float | None = None) -> ListDevicesResponse:
+    async def list_devices(self, *, timeout_s: float | None = None) -> values.ListDevicesResponse:
         """The devices that the server's catalog knows, with the names that they go by."""
-        pages = self._pages(ListDevicesRequest(), ListDevicesResponse, timeout_s)
-        return joined(await collected(pages))
+        return await self._listed(values.ListDevicesRequest(), values.ListDevicesResponse, timeout_s)
 
     async def list_plugins(
-        self, kind: PluginKind | None = None, *, timeout_s: float | None = None
-    ) -> ListPluginsResponse:
+        self, kind: values.PluginKind | None = None, *, timeout_s: float | None = None
+    ) -> values.ListPluginsResponse:
         """The plugins that are loaded, of one kind or all, and those that could not be."""
-        pages = self._pages(ListPluginsRequest(kind=kind), ListPluginsResponse, timeout_s)
-        return joined(await collected(pages))
+        return await self._listed(values.ListPluginsRequest(kind=kind), values.ListPluginsResponse, timeout_s)
 
     # --- profiles --------------------------------------------------------------------------------------------------
 
-    async def append_profile(self, request: AppendProfileRequest, *, timeout_s: float | None = None) -> Profile:
+    async def append_profile(
+        self, request: values.AppendProfileRequest, *, timeout_s: float | None = None
+    ) -> values.Profile:
         """Append to a profile in one call and commit. The same `request_id` again changes nothing."""
-        reply = await self._unary(with_id(request), AppendProfileResponse, timeout_s)
-        return reply.profile or Profile()
+        reply = await self._unary(with_id(request), values.AppendProfileResponse, timeout_s)
+        return reply.profile or values.Profile()
 
     def ingest(
         self,
@@ -221,55 +172,59 @@ class AsyncClient(AsyncCalls):
         )
         return AsyncIngestWriter(
             core,
-            lambda feed: self._rpc.method("IngestProfile")(feed, metadata=self._connection.metadata),
+            lambda feed: self._rpc.methods["IngestProfile"](feed, metadata=self._connection.metadata),
             explain=lambda failure: self._explained(failure, "IngestProfile"),
             policy=policy,
             acknowledge_timeout_s=self._connection.timeout_of("IngestProfile"),
         )
 
-    async def ingest_batch(self, request: IngestBatchRequest, *, timeout_s: float | None = None) -> IngestState:
+    async def ingest_batch(
+        self, request: values.IngestBatchRequest, *, timeout_s: float | None = None
+    ) -> values.IngestState:
         """Add one batch to a session, or ask how far it is; `ingest` does so for all that a program records."""
-        reply = await self._unary(request, IngestBatchResponse, timeout_s)
-        return reply.state or IngestState()
+        reply = await self._unary(request, values.IngestBatchResponse, timeout_s)
+        return reply.state or values.IngestState()
 
-    async def get_profile(self, request: GetProfileRequest | str, *, timeout_s: float | None = None) -> Profile:
+    async def get_profile(
+        self, request: values.GetProfileRequest | str, *, timeout_s: float | None = None
+    ) -> values.Profile:
         """Read a profile as it is or was, by its name; pages of observations are fetched and put together."""
-        asked = GetProfileRequest(profile_id=request) if isinstance(request, str) else request
-        pages = await collected(self._pages(asked, GetProfileResponse, timeout_s))
-        return whole_profile([page.profile or Profile() for page in pages])
+        asked = values.GetProfileRequest(profile_id=request) if isinstance(request, str) else request
+        pages = await collected(self._pages(asked, values.GetProfileResponse, timeout_s))
+        return whole_profile([page.profile or values.Profile() for page in pages])
 
     async def list_profiles(
-        self, request: ListProfilesRequest | None = None, *, timeout_s: float | None = None
-    ) -> AsyncIterator[Profile]:
+        self, request: values.ListProfilesRequest | None = None, *, timeout_s: float | None = None
+    ) -> AsyncIterator[values.Profile]:
         """The profiles by name, without their content; pages are fetched as they are needed."""
-        asked = request or ListProfilesRequest()
-        async for page in self._pages(asked, ListProfilesResponse, timeout_s):
+        asked = request or values.ListProfilesRequest()
+        async for page in self._pages(asked, values.ListProfilesResponse, timeout_s):
             for profile in page.profiles:
                 yield profile
 
     async def watch_profiles(
         self,
-        request: WatchProfilesRequest | None = None,
+        request: values.WatchProfilesRequest | None = None,
         *,
         resume: ResumePolicy | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncIterator[WatchProfilesResponse]:
+    ) -> AsyncIterator[values.WatchProfilesResponse]:
         """Tell of profiles as they are and then of every change, for as long as it is read.
 
         Where the server goes away the watch begins anew: all profiles are told again, and `caught_up` once more.
         `timeout_s` is for all of it; None = no end.
         """
-        message = message_of(request or WatchProfilesRequest())
+        message = message_of(request or values.WatchProfilesRequest())
         end = None if timeout_s is None else time.monotonic() + timeout_s
         restarts = Restarts(resume or ResumePolicy())
         while True:
             left_s = None if end is None else max(0.0, end - time.monotonic())
-            stream = self._rpc.method("WatchProfiles")(message, timeout=left_s, metadata=self._connection.metadata)
+            stream = self._rpc.methods["WatchProfiles"](message, timeout=left_s, metadata=self._connection.metadata)
             error: NodewiseError | None = None
             try:
                 async for event in stream:
                     restarts.heard()
-                    yield from_message(event, WatchProfilesResponse)
+                    yield from_message(event, values.WatchProfilesResponse)
             except RpcError as failure:
                 error = self._explained(failure, "WatchProfiles")
             finally:
@@ -281,92 +236,93 @@ class AsyncClient(AsyncCalls):
             await sleep(restarts.pause_s(error))
 
     async def delete_profile(
-        self, request: DeleteProfileRequest | str, *, etag: str = "", timeout_s: float | None = None
-    ) -> Profile | None:
+        self, request: values.DeleteProfileRequest | str, *, etag: str = "", timeout_s: float | None = None
+    ) -> values.Profile | None:
         """Delete a profile if its etag is this; "*" = whatever it is. Until `purge_time` it can return.
 
         None = there was none, where the request allows that.
         """
-        asked = DeleteProfileRequest(profile_id=request, etag=etag) if isinstance(request, str) else request
-        return (await self._unary(asked, DeleteProfileResponse, timeout_s)).profile
+        asked = values.DeleteProfileRequest(profile_id=request, etag=etag) if isinstance(request, str) else request
+        return (await self._unary(asked, values.DeleteProfileResponse, timeout_s)).profile
 
     async def undelete_profile(
-        self, request: UndeleteProfileRequest | str, *, timeout_s: float | None = None
-    ) -> Profile:
+        self, request: values.UndeleteProfileRequest | str, *, timeout_s: float | None = None
+    ) -> values.Profile:
         """Bring a deleted profile back as it was."""
-        asked = UndeleteProfileRequest(profile_id=request) if isinstance(request, str) else request
-        return (await self._unary(asked, UndeleteProfileResponse, timeout_s)).profile or Profile()
+        asked = values.UndeleteProfileRequest(profile_id=request) if isinstance(request, str) else request
+        return (await self._unary(asked, values.UndeleteProfileResponse, timeout_s)).profile or values.Profile()
 
-    async def retract_evidence(self, request: RetractEvidenceRequest, *, timeout_s: float | None = None) -> Profile:
+    async def retract_evidence(
+        self, request: values.RetractEvidenceRequest, *, timeout_s: float | None = None
+    ) -> values.Profile:
         """Take observations, timed phases, facts or traces out of a profile; they stay in its history."""
-        reply = await self._unary(with_id(request), RetractEvidenceResponse, timeout_s)
-        return reply.profile or Profile()
+        reply = await self._unary(with_id(request), values.RetractEvidenceResponse, timeout_s)
+        return reply.profile or values.Profile()
 
     # --- schedules and backtests -----------------------------------------------------------------------------------
 
-    async def schedule(self, request: ScheduleRequest, *, timeout_s: float | None = None) -> ScheduleResponse:
+    async def schedule(
+        self, request: values.ScheduleRequest, *, timeout_s: float | None = None
+    ) -> values.ScheduleResponse:
         """Share a cluster among jobs. Pure: give `policy_state` of the last reply, and `now` to repeat a decision."""
         asked = request if request.now is not None else replace(request, now=datetime.now(UTC))
-        return await self._unary(asked, ScheduleResponse, timeout_s)
+        return await self._unary(asked, values.ScheduleResponse, timeout_s)
 
     async def simulate(
         self,
-        request: SimulateRequest,
+        request: values.SimulateRequest,
         *,
-        on_progress: Callable[[SimulationProgress], None] | None = None,
+        on_progress: Callable[[values.SimulationProgress], None] | None = None,
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> SimulationAnswer:
         """Tell what a policy would have done to jobs that arrive over time; `on_progress` hears how far it is."""
-        told = (SimulationProgress, on_progress)
-        return await self._answer(request, told, simulation_answer, timeout_s)
+        return await self._answer(request, on_progress, simulation_answer, timeout_s)
 
-    async def list_policies(self, *, timeout_s: float | None = None) -> ListPoliciesResponse:
+    async def list_policies(self, *, timeout_s: float | None = None) -> values.ListPoliciesResponse:
         """The policies that can be asked, with their parameters."""
-        pages = self._pages(ListPoliciesRequest(), ListPoliciesResponse, timeout_s)
-        return joined(await collected(pages))
+        return await self._listed(values.ListPoliciesRequest(), values.ListPoliciesResponse, timeout_s)
 
     async def backtest(
         self,
-        request: BacktestRequest,
+        request: values.BacktestRequest,
         *,
-        on_progress: Callable[[BacktestProgress], None] | None = None,
+        on_progress: Callable[[values.BacktestProgress], None] | None = None,
         timeout_s: float = STREAM_TIMEOUT_S,
-    ) -> BacktestResult:
+    ) -> values.BacktestResult:
         """Fit estimators to a table's train rows and score them on its test rows; `on_progress` hears how far it is."""
-        return await self._answer(request, (BacktestProgress, on_progress), backtest_answer, timeout_s)
+        return await self._answer(request, on_progress, backtest_answer, timeout_s)
 
     # --- plans and traces ------------------------------------------------------------------------------------------
 
     async def plan(
         self,
-        request: PlanRequest,
+        request: values.PlanRequest,
         *,
-        on_progress: Callable[[PlanProgress], None] | None = None,
+        on_progress: Callable[[values.PlanProgress], None] | None = None,
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> PlanAnswer:
         """Find the best configuration within constraints; `on_progress` hears the best so far."""
-        return await self._answer(request, (PlanProgress, on_progress), plan_answer, timeout_s)
+        return await self._answer(request, on_progress, plan_answer, timeout_s)
 
     async def replay(
         self,
-        request: ReplayRequest,
+        request: values.ReplayRequest,
         *,
-        on_progress: Callable[[DiagnosisProgress], None] | None = None,
+        on_progress: Callable[[values.DiagnosisProgress], None] | None = None,
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> ReplayAnswer:
         """Predict steps of a recorded job from its other steps, as they were or changed."""
-        return await self._answer(request, (DiagnosisProgress, on_progress), replay_answer, timeout_s)
+        return await self._answer(request, on_progress, replay_answer, timeout_s)
 
     async def diagnose(
         self,
-        request: DiagnoseRequest,
+        request: values.DiagnoseRequest,
         *,
-        on_progress: Callable[[DiagnosisProgress], None] | None = None,
+        on_progress: Callable[[values.DiagnosisProgress], None] | None = None,
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> DiagnosisAnswer:
         """Find what bounds a recorded job's steps, who is waited for, and what would shorten them most."""
-        told = (DiagnosisProgress, on_progress)
-        return await self._answer(request, told, diagnosis_answer, timeout_s)
+        return await self._answer(request, on_progress, diagnosis_answer, timeout_s)
 
     # --- the server ------------------------------------------------------------------------------------------------
 

@@ -7,18 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import BinaryIO, Final, Self
 
-from nodewise_client._async.seam import (
-    Changed,
-    Failure,
-    IngestCall,
-    ManyObservations,
-    ManyPhases,
-    OpenStream,
-    RpcError,
-    Runner,
-    parts,
-    replies,
-)
+from nodewise_client._async import seam
 from nodewise_client._errors import CallCancelledError, Code, DeadlineExceededError, InternalError, NodewiseError
 from nodewise_client._ingest_core import CommitResult, IngestCore, trace_chunks
 from nodewise_client._measured import Piece
@@ -31,7 +20,7 @@ class _Stream:
     """The state of one stream."""
 
     def __init__(self) -> None:
-        self.call: IngestCall | None = None
+        self.call: seam.IngestCall | None = None
         self.ready = False
         """The server has told what it holds."""
         self.finished = False
@@ -55,9 +44,9 @@ class AsyncIngestWriter:
     def __init__(
         self,
         core: IngestCore,
-        open_stream: OpenStream,
+        open_stream: seam.OpenStream,
         *,
-        explain: Callable[[Failure], NodewiseError],
+        explain: Callable[[seam.Failure], NodewiseError],
         policy: ResumePolicy,
         acknowledge_timeout_s: float,
         clock: Callable[[], float] = time.monotonic,
@@ -68,8 +57,8 @@ class AsyncIngestWriter:
         self._policy: Final = policy
         self._acknowledge_timeout_s: Final = acknowledge_timeout_s
         self._clock: Final = clock
-        self._changed: Final = Changed()
-        self._runner: Runner | None = None
+        self._changed: Final = seam.Changed()
+        self._runner: seam.Runner | None = None
         self._stream = _Stream()
         self._failure: NodewiseError | None = None
         self._closing = False
@@ -79,7 +68,7 @@ class AsyncIngestWriter:
     async def __aenter__(self) -> Self:
         if self._runner is not None:
             raise RuntimeError("a writer is used once; ask the client for another one")
-        self._runner = Runner(self._run, "nodewise-ingest")
+        self._runner = seam.Runner(self._run, "nodewise-ingest")
         try:
             async with self._changed:
                 await self._wait(lambda: self._core.opened, "the session to open")
@@ -111,15 +100,15 @@ class AsyncIngestWriter:
         """Number of the last batch that the server holds durably together with all before it."""
         return self._core.durable
 
-    async def observe(self, observations: ManyObservations) -> None:
+    async def observe(self, observations: seam.ManyObservations) -> None:
         """Add measured runs: one, many by columns, or any iterable of them."""
-        async for given in parts(observations):
+        async for given in seam.parts(observations):
             for piece in self._core.pieces(given):
                 await self._add(piece)
 
-    async def phases(self, timings: ManyPhases) -> None:
+    async def phases(self, timings: seam.ManyPhases) -> None:
         """Add timed phases: rows by columns, or any iterable of them."""
-        async for given in parts(timings):
+        async for given in seam.parts(timings):
             for piece in self._core.pieces(given):
                 await self._add(piece)
 
@@ -269,9 +258,9 @@ class AsyncIngestWriter:
             if self._closing:
                 stream.cancel()
         try:
-            async for reply in replies(call):
+            async for reply in seam.replies(call):
                 await self._hear(stream, reply)
-        except RpcError as failure:
+        except seam.RpcError as failure:
             return self._explain(failure)
         finally:
             call.cancel()

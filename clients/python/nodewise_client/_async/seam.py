@@ -51,12 +51,9 @@ class Services:
         return grpc.aio.secure_channel(target, credentials, options)
 
     @cached_property
-    def _methods(self) -> dict[str, Any]:
+    def methods(self) -> dict[str, Any]:
+        """The methods of all services."""
         return methods_of(self._channel)
-
-    def method(self, name: str) -> Any:
-        """A method of any service."""
-        return self._methods[name]
 
     @cached_property
     def health(self) -> grpc.aio.UnaryUnaryMultiCallable[str, HealthStatus]:

@@ -12,18 +12,7 @@ from nodewise_client._errors import CallCancelledError, Code, DeadlineExceededEr
 from nodewise_client._ingest_core import CommitResult, IngestCore, trace_chunks
 from nodewise_client._measured import Piece
 from nodewise_client._resume import ResumePolicy
-from nodewise_client._sync.seam import (
-    Changed,
-    Failure,
-    IngestCall,
-    ManyObservations,
-    ManyPhases,
-    OpenStream,
-    RpcError,
-    Runner,
-    parts,
-    replies,
-)
+from nodewise_client._sync import seam
 from nodewise_protos.v1 import profile_service_pb2 as wire
 from nodewise_values import Network, Workload
 
@@ -32,7 +21,7 @@ class _Stream:
     """The state of one stream."""
 
     def __init__(self) -> None:
-        self.call: IngestCall | None = None
+        self.call: seam.IngestCall | None = None
         self.ready = False
         """The server has told what it holds."""
         self.finished = False
@@ -56,9 +45,9 @@ class IngestWriter:
     def __init__(
         self,
         core: IngestCore,
-        open_stream: OpenStream,
+        open_stream: seam.OpenStream,
         *,
-        explain: Callable[[Failure], NodewiseError],
+        explain: Callable[[seam.Failure], NodewiseError],
         policy: ResumePolicy,
         acknowledge_timeout_s: float,
         clock: Callable[[], float] = time.monotonic,
@@ -69,8 +58,8 @@ class IngestWriter:
         self._policy: Final = policy
         self._acknowledge_timeout_s: Final = acknowledge_timeout_s
         self._clock: Final = clock
-        self._changed: Final = Changed()
-        self._runner: Runner | None = None
+        self._changed: Final = seam.Changed()
+        self._runner: seam.Runner | None = None
         self._stream = _Stream()
         self._failure: NodewiseError | None = None
         self._closing = False
@@ -80,7 +69,7 @@ class IngestWriter:
     def __enter__(self) -> Self:
         if self._runner is not None:
             raise RuntimeError("a writer is used once; ask the client for another one")
-        self._runner = Runner(self._run, "nodewise-ingest")
+        self._runner = seam.Runner(self._run, "nodewise-ingest")
         try:
             with self._changed:
                 self._wait(lambda: self._core.opened, "the session to open")
@@ -112,15 +101,15 @@ class IngestWriter:
         """Number of the last batch that the server holds durably together with all before it."""
         return self._core.durable
 
-    def observe(self, observations: ManyObservations) -> None:
+    def observe(self, observations: seam.ManyObservations) -> None:
         """Add measured runs: one, many by columns, or any iterable of them."""
-        for given in parts(observations):
+        for given in seam.parts(observations):
             for piece in self._core.pieces(given):
                 self._add(piece)
 
-    def phases(self, timings: ManyPhases) -> None:
+    def phases(self, timings: seam.ManyPhases) -> None:
         """Add timed phases: rows by columns, or any iterable of them."""
-        for given in parts(timings):
+        for given in seam.parts(timings):
             for piece in self._core.pieces(given):
                 self._add(piece)
 
@@ -270,9 +259,9 @@ class IngestWriter:
             if self._closing:
                 stream.cancel()
         try:
-            for reply in replies(call):
+            for reply in seam.replies(call):
                 self._hear(stream, reply)
-        except RpcError as failure:
+        except seam.RpcError as failure:
             return self._explain(failure)
         finally:
             call.cancel()

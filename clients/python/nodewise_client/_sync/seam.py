@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import grpc
 
@@ -44,14 +44,10 @@ class Services:
             if credentials is None
             else grpc.secure_channel(target, credentials, options)
         )
-        self._methods: Final = methods_of(self._channel)
+        self.methods: Final = methods_of(self._channel)
         self.health: Final = self._channel.unary_unary(
             HEALTH_CHECK, request_serializer=encode_health_request, response_deserializer=decode_health_response
         )
-
-    def method(self, name: str) -> Any:
-        """A method of any service."""
-        return self._methods[name]
 
     def close(self) -> None:
         """End every call and the connection."""

@@ -99,7 +99,7 @@ class Answers:
         self._models = Models(
             self.estimators, self._resolution, capacity=capacity, clock=clock or SystemClock(), traces=traces
         )
-        self._chooser = Chooser(self.estimators, self._alone)
+        self._chooser = Chooser(self.estimators, self.alone)
         self._lessons = Lessons(dict(priors or {}), dict(calibrations or {}))
         self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted, Basis]] = LruCache(capacity)
         self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(KEPT_ROWS)
@@ -107,7 +107,7 @@ class Answers:
         self._candidates: LruCache[tuple[object, ...], Candidates] = LruCache(KEPT_ROWS)
         self._bases: LruCache[tuple[object, ...], Basis] = LruCache(capacity)
         self._newest: LruCache[str, Profile] = LruCache(capacity)
-        self._stale_ones: LruCache[Fitted, Fitted] = LruCache(capacity)
+        self._stale: LruCache[Fitted, Fitted] = LruCache(capacity)
         self._ahead = ahead
         self._begun: set[tuple[object, ...]] = set()
         self._beginning = threading.Lock()
@@ -158,10 +158,9 @@ class Answers:
             return None
         # Resolving and assessing are cheap; a fit is what must not happen here.
         configurations = self._rows(question)
-        if len(configurations) > INLINE_ROWS or _scale(configurations) > INLINE_SCALE:
-            return None
         try:
-            return self.prepared(question) if self._at_hand(question, configurations) else None
+            small = _is_small(configurations)
+            return self.prepared(question) if small and self._at_hand(question, configurations) else None
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
@@ -176,22 +175,18 @@ class Answers:
         if older is not None:
             self._begin(question)
             prepared = self.prepared(replace(question, profile=older))
-            fitted = self._stale(prepared.fitted)
+            current = prepared.fitted
+            # The same model, of which answers say that there is newer evidence.
+            fitted = self._stale.kept(current, lambda: replace(current, basis=replace(current.basis, stale=True)))
             return replace(prepared, fitted=fitted, basis=self._basis(question, fitted))
         try:
             configurations, fitted = self._fitted(question)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
-        may_be_ready = (
-            question.profile.digest
-            and question.terms.options.fidelity != Fidelity.SIMULATE
-            and len(configurations) <= INLINE_ROWS
-            and self._inline(question)
-            and _scale(configurations) <= INLINE_SCALE
-        )
         basis = self._basis(question, fitted)
-        if may_be_ready:
+        simulated = question.terms.options.fidelity == Fidelity.SIMULATE
+        if question.profile.digest and not simulated and self._inline(question) and _is_small(configurations):
             self._ready.put(_question_key(question), (configurations, fitted, basis))
         return Prepared(question, configurations, fitted, basis)
 
@@ -202,11 +197,11 @@ class Answers:
         if known is None:
             question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
             # A model is pure: another objective or coverage needs no other predictions.
-            rows = (fitted, configurations, question.terms.options)
-            predictions = self._predictions.get(rows)
-            if predictions is None:
-                predictions = predicted(self.estimators, fitted, configurations, question)
-                self._predictions.put(rows, predictions, len(configurations) or 1)
+            predictions = self._predictions.kept(
+                (fitted, configurations, question.terms.options),
+                lambda: predicted(self.estimators, fitted, configurations, question),
+                len,
+            )
             known = self._assembled(prepared, predictions)
             self._answers.put(key, known, len(configurations) or 1)
         return known
@@ -220,6 +215,15 @@ class Answers:
     def fitted(self, question: Question) -> Fitted:
         """The model that answers a question, or the mixture of several; fitted now unless it is kept."""
         return self._fitted(question)[1]
+
+    def alone(self, name: str) -> Predict:
+        """A way of asking one estimator about a profile, whatever else is loaded."""
+
+        def predict(profile: Profile, configurations: Configurations) -> Predictions:
+            question = Question(profile=profile, configurations=configurations, terms=Terms(estimator=name))
+            return self.answer(question).predictions
+
+        return predict
 
     def resolve(self, profile: Profile, configurations: Configurations) -> Configurations:
         """The configurations with everything filled in that the profile's evidence tells.
@@ -266,11 +270,7 @@ class Answers:
         if bounds is None:
             return None
         key = (configurations, bounds)
-        known = self._candidates.get(key)
-        if known is None:
-            known = candidates_of(configurations, bounds)
-            self._candidates.put(key, known, len(known.row_of) or 1)
-        return known
+        return self._candidates.kept(key, lambda: candidates_of(configurations, bounds), lambda each: len(each.row_of))
 
     def _assembled(self, prepared: Prepared, predictions: Predictions) -> Answer:
         """The answer, of each row at the batch of best goodput."""
@@ -289,11 +289,7 @@ class Answers:
         """What an answer rests on, with the digest of all of it; the same is one object."""
         options = question.terms.options
         key = (fitted, options.seed, options.fidelity, options.simulated_steps, question.terms.coverage)
-        known = self._bases.get(key)
-        if known is None:
-            known = replace(with_digest(fitted, key[1:]), generation=self._generation)
-            self._bases.put(key, known)
-        return known
+        return self._bases.kept(key, lambda: replace(with_digest(fitted, key[1:]), generation=self._generation))
 
     def _at_hand(self, question: Question, configurations: Configurations) -> bool:
         """Whether nothing would have to be tried or fitted."""
@@ -313,14 +309,6 @@ class Answers:
             return None
         before = replace(question, profile=older)
         return older if self._at_hand(before, self._rows(before)) else None
-
-    def _stale(self, fitted: Fitted) -> Fitted:
-        """The same model, of which answers say that there is newer evidence."""
-        known = self._stale_ones.get(fitted)
-        if known is None:
-            known = replace(fitted, basis=replace(fitted.basis, stale=True))
-            self._stale_ones.put(fitted, known)
-        return known
 
     def _begin_if_missed(self, question: Question, error: NodewiseError) -> None:
         if error.reason == Reason.MODEL_NOT_CACHED:
@@ -353,15 +341,6 @@ class Answers:
             self.estimators.all_inline if loaded is None or question.terms.allow_fallback else loaded.mode == "inline"
         )
 
-    def _alone(self, name: str) -> Predict:
-        """A way of asking one estimator."""
-
-        def predict(profile: Profile, configurations: Configurations) -> Predictions:
-            question = Question(profile=profile, configurations=configurations, terms=Terms(estimator=name))
-            return self.answer(question).predictions
-
-        return predict
-
 
 def _question_key(question: Question) -> tuple[object, ...]:
     """What the preparation of a question depends on; the configurations by identity."""
@@ -378,6 +357,7 @@ def _question_key(question: Question) -> tuple[object, ...]:
     )
 
 
-def _scale(configurations: Configurations) -> int:
-    """The largest number of nodes or workers."""
-    return int(max(configurations.nodes.max(initial=0), configurations.workers.max(initial=0)))
+def _is_small(configurations: Configurations) -> bool:
+    """Whether rows may be answered in the caller's thread."""
+    scale = max(configurations.nodes.max(initial=0), configurations.workers.max(initial=0))
+    return len(configurations) <= INLINE_ROWS and bool(scale <= INLINE_SCALE)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import isfinite
 from typing import Final
 
 import numpy as np
 
-from nodewise.domain.columns import Floats
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Fidelity, Notice, Predictions
@@ -20,22 +18,24 @@ from nodewise.estimation.question import Answer, Basis, Question
 
 __all__ = ["assembled"]
 
+_FINITE: Final = ("steps_per_s", "samples_per_s", "minibatches_per_s", "finish_s", "costs", "goodput_per_s")
+
 FAR_EXTRAPOLATION: Final = 2.0
 """Scale relative to the evidence from which an answer warns: beyond twice the largest scale in evidence even the right
 model's saturation rests on assumption (research/queueing.md)."""
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def assembled(
     question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted, basis: Basis
 ) -> Answer:
-    """Everything that follows from the predictions: rates, interval, objective, warnings."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _assembled(question, configurations, predictions, fitted, basis)
+    """Everything that follows from the predictions: rates, interval, objective, warnings.
 
-
-def _assembled(
-    question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted, basis: Basis
-) -> Answer:
+    Raises
+    ------
+    NodewiseError
+        ESTIMATOR_INVALID_RESULT, naming a column that is not finite; as ``objectives.judged``.
+    """
     rates = configurations.rates
     step_s = predictions.step_s
     if predictions.all_answered:
@@ -68,20 +68,7 @@ def _assembled(
         notices = (*notices, *verdict.remarks)
         if verdict.notice is not None:
             notices = (*notices, verdict.notice)
-    _require_finite(
-        basis.estimator,
-        {
-            "steps_per_s": steps_per_s,
-            "samples_per_s": samples_per_s,
-            "minibatches_per_s": minibatches_per_s,
-            "lower_steps_per_s": None if interval is None else interval.lower_steps_per_s,
-            "upper_steps_per_s": None if interval is None else interval.upper_steps_per_s,
-            "finish_s": finish_s,
-            "costs": costs,
-            "goodput_per_s": goodput,
-        },
-    )
-    return Answer(
+    answer = Answer(
         configurations=configurations,
         predictions=predictions,
         steps_per_s=steps_per_s,
@@ -96,17 +83,15 @@ def _assembled(
         samples_per_step=rates.samples_per_step,
         goodput_per_s=goodput,
     )
+    _require_finite(basis.estimator, answer)
+    return answer
 
 
-def _require_finite(estimator: str, columns: Mapping[str, Floats | None]) -> None:
-    """Refuse an answer of which a column is not finite.
-
-    Raises
-    ------
-    NodewiseError
-        ESTIMATOR_INVALID_RESULT, naming the column.
-    """
-    for name, column in columns.items():
+def _require_finite(estimator: str, answer: Answer) -> None:
+    columns = [(name, getattr(answer, name)) for name in _FINITE]
+    if answer.interval is not None:
+        columns += [(name, getattr(answer.interval, name)) for name in ("lower_steps_per_s", "upper_steps_per_s")]
+    for name, column in columns:
         # A NaN or an infinity survives the sum; finite numbers that overflow it are told apart below.
         if column is not None and not isfinite(np.add.reduce(column)) and not np.isfinite(column).all():
             problem = f"{name} is not finite"

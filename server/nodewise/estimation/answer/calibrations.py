@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nodewise.domain.configurations import Configurations
-from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.lessons.calibration import Calibration, calibrated
-from nodewise.estimation.question import Question, Terms
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
 
@@ -26,13 +23,7 @@ def calibrations_of(
     answers = Answers(registry, catalogue=catalogue, priors=priors, capacity=MODELS_KEPT)
     found = {}
     for name in registry.estimators:
-
-        def predict(profile: Profile, asked: Configurations, estimator: str = name) -> Predictions:
-            return answers.answer(
-                Question(profile=profile, configurations=asked, terms=Terms(estimator=estimator))
-            ).predictions
-
-        calibration = calibrated(profiles, predict)
+        calibration = calibrated(profiles, answers.alone(name))
         if calibration.jobs:
             found[name] = calibration
     return found

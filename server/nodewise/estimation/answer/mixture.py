@@ -7,15 +7,17 @@ so that estimators that disagree widen the interval.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import chain
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, freeze
 from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
+from nodewise.estimation.question import MixtureShare
 
 __all__ = ["Part", "mixed"]
 
@@ -24,21 +26,19 @@ Mask = NDArray[np.bool_]
 MEAN_TO_DEVIATION: Final = float(np.sqrt(np.pi / 2.0))
 """Standard deviation of a normal variable over the mean of its absolute value."""
 
+_ALONE: Final = ("staleness_mean", "staleness_p95", "memory_bytes", "excess_memory_bytes", "once_s")
+"""Columns that a prediction may have."""
+
 UNNAMED_PART: Final = "step"
 """What a prediction without a breakdown counts as."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """An estimator's predictions of every row asked about, its weight, and how far off it is expected to be.
+    """An estimator's share and its predictions of every row; the expected error stands for spreads not stated."""
 
-    ``expected_log_error`` stands for the spread of rows that state none.
-    """
-
-    estimator: str
+    share: MixtureShare
     predictions: Predictions
-    weight: float
-    expected_log_error: float
 
 
 def mixed(parts: Sequence[Part]) -> Predictions:
@@ -47,13 +47,12 @@ def mixed(parts: Sequence[Part]) -> Predictions:
     A row that one of them says does not fit into memory does not fit. A row that none answers is refused as by the
     first. Columns that only some have are of those; where not every answered row has one, there is none.
     """
-    first = parts[0].predictions
-    rows = len(first)
+    rows = len(parts[0].predictions)
     status = np.stack([part.predictions.status for part in parts])
     answers = status == int(RowStatus.ANSWERED)
     too_large = (status == int(RowStatus.INFEASIBLE_MEMORY)).any(axis=0)
     answered = answers.any(axis=0) & ~too_large
-    weights = np.array([[part.weight] for part in parts]) * answers
+    weights = np.array([[part.share.weight] for part in parts]) * answers
     total = weights.sum(axis=0)
     weights = np.divide(weights, total, out=np.zeros_like(weights), where=answered & (total > 0.0))
     logs = np.stack([_log_steps(part.predictions) for part in parts])
@@ -66,10 +65,18 @@ def mixed(parts: Sequence[Part]) -> Predictions:
     names = tuple(breakdown)
     largest = np.argmax(np.stack(list(breakdown.values())), axis=0) if rows else np.zeros(0, dtype=np.int64)
 
-    def mean(read: Callable[[Predictions], Floats | None]) -> Floats | None:
-        return _mean(parts, weights, answered, read)
+    def mean(columns: Iterable[Floats | None]) -> Floats | None:
+        return _mean(columns, weights, answered)
 
+    def by_name(group: str) -> dict[str, Floats]:
+        columns = [getattr(part.predictions, group) for part in parts]
+        means = {name: mean(own.get(name) for own in columns) for name in dict.fromkeys(chain(*columns))}
+        return {name: column for name, column in means.items() if column is not None}
+
+    alone: dict[str, Any] = {name: mean(getattr(part.predictions, name) for part in parts) for name in _ALONE}
     unfit = _unfit(parts, too_large)
+    for name in ("memory_bytes", "excess_memory_bytes"):
+        alone[name] = _with_unfit(alone[name], unfit, name)
     return Predictions(
         status=freeze(np.select([answered, too_large], [RowStatus.ANSWERED, RowStatus.INFEASIBLE_MEMORY], 2)),
         step_s=freeze(step_s),
@@ -78,14 +85,10 @@ def mixed(parts: Sequence[Part]) -> Predictions:
         bottlenecks=names,
         bottleneck_index=freeze(np.where(answered, largest, -1)),
         extrapolation=freeze(np.where(answered, furthest, 0.0)),
-        utilisation=_by_name(parts, weights, answered, lambda found: found.utilisation),
-        staleness_mean=mean(lambda found: found.staleness_mean),
-        staleness_p95=mean(lambda found: found.staleness_p95),
-        memory_bytes=_with_unfit(mean(lambda found: found.memory_bytes), unfit, "memory_bytes"),
-        excess_memory_bytes=_with_unfit(mean(lambda found: found.excess_memory_bytes), unfit, "excess_memory_bytes"),
-        once_s=mean(lambda found: found.once_s),
-        extra=_by_name(parts, weights, answered, lambda found: found.extra),
-        refusals=_refusals(first, ~answered & ~too_large, parts),
+        utilisation=by_name("utilisation"),
+        extra=by_name("extra"),
+        **alone,
+        refusals=_refusals(~answered & ~too_large, parts),
         notices=_notices(parts, weights),
     )
 
@@ -98,7 +101,7 @@ def _log_steps(predictions: Predictions) -> Floats:
 def _spread(part: Part) -> Floats:
     """Deviation of ln(step): what is stated, else what is expected."""
     stated = part.predictions.log_spread
-    return np.where(stated > 0.0, stated, MEAN_TO_DEVIATION * part.expected_log_error)
+    return np.where(stated > 0.0, stated, MEAN_TO_DEVIATION * part.share.expected_log_error)
 
 
 def _breakdown(parts: Sequence[Part], weights: Floats, step_s: Floats) -> Mapping[str, Floats]:
@@ -112,37 +115,15 @@ def _breakdown(parts: Sequence[Part], weights: Floats, step_s: Floats) -> Mappin
     return {name: freeze(np.asarray(seconds)) for name, seconds in found.items()}
 
 
-def _mean(
-    parts: Sequence[Part], weights: Floats, answered: Mask, read: Callable[[Predictions], Floats | None]
-) -> Floats | None:
+def _mean(columns: Iterable[Floats | None], weights: Floats, answered: Mask) -> Floats | None:
     """Mean of an optional column over the parts that have it; None unless it is there for every answered row."""
     total, weight = np.zeros(len(answered)), np.zeros(len(answered))
-    for part, own in zip(parts, weights, strict=True):
-        column = read(part.predictions)
+    for column, own in zip(columns, weights, strict=True):
         if column is not None:
             total, weight = total + own * column, weight + own
     if (answered & (weight == 0.0)).any() or not weight.any():
         return None
     return freeze(np.divide(total, weight, out=np.zeros_like(total), where=weight > 0.0))
-
-
-def _by_name(
-    parts: Sequence[Part],
-    weights: Floats,
-    answered: Mask,
-    read: Callable[[Predictions], Mapping[str, Floats]],
-) -> Mapping[str, Floats]:
-    names = dict.fromkeys(name for part in parts for name in read(part.predictions))
-    found = {}
-    for name in names:
-
-        def named(each: Predictions, name: str = name) -> Floats | None:
-            return read(each).get(name)
-
-        column = _mean(parts, weights, answered, named)
-        if column is not None:
-            found[name] = column
-    return found
 
 
 def _unfit(parts: Sequence[Part], too_large: Mask) -> list[tuple[Mask, Predictions]]:
@@ -164,16 +145,15 @@ def _with_unfit(column: Floats | None, unfit: list[tuple[Mask, Predictions]], na
     return column
 
 
-def _refusals(first: Predictions, refused: Mask, parts: Sequence[Part]) -> tuple[RowRefusal, ...]:
+def _refusals(refused: Mask, parts: Sequence[Part]) -> tuple[RowRefusal, ...]:
     """Of each refused row what the first of them says that has a word on it."""
     found: list[RowRefusal] = []
     left = refused.copy()
-    for predictions in (first, *(part.predictions for part in parts[1:])):
-        for refusal in predictions.refusals:
-            rows = tuple(row for row in refusal.rows if left[row])
-            if rows:
-                left[list(rows)] = False
-                found.append(RowRefusal(rows, refusal.refusal))
+    for refusal in chain(*(part.predictions.refusals for part in parts)):
+        rows = tuple(row for row in refusal.rows if left[row])
+        if rows:
+            left[list(rows)] = False
+            found.append(RowRefusal(rows, refusal.refusal))
     return tuple(found)
 
 
@@ -185,5 +165,5 @@ def _notices(parts: Sequence[Part], weights: Floats) -> tuple[Notice, ...]:
         for notice in part.predictions.notices:
             rows = tuple(row for row in notice.rows if there[row])
             if rows or not notice.rows:
-                found[Notice(notice.reason, f"{part.estimator}: {notice.message}", rows)] = None
+                found[Notice(notice.reason, f"{part.share.estimator}: {notice.message}", rows)] = None
     return tuple(found)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,38 +10,17 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import Reason, invalid_field
-from nodewise.domain.objective import (
-    CurrentConfiguration,
-    FewestDevices,
-    HighestThroughput,
-    Knee,
-    LeastCost,
-    LeastTime,
-    Objective,
-    Recommendation,
-    Rule,
-)
+from nodewise.domain.objective import CurrentConfiguration, Objective, Recommendation, Rule
 from nodewise.domain.predictions import Notice, Predictions
 from nodewise.domain.words import number
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import one_sided_rate
-from nodewise.estimation.answer.moving import Stay, staying
+from nodewise.estimation.answer.moving import staying
 from nodewise.estimation.answer.offers import Charged, charged
+from nodewise.estimation.answer.rules import Preference, Rows, preferred
 
 __all__ = ["Verdict", "judged", "whole_finish_s", "work_of"]
-
-KNEE_TOLERANCE = 1e-9
-"""Relative slack of the knee's comparison: exactly linear scaling must not fail at share 1 by one bit of rounding."""
-
-
-_RATE_KEYS: Final = MappingProxyType(
-    {
-        "samples/s": "samples_per_s",
-        "mini-batches/s": "minibatches_per_s",
-        "samples/s of goodput": "goodput_samples_per_s",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -58,26 +35,6 @@ class Verdict:
     recommendation: Recommendation | None
     notice: Notice | None
     remarks: tuple[Notice, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Rows:
-    """The answered rows of a question, as the rules compare them.
-
-    ``held``: nodes with those of parameter servers; ``devices``: workers, and as many again as there are servers.
-    """
-
-    nodes: Ints
-    held: Ints
-    workers: Ints
-    devices: Ints
-    scale: Ints
-    scale_name: str
-    rate: Floats
-    rate_name: str
-    finish_s: Floats | None
-    costs: Floats | None
-    currency: str
 
 
 def judged(
@@ -101,19 +58,16 @@ def judged(
     """
     answered = predictions.answered
     efficiency, current = objective.efficiency, objective.current
-    everything = predictions.all_answered
     known = _batch_known(configurations, predictions, samples_per_s)
     rate, rate_name = (samples_per_s, "samples/s") if known else (minibatches_per_s, "mini-batches/s")
     if known and efficiency is not None:
         rate, rate_name = goodput_per_s(efficiency, configurations, samples_per_s), "samples/s of goodput"
     elsewhere = answered if current is None else answered & (np.arange(len(answered)) != current.row)
-    judging = answered
+    judging, by = answered, ""
     remarks: tuple[Notice, ...] = ()
-    confidence = objective.confidence
-    if confidence is not None:
-        rate = one_sided_rate(predictions, rate, confidence)
-        judging, confidence, remarks = _with_spread(predictions, answered, confidence)
-        everything = everything and judging is answered
+    if objective.confidence is not None:
+        rate = one_sided_rate(predictions, rate, objective.confidence)
+        judging, by, remarks = _with_spread(predictions, answered, objective.confidence)
     work = work_of(objective, workload, known=known)
     charges = charged(objective, configurations)
     finish_s = None
@@ -131,10 +85,10 @@ def judged(
     if finish_s is not None and current is not None:
         weighed_s = np.where(elsewhere, finish_s + current.restart_cost_s, finish_s)
         weighed_costs = _costs(objective, charges, weighed_s)
-    index: slice | Ints = slice(None) if everything else np.flatnonzero(judging)
+    index: slice | Ints = slice(None) if np.logical_and.reduce(judging) else np.flatnonzero(judging)
     nodes = configurations.nodes[index]
     varied = len(nodes) < 2 or bool(np.logical_or.reduce(nodes != nodes[0]))
-    rows = _Rows(
+    rows = Rows(
         nodes=nodes,
         held=configurations.nodes_held()[index],
         workers=configurations.workers[index],
@@ -147,7 +101,8 @@ def judged(
         costs=None if weighed_costs is None else weighed_costs[index],
         currency=objective.currency,
     )
-    chosen, rule, why, numbers = _apply(objective, rows) if len(nodes) else (None, "", "no row was answered", {})
+    nothing: tuple[str, Preference] = "", (None, "no row was answered", {})
+    rule, (chosen, why, numbers) = preferred(objective.rule, rows) if len(nodes) else nothing
     if chosen is None:
         notice = Notice(Reason.OBJECTIVE_UNREACHABLE, why)
         return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice, remarks=remarks)
@@ -155,18 +110,14 @@ def judged(
     if current is not None and judging[current.row]:
         here = current.row if isinstance(index, slice) else int(np.searchsorted(index, current.row))
         chosen, why, keeps = _or_kept(objective.rule, current, rows, here, (chosen, why))
-        numbers |= {_rate_key(rows): float(rows.rate[chosen]), "restart_cost_s": current.restart_cost_s}
+        numbers |= {rows.rate_key: float(rows.rate[chosen]), "restart_cost_s": current.restart_cost_s}
     row = chosen if isinstance(index, slice) else int(index[chosen])
-    if confidence is not None:
-        why += f", judged by what is reached with probability {confidence:g}"
-    elif objective.confidence is not None:
-        why += ", judged by the point: the model states no spread"
     recommendation = Recommendation(
         row=row,
         nodes=int(configurations.nodes[row]),
         workers=int(configurations.workers[row]),
         rule=rule,
-        why=why,
+        why=why + by,
         numbers=numbers,
         device=configurations.devices[configurations.device_index[row]],
         offer="" if charges is None else objective.offers[charges.index[row]].name,
@@ -179,14 +130,13 @@ def judged(
 
 
 def _or_kept(
-    rule: Rule, current: CurrentConfiguration, rows: _Rows, here: int, preferred: tuple[int, str]
+    rule: Rule, current: CurrentConfiguration, rows: Rows, here: int, preferred: tuple[int, str]
 ) -> tuple[int, str, bool]:
     """The preferred row and why, or the current one where moving does not pay; and whether it is the current one."""
     chosen, why = preferred
     if chosen == here:
         return here, f"{why}, and it runs there now", True
-    weighed = Stay(rate=rows.rate, finish_s=rows.finish_s, costs=rows.costs, held=rows.held, devices=rows.devices)
-    window_s = staying(rule, current, here, chosen, weighed)
+    window_s = staying(rule, current, here, chosen, rows)
     if window_s is None:
         return chosen, f"{why}, worth a restart of {number(current.restart_cost_s)} s", False
     where = f"{rows.scale[here]} {rows.scale_name}"
@@ -222,155 +172,19 @@ def _finish_s(work: float, rate: Floats, predictions: Predictions) -> Floats:
 
 def _with_spread(
     predictions: Predictions, answered: NDArray[np.bool_], confidence: float
-) -> tuple[NDArray[np.bool_], float | None, tuple[Notice, ...]]:
-    """Rows to judge at a confidence, that confidence (None = by the point), and what the reader should know of it."""
+) -> tuple[NDArray[np.bool_], str, tuple[Notice, ...]]:
+    """Rows to judge at a confidence, by what they are judged then, and what the reader should know of it."""
     spread = answered & (predictions.log_spread > 0)
     without = answered & ~spread
+    by = f", judged by what is reached with probability {confidence:g}"
     if not without.any():
-        return answered, confidence, ()
+        return answered, by, ()
     if not spread.any():
         message = "no row has a spread: the objective's confidence cannot be kept, rows are judged by their points"
-        return answered, None, (Notice("NO_SPREAD", message),)
+        return answered, ", judged by the point: the model states no spread", (Notice("NO_SPREAD", message),)
     rows = tuple(np.flatnonzero(without).tolist())
     message = f"{len(rows)} rows have no spread and are not recommended: the objective asks for a confidence"
-    return spread, confidence, (Notice("NO_SPREAD", message, rows),)
-
-
-_Choice = tuple[int | None, str, str, dict[str, float]]
-
-
-def _apply(objective: Objective, rows: _Rows) -> _Choice:
-    rule = objective.rule
-    if isinstance(rule, HighestThroughput):
-        return _highest(rows)
-    if isinstance(rule, Knee):
-        return _knee(rows, rule.share)
-    if isinstance(rule, LeastTime):
-        return _least_time(rows, rule)
-    if isinstance(rule, FewestDevices):
-        return _fewest_devices(rows, rule.deadline_s)
-    return _least_cost(rows, rule)
-
-
-def _highest(rows: _Rows) -> _Choice:
-    best = _first(-rows.rate, rows.nodes)
-    value = float(rows.rate[best])
-    where = f"{rows.scale[best]} {rows.scale_name}"
-    why = f"{number(value)} {rows.rate_name} on {where} is the highest of {len(rows.rate)} rows"
-    return best, "highest_throughput", why, {_rate_key(rows): value}
-
-
-def _knee(rows: _Rows, share: float) -> _Choice:
-    # Plain numbers: a question has a few dozen rows, on which array functions spend longer starting than working.
-    scale, rate = rows.scale.tolist(), rows.rate.tolist()
-    best: dict[int, int] = {}
-    for row, count in enumerate(scale):
-        if count not in best or rate[row] > rate[best[count]]:
-            best[count] = row  # the best row of each scale stands for it
-    counts = sorted(best)
-    base = rate[best[counts[0]]] / counts[0]
-    enough = share * base * (1.0 - KNEE_TOLERANCE)
-    at, gain = 0, 0.0
-    for place in range(1, len(counts)):
-        below, above = counts[place - 1], counts[place]
-        gained = (rate[best[above]] - rate[best[below]]) / (above - below)
-        if gained >= enough:
-            at, gain = place, gained
-    chosen, unit, name = best[counts[at]], rows.rate_name, rows.scale_name
-    key, one = _rate_key(rows), name[:-1]
-    numbers = {key: rate[chosen], "share": share, f"{key}_per_{one}": base}
-    if at:
-        numbers[f"gain_per_{one}"] = gain
-        why = (
-            f"{counts[at]} {name}: the step from {counts[at - 1]} brings {number(gain)} {unit} each, "
-            f"at least {share:g} of the {number(base)} at {counts[0]}; no larger step does"
-        )
-    else:
-        why = f"{counts[0]} {name}: no larger step brings {share:g} of the {number(base)} {unit} each at {counts[0]}"
-    return chosen, "knee", why, numbers
-
-
-def _least_time(rows: _Rows, rule: LeastTime) -> _Choice:
-    allowed = np.ones(len(rows.rate), dtype=bool)
-    limits = []
-    if rule.max_nodes is not None:
-        allowed &= rows.held <= rule.max_nodes
-        limits.append(f"{rule.max_nodes} nodes")
-    if rule.max_cost is not None:
-        assert rows.costs is not None  # _costs refuses a budget without prices and work
-        allowed &= rows.costs <= rule.max_cost
-        limits.append(f"a cost of {rule.max_cost:g} {rows.currency}".rstrip())
-    within = " and ".join(limits) or "no limit"
-    if not allowed.any():
-        least = f"; the cheapest row costs {number(rows.costs.min())}" if rows.costs is not None else ""
-        return None, "", f"no row stays within {within}: the smallest has {rows.held.min()} nodes{least}", {}
-    candidates = np.flatnonzero(allowed)
-    # What is spent once may turn the order of rates.
-    slowness = -rows.rate if rows.finish_s is None else rows.finish_s
-    best = int(candidates[_first(slowness[candidates], rows.nodes[candidates])])
-    numbers = {_rate_key(rows): float(rows.rate[best])}
-    time = f"{number(rows.rate[best])} {rows.rate_name}"
-    if rows.finish_s is not None:
-        numbers["finish_s"] = float(rows.finish_s[best])
-        time = f"{number(rows.finish_s[best])} s"
-    if rows.costs is not None:
-        numbers["cost"] = float(rows.costs[best])
-    return best, "least_time", f"{time} on {rows.nodes[best]} nodes is the least time within {within}", numbers
-
-
-def _least_cost(rows: _Rows, rule: LeastCost) -> _Choice:
-    assert rows.costs is not None  # _costs refuses least cost without prices
-    allowed = np.ones(len(rows.rate), dtype=bool)
-    within = "without a deadline"
-    if rule.deadline_s is not None:
-        assert rows.finish_s is not None  # work_of refuses a deadline without work
-        allowed &= rows.finish_s <= rule.deadline_s
-        within = f"within {number(rule.deadline_s)} s"
-        if not allowed.any():
-            fastest = int(rows.finish_s.argmin())
-            fastest_s, nodes = rows.finish_s[fastest], rows.nodes[fastest]
-            why = f"no row finishes {within}: the fastest takes {number(fastest_s)} s on {nodes} nodes"
-            return None, "", why, {}
-    candidates = np.flatnonzero(allowed)
-    best = int(candidates[_first(rows.costs[candidates], rows.nodes[candidates])])
-    numbers = {"cost": float(rows.costs[best]), _rate_key(rows): float(rows.rate[best])}
-    if rows.finish_s is not None:
-        numbers["finish_s"] = float(rows.finish_s[best])
-    why = (
-        f"{number(rows.costs[best])} {rows.currency}".rstrip()
-        + f" on {rows.nodes[best]} nodes is the least cost {within}"
-    )
-    return best, "least_cost", why, numbers
-
-
-def _fewest_devices(rows: _Rows, deadline_s: float) -> _Choice:
-    assert rows.finish_s is not None  # work_of refuses a deadline without work
-    in_time = np.flatnonzero(rows.finish_s <= deadline_s)
-    if not len(in_time):
-        fastest = int(rows.finish_s.argmin())
-        took = f"the fastest takes {number(rows.finish_s[fastest])} s on {_devices(rows, fastest)}"
-        return None, "", f"no row finishes within {number(deadline_s)} s: {took}", {}
-    best = int(in_time[np.lexsort((rows.nodes[in_time], rows.finish_s[in_time], rows.devices[in_time]))[0]])
-    numbers = {_rate_key(rows): float(rows.rate[best]), "finish_s": float(rows.finish_s[best])}
-    why = (
-        f"{_devices(rows, best)}, done in {number(rows.finish_s[best])} s, are the fewest within {number(deadline_s)} s"
-    )
-    return best, "fewest_devices", why, numbers
-
-
-def _devices(rows: _Rows, row: int) -> str:
-    servers = int(rows.devices[row] - rows.workers[row])
-    beside = f" and {servers} parameter server{'s' if servers > 1 else ''}" if servers else ""
-    return f"{rows.workers[row]} devices{beside}"
-
-
-def _first(key: Floats, nodes: Ints) -> int:
-    """Least key; among equals the fewest nodes, then the first row."""
-    return int(np.lexsort((nodes, key))[0])
-
-
-def _rate_key(rows: _Rows) -> str:
-    return _RATE_KEYS[rows.rate_name]
+    return spread, by, (Notice("NO_SPREAD", message, rows),)
 
 
 def _whole(workload: Workload) -> float | None:
@@ -393,11 +207,8 @@ def work_of(objective: Objective, workload: Workload, *, known: bool) -> float |
             raise invalid_field("work.epochs", text)
         return objective.remaining_epochs * workload.samples_per_epoch
     rule = objective.rule
-    needs = (
-        isinstance(rule, FewestDevices)
-        or (isinstance(rule, LeastTime) and rule.max_cost is not None)
-        or (isinstance(rule, LeastCost) and (rule.deadline_s is not None or bool(objective.offers)))
-    )
+    limited = rule.deadline_s is not None or rule.max_cost is not None
+    needs = limited or (rule.compares_costs and bool(objective.offers))
     whole = _whole(workload)
     if needs and whole is None:
         text = (
@@ -410,13 +221,8 @@ def work_of(objective: Objective, workload: Workload, *, known: bool) -> float |
 
 def _costs(objective: Objective, charges: Charged | None, finish_s: Floats | None) -> Floats | None:
     """Cost of the work, None without work or offers; refuses rules that need them without."""
-    rule = objective.rule
-    if charges is None:
-        if isinstance(rule, LeastCost) or (isinstance(rule, LeastTime) and rule.max_cost is not None):
-            raise invalid_field("offers", "must be given: the rule compares costs")
-        return None
-    if finish_s is None:
-        if isinstance(rule, LeastCost):
-            raise invalid_field("work", "must be given: the rule compares costs")
+    if charges is None or finish_s is None:
+        if objective.rule.compares_costs:
+            raise invalid_field("offers" if charges is None else "work", "must be given: the rule compares costs")
         return None
     return finish_s * charges.per_s

@@ -49,7 +49,7 @@ def _mixed(estimators: Estimators, fitted: Fitted, configurations: Configuration
         except NodewiseError as error:
             failures.append((name, error))
             continue
-        able.append(Part(name, predictions, part.share.weight, part.share.expected_log_error))
+        able.append(Part(part.share, predictions))
     if not able:
         raise failures[0][1]
     together = mixed(able)

@@ -9,11 +9,11 @@ from typing import Final
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Fidelity
-from nodewise.estimation.choice.shares import Candidate, Share, shares_of, similar_to, why
+from nodewise.estimation.choice.shares import Candidate, shares_of, similar_to, why
 from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.lessons.trials import Predict, Trial, left_out, trials_left_out
-from nodewise.estimation.question import AUTO, Freshness, Question
+from nodewise.estimation.question import AUTO, Freshness, MixtureShare, Question
 from nodewise.plugin import Assessment
 from nodewise.ports.cache import KEPT_ROWS, LruCache
 
@@ -29,7 +29,7 @@ class Choice:
 
     Attributes
     ----------
-    shares : tuple of Share
+    shares : tuple of MixtureShare
         The estimators, the heaviest first; several are a mixture.
     why : str
         For people.
@@ -39,7 +39,7 @@ class Choice:
         What the answer rests on, in words.
     """
 
-    shares: tuple[Share, ...]
+    shares: tuple[MixtureShare, ...]
     why: str
     fallback: bool
     evidence: tuple[str, ...]
@@ -106,7 +106,7 @@ class Chooser:
                 question.terms.estimator, question.profile, configurations, question.terms.options
             )
             if named.refusal is None:
-                share = Share(estimator=question.terms.estimator, weight=1.0, expected_log_error=0.0)
+                share = MixtureShare(estimator=question.terms.estimator, weight=1.0, expected_log_error=0.0)
                 return Choice(shares=(share,), why="asked for by name", fallback=False, evidence=named.evidence)
             if not question.terms.allow_fallback:
                 raise NodewiseError.refused(named.refusal)

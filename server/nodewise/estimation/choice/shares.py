@@ -14,9 +14,10 @@ from typing import Final
 
 from nodewise.domain.configurations import SyncMode
 from nodewise.estimation.lessons.trials import Trial
+from nodewise.estimation.question import MixtureShare
 from nodewise.plugin import Assessment
 
-__all__ = ["Candidate", "Share", "shares_of", "similar_to", "why"]
+__all__ = ["Candidate", "shares_of", "similar_to", "why"]
 
 STRONG_LOG_ERROR: Final = 0.05
 """Error of a model whose every constant is measured: what is left is noise, some 5 % between equal runs."""
@@ -89,22 +90,15 @@ class Candidate:
         return ", ".join(told) or "as it claims"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """A part of an answer: an estimator, its weight of 1 in all, the mean |ln(predicted / measured)| expected of it."""
-
-    estimator: str
-    weight: float
-    expected_log_error: float
-
-
 def similar_to(trials: Iterable[Trial], modes: Iterable[SyncMode]) -> tuple[Trial, ...]:
     """The trials of jobs that are like the one asked about."""
     asked = set(modes)
     return tuple(trial for trial in trials if trial.sync_mode in asked)
 
 
-def shares_of(candidates: Sequence[Candidate], devices: Iterable[str], *, mixed: bool = True) -> tuple[Share, ...]:
+def shares_of(
+    candidates: Sequence[Candidate], devices: Iterable[str], *, mixed: bool = True
+) -> tuple[MixtureShare, ...]:
     """Who answers, the heaviest first.
 
     Parameters
@@ -126,12 +120,12 @@ def shares_of(candidates: Sequence[Candidate], devices: Iterable[str], *, mixed:
     able = [entry for entry in errors if entry[0] <= ABOUT_AS_GOOD * least] if several else errors[:1]
     weights = [1.0 / max(error, 1e-9) ** 2 for error, _ in able]
     return tuple(
-        Share(estimator=candidate.estimator, weight=weight / sum(weights), expected_log_error=error)
+        MixtureShare(estimator=candidate.estimator, weight=weight / sum(weights), expected_log_error=error)
         for weight, (error, candidate) in zip(weights, able, strict=True)
     )
 
 
-def why(shares: Sequence[Share], candidates: Sequence[Candidate], devices: Iterable[str]) -> str:
+def why(shares: Sequence[MixtureShare], candidates: Sequence[Candidate], devices: Iterable[str]) -> str:
     """Why these answer, for people."""
     if len(candidates) == 1:
         return "the only one that can answer"
@@ -141,7 +135,7 @@ def why(shares: Sequence[Share], candidates: Sequence[Candidate], devices: Itera
     asked = tuple(devices)
     chosen = {share.estimator for share in shares}
 
-    def told(share: Share) -> str:
+    def told(share: MixtureShare) -> str:
         part = f"{share.estimator} {share.weight:.2f}" if len(shares) > 1 else share.estimator
         return f"{part} (expected error {share.expected_log_error:.0%}: {by_name[share.estimator].reasons()})"
 

@@ -26,6 +26,7 @@ MOST_LOG_SPREAD: Final = 10.0
 """Deviation of ln(step time): a factor of e^10 = 22,000 either way is no prediction any more."""
 _MEMORY: Final = ("memory_bytes", "excess_memory_bytes")
 _OPTIONAL: Final = ("staleness_mean", "staleness_p95", "once_s", *_MEMORY)
+_GROUPS: Final = ("breakdown_s", "utilisation", "extra")
 _STATUSES: Final = tuple(int(status) for status in RowStatus)
 _FIXED: Final = 3
 """Columns of numbers before those of the breakdown."""
@@ -44,104 +45,88 @@ def checked(predictions: Any, configurations: Configurations) -> Predictions:
     if not isinstance(predictions, Predictions):
         raise ImpossibleAnswerError(f"a {type(predictions).__name__} instead of Predictions")
     try:
-        wrong = _wrong_with(predictions, len(configurations))
+        _check(predictions, len(configurations))
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         # A breakdown that is no mapping, rows that are no numbers: not worth a check each, but no fault of the
         # server's.
-        wrong = f"its columns cannot be read ({type(error).__name__})"
-    if wrong is not None:
-        raise ImpossibleAnswerError(wrong)
+        raise ImpossibleAnswerError(f"its columns cannot be read ({type(error).__name__})") from error
     return predictions
 
 
-def _wrong_with(predictions: Predictions, rows: int) -> str | None:
-    wrong = _wrong_names(predictions)
-    if wrong is not None:
-        return wrong
-    columns: dict[str, Any] = {
-        "step_s": predictions.step_s,
-        "log_spread": predictions.log_spread,
-        "extrapolation": predictions.extrapolation,
-        **{f"breakdown_s[{name}]": column for name, column in predictions.breakdown_s.items()},
-        **{f"utilisation[{name}]": column for name, column in predictions.utilisation.items()},
-    }
-    for name in _OPTIONAL:
-        column = getattr(predictions, name)
-        if column is not None:
-            columns[name] = column
-    # Last, because they alone may be below 0.
-    for name, column in predictions.extra.items():
-        columns[f"extra[{name}]"] = column
-    wrong = _wrong_shape(columns, predictions, rows) or _wrong_texts(predictions, rows)
-    if wrong is not None or not rows:
-        return wrong
-    stacked = np.concatenate(list(columns.values())).reshape(-1, rows)
-    return _wrong_values(columns, stacked, predictions) or _wrong_rows(columns, predictions, stacked)
-
-
-def _wrong_names(predictions: Predictions) -> str | None:
-    named: tuple[tuple[str, Iterable[Any]], ...] = (
-        ("breakdown_s", predictions.breakdown_s.keys()),
-        ("utilisation", predictions.utilisation.keys()),
-        ("extra", predictions.extra.keys()),
-        ("bottlenecks", predictions.bottlenecks),
+def _check(predictions: Predictions, rows: int) -> None:
+    _check_names(predictions)
+    # Those of extra last, because they alone may be below 0.
+    plain = {name: getattr(predictions, name) for name in ("step_s", "log_spread", "extrapolation")}
+    optional = {name: column for name in _OPTIONAL if (column := getattr(predictions, name)) is not None}
+    breakdown, utilisation, extra = (
+        {f"{group}[{name}]": column for name, column in getattr(predictions, group).items()} for group in _GROUPS
     )
+    columns: Columns = {**plain, **breakdown, **utilisation, **optional, **extra}
+    _check_shapes(columns, predictions, rows)
+    _check_texts(predictions, rows)
+    if rows:
+        stacked = np.concatenate(list(columns.values())).reshape(-1, rows)
+        _check_values(columns, stacked, predictions)
+        _check_rows(columns, predictions, stacked)
+
+
+def _check_names(predictions: Predictions) -> None:
     if not is_a(predictions.bottlenecks, tuple):
-        return "bottlenecks is no tuple of names"
-    for column, names in named:
+        raise ImpossibleAnswerError("bottlenecks is no tuple of names")
+    named = {group: getattr(predictions, group).keys() for group in _GROUPS}
+    for column, names in {**named, "bottlenecks": predictions.bottlenecks}.items():
         if not all(is_name(name) for name in names):
-            return f"{column} has a name that is no printable text of 1 to {MOST_NAME} characters"
-    return None
+            raise ImpossibleAnswerError(f"{column} has a name that is no printable text of 1 to {MOST_NAME} characters")
 
 
-def _wrong_shape(columns: Columns, predictions: Predictions, rows: int) -> str | None:
+def _check_shapes(columns: Columns, predictions: Predictions, rows: int) -> None:
     indexes: Columns = {"status": predictions.status, "bottleneck_index": predictions.bottleneck_index}
     for name, column in (*columns.items(), *indexes.items()):
         if not isinstance(column, np.ndarray):
-            return f"{name} is a {type(column).__name__} instead of an array"
+            raise ImpossibleAnswerError(f"{name} is a {type(column).__name__} instead of an array")
         if column.shape != (rows,):
-            return f"{name} has shape {column.shape} for {rows} rows"
+            raise ImpossibleAnswerError(f"{name} has shape {column.shape} for {rows} rows")
         if column.dtype.kind not in "fiu":
-            return f"{name} holds {column.dtype} instead of numbers"
+            raise ImpossibleAnswerError(f"{name} holds {column.dtype} instead of numbers")
     for name, column in indexes.items():
         if column.dtype.kind != "i":
-            return f"{name} holds {column.dtype} instead of whole numbers"
-    return None
+            raise ImpossibleAnswerError(f"{name} holds {column.dtype} instead of whole numbers")
 
 
-def _wrong_texts(predictions: Predictions, rows: int) -> str | None:
-    """What is wrong with notices and refusals: their types, their texts, the rows that they name."""
+def _check_texts(predictions: Predictions, rows: int) -> None:
+    """Notices and refusals: their types, their texts, the rows that they name."""
     if not is_a(predictions.simulated, bool):
-        return "simulated is neither True nor False"
+        raise ImpossibleAnswerError("simulated is neither True nor False")
     for name in ("notices", "refusals"):
         if not isinstance(getattr(predictions, name), tuple | list):
-            return f"{name} is a {type(getattr(predictions, name)).__name__} instead of a tuple"
-    return _wrong_notices(predictions.notices, rows) or _wrong_reasons(predictions, rows)
+            raise ImpossibleAnswerError(f"{name} is a {type(getattr(predictions, name)).__name__} instead of a tuple")
+    _check_notices(predictions.notices, rows)
+    _check_refusals(predictions, rows)
 
 
-def _wrong_notices(notices: Iterable[Any], rows: int) -> str | None:
+def _check_notices(notices: Iterable[Any], rows: int) -> None:
     for notice in notices:
         if not isinstance(notice, Notice):
-            return "notices holds something that is no Notice"
+            raise ImpossibleAnswerError("notices holds something that is no Notice")
         if not is_name(notice.reason) or not is_text(notice.message):
-            return f"notices holds one whose reason is no name or whose message is no text of {MOST_TEXT} characters"
+            problem = f"whose reason is no name or whose message is no text of {MOST_TEXT} characters"
+            raise ImpossibleAnswerError(f"notices holds one {problem}")
         if _names_no_row(notice.rows, rows):
-            return "notices names a row that is not there"
-    return None
+            raise ImpossibleAnswerError("notices names a row that is not there")
 
 
-def _wrong_reasons(predictions: Predictions, rows: int) -> str | None:
+def _check_refusals(predictions: Predictions, rows: int) -> None:
     refusals: Iterable[Any] = predictions.refusals
     for refused in refusals:
         if not isinstance(refused, RowRefusal):
-            return "refusals holds something that is no RowRefusal"
+            raise ImpossibleAnswerError("refusals holds something that is no RowRefusal")
         if not is_sound_refusal(refused.refusal):
-            return f"refusals holds one without a Reason and a message of at most {MOST_TEXT} characters"
+            problem = f"without a Reason and a message of at most {MOST_TEXT} characters"
+            raise ImpossibleAnswerError(f"refusals holds one {problem}")
         if _names_no_row(refused.rows, rows):
-            return "refusals names a row that is not there"
+            raise ImpossibleAnswerError("refusals names a row that is not there")
         if len(refused.rows) and predictions.answered[np.asarray(refused.rows)].any():
-            return "refusals names a row that is answered"
-    return None
+            raise ImpossibleAnswerError("refusals names a row that is answered")
 
 
 def _names_no_row(named: Any, rows: int) -> bool:
@@ -154,66 +139,60 @@ def _names_no_row(named: Any, rows: int) -> bool:
     return numbers.dtype.kind != "i" or numbers.ndim != 1 or numbers.min() < 0 or numbers.max() >= rows
 
 
-def _wrong_values(columns: Columns, stacked: NDArray[Any], predictions: Predictions) -> str | None:
+def _check_values(columns: Columns, stacked: NDArray[Any], predictions: Predictions) -> None:
     # A NaN or an infinity anywhere survives the sum; columns are only told apart when there is one.
     with np.errstate(over="ignore", invalid="ignore"):
         total = np.add.reduce(stacked, axis=None)
     if not math.isfinite(total):
-        return next(
-            (f"{name} is not finite" for name, column in columns.items() if not np.isfinite(column).all()),
-            "its values are too large to add up",
-        )
+        wrong = (f"{name} is not finite" for name, column in columns.items() if not np.isfinite(column).all())
+        raise ImpossibleAnswerError(next(wrong, "its values are too large to add up"))
     if np.minimum.reduce(stacked[: len(stacked) - len(predictions.extra)], axis=None) < 0.0:
-        return next(f"{name} is negative" for name, column in columns.items() if column.min() < 0.0)
+        negative = next(name for name, column in columns.items() if column.min() < 0.0)
+        raise ImpossibleAnswerError(f"{negative} is negative")
     if np.maximum.reduce(stacked[1]) > MOST_LOG_SPREAD:
-        return f"log_spread is above {MOST_LOG_SPREAD:g}, a factor of e^{MOST_LOG_SPREAD:g}"
+        raise ImpossibleAnswerError(f"log_spread is above {MOST_LOG_SPREAD:g}, a factor of e^{MOST_LOG_SPREAD:g}")
     shares = len(predictions.utilisation)
     if shares:
         first = _FIXED + len(predictions.breakdown_s)
         most = np.maximum.reduce(stacked[first : first + shares], axis=None)
         if most > 1.0 + BREAKDOWN_TOLERANCE:
-            return f"utilisation is above 1 ({most:g}): it is a share of time"
-    return None
+            raise ImpossibleAnswerError(f"utilisation is above 1 ({most:g}): it is a share of time")
 
 
-def _wrong_rows(columns: Columns, predictions: Predictions, stacked: NDArray[Any]) -> str | None:
+def _check_rows(columns: Columns, predictions: Predictions, stacked: NDArray[Any]) -> None:
     step_s, index = predictions.step_s, predictions.bottleneck_index
     if predictions.breakdown_s:
         parts = np.add.reduce(stacked[_FIXED : _FIXED + len(predictions.breakdown_s)], axis=0)
         if np.logical_or.reduce(np.abs(parts - step_s) > BREAKDOWN_TOLERANCE * step_s):
-            return "the breakdown does not add up to step_s"
+            raise ImpossibleAnswerError("the breakdown does not add up to step_s")
     excess: Any = predictions.excess_memory_bytes
     if not predictions.all_answered:
         answered = predictions.answered
-        wrong = _wrong_refusals(columns, predictions, stacked, answered)
-        if wrong is not None:
-            return wrong
+        _check_unanswered(columns, predictions, stacked, answered)
         step_s, index = step_s[answered], index[answered]
         excess = None if excess is None else excess[answered]
     if excess is not None and excess.any():
-        return "excess_memory_bytes is above 0 in an answered row"
+        raise ImpossibleAnswerError("excess_memory_bytes is above 0 in an answered row")
     if len(step_s) and (np.minimum.reduce(step_s) < LEAST_STEP_S or np.maximum.reduce(step_s) > MOST_STEP_S):
         if np.minimum.reduce(step_s) <= 0.0:
-            return "step_s is not positive in an answered row"
-        return f"step_s lies outside {LEAST_STEP_S:g} to {MOST_STEP_S:g} s in an answered row"
+            raise ImpossibleAnswerError("step_s is not positive in an answered row")
+        raise ImpossibleAnswerError(f"step_s lies outside {LEAST_STEP_S:g} to {MOST_STEP_S:g} s in an answered row")
     if len(index) and (np.minimum.reduce(index) < 0 or np.maximum.reduce(index) >= len(predictions.bottlenecks)):
-        return "bottleneck_index lies outside the dictionary"
-    return None
+        raise ImpossibleAnswerError("bottleneck_index lies outside the dictionary")
 
 
-def _wrong_refusals(
+def _check_unanswered(
     columns: Columns, predictions: Predictions, stacked: NDArray[Any], answered: NDArray[np.bool_]
-) -> str | None:
+) -> None:
     if not np.isin(predictions.status, _STATUSES).all():
-        return "status holds an unknown value"
+        raise ImpossibleAnswerError("status holds an unknown value")
     refused = predictions.status == RowStatus.REFUSED
     # A row that does not fit says how much it needs, and nothing else; one that is refused says nothing.
     measures = [place for place, name in enumerate(columns) if name not in _MEMORY]
     if stacked[:, refused].any() or stacked[measures][:, ~answered].any():
-        return "a row that is not answered holds a value"
+        raise ImpossibleAnswerError("a row that is not answered holds a value")
     if (predictions.bottleneck_index[~answered] != -1).any():
-        return "a row that is not answered names a bottleneck"
+        raise ImpossibleAnswerError("a row that is not answered names a bottleneck")
     explained = {row for refusal in predictions.refusals for row in refusal.rows}
     if not set(np.flatnonzero(refused).tolist()) <= explained:
-        return "a refused row has no refusal"
-    return None
+        raise ImpossibleAnswerError("a refused row has no refusal")

@@ -64,13 +64,11 @@ class Estimators:
 
     def shown(self, name: str, profile: Profile, configurations: Configurations) -> Shown:
         """The resolved rows of which an estimator takes every stated column into account."""
-        key = (configurations, self.named(name).record.columns, profile.workload.precision or "")
-        known = self._shown.get(key)
-        if known is None:
-            rows, columns, precision = key
-            known = shown_to(columns, rows, precision)
-            self._shown.put(key, known, len(rows) or 1)
-        return known
+        columns, precision = self.named(name).record.columns, profile.workload.precision or ""
+        key = (configurations, columns, precision)
+        return self._shown.kept(
+            key, lambda: shown_to(columns, configurations, precision), lambda _: len(configurations)
+        )
 
     def assessed(self, name: str, profile: Profile, configurations: Configurations, options: Options) -> Assessment:
         """What an estimator says of a question; a refusal that it raises is one that it returns.

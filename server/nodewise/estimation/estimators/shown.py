@@ -13,22 +13,11 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import Refusal
 from nodewise.domain.facts import CONFIGURATION_DEFAULTS
 from nodewise.domain.predictions import Predictions, RowRefusal
+from nodewise.plugin import BASIC_COLUMNS
 
 __all__ = ["Shown", "shown_to"]
 
-_ALWAYS_KNOWN: Final = frozenset(
-    {
-        "nodes",
-        "workers",
-        "parameter_servers",
-        "sync_mode",
-        "batch_per_worker",
-        "accumulation",
-        "global_batch",
-        "link_bytes_per_s",
-    }
-)
-_DEFAULTS: Final = {name: default for name, default in CONFIGURATION_DEFAULTS.items() if name not in _ALWAYS_KNOWN}
+_DEFAULTS: Final = {name: default for name, default in CONFIGURATION_DEFAULTS.items() if name not in BASIC_COLUMNS}
 """Columns of numbers that an estimator may not know, and the value that states nothing."""
 
 

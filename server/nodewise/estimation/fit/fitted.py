@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Notice
-from nodewise.estimation.choice.shares import Share
 from nodewise.estimation.lessons.calibration import UNTRIED, Calibration
 from nodewise.estimation.question import AUTO, Basis, MixtureShare
 from nodewise.plugin import Model
 
-__all__ = ["Fitted", "MixturePart", "ModelKey", "lost_part", "mixture_of", "stated", "with_digest"]
+__all__ = ["Fitted", "MixturePart", "ModelKey", "lost_part", "mixture_of", "with_digest"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -34,7 +33,7 @@ class Fitted:
 class MixturePart:
     """A fitted model and its share of a mixture."""
 
-    share: Share
+    share: MixtureShare
     fitted: Fitted
 
 
@@ -50,23 +49,16 @@ class ModelKey:
     seed: int
 
 
-def stated(fitted: Fitted, choice: str, fallback: bool, revision: int, evidence: tuple[str, ...]) -> Fitted:  # noqa: FBT001  # as in the basis
-    """The same model, with what answers to one question say of it."""
-    basis = replace(fitted.basis, choice=choice, fallback=fallback, profile_revision=revision, evidence=evidence)
-    return replace(fitted, basis=basis)
-
-
 def mixture_of(parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notice, ...] = ()) -> Fitted:
     """The models of a mixture as one, with what its answers rest on, and with notices besides the parts' own."""
     bases = [part.fitted.basis for part in parts]
     heaviest = parts[0].fitted
     whole = sum(part.share.weight for part in parts)
     shares = tuple(
-        MixtureShare(
-            estimator=part.share.estimator,
+        replace(
+            part.share,
             estimator_version=part.fitted.basis.estimator_version,
             weight=part.share.weight / whole,
-            expected_log_error=part.share.expected_log_error,
             prior_id=part.fitted.basis.prior_id,
         )
         for part in parts
@@ -82,18 +74,16 @@ def mixture_of(parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notic
         stale=any(basis.stale for basis in bases),
     )
     tried = min((part.fitted.calibration for part in parts), key=lambda calibration: calibration.jobs)
+    told = [
+        replace(notice, message=f"{part.share.estimator}: {notice.message}")
+        for part in parts
+        for notice in part.fitted.notices
+    ]
     return Fitted(
         model=heaviest.model,
         basis=basis,
         fit_s=sum(part.fitted.fit_s for part in parts),
-        notices=(
-            *(
-                replace(notice, message=f"{part.share.estimator}: {notice.message}")
-                for part in parts
-                for notice in part.fitted.notices
-            ),
-            *notices,
-        ),
+        notices=(*told, *notices),
         # Spreads are multiplied part by part; the mixture's is calibrated if all of them are.
         calibration=tried,
         parts=parts,

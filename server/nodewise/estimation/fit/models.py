@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodewise.domain.configurations import Configurations
@@ -15,7 +15,7 @@ from nodewise.domain.trace import Trace
 from nodewise.estimation.choice.chooser import Choice
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.agreement import disagreement
-from nodewise.estimation.fit.fitted import Fitted, MixturePart, ModelKey, lost_part, mixture_of, stated
+from nodewise.estimation.fit.fitted import Fitted, MixturePart, ModelKey, lost_part, mixture_of
 from nodewise.estimation.fit.flights import Flights, circle, fitting
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.question import Basis, Freshness, Question
@@ -140,22 +140,27 @@ class Models:
             if question.terms.freshness == Freshness.CACHED_ONLY and (
                 not profile.digest or self._kept.get(key) is None
             ):
-                raise _not_kept(name)
+                raise NodewiseError(
+                    Reason.MODEL_NOT_CACHED,
+                    f"no fitted model of {name!r} is cached for this profile; ask with FRESHNESS_WAIT",
+                    {"estimator": name},
+                )
             fitted = self._model(profile, key, lessons)
-            return stated(fitted, choice.why, choice.fallback, profile.revision, choice.evidence)
+            basis = replace(
+                fitted.basis,
+                choice=choice.why,
+                fallback=choice.fallback,
+                profile_revision=profile.revision,
+                evidence=choice.evidence,
+            )
+            return replace(fitted, basis=basis)
 
         # One model serves questions that differ in what their answers say they rest on.
         return self._known(profile, (key, choice.why, choice.fallback, profile.revision, choice.evidence), state)
 
     def _known(self, profile: Profile, statement: tuple[object, ...], state: Callable[[], Fitted]) -> Fitted:
         """What was stated before, so that the same is one object; stated now where it was not."""
-        if not profile.digest:
-            return state()
-        known = self._stated.get(statement)
-        if known is None:
-            known = state()
-            self._stated.put(statement, known)
-        return known
+        return self._stated.kept(statement, state) if profile.digest else state()
 
     def _key(self, profile: Profile, name: str, seed: int, lessons: Lessons) -> ModelKey:
         version, prior_id = lessons.version(self.estimators.named(name))
@@ -165,16 +170,12 @@ class Models:
         """A model, kept from now on if its profile has a digest."""
         if not profile.digest:
             return self._fit(profile, key, lessons)
-        known = self._kept.get(key)
-        return known or self._flights.joined(key, lambda: self._fit_once(profile, key, lessons))
 
-    def _fit_once(self, profile: Profile, key: ModelKey, lessons: Lessons) -> Fitted:
-        """A model that is kept from now on; the one that was put there since the caller looked, if there is one."""
-        fitted = self._kept.get(key)
-        if fitted is None:
-            fitted = self._fit(profile, key, lessons)
-            self._kept.put(key, fitted)
-        return fitted
+        def fit() -> Fitted:
+            # Somebody may have put it there since the caller looked.
+            return self._kept.kept(key, lambda: self._fit(profile, key, lessons))
+
+        return self._kept.get(key) or self._flights.joined(key, fit)
 
     def _fit(self, profile: Profile, key: ModelKey, lessons: Lessons) -> Fitted:
         loaded = self.estimators.named(key.estimator)
@@ -242,11 +243,3 @@ def _checked(answer: Any) -> Model:
         raise ImpossibleAnswerError(f"a {type(answer).__name__} has no method predict")
     model: Model = answer
     return model
-
-
-def _not_kept(name: str) -> NodewiseError:
-    return NodewiseError(
-        Reason.MODEL_NOT_CACHED,
-        f"no fitted model of {name!r} is cached for this profile; ask with FRESHNESS_WAIT",
-        {"estimator": name},
-    )

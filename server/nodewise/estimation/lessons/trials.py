@@ -104,15 +104,8 @@ def _scales(configurations: Configurations, mode: SyncMode) -> list[Mask]:
     of_mode = configurations.sync_mode == mode
     if not of_mode.any():
         return []
-    keys = np.stack(
-        [
-            configurations.nodes,
-            configurations.workers,
-            configurations.parameter_servers,
-            configurations.device_index,
-        ],
-        axis=1,
-    )
+    scale = ("nodes", "workers", "parameter_servers", "device_index")
+    keys = np.stack([getattr(configurations, name) for name in scale], axis=1)
     distinct = np.unique(keys[of_mode], axis=0)
     return [of_mode & np.all(keys == key, axis=1) for key in distinct]
 

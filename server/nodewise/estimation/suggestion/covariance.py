@@ -19,7 +19,7 @@ from nodewise.hosting.calls import ImpossibleAnswerError, call, has, read, unles
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import MEASUREMENT_LOG_SPREAD, CovariantModel, EstimatorRecord
 
-__all__ = ["LogCovariance", "assumed_covariance", "covariance_of", "measured"]
+__all__ = ["LogCovariance", "assumed_covariance", "covariance_of", "measured", "wrong_with"]
 
 CORRELATION_SCALE: Final = math.log(4.0)
 """Distance in ln(workers), and in ln(batch), over which assumed errors keep 1/e of their correlation."""
@@ -68,14 +68,14 @@ def covariance_of(
     if not has(loaded, model, CovariantModel, "log_covariance"):
         return assumed_covariance(answer.configurations.take(answered), answer.predictions.log_spread[answered])
     rows = shown.configurations
-    check = unless_wrong(lambda values: _wrong_values(values, len(rows)))
+    check = unless_wrong(lambda values: wrong_with(values, len(rows)))
     values: Floats = call(loaded, model, "log_covariance", rows, options, check=check)
     noise: float = read(loaded, model, "measurement_log_spread", check=_noise, method="log_covariance")
     places = answered if shown.rows is None else np.searchsorted(shown.rows, answered)
     return LogCovariance(as_floats(values[np.ix_(places, places)] * fitted.calibration.factor**2), noise)
 
 
-def _wrong_values(values: Any, rows: int) -> str | None:
+def wrong_with(values: Any, rows: int) -> str | None:
     """What is wrong with a model's covariance; None = nothing."""
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         return f"log_covariance is a {type(values).__name__} instead of an array of floats"
@@ -121,15 +121,8 @@ def assumed_covariance(configurations: Configurations, log_spread: Floats) -> Lo
     """
     rates = configurations.rates
     batch = rates.samples_per_step / rates.minibatches_per_step
-    kinds = np.stack(
-        [
-            configurations.device_index.astype(np.float64),
-            configurations.sync_mode,
-            configurations.parameter_servers,
-            batch > 0,
-        ]
-    )
-    other = (kinds[:, :, np.newaxis] != kinds[:, np.newaxis, :]).any(axis=0)
+    kinds = (configurations.device_index, configurations.sync_mode, configurations.parameter_servers, batch > 0)
+    other = np.any([np.not_equal.outer(kind, kind) for kind in kinds], axis=0)
     scales = (np.log(np.maximum(configurations.workers, 1)), np.log(np.where(batch > 0, batch, 1.0)))
     distance = other + sum(np.abs(np.subtract.outer(scale, scale)) for scale in scales) / CORRELATION_SCALE
     return LogCovariance(as_floats(np.outer(log_spread, log_spread) * np.exp(-distance)))

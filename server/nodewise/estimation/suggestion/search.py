@@ -24,15 +24,9 @@ from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.suggestion.covariance import LogCovariance, measured
 from nodewise.estimation.suggestion.ran_before import ran_before
 from nodewise.estimation.suggestion.regret import Decision, Samples, likelihoods
+from nodewise_values import MeasurementSuggestion
 
-__all__ = [
-    "MOST_ROWS",
-    "Suggestion",
-    "Suggestions",
-    "Wish",
-    "refusal_of",
-    "suggested",
-]
+__all__ = ["MOST_ROWS", "Suggestions", "Wish", "refusal_of", "suggested"]
 
 MOST_ROWS: Final = 1024
 """Rows that may be weighed against each other: their covariance is decomposed, the time of which grows with the third
@@ -50,6 +44,11 @@ LEAST_REGRET_FALL: Final = 1e-4
 """Share of the throughput below which a fall of regret is no reason to run anything: 0.01 %."""
 KNOWN_SHARE: Final = 0.1
 """A row whose variance is at most this share of a measurement's is known: measuring it would say less than is known."""
+_ORDER: Final = (
+    ("link_bytes_per_s", "accumulation", "global_batch", "batch_per_worker", "sync_mode"),
+    ("parameter_servers", "workers", "nodes"),
+)
+"""Columns by which rows are put into an order of their own, the last first, those after the device and those before."""
 LEAST_SHARE_LEFT: Final = 1e-12
 """Share of a variance that any measurement leaves: an objective with a confidence passes over rows without a spread."""
 
@@ -73,33 +72,6 @@ class Wish:
     run_steps: int = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suggestion:
-    """A measurement worth making.
-
-    Attributes
-    ----------
-    row : int
-        Row of the question.
-    cost_node_s : float
-        Nodes held, times start-up and steps.
-    expected_regret_fall : float
-        Expected fall of the decision's regret, as a share of the best throughput; at least 0.
-    expected_width_fall : float
-        Expected fall of ln(upper / lower), averaged over the answered rows; at least 0.
-    why : str
-        For people.
-    """
-
-    row: int
-    nodes: int
-    workers: int
-    cost_node_s: float
-    expected_regret_fall: float
-    expected_width_fall: float
-    why: str
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Suggestions:
     """The next measurements, best first; none where nothing could be learned, and a notice says why.
@@ -107,7 +79,7 @@ class Suggestions:
     ``expected_regret`` is that of deciding now, as a share of the best throughput.
     """
 
-    suggestions: tuple[Suggestion, ...]
+    suggestions: tuple[MeasurementSuggestion, ...]
     expected_regret: float
     notices: tuple[Notice, ...]
     basis: Basis
@@ -198,11 +170,11 @@ class _Search:
         half = generator.standard_normal((draws // 2, len(step_s) + 1))
         self._normal = np.concatenate([half, -half])
 
-    def best(self) -> tuple[tuple[Suggestion, ...], float]:
+    def best(self) -> tuple[tuple[MeasurementSuggestion, ...], float]:
         """The suggestions, best first, and the expected regret of deciding now."""
         covariance, expected_regret = self._covariance, 0.0
         chosen: list[int] = []
-        suggestions: list[Suggestion] = []
+        suggestions: list[MeasurementSuggestion] = []
         for number in range(self._wish.count):
             _in_time(self._budget, f"{number} of {self._wish.count} suggestions were found in time")
             samples = self._samples(covariance)
@@ -315,7 +287,7 @@ class _Search:
             worth, values = candidates, goals[-1]
         return min(worth, key=lambda row: (-values[row] / self._costs[row], self._costs[row], row))
 
-    def _suggestion(self, row: int, goals: tuple[Floats, ...], regret: float, *, first: bool) -> Suggestion:
+    def _suggestion(self, row: int, goals: tuple[Floats, ...], regret: float, *, first: bool) -> MeasurementSuggestion:
         fall, explained, width_fall = (float(values[row]) for values in goals)
         nodes, workers = int(self._configurations.nodes[row]), int(self._configurations.workers[row])
         what = f"measuring {_counted(workers, 'worker')} on {_counted(nodes, 'node')}"
@@ -338,11 +310,11 @@ class _Search:
                 f"{100 * LEAST_REGRET_FALL:g} %; {what} narrows the intervals most for its node-seconds, "
                 f"ln(upper / lower) by {width_fall:.3g} on average"
             )
-        return Suggestion(
+        return MeasurementSuggestion(
             row=int(self._places[row]),
             nodes=nodes,
             workers=workers,
-            cost_node_s=float(self._costs[row]),
+            cost_node_seconds=float(self._costs[row]),
             expected_regret_fall=fall,
             expected_width_fall=width_fall,
             why=why,
@@ -352,25 +324,9 @@ class _Search:
 def _order(answer: Answer, answered: NDArray[np.int64], variance: Floats) -> Ints:
     """An order of the answered rows that follows from what they are; rows that are equal stay in the question's."""
     configurations = answer.configurations
-    keys = (
-        variance,
-        answer.predictions.step_s[answered],
-        *(
-            np.asarray(column)[answered]
-            for column in (
-                configurations.link_bytes_per_s,
-                configurations.accumulation,
-                configurations.global_batch,
-                configurations.batch_per_worker,
-                configurations.sync_mode,
-                configurations.device_names(),
-                configurations.parameter_servers,
-                configurations.workers,
-                configurations.nodes,
-            )
-        ),
-    )
-    return as_ints(np.lexsort(keys))
+    later, first = ([getattr(configurations, name)[answered] for name in names] for names in _ORDER)
+    devices = np.asarray(configurations.device_names())[answered]
+    return as_ints(np.lexsort((variance, answer.predictions.step_s[answered], *later, devices, *first)))
 
 
 def _counted(count: int, what: str) -> str:

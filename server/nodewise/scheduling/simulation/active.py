@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 from nodewise.domain.schedule import CurrentAllocation, JobState
-from nodewise.scheduling.placement import NodeDevices
+from nodewise.scheduling.nodes import NodeDevices
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.settings import Checkpoints
 
@@ -19,6 +20,7 @@ WHOLE_STEP_SLACK = 1e-9
 """Steps that a product of floating-point numbers may be short of a whole one."""
 
 
+@dataclass(slots=True, eq=False)
 class ActiveJob:
     """One job in the system.
 
@@ -42,56 +44,33 @@ class ActiveJob:
         When the run ends by itself: the job is done or its allowance is; infinite while it holds nothing.
     """
 
-    __slots__ = (
-        "allowance",
-        "area_at_arrival",
-        "attained_device_s",
-        "begun_s",
-        "checkpoints",
-        "curve",
-        "declared_beyond",
-        "devices",
-        "done",
-        "ends_s",
-        "entry",
-        "first_start_s",
-        "held_since_s",
-        "left",
-        "number",
-        "placement",
-        "pool",
-        "rate",
-        "restarts",
-        "run",
-        "run_from_s",
-        "spec",
-        "state",
-        "true_samples",
-    )
+    number: int
+    spec: SimulatedJob
+    curve: JobCurve
+    true_samples: float
+    state: JobState
+    checkpoints: Checkpoints | None = None
+    entry: int = -1
+    left: float = field(init=False)
+    declared_beyond: float = field(init=False)
+    area_at_arrival: float = 0.0
+    attained_device_s: float = 0.0
+    first_start_s: float = math.inf
+    restarts: int = 0
+    run: int = 0
+    devices: int = 0
+    pool: int = -1
+    placement: NodeDevices = ()
+    rate: float = 0.0
+    run_from_s: float = 0.0
+    begun_s: float = 0.0
+    held_since_s: float = 0.0
+    allowance: float = math.inf
+    ends_s: float = math.inf
 
-    def __init__(self, number: int, spec: SimulatedJob, seen: JobCurve, true_samples: float, state: JobState) -> None:
-        self.number = number
-        self.entry = -1
-        self.spec = spec
-        self.curve = seen
-        self.state = state
-        self.true_samples = true_samples
-        self.left = true_samples
-        self.declared_beyond = spec.samples - true_samples
-        self.area_at_arrival = 0.0
-        self.attained_device_s = 0.0
-        self.checkpoints: Checkpoints | None = None
-        self.first_start_s = math.inf
-        self.restarts = 0
-        self.run = 0
-        self.done = False
-        self.devices = 0
-        self.pool = -1
-        self.placement: NodeDevices = ()
-        self.rate = 0.0
-        self.run_from_s = self.begun_s = self.held_since_s = 0.0
-        self.allowance = math.inf
-        self.ends_s = math.inf
+    def __post_init__(self) -> None:
+        self.left = self.true_samples
+        self.declared_beyond = self.spec.samples - self.true_samples
 
     def begin(self, now_s: float, restart_s: float, round_s: float | None) -> None:
         """Begin a run on the devices held; ``round_s`` limits it to the whole steps of a round (None = no limit).

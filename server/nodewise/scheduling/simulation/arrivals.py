@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.schedule import JobState
@@ -13,6 +14,15 @@ from nodewise.scheduling.simulation.jobs import SimulatedJob
 from nodewise.scheduling.simulation.settings import SimulationSettings
 
 __all__ = ["Arrivals"]
+
+_AS_STATED: Final = ("job_id", "server_devices", "requested_devices", "weight", "queue", "minimum_run_s")
+"""What the policy is told of a job as it is."""
+_BOUNDS: Final = (
+    (("samples", "weight"), math.ulp(0.0), "above 0"),
+    (("stop_samples", "samples_per_step", "restart_cost_s", "minimum_run_s", "server_devices"), 0, "0 or more"),
+    (("requested_devices",), 1, "1 or more"),
+)
+"""Numbers of a job, the least that they may be, and what that is called."""
 
 
 class Arrivals:
@@ -57,22 +67,15 @@ class Arrivals:
             return None
         restart_s = self._settings.restart_cost_s if spec.restart_cost_s is None else spec.restart_cost_s
         state = JobState(
-            job_id=spec.job_id,
+            **{name: getattr(spec, name) for name in _AS_STATED},
             remaining_samples=spec.samples,
             submit_time_s=arrival_s,
             allowed_devices=seen.counts,
             allowed_pools=seen.pools,
-            server_devices=spec.server_devices,
-            requested_devices=spec.requested_devices,
             restart_cost_s=restart_s,
-            weight=spec.weight,
-            queue=spec.queue,
             deadline_s=None if spec.deadline_s is None else arrival_s + spec.deadline_s - spec.arrival_s,
-            minimum_run_s=spec.minimum_run_s,
         )
-        job = ActiveJob(number, spec, seen, true_samples, state)
-        job.checkpoints = self._settings.checkpoints
-        return job
+        return ActiveJob(number, spec, seen, true_samples, state, self._settings.checkpoints)
 
     def _check(self, job: SimulatedJob, after_s: float) -> None:
         path = f"jobs[{self.count}]"
@@ -82,20 +85,12 @@ class Arrivals:
                 f"must be finite and not before the job ahead of it, {after_s:g} s; found {job.arrival_s:g} for "
                 f"{job.job_id!r}: sort jobs by arrival",
             )
-        numbers = {
-            "samples": (job.samples, math.ulp(0.0)),
-            "stop_samples": (job.samples if job.stop_samples is None else job.stop_samples, 0.0),
-            "weight": (job.weight, math.ulp(0.0)),
-            "samples_per_step": (job.samples_per_step, 0.0),
-            "restart_cost_s": (job.restart_cost_s or 0.0, 0.0),
-            "minimum_run_s": (job.minimum_run_s, 0.0),
-            "requested_devices": (job.requested_devices, 1),
-            "server_devices": (job.server_devices, 0),
-        }
-        for name, (value, least) in numbers.items():
-            if not least <= value < math.inf:
-                bound = f"{least:g} or more" if least in (0, 1) else "above 0"
-                raise invalid_field(f"{path}.{name}", f"must be finite and {bound}, found {value:g} for {job.job_id!r}")
+        for names, least, bound in _BOUNDS:
+            for name in names:
+                value = getattr(job, name)
+                if value is not None and not least <= value < math.inf:
+                    text = f"must be finite and {bound}, found {value:g} for {job.job_id!r}"
+                    raise invalid_field(f"{path}.{name}", text)
         for name, curve in (("curve", job.curve), ("predicted", job.predicted)):
             if curve is not None and curve.pool.max(initial=0) >= self._pools:
                 raise invalid_field(

@@ -76,7 +76,7 @@ class Predictions:
         if job.predicted is not None:
             true = job.curve.rates
             keep &= [row in true for row in zip(seen.pool.tolist(), seen.devices.tolist())]
-        return seen if keep.all() else seen.where(keep.tolist())
+        return seen if keep.all() else JobCurve.taken(seen, keep)
 
 
 class Failures:

@@ -11,11 +11,11 @@ from typing import Final
 from nodewise.domain.schedule import NodePool
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
+from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.simulation.arrivals import Arrivals
 from nodewise.scheduling.simulation.chances import Failures
-from nodewise.scheduling.simulation.deciding import Decider, policy_parameters
+from nodewise.scheduling.simulation.deciding import Decider
 from nodewise.scheduling.simulation.jobs import SimulatedJob
-from nodewise.scheduling.simulation.nodes import PoolNodes
 from nodewise.scheduling.simulation.recording import Recorder
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
@@ -71,36 +71,33 @@ def simulated(
         INVALID_FIELD for settings, parameters or jobs that cannot be (jobs out of order among them), POLICY_FAILED,
         POLICY_INVALID_RESULT.
     """
-    settings = settings or SimulationSettings()
-    settings.check()
-    return _Simulation(jobs, pools, policy, settings, budget or Budget(), progress).run()
+    settings, budget = settings or SimulationSettings(), budget or Budget()
+    return _Simulation(jobs, pools, policy, settings, budget, progress).run()
 
 
+@dataclass(eq=False)
 class _Simulation:
     """One run."""
 
-    def __init__(
-        self,
-        jobs: Iterable[SimulatedJob],
-        pools: Sequence[NodePool],
-        policy: Loaded[PolicyRecord],
-        settings: SimulationSettings,
-        budget: Budget,
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
-        self._settings = settings
-        self._budget = budget
-        self._progress = progress
+    jobs: Iterable[SimulatedJob]
+    pools: Sequence[NodePool]
+    policy: Loaded[PolicyRecord]
+    settings: SimulationSettings
+    budget: Budget
+    progress: Callable[[Progress], None] | None
+
+    def __post_init__(self) -> None:
+        pools, settings = self.pools, self.settings
+        parameters = settings.checked(self.policy.record.parameters)
         self._nodes = [PoolNodes(pool.available_devices.tolist()) for pool in pools]
-        self._arrivals = Arrivals(jobs, [pool.total_devices for pool in pools], settings)
-        self._start_s = self._now_s = start_s = self._arrivals.first_s
+        self._arrivals = Arrivals(self.jobs, [pool.total_devices for pool in pools], settings)
+        self._now_s = start_s = self._arrivals.first_s
         self._round = math.ceil(start_s / settings.round_s) - 1
-        self._failures = Failures(
-            settings.failures, [len(pool.available_devices) for pool in pools], settings.seed, start_s
-        )
+        sizes = [len(pool.available_devices) for pool in pools]
+        self._failures = Failures(settings.failures, sizes, settings.seed, start_s)
         self._recorder = Recorder(start_s, self._nodes, keep_timeline=settings.keep_timeline)
-        self._view = View(pools, settings, policy_parameters(policy.record, settings))
-        self._decider = Decider(policy, self._view, self._nodes, settings, self._recorder, budget)
+        self._view = View(pools, settings, parameters)
+        self._decider = Decider(self.policy, self._view, self._nodes, settings, self._recorder, self.budget)
         self._work = 0
 
     def run(self) -> SimulationResult:
@@ -112,18 +109,12 @@ class _Simulation:
                 break
             self._now_s = end_s
             self._work += self._decider.decide(end_s)
-        return self._recorder.result(
-            jobs=self._arrivals.count,
-            decisions=self._decider.decisions,
-            decision_s=self._decider.decision_s,
-            longest_decision_s=self._decider.longest_decision_s,
-            wall_s=time.perf_counter() - started,
-            complete=complete,
-        )
+        wall_s = time.perf_counter() - started
+        return self._recorder.result(jobs=self._arrivals.count, wall_s=wall_s, complete=complete)
 
     def _boundary(self) -> float | None:
         """When the policy may be asked next; None = nothing more can happen."""
-        clock, running = self._settings.clock, self._decider.running
+        clock, running = self.settings.clock, self._decider.running
         happens_s = min(self._arrivals.next_s, self._next_node_event_s())
         if clock is Clock.EVENTS:
             happens_s = min(happens_s, self._decider.next_end_s(), self._decider.may_decide_s(self._now_s))
@@ -134,13 +125,13 @@ class _Simulation:
                 return self._now_s
         elif running or self._decider.undecided:
             self._round += 1
-            return self._round * self._settings.round_s
+            return self._round * self.settings.round_s
         if happens_s == math.inf:
             return None
         if clock is not Clock.FIXED_ROUNDS:
             return happens_s
-        self._round = max(self._round + 1, math.ceil(happens_s / self._settings.round_s))
-        return self._round * self._settings.round_s
+        self._round = max(self._round + 1, math.ceil(happens_s / self.settings.round_s))
+        return self._round * self.settings.round_s
 
     def _next_node_event_s(self) -> float:
         """When a node fails or comes back, as far as anybody would notice: a job runs, or waits for a repair."""
@@ -176,16 +167,8 @@ class _Simulation:
     def _look(self, now_s: float) -> bool:
         """Report progress, and whether there is time left."""
         self._work = 0
-        if self._progress is not None:
-            finished = self._recorder.finished
-            arrived = self._arrivals.count
-            self._progress(
-                Progress(
-                    now_s=now_s,
-                    arrived=arrived,
-                    finished=finished,
-                    active=self._recorder.active,
-                    decisions=self._decider.decisions,
-                )
-            )
-        return self._budget.remaining_s() > 0
+        if self.progress is not None:
+            found, arrived = self._recorder, self._arrivals.count
+            told = {"finished": found.finished, "active": found.active, "decisions": found.decisions}
+            self.progress(Progress(now_s=now_s, arrived=arrived, **told))
+        return self.budget.remaining_s() > 0

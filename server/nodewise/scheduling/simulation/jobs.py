@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints, as_floats, as_ints
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, freeze
+from nodewise.domain.configurations import packed_nodes
+from nodewise.domain.schedule import CURVE_COLUMNS, Curves
 
 __all__ = ["JobCurve", "SimulatedJob"]
 
@@ -51,15 +54,11 @@ class JobCurve:
                     f"a curve needs whole devices from 1 and finite rates above 0, found {rates[pool, devices]} "
                     f"samples/s on {devices} devices of pool {pool}"
                 )
-
-        def nodes(pool: int, devices: int) -> int:
-            size = devices_per_node[pool] if pool < len(devices_per_node) else 0
-            return -(-devices // size) if size else 1
-
+        sizes = dict(enumerate(devices_per_node))
         return cls(
             pool=as_ints([pool for pool, _ in rows]),
             devices=as_ints([devices for _, devices in rows]),
-            nodes=as_ints([nodes(*row) for row in rows]),
+            nodes=as_ints([packed_nodes(devices, sizes.get(pool) or devices) for pool, devices in rows]),
             samples_per_s=as_floats([rates[row] for row in rows]),
         )
 
@@ -84,15 +83,10 @@ class JobCurve:
         """Pools with a row, ascending."""
         return tuple(sorted(set(self.pool.tolist())))
 
-    def where(self, keep: Iterable[bool]) -> JobCurve:
-        """Some of the rows."""
-        rows = np.flatnonzero(np.fromiter(keep, dtype=bool, count=len(self)))
-        return JobCurve(
-            as_ints(self.pool[rows]),
-            as_ints(self.devices[rows]),
-            as_ints(self.nodes[rows]),
-            as_floats(self.samples_per_s[rows]),
-        )
+    @classmethod
+    def taken(cls, of: JobCurve | Curves, rows: slice | NDArray[np.bool_]) -> JobCurve:
+        """Some of the rows, by place or by mask."""
+        return cls(*(freeze(getattr(of, name)[rows]) for name in CURVE_COLUMNS))
 
     def scaled(self, factors: Floats) -> JobCurve:
         """The curve with every row's rate multiplied."""

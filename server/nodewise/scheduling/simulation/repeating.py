@@ -1,16 +1,14 @@
-"""The same simulation under several seeds: means and confidence intervals."""
+"""Figures of the same simulation under several seeds: means and confidence intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from nodewise.scheduling.simulation.results import SimulationResult
-
-__all__ = ["Estimate", "estimated", "repeated"]
+__all__ = ["Estimate", "estimated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,16 +30,3 @@ def estimated(values: Sequence[float], confidence: float = 0.95) -> Estimate:
 
     half = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
     return Estimate(mean=mean, lower=mean - half, upper=mean + half, repetitions=len(values))
-
-
-def repeated(
-    run: Callable[[int], SimulationResult], seeds: Iterable[int], confidence: float = 0.95
-) -> Mapping[str, Estimate | None]:
-    """Figures of ``SimulationResult.summary`` over the runs of several seeds; None = undefined in some run."""
-    summaries = [run(seed).summary() for seed in seeds]
-    names = summaries[0] if summaries else {}
-    found: dict[str, Estimate | None] = {}
-    for name in names:
-        values = [value for each in summaries if (value := each[name]) is not None]
-        found[name] = estimated(values, confidence) if len(values) == len(summaries) else None
-    return found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from nodewise.domain.columns import Floats, Ints
 
-__all__ = ["JobColumns", "SimulationResult", "Timeline"]
+__all__ = ["JOB_NUMBERS", "TIMELINE_NUMBERS", "JobColumns", "SimulationResult", "Timeline"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -57,6 +57,12 @@ class Timeline:
     devices: Ints
     begin_s: Floats
     end_s: Floats
+
+
+JOB_NUMBERS, TIMELINE_NUMBERS = (
+    tuple(each.name for each in fields(columns) if each.name != "job_id") for columns in (JobColumns, Timeline)
+)
+"""What is known of a finished job, and of devices that were held, besides the job's name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

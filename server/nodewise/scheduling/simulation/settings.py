@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Final
 
-from nodewise.domain.errors import NodewiseError, Violation
+from nodewise.plugin import PolicyParameter
+from nodewise.scheduling.findings import Findings
 
 __all__ = ["Checkpoints", "Clock", "EarlyStops", "NodeFailures", "PredictionError", "SimulationSettings"]
 
@@ -121,52 +122,38 @@ class SimulationSettings:
     seed: int = 0
     keep_timeline: bool = False
 
-    def check(self) -> None:
-        """Refuse what cannot be simulated.
+    def checked(self, parameters: Sequence[PolicyParameter]) -> dict[str, float]:
+        """The policy's parameters, with the defaults of those that are not stated; refuse what cannot be simulated.
 
         Raises
         ------
         NodewiseError
             INVALID_FIELD; paths are those of the attributes.
         """
-        violations = [
-            Violation(name, f"must be {'above' if least is None else 'at least'} 0, found {value:g}")
-            for name, value, least in self._numbers()
-            if not (math.isfinite(value) and (value > 0 if least is None else value >= least))
-        ]
+        found = Findings()
+        for path, value in self._numbers():
+            found.number(path, value, above_zero=path.rpartition(".")[2] in _ABOVE_ZERO)
         stops = self.early_stops
         if stops is not None:
             if not 0 <= stops.probability <= 1:
-                violations.append(Violation("early_stops.probability", f"must be 0 to 1, found {stops.probability:g}"))
+                found.wrong("early_stops.probability", f"must be 0 to 1, found {stops.probability:g}")
             rising = all(a <= b for a, b in zip(stops.progress, stops.progress[1:]))
             if len(stops.progress) < 2 or not rising or not 0 <= stops.progress[0] <= stops.progress[-1] <= 1:
-                violations.append(
-                    Violation("early_stops.progress", "must be two or more ascending quantiles within 0 to 1")
-                )
-        violations += [
-            Violation(f"quotas[{queue}]", f"must be 0 or more devices, found {devices}")
-            for queue, devices in self.quotas.items()
-            if devices < 0
-        ]
-        if violations:
-            raise NodewiseError.invalid(violations)
+                found.wrong("early_stops.progress", "must be two or more ascending quantiles within 0 to 1")
+        for queue, devices in self.quotas.items():
+            found.number(f"quotas[{queue}]", devices)
+        stated = found.parameters(self.parameters, parameters, "parameters[{}]")
+        found.finish()
+        return stated
 
-    def _numbers(self) -> list[tuple[str, float, float | None]]:
-        """(path, value, least value; None = above 0)."""
-        found: list[tuple[str, float, float | None]] = [
-            ("round_s", self.round_s, None),
-            ("minimum_decision_interval_s", self.minimum_decision_interval_s, 0.0),
-            ("restart_cost_s", self.restart_cost_s, 0.0),
-            ("first_start_cost_s", self.first_start_cost_s, 0.0),
-            ("load", self.load, None),
-        ]
-        if self.checkpoints is not None:
-            found.append(("checkpoints.interval_s", self.checkpoints.interval_s, None))
-            found.append(("checkpoints.cost_s", self.checkpoints.cost_s, 0.0))
-        if self.failures is not None:
-            found.append(("failures.mean_time_between_failures_s", self.failures.mean_time_between_failures_s, None))
-            found.append(("failures.mean_repair_s", self.failures.mean_repair_s, None))
-        if self.prediction_error is not None:
-            found.append(("prediction_error.job_sigma", self.prediction_error.job_sigma, 0.0))
-            found.append(("prediction_error.row_sigma", self.prediction_error.row_sigma, 0.0))
-        return found
+    def _numbers(self) -> Iterator[tuple[str, float]]:
+        """Amounts by path."""
+        for name in ("round_s", "minimum_decision_interval_s", "restart_cost_s", "first_start_cost_s", "load"):
+            yield name, getattr(self, name)
+        for name in ("checkpoints", "failures", "prediction_error"):
+            part = getattr(self, name)
+            for each in () if part is None else fields(part):
+                yield f"{name}.{each.name}", getattr(part, each.name)
+
+
+_ABOVE_ZERO: Final = frozenset({"round_s", "load", "interval_s", "mean_time_between_failures_s", "mean_repair_s"})

@@ -12,14 +12,21 @@ from numpy.typing import NDArray
 
 from nodewise.domain.columns import Ints, as_ints, freeze
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.schedule import ClusterState, Curves, JobColumns, JobState, NodePool, submission_order
+from nodewise.domain.schedule import (
+    CURVE_COLUMNS,
+    ClusterState,
+    Curves,
+    JobColumns,
+    JobState,
+    NodePool,
+    submission_order,
+)
+from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.simulation.active import ActiveJob
-from nodewise.scheduling.simulation.nodes import PoolNodes
 from nodewise.scheduling.simulation.settings import SimulationSettings
 
 __all__ = ["View"]
 
-_COLUMNS: Final = ("pool", "devices", "nodes", "samples_per_s")
 _STATED: Final = tuple(each.name for each in fields(JobColumns) if each.name != "order")
 
 
@@ -147,7 +154,7 @@ class View:
         curves = [job.curve for job in new]
         self._columns = [
             np.concatenate((column, *(getattr(curve, name) for curve in curves)))
-            for name, column in zip(_COLUMNS, self._columns)
+            for name, column in zip(CURVE_COLUMNS, self._columns)
         ]
         states = [job.state for job in new]
         stated = JobColumns.of(states)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from queueing_truths import erlang_finite_source
 
-from nodewise_laws import erlang_finite_source, exact_mva
+from nodewise_laws import exact_mva
 from nodewise_queueing.simulator import Discipline, Law, Link, SimulationResult, SimulationSpec, simulate
 
 CYCLES = 150_000

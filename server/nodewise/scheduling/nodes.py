@@ -1,4 +1,4 @@
-"""Free devices node by node, with the placement rule of ``scheduling.placement`` at the cost of a few heap operations.
+"""Free devices node by node, and the rule of placement at the cost of a few heap operations.
 
 The rule: as few nodes as hold the devices: the node that they fit most tightly, else whole emptiest nodes first and the
 tightest fit for the rest; ties: first node.
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
-from nodewise.scheduling.placement import NodeDevices
+__all__ = ["NodeDevices", "PoolNodes"]
 
-__all__ = ["PoolNodes"]
+NodeDevices = tuple[tuple[int, int], ...]
+"""(node index, devices) pairs, those of servers included."""
 
 
 class PoolNodes:
@@ -47,7 +48,13 @@ class PoolNodes:
         return [count if up else 0 for count, up in zip(self._capacity, self._up)]
 
     def take(self, devices: int) -> NodeDevices:
-        """Place so many devices, at most ``free``."""
+        """Place so many devices.
+
+        Raises
+        ------
+        ValueError
+            When that is more than ``free``.
+        """
         parts: list[tuple[int, int]] = []
         left = devices
         while left:
@@ -59,6 +66,14 @@ class PoolNodes:
         self.free -= devices
         parts.sort()
         return tuple(parts)
+
+    def hold(self, placement: NodeDevices) -> None:
+        """Take devices where they are; raises ValueError when they are more than their nodes have."""
+        for node, count in placement:
+            if count > self._free[node]:
+                raise ValueError("the places to keep hold more devices than their nodes have")
+            self._change(node, -count)
+            self.free -= count
 
     def give_back(self, placement: NodeDevices) -> None:
         """Return devices; those of nodes that are down come back with their repair."""
@@ -97,4 +112,4 @@ class PoolNodes:
                 if self._free[nodes[0]] == count:
                     return nodes[0]
                 heappop(nodes)
-        raise AssertionError("more devices are placed than the pool has free")
+        raise ValueError("more devices are granted than the pool has free")

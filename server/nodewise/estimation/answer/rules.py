@@ -1,0 +1,196 @@
+"""Rules: which of the answered rows each prefers, why, and by which numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Rule
+from nodewise.domain.words import number
+
+__all__ = ["Preference", "Rows", "preferred"]
+
+KNEE_TOLERANCE: Final = 1e-9
+"""Relative slack of the knee's comparison: exactly linear scaling must not fail at share 1 by one bit of rounding."""
+
+_RATE_KEYS: Final = MappingProxyType(
+    {
+        "samples/s": "samples_per_s",
+        "mini-batches/s": "minibatches_per_s",
+        "samples/s of goodput": "goodput_samples_per_s",
+    }
+)
+
+Preference = tuple[int | None, str, dict[str, float]]
+"""The row (None = no row keeps the rule's limits), why, and the numbers behind it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Rows:
+    """The answered rows of a question, as rules compare them.
+
+    Attributes
+    ----------
+    held : int
+        Nodes with those of parameter servers.
+    devices : int
+        Workers, and as many again as there are servers.
+    scale, scale_name : int, str
+        Nodes, or workers where all rows have the same nodes.
+    rate, rate_name : float, str
+        Of whatever is known of each row.
+    finish_s, costs : float or None
+        Of the work; those of other rows than the current one have the restart in them.
+    """
+
+    nodes: Ints
+    held: Ints
+    workers: Ints
+    devices: Ints
+    scale: Ints
+    scale_name: str
+    rate: Floats
+    rate_name: str
+    finish_s: Floats | None
+    costs: Floats | None
+    currency: str
+
+    @property
+    def rate_key(self) -> str:
+        """The rate's name among numbers."""
+        return _RATE_KEYS[self.rate_name]
+
+    def within(self, rule: Rule) -> NDArray[np.bool_]:
+        """Rows that keep the limits of a rule, as far as what they need is known."""
+        kept = np.ones(len(self.rate), dtype=bool)
+        limits = ((rule.max_nodes, self.held), (rule.max_cost, self.costs), (rule.deadline_s, self.finish_s))
+        for most, needed in limits:
+            if most is not None and needed is not None:
+                kept &= needed <= most
+        return kept
+
+    def least(self, allowed: NDArray[np.bool_], *keys: Floats | Ints) -> int:
+        """The allowed row with the least keys, the first key first; among equals the first row."""
+        candidates = np.flatnonzero(allowed)
+        return int(candidates[np.lexsort([key[candidates] for key in reversed(keys)])[0]])
+
+    def numbers(self, row: int, *names: str) -> dict[str, float]:
+        """What is known of a row, by name."""
+        known = {self.rate_key: self.rate, "finish_s": self.finish_s, "cost": self.costs}
+        return {name: float(column[row]) for name in names if (column := known[name]) is not None}
+
+
+def preferred(rule: Rule, rows: Rows) -> tuple[str, Preference]:
+    """The name of a rule, and what it prefers of at least one row."""
+    name, prefer = _RULES[type(rule)]
+    return name, prefer(rows, rule)
+
+
+def _highest(rows: Rows, rule: HighestThroughput) -> Preference:
+    best = rows.least(rows.within(rule), -rows.rate, rows.nodes)
+    where = f"{rows.scale[best]} {rows.scale_name}"
+    why = f"{number(float(rows.rate[best]))} {rows.rate_name} on {where} is the highest of {len(rows.rate)} rows"
+    return best, why, rows.numbers(best, rows.rate_key)
+
+
+def _knee(rows: Rows, rule: Knee) -> Preference:
+    # Plain numbers: a question has a few dozen rows, on which array functions spend longer starting than working.
+    scale, rate, share = rows.scale.tolist(), rows.rate.tolist(), rule.share
+    best: dict[int, int] = {}
+    for row, count in enumerate(scale):
+        if count not in best or rate[row] > rate[best[count]]:
+            best[count] = row  # the best row of each scale stands for it
+    counts = sorted(best)
+    base = rate[best[counts[0]]] / counts[0]
+    enough = share * base * (1.0 - KNEE_TOLERANCE)
+    at, gain = 0, 0.0
+    for place in range(1, len(counts)):
+        below, above = counts[place - 1], counts[place]
+        gained = (rate[best[above]] - rate[best[below]]) / (above - below)
+        if gained >= enough:
+            at, gain = place, gained
+    chosen, unit, name = best[counts[at]], rows.rate_name, rows.scale_name
+    key, one = rows.rate_key, name[:-1]
+    numbers = {key: rate[chosen], "share": share, f"{key}_per_{one}": base}
+    if at:
+        numbers[f"gain_per_{one}"] = gain
+        why = (
+            f"{counts[at]} {name}: the step from {counts[at - 1]} brings {number(gain)} {unit} each, "
+            f"at least {share:g} of the {number(base)} at {counts[0]}; no larger step does"
+        )
+    else:
+        why = f"{counts[0]} {name}: no larger step brings {share:g} of the {number(base)} {unit} each at {counts[0]}"
+    return chosen, why, numbers
+
+
+def _least_time(rows: Rows, rule: LeastTime) -> Preference:
+    limits = []
+    if rule.max_nodes is not None:
+        limits.append(f"{rule.max_nodes} nodes")
+    if rule.max_cost is not None:
+        limits.append(f"a cost of {rule.max_cost:g} {rows.currency}".rstrip())
+    within = " and ".join(limits) or "no limit"
+    allowed = rows.within(rule)
+    if not allowed.any():
+        least = f"; the cheapest row costs {number(rows.costs.min())}" if rows.costs is not None else ""
+        return None, f"no row stays within {within}: the smallest has {rows.held.min()} nodes{least}", {}
+    # What is spent once may turn the order of rates.
+    best = rows.least(allowed, -rows.rate if rows.finish_s is None else rows.finish_s, rows.nodes)
+    time = f"{number(rows.rate[best])} {rows.rate_name}"
+    if rows.finish_s is not None:
+        time = f"{number(rows.finish_s[best])} s"
+    why = f"{time} on {rows.nodes[best]} nodes is the least time within {within}"
+    return best, why, rows.numbers(best, rows.rate_key, "finish_s", "cost")
+
+
+def _least_cost(rows: Rows, rule: LeastCost) -> Preference:
+    assert rows.costs is not None  # least cost without prices was refused
+    allowed = rows.within(rule)
+    if not allowed.any():
+        return _too_late(rows, rule, lambda row: f"{rows.nodes[row]} nodes")
+    within = "without a deadline" if rule.deadline_s is None else f"within {number(rule.deadline_s)} s"
+    best = rows.least(allowed, rows.costs, rows.nodes)
+    cost = f"{number(rows.costs[best])} {rows.currency}".rstrip()
+    why = f"{cost} on {rows.nodes[best]} nodes is the least cost {within}"
+    return best, why, rows.numbers(best, "cost", rows.rate_key, "finish_s")
+
+
+def _fewest_devices(rows: Rows, rule: FewestDevices) -> Preference:
+    def devices(row: int) -> str:
+        servers = int(rows.devices[row] - rows.workers[row])
+        beside = f" and {servers} parameter server{'s' if servers > 1 else ''}" if servers else ""
+        return f"{rows.workers[row]} devices{beside}"
+
+    assert rows.finish_s is not None  # a deadline without work was refused
+    in_time = rows.within(rule)
+    if not in_time.any():
+        return _too_late(rows, rule, devices)
+    best = rows.least(in_time, rows.devices, rows.finish_s, rows.nodes)
+    within = f"within {number(rule.deadline_s)} s"
+    why = f"{devices(best)}, done in {number(rows.finish_s[best])} s, are the fewest {within}"
+    return best, why, rows.numbers(best, rows.rate_key, "finish_s")
+
+
+def _too_late(rows: Rows, rule: LeastCost | FewestDevices, where: Callable[[int], str]) -> Preference:
+    assert rows.finish_s is not None  # a deadline without work was refused
+    assert rule.deadline_s is not None
+    fastest = int(rows.finish_s.argmin())
+    took = f"the fastest takes {number(rows.finish_s[fastest])} s on {where(fastest)}"
+    return None, f"no row finishes within {number(rule.deadline_s)} s: {took}", {}
+
+
+_RULES: Final[Mapping[type[Rule], tuple[str, Callable[[Rows, Any], Preference]]]] = MappingProxyType(
+    {
+        HighestThroughput: ("highest_throughput", _highest),
+        Knee: ("knee", _knee),
+        LeastTime: ("least_time", _least_time),
+        LeastCost: ("least_cost", _least_cost),
+        FewestDevices: ("fewest_devices", _fewest_devices),
+    }
+)

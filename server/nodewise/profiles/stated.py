@@ -1,0 +1,62 @@
+"""What is stated of a job besides its rows: facts, and what it is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from nodewise.domain.workload import Network, Workload, merged_facts
+from nodewise.profiles.naming import UNNAMED, Naming
+
+__all__ = ["NOTHING", "NO_NETWORK", "NO_WORKLOAD", "Stated"]
+
+NO_WORKLOAD: Final = Workload()
+NO_NETWORK: Final = Network()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """Facts and names; of a session, what it changes of those of its profile."""
+
+    workload: Workload = NO_WORKLOAD
+    network: Network = NO_NETWORK
+    naming: Naming = UNNAMED
+
+    def __bool__(self) -> bool:
+        return self.workload != NO_WORKLOAD or self.network != NO_NETWORK or bool(self.naming)
+
+    def then(self, later: Stated) -> Stated:
+        """Both as one.
+
+        Raises
+        ------
+        NodewiseError
+            CONTRADICTORY_FACTS for facts that disagree.
+        """
+        if not later:
+            return self
+        return Stated(
+            workload=merged_facts(self.workload, later.workload, "workload"),
+            network=merged_facts(self.network, later.network, "network"),
+            naming=self.naming.then(later.naming),
+        )
+
+    def without(self, path: str) -> Stated:
+        """The same without one fact, e.g. ``workload.parameter_bytes``."""
+        part, _, name = path.partition(".")
+        nothing: dict[str, Any] = {name: None}
+        changed: dict[str, Any] = {part: replace(getattr(self, part), **nothing)}
+        return replace(self, **changed)
+
+    def settled(self) -> Stated:
+        """What holds once all changes are made.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD for too many labels.
+        """
+        return replace(self, naming=self.naming.settled())
+
+
+NOTHING: Final = Stated()
