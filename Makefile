@@ -36,6 +36,9 @@ demo:
 
 test: test-source test-wheel test-torch
 
+# Tests start hundreds of processes. Without bytecode on disk each of them would compile all sources, which takes a second.
+test-source test-wheel test-torch: export PYTHONDONTWRITEBYTECODE :=
+
 test-source:
 	@$(PYTHON) tools/environment.py test
 	@rm -rf build/coverage && mkdir -p build/coverage
@@ -46,7 +49,7 @@ test-source:
 test-wheel: test-source
 	@$(PYTHON) tools/environment.py test wheel
 	@mkdir -p build/elsewhere
-	cd build/elsewhere && ../../.venv-wheel/bin/pytest -c ../../pyproject.toml --rootdir ../.. -p no:cacheprovider -m wheel ../../tests
+	cd build/elsewhere && ../../.venv-wheel/bin/pytest -n $(WORKERS) -c ../../pyproject.toml --rootdir ../.. -p no:cacheprovider -m wheel ../../tests/integration
 
 # The pinned build of PyTorch is the small one for CPUs, which not every index has: without it these tests are left out.
 test-torch:

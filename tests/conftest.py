@@ -6,11 +6,16 @@ from typing import Any
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 from structlog.testing import capture_logs
 
 from nodewise.runtime.blas import one_thread_each
 
 one_thread_each()
+
+# The same examples in every run, however slow a busy machine makes one of them or their making.
+settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 
 @pytest.fixture

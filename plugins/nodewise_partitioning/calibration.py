@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from nodewise.plugin import Floats
 from nodewise_partitioning.hardware import Device
@@ -80,6 +79,8 @@ def calibrated(software: Software, runs: Sequence[Runs], *, widened: float = 1.0
     """
     if not runs:
         return Calibrated(software)
+    from scipy.optimize import least_squares  # noqa: PLC0415 - slow to import, and only measured runs need it
+
     start = np.log(software.vector())
     deviation = widened * np.array([each.log_deviation for each in FIELDS.values()])
     lower = np.maximum((np.log([each.lower for each in FIELDS.values()]) - start) / deviation, -LARGEST_CORRECTION)

@@ -10,6 +10,7 @@ from pathlib import Path
 import grpc
 import pytest
 from serving import ServerProcess, Stubs, observed
+from warm_servers import WarmServer, warm_servers
 
 from nodewise_protos.v1 import profile_service_pb2 as profiles
 
@@ -28,7 +29,7 @@ def batch(number: int) -> profiles.IngestProfileRequest:
     return profiles.IngestProfileRequest(batch=content)
 
 
-def send_until_killed(server: ServerProcess, acknowledged: int, moment: random.Random) -> int:
+def send_until_killed(server: WarmServer, acknowledged: int, moment: random.Random) -> int:
     """Resume the session, send, and kill the server at a random moment; returns the last acknowledged number."""
     outgoing: queue.SimpleQueue[profiles.IngestProfileRequest | None] = queue.SimpleQueue()
     outgoing.put(profiles.IngestProfileRequest(open=profiles.OpenSession(profile_id="chaos", session_id="s")))
@@ -65,9 +66,10 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_stored_twice(tmp_path: Path
     moment = random.Random(SEED)
     store = f"sqlite:{tmp_path}/store.db"
     acknowledged = 0
-    for _ in range(KILLS):
-        with ServerProcess("--store", store, "--log-level", "error") as server:
-            acknowledged = send_until_killed(server, acknowledged, moment)
+    with warm_servers() as servers:
+        for _ in range(KILLS):
+            with servers.start(store=store, log_level="error") as server:
+                acknowledged = send_until_killed(server, acknowledged, moment)
     assert acknowledged > KILLS
     with ServerProcess("--store", store) as server, Stubs(server.target) as stubs:
         opening = profiles.IngestProfileRequest(open=profiles.OpenSession(profile_id="chaos", session_id="s"))

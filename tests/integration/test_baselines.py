@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
+from patience import PATIENCE_S
 from serving import COMMAND
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +65,7 @@ def asked(site: Path, *arguments: str | Path) -> Any:
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         env=environment,
     )
     assert finished.returncode == 0, finished.stderr

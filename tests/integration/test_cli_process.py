@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from serving import COMMAND, ServerProcess
 
 pytestmark = pytest.mark.wheel
@@ -19,7 +20,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run(*arguments: str | Path, command: tuple[str, ...] = COMMAND) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [*command, *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +73,7 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
             stdout=writing,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
     finally:

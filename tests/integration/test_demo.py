@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "examples" / "demo" / "run_demo.py"
@@ -32,7 +33,7 @@ def test_the_demo(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is an extra")
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     ran = subprocess.run(
-        [sys.executable, str(DEMO)], capture_output=True, text=True, timeout=100, check=False, env=environment
+        [sys.executable, str(DEMO)], capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert max(map(len, ran.stdout.splitlines())) <= 100
@@ -57,5 +58,5 @@ def test_a_demo_that_is_stopped_leaves_no_server(tmp_path: Path) -> None:
         assert demo.stdout.readline().startswith("A server listens on 127.0.0.1:")
         demo.terminate()
         demo.stdout.read()
-    assert demo.wait(30) == 143
+    assert demo.wait(PATIENCE_S) == 143
     assert not [command for command in servers() if str(tmp_path) in command]

@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 from serving import Stubs, failure_of, registry_with, stored
 from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, exchange, reader, tiny
 from typer.testing import CliRunner
@@ -418,11 +419,11 @@ def test_a_caller_who_leaves_ends_the_work(target: str) -> None:
     SLOW.began.clear()
     SLOW.ended.clear()
     with Stubs(target) as stubs:
-        call = stubs.diagnosis.Replay(pb.ReplayRequest(profile=stored("job"), diagnoser="slow"), timeout=60)
-        assert SLOW.began.wait(20)
+        call = stubs.diagnosis.Replay(pb.ReplayRequest(profile=stored("job"), diagnoser="slow"), timeout=PATIENCE_S)
+        assert SLOW.began.wait(PATIENCE_S)
         assert next(call).HasField("progress")
         call.cancel()
-        assert SLOW.ended.wait(20)
+        assert SLOW.ended.wait(PATIENCE_S)
 
 
 def test_a_budget_ends_the_work_with_an_answer(client: Client) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from misbehaving import Constant, answered, nothing, policy, record
+from patience import PATIENCE_S
 from serving import Failure, Stubs, failure_of, inline, observed, one_worker_phases, registry_with, stored, workers
 from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, reader, tiny
 
@@ -229,7 +230,7 @@ def test_an_objective_out_of_reach_is_a_notice(stubs: Stubs) -> None:
 @pytest.mark.parametrize("stated", [True, False])
 def test_a_deadline_that_passes_is_deadline_exceeded(stated: bool) -> None:
     ended = threading.Event()
-    waits = record("waits", Constant(fit=lambda: ended.wait(30)))
+    waits = record("waits", Constant(fit=lambda: ended.wait(PATIENCE_S)))
     settings = Settings(store="memory:", default_deadline_s=60 if stated else 0.2)
     with EmbeddedServer(settings, registry_with((waits,), mode="thread")) as server, Stubs(server.target) as stubs:
         options = asked_of("waits")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ("rotation", "steplog", "busy")
@@ -39,7 +40,7 @@ def answered(site: Path, *arguments: str) -> dict[str, Any]:
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr

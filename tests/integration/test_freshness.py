@@ -11,6 +11,7 @@ from uuid import uuid4
 import grpc
 import pytest
 from estimators import Fake, predictions_of, registry_of
+from patience import PATIENCE_S
 from serving import Failure, Stubs, failure_of, inline, observed, one_worker_phases, stored, workers
 
 from nodewise.plugin import Configurations
@@ -23,7 +24,6 @@ from nodewise_protos.v1 import profile_service_pb2 as profiles
 
 pytestmark = pytest.mark.wheel
 
-SOON_S = 60.0
 """Longer than anything here takes; nothing waits so long."""
 CACHED_ONLY = options_pb2.FRESHNESS_CACHED_ONLY
 ALLOW_STALE = options_pb2.FRESHNESS_ALLOW_STALE
@@ -40,7 +40,7 @@ class Gated(Fake):
 
     def _fitted(self, profile: PluginProfile, _: object) -> Any:
         self.waiting.release()
-        assert self.gate.wait(SOON_S)
+        assert self.gate.wait(PATIENCE_S)
         runs = len(profile.observations or ())
 
         def predict(configurations: Configurations, options: object) -> Any:
@@ -69,7 +69,7 @@ def append(stubs: Stubs, runs: int = 1, profile_id: str = "job") -> int:
     """Commit so many measured runs; returns the revision."""
     content = profile_pb2.ProfileContent(observations=observed([1] * runs, [1.0] * runs))
     request = profiles.AppendProfileRequest(profile_id=profile_id, request_id=uuid4().hex, content=content)
-    return int(stubs.profile.AppendProfile(request, timeout=SOON_S).profile.revision)
+    return int(stubs.profile.AppendProfile(request, timeout=PATIENCE_S).profile.revision)
 
 
 def question(profile: profile_pb2.ProfileSource | None = None, **fields: Any) -> pb.PredictRequest:
@@ -84,11 +84,11 @@ def question(profile: profile_pb2.ProfileSource | None = None, **fields: Any) ->
 
 
 def predict(stubs: Stubs, *stated: Any, **fields: Any) -> pb.PredictResponse:
-    reply: pb.PredictResponse = stubs.prediction.Predict(question(*stated, **fields), timeout=SOON_S)
+    reply: pb.PredictResponse = stubs.prediction.Predict(question(*stated, **fields), timeout=PATIENCE_S)
     return reply
 
 
-def refused(stubs: Stubs, *stated: Any, timeout: float = SOON_S, **fields: Any) -> Failure:
+def refused(stubs: Stubs, *stated: Any, timeout: float = PATIENCE_S, **fields: Any) -> Failure:
     return failure_of(stubs.prediction.Predict, question(*stated, **fields), timeout=timeout)
 
 
@@ -105,7 +105,7 @@ def test_a_miss_begins_the_fit_and_nobody_waits_for_it(stubs: Stubs, gated: Gate
     for _ in range(2):
         failure = refused(stubs, about, freshness=CACHED_ONLY)
         assert (failure.code, failure.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "MODEL_NOT_CACHED")
-    assert gated.waiting.acquire(timeout=SOON_S), "no fit was begun"
+    assert gated.waiting.acquire(timeout=PATIENCE_S), "no fit was begun"
     gated.gate.set()
     waited = predict(stubs, about)
     answer = predict(stubs, about, freshness=CACHED_ONLY)
@@ -180,13 +180,13 @@ def test_a_stored_revision_outlives_the_server(tmp_path: Path) -> None:
 
 def test_a_revision_to_come_is_waited_for(stubs: Stubs) -> None:
     append(stubs)
-    coming = stubs.prediction.Predict.future(question(at(minimum_revision=2)), timeout=SOON_S)
+    coming = stubs.prediction.Predict.future(question(at(minimum_revision=2)), timeout=PATIENCE_S)
     assert not coming.done()
     append(stubs)
     assert coming.result().basis.profile_revision == 2
 
 
-@pytest.mark.parametrize(("freshness", "timeout"), [(0, 0.5), (CACHED_ONLY, SOON_S), (ALLOW_STALE, SOON_S)])
+@pytest.mark.parametrize(("freshness", "timeout"), [(0, 0.5), (CACHED_ONLY, PATIENCE_S), (ALLOW_STALE, PATIENCE_S)])
 def test_a_revision_that_does_not_come_is_to_be_asked_for_again(stubs: Stubs, freshness: int, timeout: float) -> None:
     append(stubs)
     failure = refused(stubs, at(minimum_revision=2), freshness=freshness, timeout=timeout)

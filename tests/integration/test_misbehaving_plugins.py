@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from misbehaving import SECRET, Constant, answered, misbehaving, nothing, policy, record, ways
+from patience import PATIENCE_S
 from planning import TableModel, planner, random_table
 from serving import Failure, ServerProcess, Stubs, failure_of, inline, registry_with, stored, workers
 from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, reader, tiny
@@ -48,13 +49,13 @@ class Covariant(Constant):
 def predict(stubs: Stubs, name: str) -> Failure:
     options = options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator=name))
     request = predictions.PredictRequest(profile=inline(), configurations=workers(1, 2), options=options)
-    return failure_of(stubs.prediction.Predict, request, timeout=30)
+    return failure_of(stubs.prediction.Predict, request, timeout=PATIENCE_S)
 
 
 def suggest(stubs: Stubs, name: str) -> Failure:
     options = options_pb2.ModelOptions(estimator=name)
     request = predictions.SuggestMeasurementsRequest(profile=inline(), configurations=workers(1, 2), options=options)
-    return failure_of(stubs.prediction.SuggestMeasurements, request, timeout=30)
+    return failure_of(stubs.prediction.SuggestMeasurements, request, timeout=PATIENCE_S)
 
 
 def plan(stubs: Stubs, name: str) -> Failure:
@@ -68,7 +69,7 @@ def plan(stubs: Stubs, name: str) -> Failure:
         ),
         options=options_pb2.ModelOptions(estimator=name),
     )
-    return failure_of(stubs.plan.Plan, request, timeout=30)
+    return failure_of(stubs.plan.Plan, request, timeout=PATIENCE_S)
 
 
 def schedule_request(name: str) -> schedules.ScheduleRequest:
@@ -83,7 +84,7 @@ def schedule_request(name: str) -> schedules.ScheduleRequest:
 
 
 def schedule(stubs: Stubs, name: str) -> Failure:
-    return failure_of(stubs.schedule.Schedule, schedule_request(name), timeout=30)
+    return failure_of(stubs.schedule.Schedule, schedule_request(name), timeout=PATIENCE_S)
 
 
 def simulate(stubs: Stubs, name: str) -> Failure:
@@ -101,7 +102,7 @@ def simulate(stubs: Stubs, name: str) -> Failure:
         cluster=schedule_pb2.Cluster(pools=[schedule_pb2.NodePool(name="all", available_devices=[2, 2])]),
         policy=name,
     )
-    return failure_of(stubs.simulation.Simulate, request, timeout=30)
+    return failure_of(stubs.simulation.Simulate, request, timeout=PATIENCE_S)
 
 
 def read_as(stubs: Stubs, name: str) -> Failure:
@@ -122,8 +123,8 @@ def diagnosed(stubs: Stubs, ask: Any, request: Callable[..., Any], by: str, trac
     batch = profiles.ProfileBatch(sequence_number=1, trace_chunks=[chunk], commit=True)
     opened = profiles.OpenSession(profile_id=profile_id, session_id="s")
     messages = [profiles.IngestProfileRequest(open=opened), profiles.IngestProfileRequest(batch=batch)]
-    list(stubs.profile.IngestProfile(iter(messages), timeout=30))
-    return failure_of(ask, request(profile=stored(profile_id), diagnoser=by), timeout=30)
+    list(stubs.profile.IngestProfile(iter(messages), timeout=PATIENCE_S))
+    return failure_of(ask, request(profile=stored(profile_id), diagnoser=by), timeout=PATIENCE_S)
 
 
 # --- plugins of which one method misbehaves
@@ -240,7 +241,7 @@ def test_it_costs_its_own_call_one_clear_error(stubs: Stubs, name: str) -> None:
     assert failure.metadata["distribution"] == "tests 1.0"
     assert failure.metadata["method"]
     assert SECRET[:8] not in str(failure.status)
-    reply = stubs.schedule.Schedule(schedule_request("well"), timeout=30)
+    reply = stubs.schedule.Schedule(schedule_request("well"), timeout=PATIENCE_S)
     assert [allocation.job_id for allocation in reply.allocations] == ["a", "b"]
 
 
@@ -282,9 +283,9 @@ def test_a_server_outlives_what_would_end_its_event_loop(tmp_path: Path) -> None
             assert predict(stubs, name).reason == "ESTIMATOR_FAILED"
             request = schedule_request(name)
             request.options.estimator = "queueing"
-            failure = failure_of(stubs.schedule.Schedule, request, timeout=30)
+            failure = failure_of(stubs.schedule.Schedule, request, timeout=PATIENCE_S)
             assert (failure.reason, failure.metadata["policy"]) == ("POLICY_FAILED", name)
-        listed = stubs.schedule.ListPolicies(schedules.ListPoliciesRequest(), timeout=30)
+        listed = stubs.schedule.ListPolicies(schedules.ListPoliciesRequest(), timeout=PATIENCE_S)
         assert "exits" in {found.name for found in listed.policies}
         status, _ = server.terminate()
         assert status == 0

@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf import json_format
+from patience import PATIENCE_S
 from typer.testing import CliRunner
 
 from nodewise.runtime.embedded import EmbeddedServer
@@ -176,14 +177,14 @@ def test_a_deadline_ends_a_call_and_cancelling_frees_the_next(target: str) -> No
         with pytest.raises(grpc.RpcError) as caught:
             list(stub.Plan(request(), timeout=0.05))
         assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-        calls = [stub.Plan(request(), timeout=60) for _ in range(4)]
+        calls = [stub.Plan(request(), timeout=PATIENCE_S) for _ in range(4)]
         for call in calls:
             call.cancel()
         # As many as run at once were asked for, and more: what was cancelled must not hold their places.
         small = request()
         del small.constraints.pools[1:]
         small.exhaustive = False
-        assert list(stub.Plan(small, timeout=30))[-1].HasField("result")
+        assert list(stub.Plan(small, timeout=PATIENCE_S))[-1].HasField("result")
 
 
 def test_two_at_once_answer_as_one_alone(target: str, tmp_path: Path) -> None:
@@ -198,7 +199,7 @@ def test_two_at_once_answer_as_one_alone(target: str, tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     assert len(found) == 3
     assert all(each == found[0] for each in found)
     assert found[0]["space"] == alone["space"]
@@ -207,7 +208,7 @@ def test_two_at_once_answer_as_one_alone(target: str, tmp_path: Path) -> None:
 def answer_of(target: str, document: dict[str, Any]) -> dict[str, Any]:
     with grpc.insecure_channel(target) as channel:
         stub = plan_service_pb2_grpc.PlanServiceStub(channel)
-        last = list(stub.Plan(json_format.ParseDict(document, pb.PlanRequest()), timeout=60))[-1].result
+        last = list(stub.Plan(json_format.ParseDict(document, pb.PlanRequest()), timeout=PATIENCE_S))[-1].result
     return {
         "space": last.space_count,
         "configurations": json_format.MessageToDict(last.configurations),

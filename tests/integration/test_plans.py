@@ -13,6 +13,7 @@ import grpc
 import numpy as np
 import pytest
 from misbehaving import Constant, record
+from patience import PATIENCE_S
 from planning import TableModel, planner, random_table
 from serving import Stubs, failure_of, registry_with
 from typer.testing import CliRunner
@@ -94,7 +95,7 @@ class Slow(TableModel):
 
     def evaluate(self, chunk: Any, columns: Any) -> Any:
         self.began.set()
-        self.go.wait(20)
+        self.go.wait(PATIENCE_S)
         return super().evaluate(chunk, columns)
 
 
@@ -130,7 +131,7 @@ def target() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def client(target: str) -> Iterator[Client]:
-    with Client(target, timeout_s=30) as found:
+    with Client(target, timeout_s=PATIENCE_S) as found:
         yield found
 
 
@@ -372,7 +373,7 @@ def test_a_caller_that_goes_ends_the_search(target: str) -> None:
         asked = request()
         asked.options.estimator = "slow"
         call = stubs.plan.Plan(asked)
-        assert SLOW.began.wait(20)
+        assert SLOW.began.wait(PATIENCE_S)
         call.cancel()
         with pytest.raises(grpc.RpcError) as caught:
             list(call)
@@ -387,7 +388,7 @@ def test_a_deadline_brings_the_best_so_far(target: str, client: Client) -> None:
     SLOW.go.set()
     found = client.plan(
         PlanRequest(profile=profile_source(PROFILE), constraints=CONSTRAINTS, options=ModelOptions(estimator="slow")),
-        timeout_s=30,
+        timeout_s=PATIENCE_S,
     )
     assert found.complete
     with Stubs(target) as stubs:
@@ -402,7 +403,7 @@ def test_a_deadline_brings_the_best_so_far(target: str, client: Client) -> None:
 
 def test_awaited_it_is_the_same(target: str, client: Client) -> None:
     async def ask() -> PlanResult:
-        async with AsyncClient(target, timeout_s=30) as awaited:
+        async with AsyncClient(target, timeout_s=PATIENCE_S) as awaited:
             return await awaited.plan(
                 PlanRequest(
                     profile=profile_source(PROFILE), constraints=CONSTRAINTS, options=ModelOptions(estimator="table")

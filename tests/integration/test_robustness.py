@@ -11,6 +11,7 @@ import grpc
 import numpy as np
 import pytest
 from misbehaving import Constant, answered, record
+from patience import PATIENCE_S
 from serving import Stubs, failure_of, inline, registry_with, workers
 
 from nodewise.domain.errors import NodewiseError, Reason
@@ -41,15 +42,15 @@ def asked(estimator: str, *counts: int) -> predictions.PredictRequest:
 def test_plugins_that_never_return_keep_nothing_else_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(application, "THREADS_END_S", 0.05)
     released = threading.Event()
-    hangs = record("hangs", Constant(fit=lambda: released.wait(60)))
+    hangs = record("hangs", Constant(fit=lambda: released.wait(PATIENCE_S)))
     settings = Settings(store="memory:", threads=2, grace_s=0.1)
     try:
         with EmbeddedServer(settings, registry_with((hangs,), mode="thread")) as server, Stubs(server.target) as stubs:
             for _ in range(4):
                 failure = failure_of(stubs.prediction.Predict, asked("hangs"), timeout=0.2)
                 assert failure.code is grpc.StatusCode.DEADLINE_EXCEEDED
-            assert not stubs.profile.ListProfiles(profiles.ListProfilesRequest(), timeout=10).profiles
-            listed = stubs.prediction.ListEstimators(predictions.ListEstimatorsRequest(), timeout=10)
+            assert not stubs.profile.ListProfiles(profiles.ListProfilesRequest(), timeout=PATIENCE_S).profiles
+            listed = stubs.prediction.ListEstimators(predictions.ListEstimatorsRequest(), timeout=PATIENCE_S)
             assert "hangs" in {estimator.plugin.name for estimator in listed.estimators}
         # Leaving the context stopped the server although the plugin still holds its threads.
     finally:

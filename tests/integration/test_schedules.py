@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from patience import PATIENCE_S, before_its_deadline
 from serving import Stubs, failure_of, one_worker_phases
 
 from nodewise.runtime.embedded import EmbeddedServer
@@ -47,7 +48,7 @@ def job(job_id: str, requested: int, **stated: Any) -> ScheduleJob:
 
 def schedule(stubs: Stubs, *jobs: ScheduleJob, policy: str = "fifo") -> schedule_service_pb2.ScheduleResponse:
     request = schedule_service_pb2.ScheduleRequest(now=Timestamp(seconds=1), cluster=CLUSTER, jobs=jobs, policy=policy)
-    return stubs.schedule.Schedule(request, timeout=60)
+    return stubs.schedule.Schedule(request, timeout=PATIENCE_S)
 
 
 def test_a_cluster_of_whole_nodes_is_shared_and_asks_for_more(stubs: Stubs) -> None:
@@ -87,7 +88,7 @@ def test_a_revision_that_does_not_come_costs_its_job_alone(stubs: Stubs) -> None
     request = schedule_service_pb2.ScheduleRequest(
         now=Timestamp(seconds=1), cluster=CLUSTER, jobs=[job("early", 1, profile=early), job("a", 1)], policy="fifo"
     )
-    found = stubs.schedule.Schedule(request, timeout=5)
+    found = before_its_deadline(lambda timeout_s: stubs.schedule.Schedule(request, timeout=timeout_s), 1.0)
     assert found.allocations[0].problem.reason == "REVISION_NOT_REACHED"
     assert found.allocations[0].problem.retry_delay_seconds > 0
     assert found.allocations[1].action == schedule_pb2.SCHEDULE_ACTION_START
@@ -103,7 +104,7 @@ def test_policies_are_listed_by_name_page_by_page(stubs: Stubs) -> None:
     request = schedule_service_pb2.ListPoliciesRequest(page_size=2)
     names = []
     while True:
-        page = stubs.schedule.ListPolicies(request, timeout=60)
+        page = stubs.schedule.ListPolicies(request, timeout=PATIENCE_S)
         names += [each.name for each in page.policies]
         assert {each.kind for each in page.policies} == {PLUGIN_KIND_POLICY}
         if not page.next_page_token:
@@ -126,7 +127,7 @@ def simulate(stubs: Stubs, **profile_curve: Any) -> simulation_pb2.SimulationRes
         ],
         policy="fifo",
     )
-    return list(stubs.simulation.Simulate(request, timeout=60))[-1].result
+    return list(stubs.simulation.Simulate(request, timeout=PATIENCE_S))[-1].result
 
 
 def test_a_simulation_predicts_and_places_as_a_schedule_does(stubs: Stubs) -> None:

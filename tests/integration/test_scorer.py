@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import structlog
 from misbehaving import Constant, answered, record
+from patience import PATIENCE_S
 
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import Observations
@@ -26,7 +27,6 @@ from nodewise.profiles.opening import open_store
 from nodewise.profiles.store import Evidence, ProfileStore
 from nodewise.runtime.scoring import Scoring
 
-SOON_S = 20.0
 """Longer than anything here takes; nothing waits so long."""
 OVER_S = 0.0
 """A lease that is over at once."""
@@ -157,14 +157,14 @@ def test_a_scorer_that_stops_gives_its_commit_back_untouched(store: ProfileStore
 
     scorer = scoring(store, {"slow": Constant(predict=hold)})
     scorer.start()
-    assert reached.wait(SOON_S)
+    assert reached.wait(PATIENCE_S)
     scorer.stop()
     waiting = threading.Thread(target=scorer.join)
     waiting.start()
     assert waiting.is_alive(), "an estimator of its is not back"
     assert scorer.wait_until_idle(0.0) is False
     held.set()
-    waiting.join(SOON_S)
+    waiting.join(PATIENCE_S)
     assert not waiting.is_alive()
     assert sums(store) == {}
     for _ in range(MOST_ATTEMPTS):  # it counts as never claimed
@@ -181,11 +181,11 @@ def test_a_scorer_that_never_began_can_be_stopped(store: ProfileStore) -> None:
 
 def test_commits_are_scored_as_they_come(store: ProfileStore) -> None:
     observed(store, commits=1)
-    scorer = scoring(store, {"plain": Constant()}, look_s=SOON_S)
+    scorer = scoring(store, {"plain": Constant()}, look_s=PATIENCE_S)
     scorer.start()
     observed(store, "other", commits=2)
     scorer.notify()
-    assert scorer.wait_until_idle(SOON_S)
+    assert scorer.wait_until_idle(PATIENCE_S)
     assert sums(store)["plain"].observations == ROWS
     scorer.stop()
     scorer.join()

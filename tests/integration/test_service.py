@@ -12,6 +12,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from patience import PATIENCE_S
 from serving import ServerProcess, Stubs, failure_of, inline, observed, one_worker_phases, stored, workers
 
 from nodewise.runtime.embedded import EmbeddedServer
@@ -102,7 +103,7 @@ def test_a_thousand_jobs_in_one_call_equal_one_by_one(stubs: Stubs) -> None:
     jobs = [predictions.BatchJob(profile=inline(content)) for content in contents]
     reply = stubs.prediction.BatchPredict(
         predictions.BatchPredictRequest(jobs=jobs, configurations=workers(1, 4, 8, 16)),
-        timeout=30,
+        timeout=PATIENCE_S,
     )
     assert len(reply.outcomes) == 1000
     assert reply.row_offsets[-1] == 4000
@@ -284,7 +285,7 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
         server.log_until("worker_died")
         with Stubs(server.target) as stubs:
             after = stubs.prediction.ListEstimators(
-                predictions.ListEstimatorsRequest(), wait_for_ready=True, timeout=30
+                predictions.ListEstimatorsRequest(), wait_for_ready=True, timeout=PATIENCE_S
             )
         assert after == before
         status, _ = server.terminate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -14,8 +15,10 @@ from pathlib import Path
 import pytest
 from google.protobuf import json_format
 from serving import COMMAND, Stubs
+from typer.testing import CliRunner, Result
 
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise_cli.app import app
 from nodewise_protos.v1 import objective_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
@@ -48,7 +51,6 @@ def commands(page: str) -> list[str]:
     return [line for line in lines if line.startswith("nodewise ") and not line.startswith("nodewise serve")]
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page) or blocks(page, "python")])
 def test_what_a_page_shows_runs_from_top_to_bottom(
     page: str, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -74,21 +76,18 @@ def test_what_a_page_shows_runs_from_top_to_bottom(
 def succeeds(command: str, target: str, folder: Path) -> None:
     # A server of its own for each would answer the same, and take the time to start.
     finished = run(OUTPUT.sub(rf"\1 {folder}/\2", ADDRESS.sub(target, command)), NODEWISE_SERVER=target)
-    assert finished.returncode == 0, finished.stderr
+    assert finished.exit_code == 0, finished.output
     assert finished.stdout
 
 
-def run(command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(command: str, **variables: str | None) -> Result:
+    """A command as a reader types it in the repository's root; in this process, which saves the time to import."""
     arguments = shlex.split(command)
     assert arguments[0] == "nodewise"
-    return subprocess.run(
-        [*COMMAND, *arguments[1:]],
-        cwd=ROOT,
-        check=False,
-        capture_output=True,
-        text=True,
-        env={name: value for name, value in os.environ.items() if name != "NODEWISE_SERVER"} | variables,
-    )
+    with contextlib.chdir(ROOT):
+        # A terminal's width, that pytest's workers or readline may have set, is not the reader's.
+        variables = {"NODEWISE_SERVER": None, "COLUMNS": None} | variables
+        return CliRunner().invoke(app, arguments[1:], env=variables, catch_exceptions=False)
 
 
 ERRORS = re.findall(
@@ -108,7 +107,7 @@ def test_errors_are_as_the_page_says(command: str, reason: str, status: str, tar
     # A server named in the command is one that is not there; the others are asked for here, which starts them fast.
     finished = run(command if "--server" in command else f"{command} --server {target}")
     assert reason in finished.stderr
-    assert finished.returncode == int(status)
+    assert finished.exit_code == int(status)
     assert not finished.stdout
     assert "Traceback" not in finished.stderr
 
@@ -136,18 +135,20 @@ def _append(profile_id: str) -> object:
     )
 
 
-def test_the_interpreter_of_the_tests_has_the_command() -> None:
+def test_the_installed_command_is_what_runs_here(target: str, tmp_path: Path) -> None:
     assert Path(COMMAND[0]).parent == Path(sys.executable).parent
+    (shown,) = commands("README.md")
+    arguments = [*shlex.split(OUTPUT.sub(rf"\1 {tmp_path}/\2", shown))[1:], "--server", target]
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    installed = subprocess.run(
+        [*COMMAND, *arguments], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    )
+    assert installed.stdout == run(shlex.join(["nodewise", *arguments])).stdout
 
 
 def test_the_transcript_of_a_plan_is_what_the_command_says(target: str) -> None:
     (transcript,) = blocks("docs/guides/planning.md", "text")
-    said = subprocess.run(
-        [*COMMAND, "plan", "examples/plan_mlp_32_machines.json", "--server", target],
-        # As wide as it wants: a terminal's width, that pytest's workers or readline may have set, is not the reader's.
-        capture_output=True, check=True, cwd=ROOT, text=True, timeout=60,
-        env={name: value for name, value in os.environ.items() if name != "COLUMNS"},
-    ).stdout  # fmt: skip
+    said = run(f"nodewise plan examples/plan_mlp_32_machines.json --server {target}").stdout
     # But for how long the search took, and the estimator's version.
     measured = re.compile(r"[\d.]+ s, by \w+ [\d.]+$")
     lines = [measured.sub("", line.rstrip()) for line in said.splitlines()]

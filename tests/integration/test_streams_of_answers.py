@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 from serving import Stubs, failure_of, inline, stored
 
 from nodewise.runtime.embedded import EmbeddedServer
@@ -62,7 +63,7 @@ def plan(**stated: Any) -> plans.PlanRequest:
 
 
 def test_a_plan_says_the_best_and_why(stubs: Stubs) -> None:
-    found = result_of(stubs.plan.Plan(plan(max_frontier_points=5), timeout=120))
+    found = result_of(stubs.plan.Plan(plan(max_frontier_points=5), timeout=PATIENCE_S))
     assert found.complete
     assert found.space_count == found.evaluated_count + found.pruned_count
     assert found.recommendation.rule == objective_pb2.OBJECTIVE_RULE_HIGHEST_THROUGHPUT
@@ -81,27 +82,27 @@ def test_a_plan_counts_the_start_of_nodes_in_time_and_cost(stubs: Stubs) -> None
     asked.objective.least_cost.SetInParent()
     asked.work.samples = 1e6
     asked.offers.add(price_per_node_hour=36.0, currency="USD")
-    at_once = result_of(stubs.plan.Plan(asked, timeout=120)).recommendation
+    at_once = result_of(stubs.plan.Plan(asked, timeout=PATIENCE_S)).recommendation
     asked.offers[0].start_up_seconds = 600.0
-    later = result_of(stubs.plan.Plan(asked, timeout=120)).recommendation
+    later = result_of(stubs.plan.Plan(asked, timeout=PATIENCE_S)).recommendation
     assert later.rule == objective_pb2.OBJECTIVE_RULE_LEAST_COST
     assert later.finish_seconds == pytest.approx(1e6 / later.samples_per_second + 600.0)
     assert later.cost == pytest.approx(later.finish_seconds * later.nodes * 0.01)
     assert later.cost > at_once.cost
     asked.objective.least_cost.deadline_seconds = 700.0
-    nothing = result_of(stubs.plan.Plan(asked, timeout=120))
+    nothing = result_of(stubs.plan.Plan(asked, timeout=PATIENCE_S))
     assert not nothing.HasField("recommendation")
     assert "deadline_seconds" in {each.constraint for each in nothing.rejections}
 
 
 def test_a_plan_is_over_when_its_budget_is(stubs: Stubs) -> None:
-    found = result_of(stubs.plan.Plan(plan(budget_seconds=1e-6), timeout=120))
+    found = result_of(stubs.plan.Plan(plan(budget_seconds=1e-6), timeout=PATIENCE_S))
     assert not found.complete
     assert not found.HasField("explanation")
 
 
 def test_a_replay_says_what_it_rests_on(stubs: Stubs) -> None:
-    found = result_of(stubs.diagnosis.Replay(diagnoses.ReplayRequest(profile=stored("job")), timeout=120))
+    found = result_of(stubs.diagnosis.Replay(diagnoses.ReplayRequest(profile=stored("job")), timeout=PATIENCE_S))
     assert found.host_error_ratio < 0.05
     assert (found.basis.profile_id, found.basis.profile_revision, found.basis.world_size) == ("job", 1, 2)
     assert list(found.clock_tied) == []
@@ -110,13 +111,13 @@ def test_a_replay_says_what_it_rests_on(stubs: Stubs) -> None:
 
 def test_a_diagnosis_is_as_long_as_asked_for(stubs: Stubs) -> None:
     ask = stubs.diagnosis.Diagnose
-    found = result_of(ask(diagnoses.DiagnoseRequest(profile=stored("job"), max_bottlenecks=3), timeout=120))
+    found = result_of(ask(diagnoses.DiagnoseRequest(profile=stored("job"), max_bottlenecks=3), timeout=PATIENCE_S))
     assert found.bound_by == diagnoses.STEP_BOUND_SKEW
     assert (len(found.bottlenecks), found.bottlenecks[0].rank) == (3, 1)
     assert not found.bottlenecks[1].HasField("rank")
     assert found.strategies
     brief = diagnoses.DiagnoseRequest(profile=stored("job"), max_bottlenecks=0, max_strategies=0)
-    none = result_of(ask(brief, timeout=120))
+    none = result_of(ask(brief, timeout=PATIENCE_S))
     assert (len(none.bottlenecks), len(none.strategies)) == (0, 0)
 
 
@@ -139,7 +140,7 @@ def test_a_backtest_reads_what_is_known_and_numbers_refusals(stubs: Stubs) -> No
         step_variation_known=[True, False, True, True, False, False],
     )
     request = evaluations.BacktestRequest(table=table, estimators=["queueing", "scaling"])
-    queueing, scaling = result_of(stubs.evaluation.Backtest(request, timeout=120)).evaluations
+    queueing, scaling = result_of(stubs.evaluation.Backtest(request, timeout=PATIENCE_S)).evaluations
     assert (queueing.overall.rows_count, queueing.overall.refused_count) == (1, 0)
     assert (list(queueing.predictions.refusal_reasons), list(queueing.predictions.refusal_indexes)) == ([], [])
     assert not scaling.overall.HasField("mape")

@@ -13,6 +13,7 @@ import grpc
 import numpy as np
 import pytest
 from misbehaving import Constant, answered, record
+from patience import PATIENCE_S
 from scaling_profiles import USUAL, Scale
 from serving import Failure, Stubs, failure_of, inline, one_worker_phases, registry_with, stored, workers
 from typer.testing import CliRunner
@@ -279,7 +280,7 @@ def test_a_model_without_a_spread_suggests_nothing_and_says_why() -> None:
 
 def test_a_deadline_that_passes_keeps_nobody_else_waiting() -> None:
     ended = threading.Event()
-    waits = record("waits", Constant(fit=lambda: ended.wait(30)))
+    waits = record("waits", Constant(fit=lambda: ended.wait(PATIENCE_S)))
     with (
         EmbeddedServer(Settings(store="memory:"), registry_with((waits,))) as server,
         Stubs(server.target) as stubs,
@@ -288,7 +289,7 @@ def test_a_deadline_that_passes_keeps_nobody_else_waiting() -> None:
         failure = failure_of(stubs.prediction.SuggestMeasurements, slow, timeout=0.2)
         others = request(options=options_pb2.ModelOptions(estimator="queueing"))
         # Inline as the estimator may be, suggestions leave the event loop to the others.
-        assert stubs.prediction.SuggestMeasurements(others, timeout=20).suggestions
+        assert stubs.prediction.SuggestMeasurements(others, timeout=PATIENCE_S).suggestions
         ended.set()
     assert failure.code is grpc.StatusCode.DEADLINE_EXCEEDED
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 from typer.testing import CliRunner
 
 from nodewise.runtime.embedded import EmbeddedServer
@@ -178,13 +179,13 @@ def test_an_interrupt_leaves_no_process(tmp_path: Path, number: signal.Signals) 
     command = [sys.executable, "-m", "nodewise", "sweep", str(spec), "--processes", "2"]
     sweep = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     children: list[int] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while len(children) < 2 and time.monotonic() < deadline:
         children = children_of(sweep.pid)
         time.sleep(0.02)
     assert len(children) >= 2
     os.kill(sweep.pid, number)
-    sweep.communicate(timeout=20)
+    sweep.communicate(timeout=PATIENCE_S)
     assert sweep.returncode != 0
     while any(map(alive, children)) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -212,7 +213,7 @@ def test_ray_finds_the_same_numbers(tmp_path: Path) -> None:
     # A process of its own: Ray starts a cluster beside it, which must be gone when the command ends.
     command = [sys.executable, "-W", "error", "-m", "nodewise", "sweep", str(spec), "--engine", "ray"]
     result = subprocess.run(
-        [*command, "--processes", "2", "--json"], check=False, capture_output=True, text=True, timeout=110
+        [*command, "--processes", "2", "--json"], check=False, capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert result.returncode == 1, result.stderr
     found = json.loads(result.stdout)

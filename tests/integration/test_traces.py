@@ -9,6 +9,7 @@ import random
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from serving import ServerProcess
 
 from nodewise_client import AsyncClient, Client, InvalidArgumentError, ResumePolicy, prepared_trace
@@ -58,7 +59,7 @@ def test_each_rank_writes_a_session_of_its_own_into_one_profile(server, folder):
 
 def test_a_trace_of_many_pieces_outlives_a_killed_server(tmp_path):
     content = random.Random(3).randbytes(5 << 20)
-    policy = ResumePolicy(initial_pause_s=0.01, deadline_s=40.0)
+    policy = ResumePolicy(initial_pause_s=0.01, deadline_s=PATIENCE_S)
     with (
         ServerProcess(*store(tmp_path)) as process,
         Client(process.target) as client,

@@ -11,6 +11,7 @@ from textwrap import dedent
 
 import pytest
 from misbehaving import Constant, record
+from patience import PATIENCE_S
 from serving import COMMAND, ServerProcess, Stubs, inline, registry_with, workers
 
 from nodewise.estimation.estimators.warm_up import warm_up
@@ -101,7 +102,7 @@ def test_a_warm_up_that_hangs_can_be_stopped(site: Path, warmed: Path) -> None:
                 assert process.poll() is None
                 time.sleep(0.02)
             process.send_signal(signal.SIGTERM)
-            output, _ = process.communicate(timeout=20)
+            output, _ = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
     assert (process.returncode, output) == (0, b"")

@@ -13,6 +13,7 @@ from typing import Any
 
 import grpc
 import pytest
+from patience import PATIENCE_S
 from serving import ServerProcess, Stubs, failure_of, observed, one_worker_phases, stored, workers
 
 from nodewise_client import Client, WatchProfilesRequest
@@ -22,7 +23,6 @@ from nodewise_protos.v1 import profile_service_pb2 as profiles
 
 pytestmark = pytest.mark.wheel
 
-SOON_S = 120.0
 """Longer than anything here takes; nothing waits so long."""
 CONNECTIONS = 10
 """The kernel spreads connections over the workers: with so many of them each has some."""
@@ -45,7 +45,7 @@ def append(stubs: Stubs, profile_id: str, request_id: str = "first", /, **fields
     request = profiles.AppendProfileRequest(
         **{"profile_id": profile_id, "request_id": request_id, "content": one_worker_phases(), **fields}
     )
-    found: profile_pb2.Profile = stubs.profile.AppendProfile(request, timeout=SOON_S).profile
+    found: profile_pb2.Profile = stubs.profile.AppendProfile(request, timeout=PATIENCE_S).profile
     return found
 
 
@@ -80,7 +80,7 @@ def sent(stubs: Stubs, *batches: profiles.ProfileBatch) -> profiles.IngestState:
     opening = profiles.OpenSession(profile_id="both/ways", session_id="s")
     requests = [profiles.IngestProfileRequest(open=opening)]
     requests += [profiles.IngestProfileRequest(batch=each) for each in batches]
-    *_, last = stubs.profile.IngestProfile(iter(requests), timeout=SOON_S)
+    *_, last = stubs.profile.IngestProfile(iter(requests), timeout=PATIENCE_S)
     state: profiles.IngestState = last.state
     return state
 
@@ -88,7 +88,7 @@ def sent(stubs: Stubs, *batches: profiles.ProfileBatch) -> profiles.IngestState:
 def told(stubs: Stubs, one: profiles.ProfileBatch | None = None) -> profiles.IngestState:
     """By a call each; with none it only asks."""
     request = profiles.IngestBatchRequest(profile_id="both/ways", session_id="s", batch=one)
-    state: profiles.IngestState = stubs.profile.IngestBatch(request, timeout=SOON_S).state
+    state: profiles.IngestState = stubs.profile.IngestBatch(request, timeout=PATIENCE_S).state
     return state
 
 
@@ -117,23 +117,23 @@ def test_what_does_not_continue_a_session_is_refused_alike_both_ways(connections
     for name, way in (("by-stream", _refused_on_stream), ("by-call", _refused_in_call)):
         assert way(connections[0], name, batch(2)) == (grpc.StatusCode.FAILED_PRECONDITION, "BATCH_OUT_OF_ORDER")
         first = profiles.IngestBatchRequest(profile_id=name, session_id="s", batch=batch(1))
-        connections[1].profile.IngestBatch(first, timeout=SOON_S)
+        connections[1].profile.IngestBatch(first, timeout=PATIENCE_S)
         assert way(connections[2], name, batch(1, 99.0)) == (grpc.StatusCode.ALREADY_EXISTS, "BATCH_CONFLICT")
         assert way(connections[3], name, batch(3)) == (grpc.StatusCode.FAILED_PRECONDITION, "BATCH_OUT_OF_ORDER")
-        again = connections[4].profile.IngestBatch(first, timeout=SOON_S)
+        again = connections[4].profile.IngestBatch(first, timeout=PATIENCE_S)
         assert again.state.durable_sequence_number == 1
 
 
 def _refused_on_stream(stubs: Stubs, name: str, one: profiles.ProfileBatch) -> tuple[grpc.StatusCode, str]:
     opening = profiles.OpenSession(profile_id=name, session_id="s")
     requests = [profiles.IngestProfileRequest(open=opening), profiles.IngestProfileRequest(batch=one)]
-    failure = failure_of(stubs.profile.IngestProfile, iter(requests), timeout=SOON_S)
+    failure = failure_of(stubs.profile.IngestProfile, iter(requests), timeout=PATIENCE_S)
     return failure.code, failure.reason
 
 
 def _refused_in_call(stubs: Stubs, name: str, one: profiles.ProfileBatch) -> tuple[grpc.StatusCode, str]:
     request = profiles.IngestBatchRequest(profile_id=name, session_id="s", batch=one)
-    failure = failure_of(stubs.profile.IngestBatch, request, timeout=SOON_S)
+    failure = failure_of(stubs.profile.IngestBatch, request, timeout=PATIENCE_S)
     return failure.code, failure.reason
 
 
@@ -148,7 +148,7 @@ class Watching:
         self.before: dict[str, int] = {}
         self._stubs = Stubs(target)
         request = profiles.WatchProfilesRequest(name_prefix="team/", labels=["watched"])
-        self._call = self._stubs.profile.WatchProfiles(request, timeout=SOON_S)
+        self._call = self._stubs.profile.WatchProfiles(request, timeout=PATIENCE_S)
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
 
@@ -166,7 +166,7 @@ class Watching:
         self._call.cancel()
 
     def end(self) -> None:
-        self._thread.join(SOON_S)
+        self._thread.join(PATIENCE_S)
         self._stubs.channel.close()
         assert not self._thread.is_alive()
 
@@ -182,12 +182,12 @@ def test_every_worker_tells_its_watchers_of_changes_made_at_any(
     append(there, "other/a", **watched)
     watching = [Watching(server.target, until="team/z") for _ in range(CONNECTIONS)]
     for each in watching:
-        assert each.caught_up.wait(SOON_S)
+        assert each.caught_up.wait(PATIENCE_S)
         assert each.before == {"team/a": 1, "team/b": 1}
     etag = append(elsewhere, "team/a", "second", content=profile_pb2.ProfileContent(observations=observed([1], [2.0])))
     append(there, "team/c", **watched)
     append(here, "other/b", **watched)
-    there.profile.DeleteProfile(profiles.DeleteProfileRequest(profile_id="team/b", etag="*"), timeout=SOON_S)
+    there.profile.DeleteProfile(profiles.DeleteProfileRequest(profile_id="team/b", etag="*"), timeout=PATIENCE_S)
     append(elsewhere, "team/z", **watched)
     for each in watching:
         each.end()
@@ -207,7 +207,7 @@ def test_a_clients_watch_outlives_the_worker_that_told_it(tmp_path: Path) -> Non
             pytest.skip("the kernel does not tell a process's children")
         with Stubs(server.target) as stubs, Client(server.target) as client:
             append(stubs, "team/a")
-            events = client.watch_profiles(WatchProfilesRequest(name_prefix="team/"), timeout_s=SOON_S)
+            events = client.watch_profiles(WatchProfilesRequest(name_prefix="team/"), timeout_s=PATIENCE_S)
             first = next(events)
             assert ([found.profile_id for found in first.profiles], first.caught_up) == (["team/a"], True)
             for pid in map(int, children.read_text().split()):
@@ -217,7 +217,7 @@ def test_a_clients_watch_outlives_the_worker_that_told_it(tmp_path: Path) -> Non
             server.log_until("worker_died")
             server.log_until("worker_died")
             with Stubs(server.target) as others:
-                others.profile.ListProfiles(profiles.ListProfilesRequest(), wait_for_ready=True, timeout=SOON_S)
+                others.profile.ListProfiles(profiles.ListProfilesRequest(), wait_for_ready=True, timeout=PATIENCE_S)
                 append(others, "team/b")
             names: set[str] = set()
             while "team/b" not in names:
@@ -234,37 +234,39 @@ def question(name: str, **fields: Any) -> predictions.PredictRequest:
 
 def test_what_was_deleted_is_gone_everywhere_until_it_is_brought_back(connections: list[Stubs]) -> None:
     made = append(connections[0], "away")
-    first = [stubs.prediction.Predict(question("away"), timeout=SOON_S) for stubs in connections]
+    first = [stubs.prediction.Predict(question("away"), timeout=PATIENCE_S) for stubs in connections]
     (digest,) = {reply.basis.digest for reply in first}
     deleting = profiles.DeleteProfileRequest(profile_id="away", etag=made.etag)
-    deleted = connections[1].profile.DeleteProfile(deleting, timeout=SOON_S).profile
+    deleted = connections[1].profile.DeleteProfile(deleting, timeout=PATIENCE_S).profile
     for stubs in connections:
-        assert failure_of(stubs.prediction.Predict, question("away"), timeout=SOON_S).reason == "PROFILE_NOT_FOUND"
-        assert stubs.profile.DeleteProfile(deleting, timeout=SOON_S).profile == deleted, "the same deletion again"
+        assert failure_of(stubs.prediction.Predict, question("away"), timeout=PATIENCE_S).reason == "PROFILE_NOT_FOUND"
+        assert stubs.profile.DeleteProfile(deleting, timeout=PATIENCE_S).profile == deleted, "the same deletion again"
     (listed,) = (
         connections[2]
-        .profile.ListProfiles(profiles.ListProfilesRequest(name_prefix="away", show_deleted=True), timeout=SOON_S)
+        .profile.ListProfiles(profiles.ListProfilesRequest(name_prefix="away", show_deleted=True), timeout=PATIENCE_S)
         .profiles
     )
     assert listed == deleted
-    back = connections[3].profile.UndeleteProfile(profiles.UndeleteProfileRequest(profile_id="away"), timeout=SOON_S)
+    back = connections[3].profile.UndeleteProfile(
+        profiles.UndeleteProfileRequest(profile_id="away"), timeout=PATIENCE_S
+    )
     assert back.profile == made
     for stubs in connections:
-        reply = stubs.prediction.Predict(question("away", if_none_match=digest), timeout=SOON_S)
+        reply = stubs.prediction.Predict(question("away", if_none_match=digest), timeout=PATIENCE_S)
         assert (reply.unchanged, reply.basis.profile_revision) == (True, 1)
 
 
 def test_a_name_that_is_written_again_is_another_profile(connections: list[Stubs]) -> None:
     made = append(connections[0], "renewed")
     for stubs in connections:
-        stubs.prediction.Predict(question("renewed"), timeout=SOON_S)
+        stubs.prediction.Predict(question("renewed"), timeout=PATIENCE_S)
     connections[1].profile.DeleteProfile(
-        profiles.DeleteProfileRequest(profile_id="renewed", etag=made.etag), timeout=SOON_S
+        profiles.DeleteProfileRequest(profile_id="renewed", etag=made.etag), timeout=PATIENCE_S
     )
     other = append(connections[2], "renewed", "another", content=one_worker_phases(compute_s=3.0))
     assert other.revision == 1
     assert other.uid != made.uid
     for stubs in connections:
-        reply = stubs.prediction.Predict(question("renewed"), timeout=SOON_S)
+        reply = stubs.prediction.Predict(question("renewed"), timeout=PATIENCE_S)
         assert reply.basis.profile_digest == other.digest
         assert reply.predictions.step_seconds[0] > 3.0

@@ -10,7 +10,7 @@ import numpy as np
 from nodewise.domain.configurations import Configurations, Placement, SyncMode, WorkerGroup, WorkerGroups
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
-from nodewise.profiles.batches import Batch
+from nodewise.profiles.batches import Batch, TraceChunk
 
 WORKLOAD = Workload(
     model_name="a model",
@@ -152,3 +152,9 @@ def speeds(profile: Profile) -> dict[int, float]:
 def without_identity(profile: Profile) -> Profile:
     """The profile as if it were inline."""
     return replace(profile, profile_id="", uid="", revision=0, digest="", create_time_s=0.0, update_time_s=0.0)
+
+
+def chunk(offset_bytes: int, data: bytes, trace_id: str = "rank 0", *, last: bool = False) -> TraceChunk:
+    return TraceChunk(
+        trace_id=trace_id, data=data, offset_bytes=offset_bytes, last=last, format="kineto", rank=0, world_size=2
+    )

@@ -13,6 +13,7 @@ from typing import Any
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
+from patience import PATIENCE_S
 
 from nodewise.hosting.registry import Loaded, PluginProblem, Registry, load_registry
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, TraceReaderRecord
@@ -91,7 +92,7 @@ class ServerProcess:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.startswith("listening on "):
-            _, errors = self._process.communicate(timeout=30)
+            _, errors = self._process.communicate(timeout=PATIENCE_S)
             raise RuntimeError(f"the server did not start: {line!r} {errors}")
         self.target = line.removeprefix("listening on ").strip()
 
@@ -115,7 +116,7 @@ class ServerProcess:
     def terminate(self) -> tuple[int, str]:
         """SIGTERM; returns the exit status and what was logged."""
         self._process.send_signal(signal.SIGTERM)
-        _, errors = self._process.communicate(timeout=30)
+        _, errors = self._process.communicate(timeout=PATIENCE_S)
         return self._process.returncode, errors
 
     def __enter__(self) -> ServerProcess:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.store import ProfileStore
 
-__all__ = ["KINDS", "SHARED_KINDS", "Opener", "opener"]
+__all__ = ["KINDS", "SHARED_KINDS", "Opener", "opener", "refused"]
 
 Opener = Callable[[], ProfileStore]
 KINDS = ("memory", "sqlite", "sqlite-power")
@@ -21,3 +24,11 @@ def opener(kind: str, directory: Path) -> Opener:
         return lambda: open_store("memory:")
     durability = "power" if kind == "sqlite-power" else "process"
     return lambda: open_store(f"sqlite:{directory / 'store.db'}", durability)
+
+
+def refused(reason: Reason, call: Callable[..., object], *arguments: object) -> NodewiseError:
+    """The error of a call that must fail, for this reason."""
+    with pytest.raises(NodewiseError) as caught:
+        call(*arguments)
+    assert caught.value.reason == reason
+    return caught.value

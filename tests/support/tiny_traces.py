@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
+from patience import PATIENCE_S
 
 from nodewise.plugin import (
     Bottleneck,
@@ -114,7 +115,7 @@ class TinyReader:
         self.reads += 1
         self.sources.append(source)
         self.began.set()
-        self.go.wait(20)
+        self.go.wait(PATIENCE_S)
         assert stream.readline() == MAGIC
         try:
             stated = json.loads(stream.readline())

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from patience import PATIENCE_S
 
 HERE = pathlib.Path(__file__).parent
 LINK_BYTES_PER_S = 20e6
@@ -38,7 +39,9 @@ def namespaces_of(pid: int) -> list[str]:
 @pytest.fixture(scope="module", autouse=True)
 def possible() -> None:
     """Skip where the machine cannot be a testbed."""
-    asked = subprocess.run([sys.executable, HERE / "run.py", "--check"], capture_output=True, timeout=30, check=False)
+    asked = subprocess.run(
+        [sys.executable, HERE / "run.py", "--check"], capture_output=True, timeout=PATIENCE_S, check=False
+    )
     if asked.returncode:
         pytest.skip(asked.stderr.decode().strip())
 
@@ -51,7 +54,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[pathlib.Path, int]:
     command = [sys.executable, HERE / "run.py", folder / "jobs.json", "--out", folder / "table.csv"]
     command += ["--window", "2", "--warm-up", "0.5", "--parallel", "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        _, complaint = process.communicate(timeout=50)
+        _, complaint = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, complaint
     return folder / "table.csv", process.pid
 
@@ -99,7 +102,9 @@ def test_the_table_can_be_backtested(table: tuple[pathlib.Path, int]) -> None:
     nodewise = pathlib.Path(sys.executable).with_name("nodewise")
     if not nodewise.exists():
         pytest.skip("no nodewise beside this Python")
-    done = subprocess.run([nodewise, "backtest", table[0], "--json"], capture_output=True, timeout=50, check=False)
+    done = subprocess.run(
+        [nodewise, "backtest", table[0], "--json"], capture_output=True, timeout=PATIENCE_S, check=False
+    )
     assert done.returncode == 0, done.stderr.decode()
     assert json.loads(done.stdout)
 
@@ -118,7 +123,7 @@ def test_nothing_is_left_behind_by_an_interrupted_run(tmp_path: pathlib.Path, nu
         begun = process.stderr.readline()
         left = namespaces_of(process.pid)
         process.send_signal(number)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE_S)
     assert begun == "async: 1 workers, begun\n"
     assert left
     assert process.returncode == 1

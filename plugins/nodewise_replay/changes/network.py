@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.optimize import nnls
 
 from nodewise.plugin import CollectiveKind, Floats, Ints
 
@@ -105,6 +104,8 @@ def fitted_cost(wire_bytes: Floats, seconds: Floats, latency_bytes: float = LATE
     if len(sizes) == 1:
         slope = float(shortest[0] / (sizes[0] + latency_bytes))
     else:
+        from scipy.optimize import nnls  # noqa: PLC0415 - slow to import, and only exchanges of several sizes need it
+
         slope = float(np.min(shortest / sizes))
         scale = sizes.max()
         terms = np.column_stack((1.0 / middle, sizes / scale / middle))

@@ -8,7 +8,6 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
 
 from nodewise.domain.columns import Floats, Ints, freeze
 from nodewise.evaluation import segments
@@ -150,6 +149,8 @@ def _taus(predicted: Floats, measured: Floats, scored: Ints, cells: _Cells, know
 
 
 def _tau(first: Floats, second: Floats) -> float:
+    from scipy.stats import kendalltau  # noqa: PLC0415 - takes 0.5 s to import, and only a backtest needs it
+
     if (first == first[0]).all() or (second == second[0]).all():
         return math.nan
     # Only the statistic is used, so the cheap p-value will do; SciPy's divides by zero for two rows.

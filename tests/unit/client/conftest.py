@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fake_nodewise import Face, FakeServer
+from patience import PATIENCE_S
 
 from nodewise_client import AsyncClient, Client, ResumePolicy
 
@@ -51,4 +52,6 @@ def client(server: FakeServer, make_client: Callable[..., Face]) -> Face:
 @pytest.fixture
 def quick() -> ResumePolicy:
     """Pauses short enough for tests, with a seeded jitter."""
-    return ResumePolicy(initial_pause_s=0.001, max_pause_s=0.002, deadline_s=20.0, uniform=random.Random(5).random)
+    return ResumePolicy(
+        initial_pause_s=0.001, max_pause_s=0.002, deadline_s=PATIENCE_S, uniform=random.Random(5).random
+    )

@@ -7,6 +7,7 @@ import socket
 import grpc
 import pytest
 from fake_nodewise import status_of
+from patience import PATIENCE_S
 
 from nodewise_client import (
     CallCancelledError,
@@ -205,14 +206,14 @@ def test_nobody_there_says_where_and_what_to_check(make_client):
 
 
 def test_a_deadline_says_what_to_change(client, server):
-    server.answer("Predict", lambda _: server.hold.wait(10))
+    server.answer("Predict", lambda _: server.hold.wait(PATIENCE_S))
     with pytest.raises(DeadlineExceededError, match=r"Predict at 127\.0\.0\.1.*timeout_s"):
         client.predict(PredictRequest(profile=profile_source("resnet")), timeout_s=0.05)
     server.hold.set()
 
 
 def test_the_deadline_of_the_client_holds_where_a_call_has_none(server, make_client):
-    server.answer("Predict", lambda _: server.hold.wait(10))
+    server.answer("Predict", lambda _: server.hold.wait(PATIENCE_S))
     with pytest.raises(DeadlineExceededError):
         make_client(server.target, timeout_s=0.05).predict(PredictRequest(profile=profile_source("resnet")))
     server.hold.set()

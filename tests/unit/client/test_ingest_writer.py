@@ -14,6 +14,7 @@ import pytest
 from fake_nodewise import Cut, FakeServer, status_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from patience import PATIENCE_S
 
 from nodewise_client import (
     AsyncClient,
@@ -94,7 +95,7 @@ def test_rows_go_by_themselves_after_the_linger(server):
     server.answer("Batch", lambda _: arrived.set())
     with Client(server.target) as client, client.ingest("resnet", session_id="s", linger_s=0.01) as writer:
         writer.observe(rate(1.0))
-        assert arrived.wait(10)
+        assert arrived.wait(PATIENCE_S)
         assert server.sessions["s"].committed == 0
 
 
@@ -285,7 +286,7 @@ def test_a_server_that_stays_away_is_given_up(client, server):
 
 
 def test_a_commit_may_be_waited_for_again(client, server, quick):
-    server.answer("Batch", lambda _: server.hold.wait(10))
+    server.answer("Batch", lambda _: server.hold.wait(PATIENCE_S))
     with client.ingest("resnet", session_id="s", resume=quick, linger_s=60.0) as writer:
         writer.observe(rate(1.0))
         with pytest.raises(DeadlineExceededError, match="the commit in batch 1"):
@@ -296,7 +297,7 @@ def test_a_commit_may_be_waited_for_again(client, server, quick):
 
 
 def test_a_full_buffer_waits_and_then_says_so(client, server):
-    server.answer("Batch", lambda _: server.hold.wait(10))
+    server.answer("Batch", lambda _: server.hold.wait(PATIENCE_S))
     policy = ResumePolicy(deadline_s=0.2)
     with (
         pytest.raises(DeadlineExceededError, match="room in the buffer"),
@@ -360,7 +361,7 @@ def test_threads_may_share_a_writer(server):
 
 
 async def test_cancelling_whoever_waits_leaves_the_writer_whole(server):
-    server.answer("Batch", lambda _: server.hold.wait(10))
+    server.answer("Batch", lambda _: server.hold.wait(PATIENCE_S))
     async with AsyncClient(server.target) as client, client.ingest("resnet", session_id="s") as writer:
         await writer.observe(rate(1.0))
         with pytest.raises(TimeoutError):

@@ -9,6 +9,7 @@ from itertools import islice
 import grpc
 import pytest
 from fake_nodewise import status_of
+from patience import PATIENCE_S
 
 from nodewise_client import (
     AsyncClient,
@@ -196,7 +197,7 @@ def test_without_retry_a_watch_does_not_begin_anew(server, make_client):
 
 
 def test_a_watch_ends_with_its_time(client, server):
-    server.answer("WatchProfiles", lambda _: iter(lambda: server.hold.wait(10), True))
+    server.answer("WatchProfiles", lambda _: iter(lambda: server.hold.wait(PATIENCE_S), True))
     with pytest.raises(DeadlineExceededError):
         client.watch_profiles(timeout_s=0.05)
     server.hold.set()

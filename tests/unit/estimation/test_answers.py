@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from estimators import Fake, asked, predictions_of, profile_of, question_of, record_of, refusing, registry_of
+from patience import PATIENCE_S
 
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
@@ -580,7 +581,7 @@ class Gate:
     def __call__(self, profile: Profile, context: Any) -> Any:
         self.fits += 1
         self.entered.set()
-        assert self.go.wait(10)
+        assert self.go.wait(PATIENCE_S)
         if isinstance(self._result, Exception):
             raise self._result
         return self._result
@@ -591,7 +592,7 @@ def together(engine: Answers, gate: Gate, askers: int = 4) -> list[Any]:
     asking = threading.Barrier(askers)
 
     def ask() -> Any:
-        asking.wait(10)
+        asking.wait(PATIENCE_S)
         try:
             return answer(engine).predictions.step_s.tolist()
         except NodewiseError as error:
@@ -599,9 +600,9 @@ def together(engine: Answers, gate: Gate, askers: int = 4) -> list[Any]:
 
     with ThreadPoolExecutor(askers) as pool:
         found = [pool.submit(ask) for _ in range(askers)]
-        assert gate.entered.wait(10)
+        assert gate.entered.wait(PATIENCE_S)
         gate.go.set()
-        return [each.result(10) for each in found]
+        return [each.result(PATIENCE_S) for each in found]
 
 
 def test_concurrent_askers_fit_once() -> None:
@@ -623,7 +624,7 @@ def test_models_that_wait_for_each_other_in_two_threads_fail() -> None:
 
     def on(other: str) -> Any:
         def fit(_: Profile, context: Any) -> Any:
-            both.wait(10)
+            both.wait(PATIENCE_S)
             return context.model(other)
 
         return fit
@@ -631,7 +632,7 @@ def test_models_that_wait_for_each_other_in_two_threads_fail() -> None:
     engine = engine_of(a=Fake(fit=on("b")), b=Fake(fit=on("a")))
     with ThreadPoolExecutor(2) as pool:
         found = [pool.submit(error_of, engine, estimator=name) for name in ("a", "b")]
-        assert {each.result(10).reason for each in found} == {Reason.ESTIMATOR_FAILED}
+        assert {each.result(PATIENCE_S).reason for each in found} == {Reason.ESTIMATOR_FAILED}
 
 
 def test_what_a_model_is_built_on_does_not_depend_on_the_question() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from misbehaving import ANSWERED, RAISED, SECRET, raising
+from patience import PATIENCE_S
 from structlog.testing import capture_logs
 from tiny_traces import TinyReader, reader, tiny, trace_of
 
@@ -170,10 +171,10 @@ def test_whoever_asks_meanwhile_waits_for_the_same_reading(open_traces: Callable
     threads = [threading.Thread(target=lambda: found.append(own.load([reference]))) for _ in range(3)]
     for thread in threads:
         thread.start()
-    assert answering.began.wait(10)
+    assert answering.began.wait(PATIENCE_S)
     answering.go.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE_S)
     assert (len(found), answering.reads) == (3, 1)
 
 
@@ -191,13 +192,13 @@ def test_a_reading_whose_asker_has_gone_is_taken_up_by_the_next(open_traces: Cal
 
     begun = threading.Thread(target=first)
     begun.start()
-    assert answering.began.wait(10)
+    assert answering.began.wait(PATIENCE_S)
     second = threading.Thread(target=lambda: found.append(own.load([reference])))
     second.start()
     left[0] = 0.0
     answering.go.set()
-    begun.join(10)
-    second.join(10)
+    begun.join(PATIENCE_S)
+    second.join(PATIENCE_S)
     assert [failure.reason for failure in failures] == [Reason.DEADLINE_EXCEEDED]
     assert len(found) == 1
 

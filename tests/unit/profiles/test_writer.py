@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 from profile_batches import batch, speeds
 
 from nodewise.domain.errors import NodewiseError, Reason
@@ -29,7 +30,7 @@ class GatedStore(SqliteProfileStore):
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         self.groups.append(len(requests))
         self.inside.release()
-        assert self.gate.acquire(timeout=30)
+        assert self.gate.acquire(timeout=PATIENCE_S)
         for request in requests:
             if isinstance(request, AppendRequest) and request.profile_id == "fault":
                 raise RuntimeError("a fault with /secret/paths")
@@ -41,7 +42,7 @@ class GatedStore(SqliteProfileStore):
     def hold(self, writer: StoreWriter) -> None:
         """Occupy the thread with a write of its own."""
         writer.append("held", "s", [])
-        assert self.inside.acquire(timeout=30)
+        assert self.inside.acquire(timeout=PATIENCE_S)
 
 
 @pytest.fixture
@@ -54,17 +55,17 @@ def gated() -> Iterator[GatedStore]:
 def test_writes_and_answers() -> None:
     store = open_store("memory:")
     writer = StoreWriter(store)
-    assert writer.append("job", "s", [batch(1, 1.0, 2.0, commit=True)]).result(30).observations_count == 2
-    assert writer.retract("job", "r", Evidence.of([1]), "why").result(30).observations_count == 1
+    assert writer.append("job", "s", [batch(1, 1.0, 2.0, commit=True)]).result(PATIENCE_S).observations_count == 2
+    assert writer.retract("job", "r", Evidence.of([1]), "why").result(PATIENCE_S).observations_count == 1
     conflict = writer.append("job", "s", [batch(1, 9.0)]).exception(30)
     assert isinstance(conflict, NodewiseError)
     assert conflict.reason == Reason.BATCH_CONFLICT
-    deleted = writer.delete("job").result(30)
+    deleted = writer.delete("job").result(PATIENCE_S)
     assert deleted.purge_time_s > deleted.delete_time_s > 0
     missing = writer.delete("job").exception(30)
     assert isinstance(missing, NodewiseError)
     assert missing.reason == Reason.PROFILE_NOT_FOUND
-    assert writer.undelete("job").result(30).etag == deleted.etag
+    assert writer.undelete("job").result(PATIENCE_S).etag == deleted.etag
     writer.close()
     store.close()
 
@@ -77,8 +78,8 @@ def test_what_waits_together_is_written_together_and_fails_alone(gated: GatedSto
     last = writer.append("job 0", "s", [batch(9, 3.0, commit=True)])
     assert writer.waiting == 42
     gated.open_gate()
-    assert last.result(30).observations_count == 9
-    assert all(future.result(30).durable_sequence_number for future in good)
+    assert last.result(PATIENCE_S).observations_count == 9
+    assert all(future.result(PATIENCE_S).durable_sequence_number for future in good)
     assert isinstance(bad.exception(30), NodewiseError)
     assert gated.groups == [1, 42]
     writer.close()
@@ -92,7 +93,7 @@ def test_a_transaction_is_bounded_by_requests_and_bytes(gated: GatedStore) -> No
     futures += [writer.append(f"large {number}", "s", [batch(1, *many)]) for number in range(2)]
     gated.open_gate()
     for future in futures:
-        future.result(30)
+        future.result(PATIENCE_S)
     assert gated.groups == [1, 3, 1, 1, 1]
     writer.close()
 
@@ -106,7 +107,7 @@ def test_too_many_waiting_are_refused_at_once(gated: GatedStore) -> None:
     assert refused.reason == Reason.STORE_UNAVAILABLE
     gated.open_gate()
     for future in kept:
-        future.result(30)
+        future.result(PATIENCE_S)
     writer.close()
 
 
@@ -116,7 +117,7 @@ def test_too_many_bytes_waiting_are_refused_but_one_request_always_may_wait(gate
     kept = writer.append("job", "s", [batch(1, *[1.0] * 100)])
     assert isinstance(writer.append("job", "s", [batch(2, 1.0)]).exception(0), NodewiseError)
     gated.open_gate()
-    kept.result(30)
+    kept.result(PATIENCE_S)
     writer.close()
 
 
@@ -127,7 +128,7 @@ def test_a_cancelled_request_is_dropped_if_it_was_not_taken_up(gated: GatedStore
     kept = writer.append("job", "s", [batch(1, 2.0, commit=True)])
     assert dropped.cancel()
     gated.open_gate()
-    kept.result(30)
+    kept.result(PATIENCE_S)
     with pytest.raises(CancelledError):
         dropped.result(0)
     assert speeds(gated.load("job")) == {1: 2.0}
@@ -152,8 +153,8 @@ def test_a_fault_fails_its_own_request_and_keeps_its_text(gated: GatedStore) -> 
     fault = writer.append("fault", "s", [batch(1, 1.0)])
     after = writer.append("job", "s", [batch(2, 2.0, commit=True)])
     gated.open_gate()
-    assert before.result(30).revision == 1
-    assert after.result(30).revision == 2
+    assert before.result(PATIENCE_S).revision == 1
+    assert after.result(PATIENCE_S).revision == 2
     error = fault.exception(30)
     assert isinstance(error, NodewiseError)
     assert error.reason == Reason.INTERNAL

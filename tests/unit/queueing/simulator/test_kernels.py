@@ -10,6 +10,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 
 from nodewise_laws.compiled import Kernel, compiled
 
@@ -127,4 +128,4 @@ assert "numba" not in sys.modules
 exact_mva((0.1, 0.2, 0.3), 0.5, 1024)
 assert "numba" in sys.modules
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE_S)

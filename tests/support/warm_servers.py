@@ -1,0 +1,87 @@
+"""Servers that start in a moment, for tests that start dozens, one after the other.
+
+A process imports and warms up everything once; each server is forked from it, and from then on does what ``nodewise
+serve`` does, with an event loop, a port, a store and a death of its own. Where the start or the command line is what is
+tested, `serving.ServerProcess` is the one to take.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from nodewise.estimation.estimators.warm_up import warm_up
+from nodewise.hosting.registry import load_registry
+from nodewise.runtime.logging import configure_logging
+from nodewise.runtime.serve import serve
+from nodewise.runtime.settings import Settings
+
+
+class WarmServer:
+    """One of them: where it listens, and its end."""
+
+    def __init__(self, starting: subprocess.Popen[str], settings: dict[str, Any]) -> None:
+        assert starting.stdin is not None
+        assert starting.stdout is not None
+        self._told = starting.stdout
+        starting.stdin.write(json.dumps({"listen": "127.0.0.1:0"} | settings) + "\n")
+        starting.stdin.flush()
+        self._pid: int | None = int(self._told.readline())
+        self.target = self._told.readline().strip()
+
+    def kill(self) -> None:
+        """As a power switch would, for the process; returns when it is gone."""
+        if self._pid is not None:
+            os.kill(self._pid, signal.SIGKILL)
+            self._pid = None
+            assert self._told.readline() == f"{-signal.SIGKILL}\n"
+
+    def __enter__(self) -> WarmServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
+class WarmServers:
+    """The process that is ready; one server of it runs at a time, and ends by being killed."""
+
+    def __init__(self, starting: subprocess.Popen[str]) -> None:
+        self._starting = starting
+
+    def start(self, **settings: Any) -> WarmServer:
+        """A server with these settings, once it listens."""
+        return WarmServer(self._starting, settings)
+
+
+@contextmanager
+def warm_servers() -> Iterator[WarmServers]:
+    with subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as starting:
+        try:
+            yield WarmServers(starting)
+        finally:
+            starting.kill()
+
+
+def _start_as_told() -> None:
+    """Fork a server for each line of settings, tell its number and address, and how it ended."""
+    configure_logging("error")
+    warm_up(load_registry(safe_mode=True).estimators)
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            print(os.getpid(), flush=True)
+            os._exit(serve(Settings(**json.loads(line)), lambda target: print(target, flush=True)))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    _start_as_told()
