@@ -281,7 +281,8 @@ def _arguments(field: FieldDescriptorProto, facts: Any, enums: Mapping[str, Sequ
 
 
 def _literal(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    # Without the plus of exponents, as the formatter writes them.
+    return f'"{value}"' if isinstance(value, str) else repr(value).replace("e+", "e")
 
 
 def _facts(files: Sequence[FileDescriptorProto]) -> str:
