@@ -6,13 +6,24 @@ import asyncio
 import hashlib
 import io
 import random
+import tempfile
 from pathlib import Path
 
 import pytest
 from patience import PATIENCE_S
 from serving import ServerProcess
 
-from nodewise_client import AsyncClient, Client, InvalidArgumentError, ResumePolicy, prepared_trace
+from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.settings import Settings
+from nodewise_client import (
+    AsyncClient,
+    Client,
+    DiagnoseRequest,
+    InvalidArgumentError,
+    ResumePolicy,
+    prepared_trace,
+    profile_source,
+)
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "traces"
 
@@ -97,3 +108,24 @@ def test_what_cannot_be_a_trace_is_refused_and_names_the_field(server):
         writer = client.ingest("team/rank")
         with pytest.raises(InvalidArgumentError, match="below world_size"), writer:
             writer.trace(io.BytesIO(b"x"), trace_id="x", rank=4, world_size=4)
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_server_in_memory_has_a_temporary_directory_as_long_as_it_needs_one(tmp_path, monkeypatch, processes):
+    def made() -> list[Path]:
+        return list(tmp_path.glob("nodewise-traces-*"))
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with (
+        EmbeddedServer(Settings(store="memory:", compute_processes=processes, grace_s=1.0)) as embedded,
+        Client(embedded.target, timeout_s=PATIENCE_S) as client,
+    ):
+        assert not made()
+        with client.ingest("team/job") as writer:
+            for rank in range(4):
+                with prepared_trace(FIXTURES / "ddp_4_ranks_straggler" / f"rank{rank}.json.gz") as trace:
+                    writer.trace(trace, trace_id=f"rank{rank}", rank=rank, world_size=4)
+        assert client.diagnose(DiagnoseRequest(profile=profile_source("team/job"))).bottlenecks
+        (folder,) = made()
+        assert len(list(folder.glob("artefacts/*/*/*.columns"))) == 4
+    assert not made()

@@ -19,14 +19,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import orjson
 import structlog
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import freeze
 from nodewise.domain.trace import (
     Collectives,
     Lane,
@@ -41,10 +40,7 @@ from nodewise.ports.cache import LruCache
 
 __all__ = [
     "DEFAULT_ARTEFACT_BYTES",
-    "MOST_MEMORY_BYTES",
     "ArtefactKey",
-    "DirectoryTraceArtefacts",
-    "MemoryTraceArtefacts",
     "TraceArtefacts",
     "columns_of",
 ]
@@ -52,8 +48,6 @@ __all__ = [
 _log = structlog.get_logger(__name__)
 
 DEFAULT_ARTEFACT_BYTES: Final = 32 << 30
-MOST_MEMORY_BYTES: Final = 1 << 30
-"""Most that a store in memory keeps of what it read."""
 MAPPED_NAMES_BYTES: Final = 256 << 20
 """Dictionaries of mapped traces that a process keeps, which alone take its memory; at least LEAST_WEIGHT each."""
 LEAST_WEIGHT: Final = 1 << 20
@@ -109,50 +103,15 @@ class ArtefactKey:
         return hashlib.sha256(repr(stated).encode()).hexdigest()[:40]
 
 
-class TraceArtefacts(Protocol):
-    """Keeps traces as they were read. Safe from many threads and processes; bounded, what is used least goes first."""
+class TraceArtefacts:
+    """Keeps traces as they were read. Safe from many threads and processes; bounded, what is used least goes first.
 
-    def get(self, key: ArtefactKey) -> tuple[Trace, ...] | None:
-        """The traces of a file, or None if they are not kept, or cannot be used any more."""
-
-    def put(self, key: ArtefactKey, traces: Sequence[Trace]) -> tuple[Trace, ...]:
-        """Keep the traces of a file; returns them as ``get`` would. A disk that does not take them is no failure."""
-
-    def remove(self, content_sha256: str) -> None:
-        """Forget what was read of a file. Nothing happens if nothing was."""
-
-
-class MemoryTraceArtefacts:
-    """Artefacts of a store that lives in memory."""
-
-    def __init__(self, max_bytes: int = MOST_MEMORY_BYTES) -> None:
-        self._kept: LruCache[ArtefactKey, tuple[Trace, ...]] = LruCache(max_bytes)
-
-    def get(self, key: ArtefactKey) -> tuple[Trace, ...] | None:
-        """As the protocol says."""
-        return self._kept.get(key)
-
-    def put(self, key: ArtefactKey, traces: Sequence[Trace]) -> tuple[Trace, ...]:
-        """As the protocol says."""
-        kept = tuple(traces)
-        for trace in kept:
-            for column in columns_of(trace).values():
-                freeze(column)
-        self._kept.put(key, kept, sum(_column_bytes(trace) + _name_bytes(trace) for trace in kept) or 1)
-        return kept
-
-    def remove(self, content_sha256: str) -> None:
-        """As the protocol says."""
-        self._kept.drop(lambda key: key.content_sha256 == content_sha256)
-
-
-class DirectoryTraceArtefacts:
-    """Artefacts as files: ``<first two digits>/<sha256 of the trace>/<name of the key>.columns``.
+    Files: ``<first two digits>/<sha256 of the trace>/<name of the key>.columns``.
 
     Parameters
     ----------
     root : path
-        Directory; made when the first trace was read.
+        Directory, in one that exists; made when the first trace was read.
     max_bytes : int
         Of all files together. The newest is kept whatever its size.
     """
@@ -163,7 +122,7 @@ class DirectoryTraceArtefacts:
         self._mapped: LruCache[ArtefactKey, tuple[Trace, ...]] = LruCache(MAPPED_NAMES_BYTES)
 
     def get(self, key: ArtefactKey) -> tuple[Trace, ...] | None:
-        """As the protocol says."""
+        """The traces of a file, or None if they are not kept, or cannot be used any more."""
         known = self._mapped.get(key)
         if known is not None:
             return known
@@ -183,10 +142,14 @@ class DirectoryTraceArtefacts:
         return traces
 
     def put(self, key: ArtefactKey, traces: Sequence[Trace]) -> tuple[Trace, ...]:
-        """As the protocol says: the file is on the disk when this returns."""
+        """Keep the traces of a file; returns them as ``get`` would. A disk that does not take them is no failure.
+
+        The file is on the disk when this returns.
+        """
         path = self._path(key)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            for folder in (self._root, path.parent.parent, path.parent):  # not above: a store that is closed stays gone
+                folder.mkdir(exist_ok=True)
             self._write(path, traces)
             self._make_room(path)
         except OSError:
@@ -195,7 +158,7 @@ class DirectoryTraceArtefacts:
         return self.get(key) or tuple(traces)
 
     def remove(self, content_sha256: str) -> None:
-        """As the protocol says. Who has a file mapped keeps it until done."""
+        """Forget what was read of a file. Nothing happens if nothing was. Who has a file mapped keeps it until done."""
         self._mapped.drop(lambda key: key.content_sha256 == content_sha256)
         shutil.rmtree(self._folder(content_sha256), ignore_errors=True)
 
@@ -317,10 +280,6 @@ def _trace(stated: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Trace:
     said["report"] = TraceReport(counts=report["counts"], warnings=tuple(report["warnings"]))
     said["lanes"] = tuple(Lane(**lane) for lane in stated["lanes"])
     return Trace(**said, **own, **tables)
-
-
-def _column_bytes(trace: Trace) -> int:
-    return sum(column.nbytes for column in columns_of(trace).values())
 
 
 def _name_bytes(trace: Trace) -> int:

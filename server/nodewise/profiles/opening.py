@@ -35,7 +35,7 @@ def open_store(
     durability : "process" or "power"
         What acknowledged batches survive; see :class:`SqliteProfileStore`.
     traces : TraceStore or None
-        Where traces go; None = beside the rows.
+        Where traces go; None = beside the rows, or in a temporary directory.
     scored : bool
         Whether commits are put down to be scored.
     artefact_bytes : int

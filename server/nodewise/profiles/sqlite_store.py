@@ -14,7 +14,7 @@ from typing import Final
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.profiles import sqlite_reads as reads
-from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, MOST_MEMORY_BYTES
+from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.sqlite_reads import ProfileRow
 from nodewise.profiles.sqlite_rows import transaction
 from nodewise.profiles.sqlite_schema import Durability, connect, create, translated
@@ -30,7 +30,7 @@ from nodewise.profiles.store import (
     WriteRequest,
     store_unavailable,
 )
-from nodewise.profiles.traces import DirectoryTraceStore, MemoryTraceStore, TraceStore
+from nodewise.profiles.traces import TraceStore
 
 __all__ = ["SqliteProfileStore"]
 
@@ -54,9 +54,10 @@ class SqliteProfileStore(ProfileStore):
     scored : bool
         Whether commits are put down to be scored.
     traces : TraceStore or None
-        Where traces go; None = a directory beside the file (its name and ``-traces``), or memory.
+        Where traces go, closed with this; None = a directory beside the file (its name and ``-traces``), or a temporary
+        one.
     artefact_bytes : int
-        Most that is kept of what was read of traces, where ``traces`` is None; in memory at most 1 GiB.
+        Most that is kept of what was read of traces, where ``traces`` is None.
     deleted_kept_s : float
         How long deleted profiles can be brought back.
     now : callable
@@ -81,15 +82,8 @@ class SqliteProfileStore(ProfileStore):
         artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
         deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
     ) -> None:
-        if traces is not None:
-            self.traces = traces
-        elif path is None:
-            self.traces = MemoryTraceStore(artefact_bytes=min(artefact_bytes, MOST_MEMORY_BYTES))
-        else:
-            traces_path = path.with_name(f"{path.name}-traces")
-            self.traces = DirectoryTraceStore(
-                traces_path, sync_chunks=durability == "power", artefact_bytes=artefact_bytes
-            )
+        beside = None if path is None else path.with_name(f"{path.name}-traces")
+        self.traces = traces or TraceStore(beside, sync_chunks=durability == "power", artefact_bytes=artefact_bytes)
         self._now = now
         self._scored = scored
         self._deleted_kept_s = deleted_kept_s
@@ -218,6 +212,7 @@ class SqliteProfileStore(ProfileStore):
                 self._idle.pop().close()
             self._watcher.close()
             self._writer.close()
+        self.traces.close()
 
     # --- connections
 

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 import shutil
 import tempfile
 import threading
+import weakref
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.profiles.artefacts import (
-    DEFAULT_ARTEFACT_BYTES,
-    MOST_MEMORY_BYTES,
-    DirectoryTraceArtefacts,
-    MemoryTraceArtefacts,
-    TraceArtefacts,
-)
+from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, TraceArtefacts
 
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-__all__ = ["DEFAULT_MAX_TRACE_BYTES", "DirectoryTraceStore", "MemoryTraceStore", "TraceStore", "stage_name"]
+__all__ = ["DEFAULT_MAX_TRACE_BYTES", "TraceStore", "stage_name"]
 
 DEFAULT_MAX_TRACE_BYTES: Final = 4 << 30
 _READ_BYTES: Final = 1 << 20
@@ -39,124 +35,24 @@ def stage_name(profile_uid: str, session_id: str, trace_id: str) -> str:
     return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).hexdigest()
 
 
-class TraceStore(Protocol):
-    """Keeps the bytes of traces, apart from the rows.
-
-    The rows say how many bytes of a stage are settled. Whatever lies behind them was written for a batch that was never
-    acknowledged and is replaced. Every method can be repeated after a failure. Methods raise OSError where the disk
-    does.
-    """
-
-    artefacts: TraceArtefacts
-    """What was read of finished traces."""
-
-    def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
-        """Write a chunk; returns the size of the stage, ``max(settled_bytes, offset_bytes + len(data))``.
-
-        Raises
-        ------
-        NodewiseError
-            INVALID_FIELD for a gap, and for a chunk that differs from the settled bytes that it repeats;
-            LIMIT_EXCEEDED.
-        """
-
-    def finish(self, stage: str, size_bytes: int) -> str:
-        """Keep the settled bytes for good; returns their SHA-256, hexadecimal. The stage stays until discarded."""
-
-    def doubt(self, stage: str) -> None:
-        """What was written last will not be acknowledged, and another process may write it anew."""
-
-    def discard(self, stage: str) -> None:
-        """Forget a stage. Nothing happens if there is none."""
-
-    def open(self, content_sha256: str) -> BinaryIO:
-        """The bytes of a finished trace.
-
-        Raises
-        ------
-        NodewiseError
-            INVALID_FIELD if no trace of that hash is stored.
-        """
-
-    def remove(self, content_sha256: str) -> None:
-        """Delete a finished trace and what was read of it. Nothing happens if there is none."""
-
-
-def _check(settled_bytes: int, offset_bytes: int, size_bytes: int, max_bytes: int) -> None:
-    if not 0 <= offset_bytes <= settled_bytes:
-        raise invalid_field("trace_chunks.offset_bytes", f"must be {settled_bytes}, where the chunk before ended")
-    if size_bytes > max_bytes:
-        raise NodewiseError(
-            Reason.LIMIT_EXCEEDED,
-            f"a trace may have {max_bytes} bytes; record fewer steps or ranks at a time",
-            {"limit_bytes": str(max_bytes)},
-        )
-
-
-def _differs() -> NodewiseError:
-    return invalid_field("trace_chunks.data", "differs from the bytes stored at this offset")
-
-
 def _not_stored() -> NodewiseError:
     return invalid_field("traces.content_sha256", "names no trace that is stored here")
 
 
-class MemoryTraceStore:
-    """Traces of a store that lives in memory."""
+class TraceStore:
+    """Keeps the bytes of traces, apart from the rows, and what was read of them.
 
-    def __init__(self, max_bytes: int = DEFAULT_MAX_TRACE_BYTES, artefact_bytes: int = MOST_MEMORY_BYTES) -> None:
-        self._max_bytes = max_bytes
-        self.artefacts: TraceArtefacts = MemoryTraceArtefacts(artefact_bytes)
-        self._stages: dict[str, bytearray] = {}
-        self._blobs: dict[str, bytes] = {}
+    Files: ``staged/<stage>`` while a trace arrives, ``blobs/<first two digits>/<sha256>`` afterwards, ``artefacts``
+    beside.
 
-    def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
-        """As the protocol says."""
-        size = max(settled_bytes, offset_bytes + len(data))
-        _check(settled_bytes, offset_bytes, size, self._max_bytes)
-        staged = self._stages.setdefault(stage, bytearray())
-        repeated = min(settled_bytes - offset_bytes, len(data))
-        if staged[offset_bytes : offset_bytes + repeated] != data[:repeated]:
-            raise _differs()
-        staged[settled_bytes:] = data[repeated:]
-        return size
-
-    def finish(self, stage: str, size_bytes: int) -> str:
-        """As the protocol says."""
-        content = bytes(self._stages[stage][:size_bytes])
-        name = hashlib.sha256(content).hexdigest()
-        self._blobs[name] = content
-        return name
-
-    def doubt(self, stage: str) -> None:
-        """As the protocol says: there is no other process."""
-
-    def discard(self, stage: str) -> None:
-        """As the protocol says."""
-        self._stages.pop(stage, None)
-
-    def open(self, content_sha256: str) -> BinaryIO:
-        """As the protocol says."""
-        try:
-            return io.BytesIO(self._blobs[content_sha256])
-        except KeyError:
-            raise _not_stored() from None
-
-    def remove(self, content_sha256: str) -> None:
-        """As the protocol says."""
-        self._blobs.pop(content_sha256, None)
-        self.artefacts.remove(content_sha256)
-
-
-class DirectoryTraceStore:
-    """Traces as files: ``staged/<stage>`` while they arrive, ``blobs/<first two digits>/<sha256>`` afterwards.
-
-    What was read of them lies beside, in ``artefacts``.
+    The rows say how many bytes of a stage are settled. Whatever lies behind them was written for a batch that was never
+    acknowledged and is replaced. Every method can be repeated after a failure. Methods raise OSError where the disk
+    does.
 
     Parameters
     ----------
-    root : path
-        Directory; made when the first chunk arrives.
+    root : path or None
+        Directory; made when the first chunk arrives. None = a temporary one, which goes with the store.
     max_bytes : int
         Largest trace.
     sync_chunks : bool
@@ -168,24 +64,58 @@ class DirectoryTraceStore:
 
     def __init__(
         self,
-        root: Path,
+        root: Path | None = None,
         max_bytes: int = DEFAULT_MAX_TRACE_BYTES,
         *,
         sync_chunks: bool = False,
         artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
     ) -> None:
-        self.root = root
-        self.artefacts: TraceArtefacts = DirectoryTraceArtefacts(root / "artefacts", artefact_bytes)
+        self._root = root
+        self._remove_own: Callable[[], object] | None = None
         self._max_bytes = max_bytes
         self._sync_chunks = sync_chunks
+        self._artefact_bytes = artefact_bytes
         self._hashes: OrderedDict[str, tuple[int, _Hash]] = OrderedDict()
         """Running hash of stages that this process has seen from the start: bytes hashed, and the state."""
         self._lock = threading.Lock()
 
+    @property
+    def root(self) -> Path:
+        """The directory; a temporary one is made when this is first asked for."""
+        with self._lock:
+            if self._root is None:
+                self._root = Path(tempfile.mkdtemp(prefix="nodewise-traces-"))
+                self._remove_own = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
+            return self._root
+
+    @cached_property
+    def artefacts(self) -> TraceArtefacts:
+        """What was read of finished traces."""
+        return TraceArtefacts(self.root / "artefacts", self._artefact_bytes)
+
+    def close(self) -> None:
+        """Remove the directory if it is temporary. One that is never closed goes with the object or the process."""
+        if self._remove_own is not None:
+            self._remove_own()
+
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
-        """As the protocol says."""
+        """Write a chunk; returns the size of the stage, ``max(settled_bytes, offset_bytes + len(data))``.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD for a gap, and for a chunk that differs from the settled bytes that it repeats;
+            LIMIT_EXCEEDED.
+        """
         size = max(settled_bytes, offset_bytes + len(data))
-        _check(settled_bytes, offset_bytes, size, self._max_bytes)
+        if not 0 <= offset_bytes <= settled_bytes:
+            raise invalid_field("trace_chunks.offset_bytes", f"must be {settled_bytes}, where the chunk before ended")
+        if size > self._max_bytes:
+            raise NodewiseError(
+                Reason.LIMIT_EXCEEDED,
+                f"a trace may have {self._max_bytes} bytes; record fewer steps or ranks at a time",
+                {"limit_bytes": str(self._max_bytes)},
+            )
         path = self._staged(stage)
         if not settled_bytes:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -195,7 +125,7 @@ class DirectoryTraceStore:
         with path.open("r+b" if settled_bytes else "w+b") as file:
             file.seek(offset_bytes)
             if file.read(repeated) != data[:repeated]:
-                raise _differs()
+                raise invalid_field("trace_chunks.data", "differs from the bytes stored at this offset")
             file.seek(settled_bytes)
             file.truncate()
             file.write(new)
@@ -207,7 +137,10 @@ class DirectoryTraceStore:
         return size
 
     def finish(self, stage: str, size_bytes: int) -> str:
-        """As the protocol says: the blob is on the disk when this returns."""
+        """Keep the settled bytes for good; returns their SHA-256, hexadecimal. The stage stays until discarded.
+
+        The blob is on the disk when this returns.
+        """
         path = self._staged(stage)
         with path.open("r+b") as file:
             name = self._hash_of(stage, size_bytes, file)
@@ -229,17 +162,26 @@ class DirectoryTraceStore:
         return name
 
     def doubt(self, stage: str) -> None:
-        """As the protocol says: the bytes are read again when the trace ends."""
+        """What was written last will not be acknowledged, and another process may write it anew.
+
+        The bytes are read again when the trace ends.
+        """
         with self._lock:
             self._hashes.pop(stage, None)
 
     def discard(self, stage: str) -> None:
-        """As the protocol says."""
+        """Forget a stage. Nothing happens if there is none."""
         self.doubt(stage)
         self._staged(stage).unlink(missing_ok=True)
 
     def open(self, content_sha256: str) -> BinaryIO:
-        """As the protocol says."""
+        """The bytes of a finished trace.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD if no trace of that hash is stored.
+        """
         if not _HEX.fullmatch(content_sha256):
             raise _not_stored()
         try:
@@ -248,7 +190,7 @@ class DirectoryTraceStore:
             raise _not_stored() from None
 
     def remove(self, content_sha256: str) -> None:
-        """As the protocol says."""
+        """Delete a finished trace and what was read of it. Nothing happens if there is none."""
         if _HEX.fullmatch(content_sha256):
             self._blob(content_sha256).unlink(missing_ok=True)
             self.artefacts.remove(content_sha256)

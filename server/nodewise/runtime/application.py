@@ -23,7 +23,6 @@ from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
-from nodewise.profiles.traces import DirectoryTraceStore
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import run_in
 from nodewise.rpc.diagnoses import Diagnoses
@@ -80,7 +79,6 @@ class Application:
     ) -> None:
         self._settings = settings
         self._store = store
-        self._closing = [store.close]
         # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, and a
         # simulation of a job no model's.
         self._reads = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-reads")
@@ -96,11 +94,12 @@ class Application:
         workshop = workshop_of(settings, registry, catalogue, store.traces, priors=priors, ahead=self._soon)
         self._answers, self._limits = workshop.answers, workshop.limits
         self._profiles = Profiles(store, self._writer, self._reader, self._limits, self._reads, self._committed)
-        hand: Callable[[], Hand] = partial(ThreadHand, workshop)
-        if processes:
-            assert isinstance(store.traces, DirectoryTraceStore)
-            opening = partial(opened, settings, store.traces.root)
-            hand = partial(ProcessHand, opening, lambda: workshop.answers.lessons)
+
+        def hand() -> Hand:
+            if not processes:
+                return ThreadHand(workshop)
+            return ProcessHand(partial(opened, settings, store.traces.root), lambda: workshop.answers.lessons)
+
         self._compute = ComputePool(hand, processes or THREAD_HANDS)
         self._learning = Learning(self._answers, store, self._lessons, settings.learn_interval_s)
         self._learner: asyncio.Task[None] | None = None
@@ -108,10 +107,6 @@ class Application:
         """What compares predictions with what arrives; None = switched off."""
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
-
-    def closed_with(self, close: Callable[[], None]) -> None:
-        """Have something closed with the store."""
-        self._closing.append(close)
 
     async def warm_up(self) -> None:
         """Let estimators compile or load what their first answers would wait for."""
@@ -180,8 +175,7 @@ class Application:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._writer.close)
         ended = await loop.run_in_executor(None, self._ended)
-        for close in self._closing:
-            close()
+        self._store.close()
         _log.info("stopped", threads_left=not ended)
         return ended
 

@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -24,7 +23,7 @@ import structlog
 from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.registry import Registry
 from nodewise.profiles.opening import open_store
-from nodewise.profiles.traces import DirectoryTraceStore
+from nodewise.profiles.traces import TraceStore
 from nodewise.runtime.application import Application, PortInUseError
 from nodewise.runtime.blas import one_thread_each
 from nodewise.runtime.logging import configure_logging
@@ -74,12 +73,7 @@ def application_of(settings: Settings, registry: Registry | None = None, *, usua
         processes = 0
     catalogue = catalogue_of(settings)
     kept = settings.trace_artefact_bytes
-    scratch = None
-    if processes and not settings.traces and settings.store.lower().startswith("memory:"):
-        # Traces that the pool reads lie in files; these go with the process.
-        scratch = tempfile.TemporaryDirectory(prefix="nodewise-traces-", ignore_cleanup_errors=True)
-    folder = settings.traces or (scratch.name if scratch is not None else "")
-    traces = DirectoryTraceStore(Path(folder), artefact_bytes=kept) if folder else None
+    traces = TraceStore(Path(settings.traces), artefact_bytes=kept) if settings.traces else None
     try:
         store = open_store(
             settings.store,
@@ -91,10 +85,7 @@ def application_of(settings: Settings, registry: Registry | None = None, *, usua
         )
     except NodewiseError as error:
         raise SettingsError(f"setting {error.message}") from None
-    application = Application(settings, registry, store, catalogue, processes)
-    if scratch is not None:
-        application.closed_with(scratch.cleanup)
-    return application
+    return Application(settings, registry, store, catalogue, processes)
 
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> int:

@@ -10,7 +10,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.hosting.registry import Registry, load_registry
 from nodewise.plugin import Catalogue
 from nodewise.profiles.reading import TraceLoader
-from nodewise.profiles.traces import DirectoryTraceStore, TraceStore
+from nodewise.profiles.traces import TraceStore
 from nodewise.rpc.long_call import Workshop
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, SettingsError
@@ -59,5 +59,5 @@ def workshop_of(
 def opened(settings: Settings, traces: Path) -> Workshop:
     """The workshop of a process that was just started; what was learned comes with the work."""
     configure_logging(settings.log_level)
-    store = DirectoryTraceStore(traces, artefact_bytes=settings.trace_artefact_bytes)
+    store = TraceStore(traces, artefact_bytes=settings.trace_artefact_bytes)
     return workshop_of(settings, registry_of(settings), catalogue_of(settings), store, capacity=MODELS_KEPT)

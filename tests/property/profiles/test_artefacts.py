@@ -21,7 +21,7 @@ from nodewise.domain.trace import (
     TraceReport,
     TraceSteps,
 )
-from nodewise.profiles.artefacts import ArtefactKey, DirectoryTraceArtefacts, columns_of
+from nodewise.profiles.artefacts import ArtefactKey, TraceArtefacts, columns_of
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20)
 ROWS = st.integers(0, 70)
@@ -90,8 +90,8 @@ KEY = ArtefactKey(content_sha256="ab" * 32, reader="tests", reader_version="1/..
 def test_a_trace_comes_back_or_its_file_is_dropped(given_traces: list[Trace], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "artefacts")
-        DirectoryTraceArtefacts(root).put(KEY, given_traces)
-        found = DirectoryTraceArtefacts(root).get(KEY)
+        TraceArtefacts(root).put(KEY, given_traces)
+        found = TraceArtefacts(root).get(KEY)
         assert found is not None
         for one, other in zip(found, given_traces, strict=True):
             for name, column in columns_of(other).items():
@@ -107,5 +107,5 @@ def test_a_trace_comes_back_or_its_file_is_dropped(given_traces: list[Trace], da
         cut = data.draw(st.integers(0, len(whole) - 1))
         path.write_bytes(whole[:cut])
         with capture_logs():
-            assert DirectoryTraceArtefacts(root).get(KEY) is None
+            assert TraceArtefacts(root).get(KEY) is None
         assert not path.exists()

@@ -18,7 +18,7 @@ from nodewise.plugin import Assessment, Profile, Query
 from nodewise.ports.compute import LongRun
 from nodewise.ports.limits import Limits
 from nodewise.profiles.reading import TraceLoader
-from nodewise.profiles.traces import MemoryTraceStore
+from nodewise.profiles.traces import TraceStore
 from nodewise.rpc.calls import Call
 from nodewise.rpc.evaluations import Evaluations, backtest
 from nodewise.rpc.long_call import Workshop
@@ -36,7 +36,7 @@ class Service:
     def __init__(self, estimator: Proportional, **limits: int) -> None:
         self.workshop = Workshop(
             answers=Answers(registry_of(estimator)),
-            traces=TraceLoader(MemoryTraceStore(), {}),
+            traces=TraceLoader(TraceStore(), {}),
             limits=Limits(**limits),
         )
         self.pool = ComputePool(partial(ThreadHand, self.workshop), 2)

@@ -14,7 +14,7 @@ from nodewise.profiles.digest import content_digest
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.sqlite_schema import APPLICATION_ID, SCHEMA_VERSION
 from nodewise.profiles.store import Evidence, StoreFormatError
-from nodewise.profiles.traces import MemoryTraceStore
+from nodewise.profiles.traces import TraceStore
 
 FILE_OF_0_1 = Path(__file__).parents[2] / "fixtures" / "stores" / "store_of_0_1.sql"
 DIGESTS_OF_0_1 = [
@@ -79,8 +79,8 @@ def test_an_unknown_durability_is_told() -> None:
         open_store("memory:", "hope")  # type: ignore[arg-type]  # as it comes from a setting
 
 
-def test_traces_may_live_elsewhere() -> None:
-    traces = MemoryTraceStore()
+def test_traces_may_live_elsewhere(tmp_path: Path) -> None:
+    traces = TraceStore(tmp_path)
     store = open_store("memory:", traces=traces)
     assert store.traces is traces
 

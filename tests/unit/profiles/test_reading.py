@@ -25,18 +25,20 @@ from nodewise.domain.trace import Lane, Trace, TraceReport
 from nodewise.hosting.registry import Loaded
 from nodewise.profiles.artefacts import columns_of
 from nodewise.profiles.reading import TraceLoader
-from nodewise.profiles.traces import DirectoryTraceStore, MemoryTraceStore, TraceStore, stage_name
+from nodewise.profiles.traces import TraceStore, stage_name
 
 STAGE = stage_name("uid", "session", "trace")
 
 
-@pytest.fixture(params=["memory", "directory"])
-def open_traces(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], TraceStore]:
-    """For directories each call is another process."""
-    if request.param == "memory":
-        store = MemoryTraceStore()
-        return lambda: store
-    return lambda: DirectoryTraceStore(tmp_path)
+@pytest.fixture
+def store(tmp_path: Path) -> TraceStore:
+    return TraceStore(tmp_path)
+
+
+@pytest.fixture(params=["same", "another"])
+def open_traces(request: pytest.FixtureRequest, store: TraceStore, tmp_path: Path) -> Callable[[], TraceStore]:
+    """Each call is the same process, or another."""
+    return (lambda: store) if request.param == "same" else (lambda: TraceStore(tmp_path))
 
 
 def stored(store: TraceStore, data: bytes, **more: Any) -> TraceReference:
@@ -98,7 +100,7 @@ def test_a_trace_is_read_once_and_comes_back_the_same(
 
 
 def test_columns_are_mapped_and_survive_a_torn_file(tmp_path: Path) -> None:
-    store, answering = DirectoryTraceStore(tmp_path), TinyReader()
+    store, answering = TraceStore(tmp_path), TinyReader()
     reference = stored(store, tiny())
     loader(store, answering).load([reference])
     (path,) = tmp_path.glob("artefacts/*/*/*.columns")
@@ -106,7 +108,7 @@ def test_columns_are_mapped_and_survive_a_torn_file(tmp_path: Path) -> None:
     for torn in (whole[:-1], whole[:20], b"", whole[:60] + b"?" + whole[61:], b"x" * len(whole)):
         path.write_bytes(torn)
         with capture_logs():
-            (found,) = loader(DirectoryTraceStore(tmp_path), answering).load([reference])
+            (found,) = loader(TraceStore(tmp_path), answering).load([reference])
         assert same(found.trace, trace_of(0, 2, 3, 4))
         assert path.read_bytes() == whole
     assert answering.reads == 6
@@ -135,7 +137,7 @@ def test_what_was_read_goes_with_the_trace(open_traces: Callable[[], TraceStore]
 
 
 def test_what_is_kept_is_bounded(tmp_path: Path) -> None:
-    store, answering = DirectoryTraceStore(tmp_path, artefact_bytes=1), TinyReader()
+    store, answering = TraceStore(tmp_path, artefact_bytes=1), TinyReader()
     references = [stored(store, tiny(rank)) for rank in range(2)]
     for reference in references:
         loader(store, answering).load([reference])
@@ -146,20 +148,30 @@ def test_what_is_kept_is_bounded(tmp_path: Path) -> None:
         os.utime(left, (time.time() - age_s,) * 2)
         loader(store, answering).load([stored(store, tiny(name=f"{age_s}"))])
         assert left.exists() == stays
-    small = MemoryTraceStore(artefact_bytes=1)
-    reference = stored(small, tiny())
-    for _ in range(2):
-        loader(small, answering).load([reference])
-    assert answering.reads == 6
+    assert answering.reads == 4
 
 
 def test_a_disk_that_takes_nothing_is_no_failure(tmp_path: Path) -> None:
-    store = DirectoryTraceStore(tmp_path)
+    store = TraceStore(tmp_path)
     reference = stored(store, tiny())
     (tmp_path / "artefacts").write_text("in the way")
     with capture_logs():
         (found,) = loader(store, TinyReader()).load([reference])
     assert same(found.trace, trace_of(0, 2, 3, 4))
+
+
+def test_a_reading_that_outlives_its_store_leaves_nothing_behind() -> None:
+    store = TraceStore()
+    reference, root = stored(store, tiny()), store.root
+
+    def close(trace: Trace) -> list[Trace]:
+        store.close()
+        return [trace]
+
+    with capture_logs():
+        (found,) = loader(store, TinyReader(close)).load([reference])
+    assert same(found.trace, trace_of(0, 2, 3, 4))
+    assert not root.exists()
 
 
 def test_whoever_asks_meanwhile_waits_for_the_same_reading(open_traces: Callable[[], TraceStore]) -> None:
@@ -203,8 +215,7 @@ def test_a_reading_whose_asker_has_gone_is_taken_up_by_the_next(open_traces: Cal
     assert len(found) == 1
 
 
-def test_progress_counts_bytes() -> None:
-    store = MemoryTraceStore()
+def test_progress_counts_bytes(store: TraceStore) -> None:
     references = [stored(store, tiny(rank)) for rank in range(2)]
     told: list[tuple[int, int]] = []
     loader(store, TinyReader()).load(references, lambda done, total: told.append((done, total)))
@@ -214,8 +225,7 @@ def test_progress_counts_bytes() -> None:
     assert told == sorted(told)
 
 
-def test_a_packed_file_that_is_cut_is_a_trace_that_was_cut() -> None:
-    store = MemoryTraceStore()
+def test_a_packed_file_that_is_cut_is_a_trace_that_was_cut(store: TraceStore) -> None:
     packed = gzip.compress(tiny() + bytes(range(256)) * 40, 0)
     for data, said in ((packed[:-500], "ends early"), (packed[:-500] + b"!" * 500, "damaged")):
         (found,) = loader(store, TinyReader()).load([stored(store, data)])
@@ -224,7 +234,7 @@ def test_a_packed_file_that_is_cut_is_a_trace_that_was_cut() -> None:
         assert said in warning
 
 
-def test_what_unpacks_to_too_much_is_refused_even_if_the_reader_hides_it() -> None:
+def test_what_unpacks_to_too_much_is_refused_even_if_the_reader_hides_it(store: TraceStore) -> None:
     class Hiding(TinyReader):
         def read(self, stream: Any, source: Any) -> Any:
             try:
@@ -232,7 +242,6 @@ def test_what_unpacks_to_too_much_is_refused_even_if_the_reader_hides_it() -> No
             except NodewiseError:
                 return [trace_of(0, 2, 3, 4)]
 
-    store = MemoryTraceStore()
     reference = stored(store, gzip.compress(tiny() + bytes(1 << 20)))
     for answering in (TinyReader(), Hiding()):
         own = loader(store, answering, max_unpacked_bytes=1 << 16)
@@ -252,8 +261,7 @@ class Sure(TinyReader):
         return self._confidence
 
 
-def test_the_surest_reader_reads_and_of_equally_sure_ones_the_first_by_name(logs: list[Any]) -> None:
-    store = MemoryTraceStore()
+def test_the_surest_reader_reads_and_of_equally_sure_ones_the_first_by_name(store: TraceStore, logs: list[Any]) -> None:
     reference = stored(store, tiny())
     records = [reader(Sure(how), name) for name, how in (("a", 0.1), ("c", 0.9), ("b", 0.9), ("d", False))]
     (found,) = loader(store, *records).load([reference])
@@ -262,8 +270,7 @@ def test_the_surest_reader_reads_and_of_equally_sure_ones_the_first_by_name(logs
 
 
 @pytest.mark.parametrize("confidence", [float("nan"), -0.1, 1.5, None, "very"])
-def test_a_confidence_that_is_none_is_the_readers_fault(confidence: Any) -> None:
-    store = MemoryTraceStore()
+def test_a_confidence_that_is_none_is_the_readers_fault(store: TraceStore, confidence: Any) -> None:
     error = refused(lambda: loader(store, reader(Sure(confidence), "odd")).load([stored(store, tiny())]))
     assert error.reason is Reason.READER_INVALID_RESULT
     assert error.metadata["reader"] == "odd"
@@ -279,8 +286,9 @@ def test_a_confidence_that_is_none_is_the_readers_fault(confidence: Any) -> None
         (tiny(), {"format": "kineto"}, "must be auto or a reader's name (tiny), found 'kineto'"),
     ],
 )
-def test_a_trace_that_cannot_be_read_is_named_with_why(data: bytes, more: dict[str, Any], said: str) -> None:
-    store = MemoryTraceStore()
+def test_a_trace_that_cannot_be_read_is_named_with_why(
+    store: TraceStore, data: bytes, more: dict[str, Any], said: str
+) -> None:
     good, bad = stored(store, tiny()), stored(store, data, **more)
     error = refused(lambda: loader(store, TinyReader()).load([good, bad]))
     assert error.reason is Reason.INVALID_FIELD
@@ -291,18 +299,17 @@ def test_a_trace_that_cannot_be_read_is_named_with_why(data: bytes, more: dict[s
         assert error.metadata["content_sha256"] == bad.content_sha256
 
 
-def test_a_trace_that_is_not_stored_is_refused() -> None:
+def test_a_trace_that_is_not_stored_is_refused(store: TraceStore) -> None:
     missing = TraceReference(content_sha256="0" * 64, format="auto", rank=0, world_size=1, size_bytes=3)
-    error = refused(lambda: loader(MemoryTraceStore(), TinyReader()).load([missing]))
+    error = refused(lambda: loader(store, TinyReader()).load([missing]))
     assert error.reason is Reason.INVALID_FIELD
 
 
 @pytest.mark.parametrize("raised", [ValueError("inside"), SystemExit("inside")])
-def test_a_reader_that_fails_costs_its_trace_a_clear_error(raised: BaseException) -> None:
+def test_a_reader_that_fails_costs_its_trace_a_clear_error(store: TraceStore, raised: BaseException) -> None:
     def fail(trace: Trace) -> Any:
         raise raised
 
-    store = MemoryTraceStore()
     reference = stored(store, tiny())
     with capture_logs():
         error = refused(lambda: loader(store, TinyReader(fail)).load([reference]))
@@ -319,9 +326,8 @@ class Unsure(TinyReader):
 
 
 @pytest.mark.parametrize("name", [*RAISED, *ANSWERED])
-def test_a_reader_that_cannot_say_keeps_no_other_from_a_trace(name: str) -> None:
+def test_a_reader_that_cannot_say_keeps_no_other_from_a_trace(store: TraceStore, name: str) -> None:
     behave = raising(RAISED[name]) if name in RAISED else lambda *_: ANSWERED[name]
-    store = MemoryTraceStore()
     known, unknown = stored(store, tiny()), stored(store, b"what is this")
     readers = (reader(Unsure(behave), "a-bad-one"), reader(TinyReader()))
 
@@ -372,13 +378,11 @@ WRONG: dict[str, Callable[[Trace], Any]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_a_reader_returns_is_checked(wrong: str) -> None:
-    store = MemoryTraceStore()
+def test_what_a_reader_returns_is_checked(store: TraceStore, wrong: str) -> None:
     error = refused(lambda: loader(store, TinyReader(WRONG[wrong])).load([stored(store, tiny())]))
     assert error.reason is Reason.READER_INVALID_RESULT
 
 
-def test_ranks_of_one_file_come_in_order() -> None:
-    store = MemoryTraceStore()
+def test_ranks_of_one_file_come_in_order(store: TraceStore) -> None:
     both = TinyReader(lambda trace: [replace(trace, rank=1), trace])
     assert [trace.rank for trace in loader(store, both).traces_of(Profile(traces=(stored(store, tiny()),)))] == [0, 1]

@@ -16,7 +16,7 @@ from nodewise.profiles.batches import TraceChunk
 from nodewise.profiles.digest import DIGEST_VERSION
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.profiles.store import AppendRequest, Evidence, RetractRequest
-from nodewise.profiles.traces import DirectoryTraceStore, MemoryTraceStore
+from nodewise.profiles.traces import TraceStore
 
 
 @pytest.fixture
@@ -197,13 +197,13 @@ def test_nothing_of_a_purged_profile_stays(tmp_path: Path) -> None:
 
 
 def test_a_trace_store_that_fails_fails_its_own_request(tmp_path: Path) -> None:
-    class Failing(MemoryTraceStore):
+    class Failing(TraceStore):
         def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
             if data == b"fail":
                 raise OSError(28, "No space left on disk", "/secret")
             return super().write(stage, settled_bytes, offset_bytes, data)
 
-    store = SqliteProfileStore(tmp_path / "store.db", traces=Failing())
+    store = SqliteProfileStore(tmp_path / "store.db", traces=Failing(tmp_path / "traces"))
     chunks = [TraceChunk(trace_id="t", data=data, format="f", world_size=1) for data in (b"ok", b"fail")]
     bad, good = store.apply(
         [
@@ -230,7 +230,7 @@ def test_tidying_up_that_fails_is_done_with_the_next_purge(tmp_path: Path, monke
         chunk = TraceChunk(trace_id="t", data=name.encode(), last=True, format="f", world_size=1)
         store.append(name, "s", [batch(1, 1.0, trace_chunks=(chunk,), commit=True)])
     with monkeypatch.context() as patched:
-        patched.setattr(DirectoryTraceStore, "remove", busy)
+        patched.setattr(TraceStore, "remove", busy)
         store.delete("a")
         store.append("c", "s", [batch(1, 1.0)])
     assert len([path for path in (tmp_path / "store.db-traces").rglob("*") if path.is_file()]) == 2

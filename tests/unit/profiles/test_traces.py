@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gc
 import hashlib
 import os
+import stat
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -12,19 +15,19 @@ from typing import NoReturn
 import pytest
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.profiles.traces import DirectoryTraceStore, MemoryTraceStore, TraceStore, stage_name
+from nodewise.profiles.traces import TraceStore, stage_name
 
 STAGE = stage_name("uid", "session", "trace")
 Opener = Callable[[], TraceStore]
 
 
-@pytest.fixture(params=["memory", "directory", "synced directory"])
+@pytest.fixture(params=["temporary", "directory", "synced directory"])
 def open_traces(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
-    """For directories each call is another process."""
-    if request.param == "memory":
-        store = MemoryTraceStore(max_bytes=100)
+    """For directories with a name each call is another process."""
+    if request.param == "temporary":
+        store = TraceStore(max_bytes=100)
         return lambda: store
-    return lambda: DirectoryTraceStore(tmp_path / "traces", max_bytes=100, sync_chunks="synced" in request.param)
+    return lambda: TraceStore(tmp_path / "traces", max_bytes=100, sync_chunks="synced" in request.param)
 
 
 def content(store: TraceStore, name: str) -> bytes:
@@ -119,8 +122,45 @@ def test_a_blob_does_not_change_when_its_stage_is_written_anew(open_traces: Open
     assert content(store, again) == b"ab"[:settled] + b"XYZ"
 
 
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary directories are made."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_temporary_directory_comes_with_the_first_trace_and_goes_with_the_store(temporary: Path) -> None:
+    store = TraceStore()
+    store.close()
+    assert not list(temporary.iterdir())
+    store.write(STAGE, 0, 0, b"abc")
+    (made,) = temporary.iterdir()
+    assert (store.root, stat.S_IMODE(made.stat().st_mode)) == (made, 0o700)
+    assert content(store, store.finish(STAGE, 3)) == b"abc"
+    store.close()
+    store.close()
+    assert not list(temporary.iterdir())
+
+
+def test_a_temporary_directory_goes_with_a_store_that_is_never_closed(temporary: Path) -> None:
+    store = TraceStore()
+    store.write(STAGE, 0, 0, b"abc")
+    assert list(temporary.iterdir())
+    del store
+    gc.collect()
+    assert not list(temporary.iterdir())
+
+
+def test_a_directory_that_was_named_stays(tmp_path: Path) -> None:
+    store = TraceStore(tmp_path)
+    store.write(STAGE, 0, 0, b"abc")
+    name = store.finish(STAGE, 3)
+    store.close()
+    assert content(TraceStore(tmp_path), name) == b"abc"
+
+
 def test_names_are_never_paths(tmp_path: Path) -> None:
-    store = DirectoryTraceStore(tmp_path)
+    store = TraceStore(tmp_path)
     (tmp_path / "secret").write_text("x")
     for name in ("../secret", "secret", "A" * 64, "", "0" * 63):
         with pytest.raises(NodewiseError):
@@ -137,21 +177,21 @@ def test_without_links_the_blob_is_a_copy(tmp_path: Path, monkeypatch: pytest.Mo
         raise OSError(errno.EPERM, "no links here")
 
     monkeypatch.setattr(os, "link", no_links)
-    store = DirectoryTraceStore(tmp_path)
+    store = TraceStore(tmp_path)
     store.write(STAGE, 0, 0, b"abc")
     assert content(store, store.finish(STAGE, 3)) == b"abc"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "staged"]
 
 
 def test_a_stage_that_lost_bytes_is_an_error(tmp_path: Path) -> None:
-    store = DirectoryTraceStore(tmp_path)
+    store = TraceStore(tmp_path)
     store.write(STAGE, 0, 0, b"abc")
     with pytest.raises(OSError, match="short"):
         store.finish(STAGE, 5)
 
 
 def test_hashes_of_more_traces_than_are_remembered(tmp_path: Path) -> None:
-    store = DirectoryTraceStore(tmp_path)
+    store = TraceStore(tmp_path)
     stages = [stage_name("uid", "session", str(number)) for number in range(300)]
     for stage in stages:
         store.write(stage, 0, 0, stage.encode())
