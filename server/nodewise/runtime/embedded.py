@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -110,12 +109,10 @@ def embedded_target() -> Iterator[str]:
         If it cannot start.
     """
     configure_logging("error")
-    # Traces may be larger than memory: they lie in a directory for as long as the block runs.
     with ExitStack() as stack:
         with _starting():
-            traces = stack.enter_context(tempfile.TemporaryDirectory(prefix="nodewise-", ignore_cleanup_errors=True))
             settings = load_settings(
-                store="memory:", traces=traces, workers=1, grace_s=1.0, drain_delay_s=0.0, scoring=False
+                store="memory:", traces="", workers=1, grace_s=1.0, drain_delay_s=0.0, scoring=False
             )
             server = stack.enter_context(EmbeddedServer(settings))
         yield server.target
