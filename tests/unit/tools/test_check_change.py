@@ -20,6 +20,7 @@ AUTHOR["GIT_CONFIG_GLOBAL"] = os.devnull
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     files = {
+        ".gitignore": "__pycache__/\n",
         "pyproject.toml": PROJECT,
         "server/house/__init__.py": "",
         "server/house/values.py": "A = 1\n",

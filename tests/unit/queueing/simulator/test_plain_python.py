@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from patience import PATIENCE_S
 
 from nodewise_laws import exact_mva, overlapped_mva
 from nodewise_queueing.simulator import Discipline, Law, Link, SimulationSpec, simulate
@@ -60,7 +59,6 @@ def test_plain_python_gives_the_same_results() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=PATIENCE_S,
     )
     plain = json.loads(finished.stdout)
     for place, (expected, found) in enumerate(zip(plain, results(), strict=True)):
