@@ -23,6 +23,7 @@ import structlog
 from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.registry import Registry
 from nodewise.profiles.opening import open_store
+from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.traces import TraceStore
 from nodewise.runtime.application import Application, PortInUseError
 from nodewise.runtime.blas import one_thread_each
@@ -30,7 +31,7 @@ from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, SettingsError, redacted
 from nodewise.runtime.workshops import catalogue_of, registry_of
 
-__all__ = ["application_of", "new_event_loop", "serve"]
+__all__ = ["application_of", "new_event_loop", "serve", "store_of"]
 
 _log = structlog.get_logger(__name__)
 
@@ -72,20 +73,30 @@ def application_of(settings: Settings, registry: Registry | None = None, *, usua
     else:
         processes = 0
     catalogue = catalogue_of(settings)
-    kept = settings.trace_artefact_bytes
-    traces = TraceStore(Path(settings.traces), artefact_bytes=kept) if settings.traces else None
+    return Application(settings, registry, store_of(settings), catalogue, processes)
+
+
+def store_of(settings: Settings) -> ProfileStore:
+    """The store that the settings name, and traces where they say.
+
+    Raises
+    ------
+    StoreFormatError, SettingsError
+        It is another's, or cannot be opened.
+    """
+    kept, synced = settings.trace_artefact_bytes, settings.durability == "power"
+    traces = Path(settings.traces) if settings.traces else None
     try:
-        store = open_store(
+        return open_store(
             settings.store,
             settings.durability,
-            traces,
+            TraceStore(traces, sync_chunks=synced, artefact_bytes=kept) if traces else None,
             scored=settings.scoring,
             artefact_bytes=kept,
             deleted_kept_s=settings.deleted_profiles_kept_s,
         )
     except NodewiseError as error:
         raise SettingsError(f"setting {error.message}") from None
-    return Application(settings, registry, store, catalogue, processes)
 
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> int:
