@@ -91,7 +91,7 @@ def _read(
 
     asked = pb.Objective.FromString(objective or b"")
     stated = reader.stated(asked, f"{path}objective.")
-    amount = reader.stated(pb.Work.FromString(work or b""), f"{path}work.", most=LARGEST_AMOUNT)
+    amount = reader.stated(pb.Work.FromString(work), f"{path}work.", most=LARGEST_AMOUNT) if work else {}
     found = Objective(
         rule=_rule(asked, f"{path}objective", reader),
         confidence=stated.get("confidence"),

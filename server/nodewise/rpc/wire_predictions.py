@@ -24,6 +24,9 @@ from nodewise_protos.v1 import options_pb2, prediction_pb2
 
 __all__ = ["columns_of", "write_basis", "write_predictions"]
 
+PACKED_ROWS: Final = 256
+"""Rows up to which a column is written sooner number by number than as bytes."""
+
 _Column = Callable[[Answer], "NDArray[Any] | None"]
 
 
@@ -115,10 +118,12 @@ def _of_name(held: Callable[[Answer], Mapping[str, Floats]], name: str) -> _Colu
 
 
 def _joined(answers: Sequence[Answer], of: _Column) -> NDArray[Any] | None:
+    if len(answers) == 1:
+        return of(answers[0])
     found = [of(answer) for answer in answers]
     known = [column for column in found if column is not None]
-    if len(found) == 1 or not known:
-        return found[0]
+    if not known:
+        return None
     if len(known) == len(found):
         return np.concatenate(known)
     rows = (np.zeros(len(answer.predictions)) for answer in answers)
@@ -126,18 +131,20 @@ def _joined(answers: Sequence[Answer], of: _Column) -> NDArray[Any] | None:
 
 
 def _fill(message: Any, columns: Mapping[str, NDArray[Any] | None]) -> None:
-    """Write columns into a message. Arrays of floats are, byte by byte, what the wire has: no number is looked at."""
+    """Write columns into a message. Of long ones floats are byte by byte what the wire has: no number is looked at."""
     packed = bytearray()
     for field, column in columns.items():
         if column is None:
             continue
-        head = _head(message.DESCRIPTOR.fields_by_name[field])
+        long = len(column) > PACKED_ROWS
+        head = _head(message.DESCRIPTOR.fields_by_name[field]) if long else None
         if head is None:
             getattr(message, field).extend(column.tolist())
         else:
             data = column.astype("<f8", copy=False).tobytes()
             packed += head + encode_varint(len(data)) + data
-    message.MergeFromString(bytes(packed))
+    if packed:
+        message.MergeFromString(bytes(packed))
 
 
 @lru_cache(maxsize=64)

@@ -184,11 +184,9 @@ def read_row(
         What the row holds otherwise.
     """
     held: dict[str, Any] = dict(others)
-    columns = dataclasses.fields(kind)  # type: ignore[arg-type]  # rows are dataclasses
-    known = {each.name: each.default is MISSING and each.default_factory is MISSING for each in columns}
-    for field in _fields(type(message), kind):
-        name, needed = field.descriptor.name, known.get(field.row)
-        if needed is None or field.row in held:
+    for field, needed in _read_fields(type(message), kind):
+        name = field.descriptor.name
+        if field.row in held:
             continue
         if field.optional and not message.HasField(name):
             if field.nothing is not None:
@@ -198,6 +196,20 @@ def read_row(
         if value or field.optional or needed or not hasattr(value, "__len__"):
             held[field.row] = _read(value, f"{path}{name}", field, reader, most)
     return kind(**held)
+
+
+_read_fields_of: Final[dict[tuple[type, type], tuple[tuple[_Field, bool], ...]]] = {}
+
+
+def _read_fields(message: type[Message], kind: type) -> tuple[tuple[_Field, bool], ...]:
+    """Fields that a row has, and whether the row must be given them."""
+    known = _read_fields_of.get((message, kind))
+    if known is None:
+        columns = dataclasses.fields(kind)
+        needed = {each.name: each.default is MISSING and each.default_factory is MISSING for each in columns}
+        known = tuple((field, needed[field.row]) for field in _fields(message, kind) if field.row in needed)
+        _read_fields_of[message, kind] = known
+    return known
 
 
 def _read(value: Any, path: str, field: _Field, reader: Reader, most: float) -> Any:
