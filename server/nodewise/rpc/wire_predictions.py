@@ -24,8 +24,9 @@ from nodewise_protos.v1 import options_pb2, prediction_pb2
 
 __all__ = ["columns_of", "write_basis", "write_predictions"]
 
-PACKED_ROWS: Final = 256
-"""Rows up to which a column is written sooner number by number than as bytes."""
+PACKED_ROWS: Final = 24
+"""Rows up to which a column is written sooner number by number than as bytes: 16 take 1.2 against 1.5 us, 32 take 1.7
+against 1.5, 1,024 take 35 against 2."""
 
 _Column = Callable[[Answer], "NDArray[Any] | None"]
 

@@ -62,6 +62,8 @@ class _Field:
         Of a part that is a row itself, or of each of several.
     write : callable or None
         What the row holds to what the message takes; None = the same.
+    needed : bool or None
+        Whether a row must be given it, for it has no default; None = the row has not got it.
     """
 
     descriptor: FieldDescriptor
@@ -71,6 +73,7 @@ class _Field:
     nothing: float | None
     part: type | None
     write: Callable[[Any], Any] | None
+    needed: bool | None
 
 
 _fields_of: Final[dict[tuple[type, type], tuple[_Field, ...]]] = {}
@@ -91,7 +94,9 @@ def _field(field: Any, fact: Fact | None, of: type) -> _Field:
         nothing = fact.default if below else None
     row = _name(field, fact, of)
     part = None if field.message_type is None else _part(get_type_hints(of).get(row))
-    return _Field(field, row, field.has_presence, fact, nothing, part, _writer(field))
+    column = getattr(of, "__dataclass_fields__", {}).get(row)
+    needed = None if column is None else column.default is MISSING and column.default_factory is MISSING
+    return _Field(field, row, field.has_presence, fact, nothing, part, _writer(field), needed)
 
 
 def _part(hint: Any) -> type | None:
@@ -184,9 +189,9 @@ def read_row(
         What the row holds otherwise.
     """
     held: dict[str, Any] = dict(others)
-    for field, needed in _read_fields(type(message), kind):
-        name = field.descriptor.name
-        if field.row in held:
+    for field in _fields(type(message), kind):
+        name, needed = field.descriptor.name, field.needed
+        if needed is None or field.row in held:
             continue
         if field.optional and not message.HasField(name):
             if field.nothing is not None:
@@ -196,20 +201,6 @@ def read_row(
         if value or field.optional or needed or not hasattr(value, "__len__"):
             held[field.row] = _read(value, f"{path}{name}", field, reader, most)
     return kind(**held)
-
-
-_read_fields_of: Final[dict[tuple[type, type], tuple[tuple[_Field, bool], ...]]] = {}
-
-
-def _read_fields(message: type[Message], kind: type) -> tuple[tuple[_Field, bool], ...]:
-    """Fields that a row has, and whether the row must be given them."""
-    known = _read_fields_of.get((message, kind))
-    if known is None:
-        columns = dataclasses.fields(kind)
-        needed = {each.name: each.default is MISSING and each.default_factory is MISSING for each in columns}
-        known = tuple((field, needed[field.row]) for field in _fields(message, kind) if field.row in needed)
-        _read_fields_of[message, kind] = known
-    return known
 
 
 def _read(value: Any, path: str, field: _Field, reader: Reader, most: float) -> Any:
