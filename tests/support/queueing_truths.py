@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from scipy import integrate, special, stats
 
 from nodewise.plugin import Floats
+from nodewise_queueing.simulator import SimulationResult
 
 
 def erlang_finite_source(demand_s: float, think_s: float, population: int) -> Floats:
@@ -53,3 +55,10 @@ def expected_maximum_normal(workers: int) -> float:
         lambda z: z * workers * stats.norm.pdf(z) * np.exp((workers - 1) * special.log_ndtr(z)), -12.0, 12.0, limit=200
     )
     return float(found)
+
+
+def throughput_interval_per_s(result: SimulationResult, confidence: float) -> tuple[float, float]:
+    """Confidence interval of a simulated throughput: symmetric for its logarithm, Student's t over the batches."""
+    quantile = float(special.stdtrit(result.batches - 1, 0.5 + 0.5 * confidence))
+    factor = math.exp(quantile * result.ln_throughput_error)
+    return result.throughput_per_s / factor, result.throughput_per_s * factor

@@ -36,8 +36,8 @@ AT_WORK: Final = 0
 WAITS_FOR_DOWNLOAD: Final = 1
 COMPUTED: Final = 2
 
-LAW: Final = np.dtype([("kind", "i8"), ("parameter", "f8"), ("begin", "i8"), ("size", "i8")])
-"""A `Law`; its samples are `size` elements of `State.samples` from `begin` on."""
+LAW: Final = np.dtype([("kind", "i8"), ("parameter", "f8")])
+"""A `Law`."""
 
 STATION: Final = np.dtype(
     [
@@ -124,7 +124,6 @@ class State(NamedTuple):
     ----------
     random : source of the random numbers.
     laws : (3,) LAW of computations, transfers and updates.
-    samples : times of the empirical laws, one law after the other.
     stations : (S,) STATION.
     places : (S, M + 1) PLACE, for flows whose numbers are 0 to M - 1.
     workers : (W,) WORKER.
@@ -135,7 +134,6 @@ class State(NamedTuple):
 
     random: np.random.Generator
     laws: Records
-    samples: npt.NDArray[np.float64]
     stations: Records
     places: Records
     workers: Records

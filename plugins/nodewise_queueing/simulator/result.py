@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-
-from scipy import special
 
 from nodewise.plugin import Floats
 
@@ -67,23 +64,3 @@ class SimulationResult:
     dropped_per_s: float
     events: int
     simulated_s: float
-
-    def throughput_interval_per_s(self, confidence: float) -> tuple[float, float]:
-        """Confidence interval of the throughput: symmetric for its logarithm, Student's t over the batches.
-
-        Parameters
-        ----------
-        confidence : float
-            Above 0 and below 1.
-
-        Raises
-        ------
-        ValueError
-            The confidence is out of range.
-        """
-        if not 0.0 < confidence < 1.0:
-            message = f"confidence must be above 0 and below 1, got {confidence!r}"
-            raise ValueError(message)
-        quantile = float(special.stdtrit(self.batches - 1, 0.5 + 0.5 * confidence))
-        factor = math.exp(quantile * self.ln_throughput_error)
-        return self.throughput_per_s / factor, self.throughput_per_s * factor

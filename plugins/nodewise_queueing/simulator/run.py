@@ -121,11 +121,9 @@ def _state(spec: SimulationSpec, means_s: tuple[float, ...], random: np.random.G
     run["download_hidden"] = spec.download_hidden_s / max(spec.download_s) if spec.download_hidden_s else 0.0
     run["upload_hidden_s"] = spec.upload_hidden_s
     run["awaited"] = len(means_s) - spec.backup_workers if spec.barrier else 0
-    laws, samples = law_records(spec.compute_law, spec.transfer_law, spec.update_law)
     return State(
         random=random,
-        laws=laws,
-        samples=samples,
+        laws=law_records(spec.compute_law, spec.transfer_law, spec.update_law),
         stations=stations,
         places=places,
         workers=workers,

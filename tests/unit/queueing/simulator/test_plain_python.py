@@ -28,14 +28,14 @@ SPECS = [
         start="simultaneous",
         compute_law=Law.lognormal(0.5),
         transfer_law=Law.exponential(),
-        update_law=Law.hyperexponential(2.0),
+        update_law=Law.lognormal(2.0),
     ),
     SimulationSpec(
         compute_s=0.1,
         download_s=(0.0,),
         upload_s=(0.1,),
         update_s=(0.0,),
-        compute_law=Law.empirical([0.1, 0.3]),
+        compute_law=Law.uniform(0.5),
         start="simultaneous",
     ),
 ]

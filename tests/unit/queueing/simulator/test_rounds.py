@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from queueing_truths import throughput_interval_per_s
 
 from nodewise_laws import barrier_round_queued
 from nodewise_queueing.simulator import Discipline, Law, Link, SimulationSpec, simulate
@@ -30,7 +31,7 @@ def test_rounds_are_those_of_the_law(workers: int, discipline: Discipline) -> No
     spec = replace(ROUNDS, link=Link(discipline=discipline))
     law = barrier_round_queued(workers, download_s=0.1, exchange_s=0.2, compute_s=0.5, compute_cv=0.3)
     result = simulate(spec, workers, seed=4, cycles=20_000)
-    low, high = result.throughput_interval_per_s(0.99)
+    low, high = throughput_interval_per_s(result, 0.99)
     if discipline is Discipline.PROCESSOR_SHARING:
         # The law is a mean over a sample of its own, good to a few thousandths.
         assert low * 0.998 <= 1.0 / float(law.round_s) <= high * 1.002
