@@ -61,11 +61,12 @@ def built(traces: Sequence[Trace], clocks: Clocks | None = None) -> Graph:
 def _assembled(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClock], *, timed: bool) -> Graph:
     """Join the ranks, keep what belongs to a step; what came before and holds it back becomes its release."""
     first = np.concatenate(([0], np.cumsum([len(part.nodes) for part in parts])))
-    of_ranks = [part.edges.shifted(int(one)) for part, one in zip(parts, first, strict=False)]
     first_lane = np.concatenate(([0], np.cumsum([len(part.trace.lanes) for part in parts])))
-    names, own = _job_nodes(parts, first_lane)
-    shared = shared_nodes(parts, first, own, timed=timed)
-    nodes, edges = own.followed_by(shared.nodes), Edges.none().followed_by(*of_ranks, shared.edges)
+    names, nodes = _job_nodes(parts, first_lane)
+    shared = shared_nodes(parts, first, nodes, timed=timed)
+    nodes = nodes.followed_by(shared.nodes)
+    of_ranks = (part.edges.shifted(int(one)) for part, one in zip(parts, first, strict=False))
+    edges = Edges.none().followed_by(*of_ranks, shared.edges)
     kept = nodes.step >= 0
     outside = edges.rows(np.flatnonzero(~kept[edges.source] & kept[edges.target]))
     np.maximum.at(nodes.release_ns, outside.target, nodes.end_ns[outside.source] + outside.lag_ns)

@@ -88,13 +88,16 @@ def wired(nodes: NodeColumns, edges: Edges, kept: NDArray[np.bool_]) -> tuple[di
     number = np.cumsum(kept) - 1
     inside = np.flatnonzero(kept[edges.source] & kept[edges.target])
     inside = inside[np.argsort(number[edges.target[inside]], kind="stable")]
+    source = number[edges.source[inside]].astype(np.int32)
+    first_edge = first_rows(number[edges.target[inside]], int(kept.sum()))
+    # Before rows are copied: ordering takes as much memory for a while.
+    order = ordered(first_edge, source)
     columns = edges.rows(inside).by_name()
-    source = number[columns["source"]].astype(np.int32)
-    first_edge = first_rows(number[columns.pop("target")], int(kept.sum()))
+    del columns["target"]
     return {
         **nodes.rows(kept).by_name(),
         **columns,
         "source": source,
         "first_edge": first_edge,
-        "order": ordered(first_edge, source),
+        "order": order,
     }, number

@@ -126,10 +126,11 @@ class JobFacts:
 
     def facts(self) -> dict[str, Any]:
         """These facts by name, for another value that holds them."""
-        return {name: getattr(self, name) for name in _JOB_FACTS}
+        return dict(zip(_JOB_FACTS, _facts_of(self), strict=True))
 
 
 _JOB_FACTS: Final = tuple(each.name for each in fields(JobFacts))
+_facts_of: Final = attrgetter(*_JOB_FACTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import Final
 
 from nodewise.domain.schedule import CurrentAllocation, JobState
@@ -20,6 +21,7 @@ _NUMBERS: Final = dict(zip(_SAME, _SAME)) | {
     "efficiency.gradient_noise_scale_samples": "gradient_noise_scale_samples",
 }
 """Numbers of 0 or more, by their paths in the contract; what is not stated is as good as 0."""
+_numbers_of: Final = attrgetter(*_NUMBERS.values())
 LEAST_WEIGHT: Final = 1e-9
 """A smaller weight can only be a slip, and would leave the range of a double when divided by."""
 
@@ -45,8 +47,9 @@ class JobReader:
         if self._ids.setdefault(job.job_id, place) != place:
             found.wrong(f"{path}.job_id", f"must be unique, {job.job_id!r} is also jobs[{self._ids[job.job_id]}]")
         found.number(f"{path}.remaining_samples", job.remaining_samples, above_zero=True)
-        for name, stated in _NUMBERS.items():
-            found.number(f"{path}.{name}", getattr(job, stated) or 0)
+        for name, value in zip(_NUMBERS, _numbers_of(job), strict=True):
+            if value:
+                found.number(f"{path}.{name}", value)
         if job.initial_batch_samples is not None:
             found.number(f"{path}.efficiency.initial_batch_samples", job.initial_batch_samples, above_zero=True)
         if 0 < job.weight < LEAST_WEIGHT:
