@@ -177,13 +177,13 @@ class JobColumns:
     @classmethod
     def of(cls, jobs: Sequence[JobState]) -> JobColumns:
         """The columns of some jobs."""
-        columns: dict[str, Any] = {}
-        for name in ("submit_time_s", "remaining_samples", "weight", "restart_cost_s"):
-            columns[name] = as_floats(list(map(attrgetter(name), jobs)))
-        for name in ("server_devices", "requested_devices"):
-            columns[name] = as_ints(list(map(attrgetter(name), jobs)))
         return cls(
-            **columns,
+            submit_time_s=as_floats([job.submit_time_s for job in jobs]),
+            remaining_samples=as_floats([job.remaining_samples for job in jobs]),
+            weight=as_floats([job.weight for job in jobs]),
+            restart_cost_s=as_floats([job.restart_cost_s for job in jobs]),
+            server_devices=as_ints([job.server_devices for job in jobs]),
+            requested_devices=as_ints([job.requested_devices for job in jobs]),
             pool=as_ints([-1 if job.current is None else job.current.pool for job in jobs]),
             held_devices=as_ints([0 if job.current is None else job.current.devices for job in jobs]),
             has_run=freeze(
