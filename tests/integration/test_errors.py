@@ -238,7 +238,7 @@ def test_a_deadline_that_passes_is_deadline_exceeded(stated: bool) -> None:
         failure = failure_of(stubs.prediction.Predict, request, timeout=0.2 if stated else None)
         # A slow estimator in a thread keeps nobody else waiting.
         others = predictions.PredictRequest(profile=inline(), configurations=workers(1), options=asked_of("queueing"))
-        assert stubs.prediction.Predict(others).predictions.rows_count == 1
+        assert stubs.prediction.Predict(others, timeout=PATIENCE_S).predictions.rows_count == 1
         ended.set()
     assert failure.code is grpc.StatusCode.DEADLINE_EXCEEDED
     assert failure.reason == ("" if stated else Reason.DEADLINE_EXCEEDED)
