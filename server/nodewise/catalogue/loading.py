@@ -24,9 +24,12 @@ DEVICE_FACTS: Final = (
     "fp16_flops_per_s",
     "bf16_flops_per_s",
     "fp8_flops_per_s",
+    "fp4_flops_per_s",
     "int8_ops_per_s",
     "memory_bytes",
     "memory_bytes_per_s",
+    "devices_per_node",
+    "link_domain_devices",
     "cores",
     "last_level_cache_bytes",
 )

@@ -60,6 +60,17 @@ class Catalogue:
         """Facts of a link; None = not known."""
         return self.links.get(catalogue_key(name))
 
+    def link_domain_devices(self, name: str, devices_per_node: float) -> float:
+        """Devices that the link inside a node joins, where so many of each node take part: those of one node at least.
+
+        The link of some systems goes on from node to node (18 nodes of 4 GPUs in one NVLink domain of GB200 NVL72).
+        With ranks in order of nodes, r and s are in one domain where ``r // domain == s // domain``.
+        """
+        facts = self.device(name) or {}
+        whole = facts.get("link_domain_devices", 0.0)
+        nodes = whole / facts.get("devices_per_node", devices_per_node)
+        return max(devices_per_node, min(whole, devices_per_node * nodes))
+
 
 def catalogue_key(name: str) -> str:
     """A name as the catalogue files it: letters and digits alone, without the vendor's name and regardless of case."""
