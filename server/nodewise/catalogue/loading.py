@@ -31,6 +31,7 @@ DEVICE_FACTS: Final = (
     "memory_bytes_per_s",
     "devices_per_node",
     "link_domain_devices",
+    "announced_year",
     "cores",
     "last_level_cache_bytes",
 )

@@ -73,6 +73,8 @@ def test_newer_devices_and_links_are_known() -> None:
         ("AMD_Instinct_MI250", "MI250"),
         ("AMD Instinct MI300X", "MI300X"),
         ("TPU v5p", "TPU-v5p"),
+        ("AMD Instinct MI300X 192GB HBM3", "MI300X"),
+        ("Intel Gaudi 2", "Gaudi2"),
     ],
 )
 def test_devices_are_known_as_clusters_write_them(written_as: str, name: str) -> None:
@@ -86,6 +88,13 @@ def test_formats_of_fewer_bits_are_no_slower() -> None:
     for device in load_catalogue().listed:
         peaks = [device.facts[fact] for fact in (f"{bits}_flops_per_s" for bits in order) if fact in device.facts]
         assert peaks == sorted(peaks), device.name
+
+
+def test_accelerators_say_when_they_were_announced() -> None:
+    accelerators = [each for each in load_catalogue().listed if "cores" not in each.facts]
+    years = {each.name: each.facts.get("announced_year", 0.0) for each in accelerators}
+    assert all(2014 <= year <= 2025 for year in years.values())
+    assert years["V100"] < years["A100"] < years["H100"] < years["B200"] < years["B300"]
 
 
 @pytest.mark.parametrize(
