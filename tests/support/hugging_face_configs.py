@@ -9,6 +9,12 @@ LLAMA3_8B: dict[str, Any] = {
     "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 8192,
     "tie_word_embeddings": False, "torch_dtype": "bfloat16", "hidden_act": "silu",
 }  # fmt: skip
+LLAMA3_70B: dict[str, Any] = LLAMA3_8B | {
+    "num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64, "intermediate_size": 28672,
+}  # fmt: skip
+LLAMA31_405B: dict[str, Any] = LLAMA3_8B | {
+    "num_hidden_layers": 126, "hidden_size": 16384, "num_attention_heads": 128, "intermediate_size": 53248,
+}  # fmt: skip
 GPT2: dict[str, Any] = {
     "model_type": "gpt2",
     "n_layer": 12,
@@ -95,6 +101,8 @@ GPT_OSS_120B: dict[str, Any] = {
 
 PUBLISHED: list[tuple[dict[str, Any], float]] = [
     (LLAMA3_8B, 8.030e9),
+    (LLAMA3_70B, 70.55e9),
+    (LLAMA31_405B, 405.9e9),
     (GPT2, 124.4e6),
     (BERT, 335e6),
     (MIXTRAL, 46.70e9),

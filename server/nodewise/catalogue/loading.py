@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from nodewise.catalogue.efficiencies import check_efficiency, efficiencies_of
 from nodewise.catalogue.measured import FIELDS as MEASURED
 from nodewise.catalogue.measured import Fail, Named, all_reduces_of, check_measured, is_positive, matrix_products_of
 from nodewise.plugin import Catalogue, CatalogueDevice, catalogue_key
@@ -24,15 +25,20 @@ DEVICE_FACTS: Final = (
     "fp16_flops_per_s",
     "bf16_flops_per_s",
     "fp8_flops_per_s",
+    "fp4_flops_per_s",
     "int8_ops_per_s",
     "memory_bytes",
     "memory_bytes_per_s",
+    "devices_per_node",
+    "link_domain_devices",
+    "announced_year",
     "cores",
     "last_level_cache_bytes",
 )
 LINK_FACTS: Final = ("bytes_per_s", "latency_s")
 NEEDED: Final = {"devices": ("memory_bytes", "memory_bytes_per_s"), "links": ("bytes_per_s",)}
 KNOWN: Final = {"devices": DEVICE_FACTS, "links": LINK_FACTS}
+EFFICIENCIES: Final = "efficiencies"
 LINK: Final = "intra_node_link"
 LINK_FACT: Final = "intra_node_link_bytes_per_s"
 """An entry names its link; what reads the catalogue finds that link's bandwidth."""
@@ -90,6 +96,7 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
         ),
         all_reduces=all_reduces_of(sections["all_reduces"], devices, links, link_of, fail),
         matrix_products=matrix_products_of(sections["matrix_products"], devices, fail),
+        efficiencies=efficiencies_of(sections[EFFICIENCIES], devices, fail),
     )
 
 
@@ -106,7 +113,7 @@ def _sections(text: str, name: str) -> dict[str, _Entries]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise CatalogueError(f"{name}: is no TOML: {error}") from None
-    known, fail = (*KNOWN, *MEASURED), _failing(name)
+    known, fail = (*KNOWN, *MEASURED, EFFICIENCIES), _failing(name)
     unknown = sorted(set(document) - set(known))
     if unknown:
         raise CatalogueError(f"{name}: {unknown[0]}: is no section; known are {', '.join(known)}")
@@ -120,6 +127,8 @@ def _sections(text: str, name: str) -> dict[str, _Entries]:
                 raise CatalogueError(f"{name}: {section}.{entry}: must be a table of facts")
             if section in KNOWN:
                 _check_entry(section, entry, fields, fail)
+            elif section == EFFICIENCIES:
+                check_efficiency(entry, fields, fail)
             else:
                 check_measured(section, entry, fields, fail)
         sections[section] = entries

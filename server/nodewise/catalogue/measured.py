@@ -17,7 +17,17 @@ from typing import Any, Final
 
 from nodewise.plugin import MeasuredTable, catalogue_key
 
-__all__ = ["FIELDS", "Fail", "Named", "all_reduces_of", "check_measured", "is_positive", "matrix_products_of"]
+__all__ = [
+    "FIELDS",
+    "FORMATS",
+    "Fail",
+    "Named",
+    "all_reduces_of",
+    "check_measured",
+    "is_positive",
+    "matrix_products_of",
+    "names_of",
+]
 
 FIELDS: Final = {
     "all_reduces": ("device", "link", "ranks", "sizes_bytes", "seconds", "source"),
@@ -26,7 +36,7 @@ FIELDS: Final = {
 """Fields of an entry, by section."""
 
 SIZES: Final = {"all_reduces": "sizes_bytes", "matrix_products": "flops"}
-FORMATS: Final = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8")
+FORMATS: Final = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 PEAK_SLACK: Final = 1.05
 """Clocks above those that the peak is stated at."""
 
@@ -94,7 +104,7 @@ def all_reduces_of(
     for entry, fields in sorted(entries.items(), key=lambda each: "device" in each[1]):
         kind = "device" if "device" in fields else "link"
         ranks, where = fields["ranks"], f"all_reduces.{entry}"
-        names = _names(catalogue_key(fields[kind]), devices if kind == "device" else links)
+        names = names_of(fields[kind], devices if kind == "device" else links)
         members = names if kind == "device" else [device for device, link in link_of.items() if link in names]
         if not members:
             what = "device of the catalogue" if kind == "device" else "link that joins devices in a node"
@@ -113,7 +123,7 @@ def matrix_products_of(
     """Tables by device key and number format."""
     found: dict[str, dict[str, MeasuredTable]] = {}
     for entry, fields in entries.items():
-        members, precision = _names(catalogue_key(fields["device"]), devices), fields["precision"]
+        members, precision = names_of(fields["device"], devices), fields["precision"]
         where = f"matrix_products.{entry}"
         if not members:
             raise fail(where, "device", f"names no device of the catalogue, found {fields['device']!r}")
@@ -129,10 +139,10 @@ def matrix_products_of(
     return MappingProxyType({name: MappingProxyType(each) for name, each in found.items()})
 
 
-def _names(key: str, devices: Named) -> list[str]:
-    """Every key of the entry that has this one."""
-    facts = devices.get(key)
-    return [] if facts is None else [name for name, each in devices.items() if each is facts]
+def names_of(name: str, devices: Named) -> list[str]:
+    """Every key of the entry of this name; none = there is no such entry."""
+    facts = devices.get(catalogue_key(name))
+    return [] if facts is None else [key for key, each in devices.items() if each is facts]
 
 
 def _table(fields: Mapping[str, Any], sizes: str) -> MeasuredTable:

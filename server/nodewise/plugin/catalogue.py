@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Catalogue", "CatalogueDevice", "MeasuredTable", "catalogue_key"]
+__all__ = ["Catalogue", "CatalogueDevice", "KernelEfficiency", "MeasuredTable", "catalogue_key"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +14,26 @@ class MeasuredTable:
 
     sizes: tuple[float, ...]
     seconds: tuple[float, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelEfficiency:
+    """What single kernels of a device reach of its peak in one number format, measured without a job around them.
+
+    Attributes
+    ----------
+    matrix_share, matrix_ramp_s : float
+        A matrix product of F FLOP takes ``matrix_ramp_s + F / (matrix_share * peak)`` seconds.
+    head_sizes, attention_shares : tuple of float
+        Share of the peak of flash attention's forward pass on long sequences, by head size, ascending; only the causal
+        half is counted. Empty = nobody measured it.
+    """
+
+    matrix_share: float
+    matrix_ramp_s: float
+    head_sizes: tuple[float, ...] = ()
+    attention_shares: tuple[float, ...] = ()
     source: str
 
 
@@ -43,6 +63,8 @@ class Catalogue:
         By device and ranks: all-reduces inside a node, sizes in bytes of the whole tensor.
     matrix_products : mapping
         By device and number format: sizes in FLOP.
+    efficiencies : mapping
+        By device and number format: what kernels reach of the peak.
     """
 
     digest: str = ""
@@ -51,6 +73,7 @@ class Catalogue:
     listed: tuple[CatalogueDevice, ...] = ()
     all_reduces: Mapping[str, Mapping[int, MeasuredTable]] = field(default_factory=dict)
     matrix_products: Mapping[str, Mapping[str, MeasuredTable]] = field(default_factory=dict)
+    efficiencies: Mapping[str, Mapping[str, KernelEfficiency]] = field(default_factory=dict)
 
     def device(self, name: str) -> Mapping[str, float] | None:
         """Facts of an accelerator; None = not known."""
@@ -59,6 +82,17 @@ class Catalogue:
     def link(self, name: str) -> Mapping[str, float] | None:
         """Facts of a link; None = not known."""
         return self.links.get(catalogue_key(name))
+
+    def link_domain_devices(self, name: str, devices_per_node: float) -> float:
+        """Devices that the link inside a node joins, where so many of each node take part: those of one node at least.
+
+        The link of some systems goes on from node to node (18 nodes of 4 GPUs in one NVLink domain of GB200 NVL72).
+        With ranks in order of nodes, r and s are in one domain where ``r // domain == s // domain``.
+        """
+        facts = self.device(name) or {}
+        whole = facts.get("link_domain_devices", 0.0)
+        nodes = whole / facts.get("devices_per_node", devices_per_node)
+        return max(devices_per_node, min(whole, devices_per_node * nodes))
 
 
 def catalogue_key(name: str) -> str:

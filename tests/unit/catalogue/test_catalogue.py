@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import os
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -51,6 +53,110 @@ def test_newer_devices_and_links_are_known() -> None:
     assert h100["memory_bytes_per_s"] < h200["memory_bytes_per_s"]
     ethernet, infiniband = catalogue.link("100GbE"), catalogue.link("InfiniBand EDR")
     assert ethernet == infiniband == {"bytes_per_s": 12.5e9}
+
+
+@pytest.mark.parametrize(
+    ("written_as", "name"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "A100-80GB"),
+        ("NVIDIA_A100_80GB_PCIe", "A100-PCIe-80GB"),
+        ("NVIDIA A10G", "A10G"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("H100-SXM5", "H100"),
+        ("NVIDIA H100 PCIe", "H100-PCIe"),
+        ("NVIDIA H100 NVL", "H100-NVL"),
+        ("NVIDIA GH200 480GB", "GH200"),
+        ("NVIDIA B300 SXM6 AC", "B300"),
+        ("NVIDIA GB200", "GB200"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000"),
+        ("AMD_Instinct_MI250", "MI250"),
+        ("AMD Instinct MI300X", "MI300X"),
+        ("TPU v5p", "TPU-v5p"),
+        ("AMD Instinct MI300X 192GB HBM3", "MI300X"),
+        ("Intel Gaudi 2", "Gaudi2"),
+    ],
+)
+def test_devices_are_known_as_clusters_write_them(written_as: str, name: str) -> None:
+    catalogue = load_catalogue()
+    assert catalogue.device(written_as) is not None
+    assert catalogue.device(written_as) is catalogue.device(name)
+
+
+def test_formats_of_fewer_bits_are_no_slower() -> None:
+    order = ("fp32", "tf32", "bf16", "fp8", "fp4")
+    for device in load_catalogue().listed:
+        peaks = [device.facts[fact] for fact in (f"{bits}_flops_per_s" for bits in order) if fact in device.facts]
+        assert peaks == sorted(peaks), device.name
+
+
+def test_accelerators_say_when_they_were_announced() -> None:
+    accelerators = [each for each in load_catalogue().listed if "cores" not in each.facts]
+    years = {each.name: each.facts.get("announced_year", 0.0) for each in accelerators}
+    assert all(2014 <= year <= 2025 for year in years.values())
+    assert years["V100"] < years["A100"] < years["H100"] < years["B200"] < years["B300"]
+
+
+@pytest.mark.parametrize(
+    ("name", "devices_per_node", "domain"),
+    [("H100", 8, 8), ("H100", 4, 4), ("GB200", 4, 72), ("GB200", 2, 36), ("GB300", 8, 72), ("Unheard", 5, 5)],
+)
+def test_a_links_domain_goes_beyond_a_node_where_the_system_says_so(
+    name: str, devices_per_node: float, domain: float
+) -> None:
+    assert load_catalogue().link_domain_devices(name, devices_per_node) == domain
+
+
+SYSTEMS = {
+    "a100_pcie": "A100-PCIe-80GB",
+    "a100_sxm": "A100-80GB",
+    "a30": "A30",
+    "b200_sxm": "B200",
+    "b300_sxm": "B300",
+    "gb200": "GB200",
+    "gb300": "GB300",
+    "h100_pcie": "H100-PCIe",
+    "h100_sxm": "H100",
+    "h200_sxm": "H200",
+    "l4": "L4",
+    "l40s": "L40S",
+    "rtx_pro_6000_server": "RTX-PRO-6000",
+}
+KERNELS = Path(os.environ.get("NODEWISE_DATA", "/nowhere")) / "kernels" / "systems.csv"
+OTHERWISE = {
+    ("l40s", "mem_capacity"): "what is left with error correction, 45 of 48 GB",
+    ("rtx_pro_6000_server", "mem_bw"): "that of the workstation edition; the server's data sheet says 1597 GB/s",
+    ("b300_sxm", "fp4_tc_flops"): "14 where eight have 108 PFLOP/s: rounded up from 13.5",
+}
+"""What the authors of `systems.csv` state otherwise than the documents here by more than 2 %, and why."""
+
+
+@pytest.mark.skipif(not KERNELS.exists(), reason="needs NODEWISE_DATA (kernels/systems.csv)")
+def test_facts_are_those_that_others_state() -> None:
+    named = {
+        "mem_bw": "memory_bytes_per_s",
+        "mem_capacity": "memory_bytes",
+        "bfloat16_tc_flops": "bf16_flops_per_s",
+        "fp8_tc_flops": "fp8_flops_per_s",
+        "fp4_tc_flops": "fp4_flops_per_s",
+        "intra_node_bw": "intra_node_link_bytes_per_s",
+        "num_gpus_per_node": "devices_per_node",
+        "num_gpus_per_rack": "link_domain_devices",
+    }
+    catalogue, differs, compared = load_catalogue(), set(), 0
+    with KERNELS.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            facts = catalogue.device(SYSTEMS.get(row["system"], ""))
+            for column, fact in named.items():
+                if facts is None or fact not in facts or not row[column]:
+                    continue
+                # A GB of memory is 2^30 bytes to them, and 10^9 in data sheets.
+                unit = 2.0**30 / 1e9 if column == "mem_capacity" else 1.0
+                compared += 1
+                if abs(float(row[column]) / unit / facts[fact] - 1.0) > 0.02:
+                    differs.add((row["system"], column))
+    assert compared > 60
+    assert differs == set(OTHERWISE)
 
 
 def test_every_shipped_entry_names_its_source() -> None:

@@ -1,12 +1,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hugging_face_configs import LLAMA3_8B, LLAMA3_70B, LLAMA31_405B, MIXTRAL, QWEN3_30B
 
+from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.table_content import measurement_table, profile_content
 from nodewise_cli.inputs.tables import Table, read_table
-from nodewise_client import Network, Observations, Recomputation, SyncMode, WorkerGroup, configuration_rows
+from nodewise_client import (
+    Network,
+    Observations,
+    Recomputation,
+    SyncMode,
+    WorkerGroup,
+    configuration_rows,
+    model_from_hugging_face,
+)
 
 HEADER = (
     "job,device,sync,nodes,workers,parameter_servers,steps_per_s,split,"
@@ -87,6 +98,37 @@ def test_a_partitioned_transformer(tmp_path: Path) -> None:
     assert configurations.batch_per_worker_samples == (2, 1)
     assert configurations.tensor_parallel_degrees == (2, 4)
     assert (configurations.placement_offsets, configurations.placement_workers) == ((0, 1, 1), (8,))
+
+
+DIMENSIONS = (
+    "layers,hidden_size,attention_heads,sequence_length,vocabulary_size,kv_heads,head_size,feed_forward_size,gated,"
+    "untied_output,experts,experts_per_token,expert_feed_forward_size,expert_layers"
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "dimensions"),
+    [
+        (LLAMA3_8B, "32,4096,32,8192,128256,8,128,14336,true,true,0,,,"),
+        (LLAMA3_70B, "80,8192,64,8192,128256,8,128,28672,true,true,,,,"),
+        (LLAMA31_405B, "126,16384,128,8192,128256,8,128,53248,1,1,0,0,0,0"),
+        (MIXTRAL, "32,4096,32,8192,32000,8,128,14336,yes,yes,8,2,14336,"),
+        (QWEN3_30B, "48,2048,32,8192,151936,4,128,6144,true,true,128,8,768,48"),
+    ],
+    ids=["llama-3-8b", "llama-3-70b", "llama-3.1-405b", "mixtral-8x7b", "qwen3-30b-a3b"],
+)
+def test_columns_say_what_a_models_own_file_says(tmp_path: Path, config: dict[str, Any], dimensions: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(f"job,device,nodes,workers,steps_per_s,split,{DIMENSIONS}\nm,H100,1,8,2,train,{dimensions}\n")
+    (workload,) = measurement_table(read_table(path)).workloads
+    assert workload.transformer == model_from_hugging_face(config, sequence_length=8192).workload.transformer
+
+
+def test_a_transformer_is_known_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("job,device,nodes,workers,steps_per_s,split,kv_heads\nm,H100,1,8,2,train,8\n")
+    with pytest.raises(InputError, match="column layers: must be given where kv_heads is"):
+        read_table(path)
 
 
 def test_one_precision_is_a_fact_and_several_are_configurations(tmp_path: Path) -> None:

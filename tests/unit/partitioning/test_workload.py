@@ -31,8 +31,6 @@ def test_imported_models_have_their_published_size(config: dict[str, Any], publi
     shape = model_from_hugging_face(config, sequence_length=1024).workload.transformer
     assert shape is not None
     known = Transformer(
-        gated_feed_forward=shape.gated_feed_forward,
-        untied_embeddings=shape.untied_embeddings,
         **{fact.row: stated for name, fact in TRANSFORMER.items() if (stated := getattr(shape, name)) is not None},
     )
     assert Dimensions.of(known).parameters() == pytest.approx(published, rel=0.015)

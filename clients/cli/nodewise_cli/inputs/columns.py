@@ -18,7 +18,8 @@ __all__ = ["COLUMNS", "DEFAULTS", "PARAMETER_SERVER_MODES", "PHASES", "REQUIRED"
 
 PARAMETER_SERVER_MODES: Final = frozenset({"async", "sync", "hybrid"})
 PHASES: Final = ("compute_s", "download_s", "upload_s", "update_s")
-TRANSFORMER: Final = tuple(by_csv(facts.TRANSFORMER))
+TRANSFORMER: Final = tuple(name for name, fact in by_csv(facts.TRANSFORMER).items() if fact.required)
+"""Dimensions that every transformer is told by; the others have usual values."""
 
 CellParser = Callable[[str], Any]
 """Reads a cell that is not empty."""
@@ -58,6 +59,11 @@ def text(most: int, cell: str) -> str:
     if len(cell) > most:
         raise CellError(f"must be at most {most} characters")
     return cell
+
+
+def some(fact: Fact, cell: str) -> int | None:
+    """A whole number of which 0 says that there is none, as of experts: then the usual holds."""
+    return whole(0, int(fact.maximum or MOST_INT32), cell) or None
 
 
 def choice(words: Sequence[str], cell: str) -> str:
@@ -143,6 +149,8 @@ def _parsers() -> dict[str, CellParser]:
         *(facts.WORKLOAD, facts.NETWORK, facts.TRANSFORMER),
     )
     parsers = {name: by_fact(fact) for name, fact in of_contract.items()}
+    optional = {name: fact for name, fact in by_csv(facts.TRANSFORMER).items() if name not in TRANSFORMER}
+    parsers |= {name: partial(some, fact) for name, fact in optional.items() if fact.kind == "int"}
     parsers |= {
         "job": partial(text, LONGEST),
         "split": partial(choice, ("train", "test")),

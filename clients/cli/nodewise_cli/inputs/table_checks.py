@@ -105,7 +105,7 @@ def _phases(cells: _Cells) -> _Found:
 
 
 def _transformer(cells: _Cells) -> _Found:
-    given = [name for name in TRANSFORMER if cells(name) is not None]
+    given = [name for name in by_csv(facts.TRANSFORMER) if cells(name) is not None]
     missing = [name for name in TRANSFORMER if name not in given]
     if given and missing:
         yield missing[0], f"must be given where {given[0]} is: a transformer needs {', '.join(TRANSFORMER)}"

@@ -133,7 +133,8 @@ def _states(name: str, values: Sequence[Any]) -> bool:
 
 def _workload(table: Table, job: str) -> Workload:
     dimensions = _facts(table, job, facts.TRANSFORMER)
-    transformer = Transformer(**dimensions) if len(dimensions) == len(TRANSFORMER) else None
+    told = all(_fact(table, job, name) is not None for name in TRANSFORMER)
+    transformer = Transformer(**dimensions) if told else None
     usual = {"optimizer": _OPTIMIZER, "precision": _PRECISION} if transformer else {}
     stated = _facts(table, job, {**facts.WORKLOAD, "precision": facts.CONFIGURATION_SETTINGS["precision"]})
     return Workload(transformer=transformer, **usual | stated)

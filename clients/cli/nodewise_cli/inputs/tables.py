@@ -26,6 +26,13 @@ _ALIASES: Final = {
     "batch_per_worker": ("batch_size", "local_batch_size"),
     "global_batch": ("global_batch_size",),
     "sequence_length": ("seq_len",),
+    "kv_heads": ("key_value_heads", "num_key_value_heads", "query_groups", "num_query_groups"),
+    "feed_forward_size": ("intermediate_size", "ffn_hidden_size"),
+    "head_size": ("head_dim", "kv_channels"),
+    "experts": ("num_experts", "num_local_experts"),
+    "experts_per_token": ("num_experts_per_tok", "top_k", "moe_router_topk"),
+    "untied_output": ("untied_embeddings", "untied"),
+    "gated": ("swiglu", "glu", "gated_feed_forward"),
     **{f"{word}_parallel": (f"{word[0]}p",) for word in ("tensor", "pipeline", "data", "expert", "context")},
 }
 _MEANT: Final = {alias: name for name, aliases in _ALIASES.items() for alias in aliases}
