@@ -30,6 +30,10 @@ FULL_SEQUENCE: Final = 2048.0
 """Tokens up to which a pass over the scores costs in proportion: a row of them is reduced by one warp, the slower the
 more of it each thread holds."""
 
+ALIGNED_BYTES: Final = 16.0
+"""Rows of a product whose size is no multiple of it cannot be loaded into matrix units: libraries fall back to plain
+ones (NVIDIA, "Matrix Multiplication Background User's Guide": multiples of 8 elements of 16 bits)."""
+
 PASSES_WITHOUT: Final = 3.0
 PASSES_FULL: Final = 4.0
 """Forward passes that a layer's work amounts to: backward counts as two, full recomputation adds one."""
@@ -115,7 +119,9 @@ def _attention(dimensions: Dimensions, layout: Layout, device: Device, software:
     narrow = 1.0 + software.half_head_size / dimensions.head_size
     if software.flash_attention:
         flops = 0.5 * flops
-    core = flops * narrow / (device.flops_per_s * software.attention_efficiency)
+    core = flops * narrow / (device.half_flops_per_s * software.attention_efficiency)
+    if not software.flash_attention and dimensions.head_size * device.element_bytes % ALIGNED_BYTES:
+        core = flops / (device.plain_flops_per_s * software.gemm_efficiency)
     core = core + 2.0 * device.gains.gemm_ramp_s * software.gemm_ramp_s
     if software.flash_attention:
         return core, np.zeros(len(layout))

@@ -7,6 +7,7 @@
 
 Parameters of stage 3 travel while the layers before are computed: a micro-batch takes the soft maximum of both. Where
 the stack overlaps gradients, they travel during the last micro-batch's backward pass, all but those of its last layer;
+with v chunks a stage also during those of the chunks that come after, p micro-batches each: (p (v - 1) + 1) / v of it;
 with a zero-bubble schedule while the gradients of weights are computed that were put off to the end.
 
 Source: S. Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC 2020.
@@ -82,7 +83,8 @@ def _exposed(whole: Floats, layout: Layout, block: Block, dimensions: Dimensions
     layers = most_layers(dimensions, layout)
     last = whole / layers
     late = software.zero_bubble & (layout.pipeline > 1.0)
-    backward = (layers - 1.0) * np.where(late, block.weights_s, block.backward_s)
+    chunks = (layout.pipeline * (layout.interleave - 1.0) + 1.0) / layout.interleave
+    backward = (layers * chunks - 1.0) * np.where(late, block.weights_s, block.backward_s)
     return last + np.maximum(whole - last - backward, 0.0)
 
 
@@ -91,6 +93,7 @@ def _gathered(
 ) -> Floats:
     """Stage 3: what the gathers and reductions of a micro-batch take beyond its computation."""
     size = parameters * (2.0 * software.weight_bytes + software.exchanged_gradient_bytes)
-    moved = ring_s(size, group, device, layout, software.gather_efficiency)
+    rings = group.in_node if software.gathers_in_rings else 1.0
+    moved = ring_s(size, group, device, layout, software.gather_efficiency, rings)
     both = soft_maximum(moved, pipeline.slowest_s, software.gather_order)
     return layout.micro_batches * (both - pipeline.slowest_s)

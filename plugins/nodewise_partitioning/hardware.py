@@ -27,6 +27,8 @@ class Device:
     A name that boards of several sizes of memory share (A100: 40 and 80 GB) is taken as the largest of them;
     ``named_memory_bytes`` is that of the entry of the very name. ``all_reduces`` are the catalogue's tables of the
     device, fewest ranks first, none where it has none; ``gains`` what its tables say of named numbers.
+    ``half_flops_per_s`` is the peak of 16-bit products, in which attention is computed where others are in a narrower
+    format; ``plain_flops_per_s`` that without matrix units, which take rows of 16 bytes alone.
     """
 
     name: str
@@ -37,6 +39,8 @@ class Device:
     named_memory_bytes: float
     link_bytes_per_s: float
     element_bytes: float
+    half_flops_per_s: float
+    plain_flops_per_s: float
     all_reduces: tuple[AllReduces, ...] = ()
     gains: Gains = NOTHING_MEASURED
 
@@ -57,6 +61,7 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
     board = _largest(catalogue, name, facts)
     all_reduces = catalogue.all_reduces.get(catalogue_key(name), {})
     products = catalogue.matrix_products.get(catalogue_key(name), {}).get(number_format)
+    kernels = catalogue.efficiencies.get(catalogue_key(name), {})
     return Device(
         name=name,
         number_format=number_format,
@@ -66,8 +71,17 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
         named_memory_bytes=facts["memory_bytes"],
         link_bytes_per_s=facts["intra_node_link_bytes_per_s"],
         element_bytes=FORMATS[number_format],
+        half_flops_per_s=min(facts[peak], facts.get("bf16_flops_per_s", facts.get("fp16_flops_per_s", facts[peak]))),
+        plain_flops_per_s=min(facts[peak], facts.get("fp32_flops_per_s", facts[peak])),
         all_reduces=all_reduces_of(all_reduces),
-        gains=gains_of(all_reduces, products, facts[peak], facts["intra_node_link_bytes_per_s"]),
+        gains=gains_of(
+            all_reduces,
+            products,
+            facts[peak],
+            facts["intra_node_link_bytes_per_s"],
+            # Inference's fp8 kernels hold the cast of activations, which training fuses into the kernels before.
+            kernels.get("bf16") if FORMATS[number_format] == 2.0 else None,
+        ),
     )
 
 

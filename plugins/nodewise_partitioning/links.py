@@ -87,9 +87,14 @@ def all_reduce_s(
     return inside + across
 
 
-def ring_s(size_bytes: Floats, group: Group, device: Device, layout: Layout, efficiency: float) -> Floats:
-    """One direction around a single ring over all members, such as an all-gather: its slowest link sets the pace."""
+def ring_s(
+    size_bytes: Floats, group: Group, device: Device, layout: Layout, efficiency: float, rings: Floats | float
+) -> Floats:
+    """One direction around rings over all members, such as an all-gather: the slowest link sets the pace.
+
+    ``rings`` share the bytes; each leaves a node by an adapter of its own.
+    """
     ranks = group.in_node * group.nodes
-    adapter = layout.node_link_bytes_per_s * group.share
+    adapter = layout.node_link_bytes_per_s * group.share * rings
     slowest = np.where(group.nodes > 1.0, np.minimum(adapter, device.link_bytes_per_s), device.link_bytes_per_s)
     return (ranks - 1.0) / ranks * size_bytes / (slowest * efficiency)

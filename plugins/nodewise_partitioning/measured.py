@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, MeasuredTable
+from nodewise.plugin import Floats, KernelEfficiency, MeasuredTable
 from nodewise_laws.collectives import affine_s, ring_bus_bytes_per_s
 from nodewise_partitioning.software import FIELDS, Software
 
@@ -31,6 +31,10 @@ __all__ = [
 
 REFERENCE_LINK_BYTES_PER_S: Final = 300e9
 """The link (NVLink 3) that the times of reference were measured over."""
+
+REFERENCE_MATRIX_SHARE: Final = 0.85
+"""Of its peak that the same kernels' matrix products reach on A100 in bf16 (the catalogue's `efficiencies`): the
+stack's numbers are fitted there."""
 
 _DEFAULTS: Final = Software()
 
@@ -92,9 +96,12 @@ def gains_of(
     matrix_products: MeasuredTable | None,
     flops_per_s: float,
     link_bytes_per_s: float,
+    kernels: KernelEfficiency | None = None,
 ) -> Gains:
-    """What tables say of a device of that peak and link."""
+    """What tables, or else kernels beside those of A100, say of a device of that peak and link."""
     found = {}
+    if kernels is not None:
+        found["gemm_efficiency"] = _DEFAULTS.gemm_efficiency * kernels.matrix_share / REFERENCE_MATRIX_SHARE
     if all_reduces:
         ranks, table = max(all_reduces.items())
         bus = ring_bus_bytes_per_s(table.sizes[-1], float(ranks), table.seconds[-1])

@@ -71,6 +71,8 @@ class Software:
         Parameters gathered layer by layer (stage 3 of ZeRO) go around one ring, through one adapter per device, of
         which they reach this share; and the order of the soft maximum of that and the computation beside it. Both
         follow from the six ZeRO-3 runs of D. Narayanan et al., SC 2021, table 2.
+    gathers_in_rings : bool
+        Those gathers go around as many rings as a node has devices, and so through all of its adapters, instead of one.
     flash_attention : bool
         Scores are never stored: no passes over them, half of their operations where they are causal, no memory.
     scatters_stages : bool
@@ -115,6 +117,7 @@ class Software:
     network_latency_s: float = 2e-5
     gather_efficiency: float = 0.66
     gather_order: float = 2.0
+    gathers_in_rings: bool = False
     flash_attention: bool = False
     scatters_stages: bool = True
     overlaps_gradients: bool = False
@@ -147,6 +150,10 @@ HOST_OF_GRAPHS: Final = 0.1
 """Share of a layer's launches that remain with CUDA graphs; collectives and the output layer are launched as before."""
 
 _MEGATRON_LM: Final = Software(framework="megatron-lm", optimizer_state_bytes=16.0)
+FLASH_EFFICIENCY: Final = 0.36
+"""Share of the peak that flash attention reaches of wide heads, forward and backward, the causal half alone counted:
+that of A100-80GB in FSDP runs of MPT (llm-foundry, 2023), of which those of A100-40GB took no part."""
+
 _REPLICATED: Final = Software(overlaps_gradients=True, scatters_stages=False)
 _STACKS: Final = {
     "megatrondeepspeed": Software(),
@@ -154,7 +161,7 @@ _STACKS: Final = {
     "megatroncore": replace(_MEGATRON_LM, framework="megatron-core", overlaps_gradients=True),
     "nemo": replace(_MEGATRON_LM, framework="nemo", overlaps_gradients=True),
     "deepspeed": replace(_REPLICATED, framework="deepspeed"),
-    "pytorch": replace(_REPLICATED, framework="pytorch"),
+    "pytorch": replace(_REPLICATED, framework="pytorch", gathers_in_rings=True),
 }
 """What a declared framework selects, by the letters and digits that its name begins with."""
 _SWITCHES: Final = {"flash": "flash_attention", "deepep": "sends_tokens_once", "zerobubble": "zero_bubble"}
@@ -172,6 +179,8 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     switched_on: dict[str, Any] = {fact: True for word, fact in _SWITCHES.items() if word in letters}
     if switched_on:
         stack = replace(stack, **switched_on)
+    if stack.flash_attention:
+        stack = replace(stack, attention_efficiency=FLASH_EFFICIENCY)
     if "cudagraph" in letters:
         stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
     if number_format in ("fp32", "tf32"):
