@@ -126,7 +126,7 @@ KERNELS = Path(os.environ.get("NODEWISE_DATA", "/nowhere")) / "kernels" / "syste
 OTHERWISE = {
     ("l40s", "mem_capacity"): "what is left with error correction, 45 of 48 GB",
     ("rtx_pro_6000_server", "mem_bw"): "that of the workstation edition; the server's data sheet says 1597 GB/s",
-    ("b300_sxm", "fp4_tc_flops"): "14 where eight have 108 PFLOP/s: rounded up from 13.5",
+    ("b300_sxm", "fp4_tc_flops"): "14; the maker states 105 (early) and 108 PFLOP/s of eight",
 }
 """What the authors of `systems.csv` state otherwise than the documents here by more than 2 %, and why."""
 

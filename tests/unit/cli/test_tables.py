@@ -64,6 +64,38 @@ def test_every_column_is_read(tmp_path: Path) -> None:
     assert row["measured_at"].isoformat() == "2026-03-01T12:00:00+00:00"
 
 
+@pytest.mark.parametrize(
+    ("cells", "batches"),
+    [
+        ({"workers": "16", "batch_per_worker": "0.5"}, (None, None, 8)),
+        ({"workers": "9", "batch_per_worker": "0.333"}, (None, None, 3)),
+        ({"workers": "16", "batch_per_worker": "1.5", "accumulation": "2"}, (None, None, 48)),
+        ({"workers": "16", "batch_per_worker": "0.25", "global_batch": "64"}, (None, None, 64)),
+        ({"workers": "16", "batch_per_worker": "0.25", "tensor_parallel": "4"}, (1, None, None)),
+        ({"workers": "16", "micro_batch": "0.5", "context_parallel": "2", "global_batch": "64"}, (None, 1, 64)),
+        ({"workers": "16", "batch_per_worker": "2.0"}, (2, None, None)),
+    ],
+)
+def test_samples_that_workers_share(tmp_path: Path, cells: dict[str, str], batches: tuple[int | None, ...]) -> None:
+    row = {"job": "a", "device": "H100", "nodes": "2", "steps_per_s": "1", "split": "train"} | cells
+    table = read_table(write(tmp_path, f"{','.join(row)}\n{','.join(row.values())}\n"))
+    assert tuple(table.columns[name][0] for name in ("batch_per_worker", "micro_batch", "global_batch")) == batches
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ({"batch_per_worker": "0.3"}, "column batch_per_worker: must make whole samples with workers and accumulation"),
+        ({"batch_per_worker": "0.5", "global_batch": "4"}, "must make at most global_batch (4) with workers"),
+        ({"micro_batch": "0.5"}, "column micro_batch: must make whole samples with context_parallel, found 0.5"),
+        ({"batch_per_worker": "0"}, "column batch_per_worker: must be above 0"),
+    ],
+)
+def test_fractions_that_make_no_samples(tmp_path: Path, cells: dict[str, str], said: str) -> None:
+    row = {"job": "a", "device": "H100", "nodes": "2", "workers": "16", "steps_per_s": "1", "split": "train"} | cells
+    assert said in message(write(tmp_path, f"{','.join(row)}\n{','.join(row.values())}\n"))
+
+
 @pytest.mark.parametrize("cell", ["1772366400", "2026-03-01T12:00:00", "2026-03-01T14:00:00+02:00"])
 def test_moments_are_utc_unless_they_say_otherwise(tmp_path: Path, cell: str) -> None:
     table = read_table(write(tmp_path, f"{REQUIRED},measured_at\na,V100,1,1,2.5,train,{cell}\n"))

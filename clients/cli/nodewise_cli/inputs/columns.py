@@ -83,6 +83,14 @@ def whole(least: int, most: int, cell: str) -> int:
     return int(value)
 
 
+def samples(fact: Fact, cell: str) -> int | float:
+    """Samples of one worker; a part of one where several workers share it."""
+    value = _float(cell)
+    if value is None or not 0.0 < value <= float(fact.maximum or MOST_INT32):
+        raise CellError(f"must be above 0 and at most {fact.maximum}")
+    return int(value) if value.is_integer() else value
+
+
 def flag(cell: str) -> bool:
     """True or false."""
     if cell.lower() not in FLAGS:
@@ -159,7 +167,8 @@ def _parsers() -> dict[str, CellParser]:
         "placement": placement,
         "groups": groups,
         "measured_at": moment,
-        "micro_batch": by_fact(of_contract["batch_per_worker"]),
+        "batch_per_worker": partial(samples, of_contract["batch_per_worker"]),
+        "micro_batch": partial(samples, of_contract["batch_per_worker"]),
     }
     return {name: parsers[name] for name in dict.fromkeys((*REQUIRED, *parsers))}
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from nodewise_cli.inputs.columns import PARAMETER_SERVER_MODES, PHASES, TRANSFORMER
+from nodewise_cli.inputs.shared_samples import fractions
 from nodewise_values import facts
 from nodewise_values.fact import by_csv
 
@@ -79,6 +80,8 @@ def _batches(cells: _Cells) -> _Found:
     per_worker, micro, data = cells("batch_per_worker"), cells("micro_batch"), cells("data_parallel")
     if None not in (per_worker, micro) and per_worker != micro:
         yield "micro_batch", f"must equal batch_per_worker ({per_worker}) where both are given, found {micro}"
+    if (wrong := fractions(cells)) is not None:
+        yield wrong
     if data is None:
         return
     degrees = [cells(name) or 1 for name in ("tensor_parallel", "pipeline_parallel", "context_parallel")]

@@ -7,12 +7,13 @@ import difflib
 import io
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from nodewise_cli.failures import InputError, unreadable
 from nodewise_cli.inputs.columns import COLUMNS, DEFAULTS, REQUIRED, CellError
+from nodewise_cli.inputs.shared_samples import whole_batches
 from nodewise_cli.inputs.table_checks import contradictions
 
 __all__ = ["Table", "read_table"]
@@ -101,7 +102,7 @@ def read_table(path: Path) -> Table:
     table = Table(path, tuple(lines), filled, {job: tuple(found) for job, found in by_job.items()})
     for row, name, message in contradictions(table.columns, table.lines):
         raise table.error(row, f"column {name}: {message}")
-    return table
+    return replace(table, columns=whole_batches(table.columns))
 
 
 def _text(path: Path) -> str:
