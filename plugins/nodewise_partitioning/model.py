@@ -30,7 +30,7 @@ from nodewise.plugin import (
 from nodewise_partitioning.bounds import least_of
 from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S, DEFAULT_FORMAT, Device, device_of
 from nodewise_partitioning.layout import Layout
-from nodewise_partitioning.memory import TERMS, TIGHT_SHARE, memory_of
+from nodewise_partitioning.memory import LOG_SPREAD, TERMS, memory_of
 from nodewise_partitioning.rows import Asked, asked_of, layout_of
 from nodewise_partitioning.software import Software, stack_of
 from nodewise_partitioning.space import PartitionSpace
@@ -43,6 +43,8 @@ KNOWN_DEVICES: Final = 512.0
 """Devices of the largest runs that the defaults were fitted to."""
 
 MEMORY_COLUMNS: Final = tuple(f"memory_{term}_bytes" for term in TERMS)
+INTERVAL_FACTOR: Final = float(np.exp(1.645 * LOG_SPREAD))
+"""From a device's memory to the bounds of its 90 % interval."""
 COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes", "excess_memory_bytes", *PARTS, *MEMORY_COLUMNS)
 """What :meth:`PartitioningModel.evaluate` tells."""
 
@@ -94,6 +96,11 @@ class _Numbers:
     def memory_bytes(self) -> Floats:
         return added(self.terms_bytes)
 
+    @property
+    def needed_bytes(self) -> Floats:
+        """What must be there: the allocator gives its cache back before it fails."""
+        return added(term for name, term in zip(TERMS, self.terms_bytes) if name != "cache")
+
 
 class PartitioningModel:
     """Partitions of one transformer."""
@@ -114,9 +121,9 @@ class PartitioningModel:
             extrapolation=np.maximum(asked.layout.devices / KNOWN_DEVICES, 1.0),
             memory_bytes=memory,
             memory_capacity_bytes=numbers.available_bytes,
-            extra=dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)),
+            memory_extra={**dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)), **_interval(memory)},
         )
-        notices = (*self._notices, *_said(asked, numbers, memory, rows))
+        notices = (*self._notices, *_said(asked, numbers, rows))
         places = None if len(asked.rows) == rows else asked.rows
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
 
@@ -256,7 +263,7 @@ def _devices(knowledge: Knowledge, configurations: Configurations, rows: Ints) -
     return groups, refused
 
 
-def _said(asked: Asked, numbers: _Numbers, memory: Floats, rows: int) -> Iterator[Notice]:
+def _said(asked: Asked, numbers: _Numbers, rows: int) -> Iterator[Notice]:
     """What a reader should know of single rows."""
 
     def told(members: Ints) -> tuple[int, ...]:
@@ -269,18 +276,24 @@ def _said(asked: Asked, numbers: _Numbers, memory: Floats, rows: int) -> Iterato
             "direction, all its adapters together",
             told(asked.assumed_link),
         )
-    fits = memory <= numbers.available_bytes
-    beyond = asked.rows[fits & (memory > numbers.named_bytes)]
+    needed = numbers.needed_bytes
+    fits = needed <= numbers.available_bytes
+    beyond = asked.rows[fits & (needed > numbers.named_bytes)]
     if len(beyond):
         yield Notice(
             "DEVICE_MEMORY_ASSUMED",
             "the device's name does not tell its memory: these rows need more than the smallest board of that name has",
             told(as_ints(beyond)),
         )
-    tight = asked.rows[fits & (memory > TIGHT_SHARE * numbers.available_bytes)]
+    tight = asked.rows[fits & (needed * INTERVAL_FACTOR > numbers.available_bytes)]
     if len(tight):
         yield Notice(
             "MEMORY_TIGHT",
-            f"more than {TIGHT_SHARE:.0%} of the device's memory is needed: fragmentation may make such runs fail",
+            "the 90 % interval of what must be in the device's memory reaches beyond it: such runs may fail",
             told(as_ints(tight)),
         )
+
+
+def _interval(memory: Floats) -> Mapping[str, Floats]:
+    """Bounds of 90 % of what a device holds."""
+    return {"memory_lower_bytes": memory / INTERVAL_FACTOR, "memory_upper_bytes": memory * INTERVAL_FACTOR}

@@ -64,13 +64,16 @@ def test_states_are_those_of_the_declared_stack_and_format() -> None:
     layout = Layout.of(1)
     parameters = memory_of(dimensions(), layout, a100(), Software())["weights"][0] / 2.0
     for framework, number_format, per_parameter in (
-        ("megatron-deepspeed", "fp16", 16.0),
+        ("megatron-deepspeed", "fp16", 20.0),
+        ("megatron-deepspeed", "bf16", 20.0),
+        ("megatron-deepspeed", "fp32", 16.0),
         ("megatron-lm", "fp16", 20.0),
         ("megatron-lm", "bf16", 18.0),
         ("megatron-lm", "fp32", 16.0),
     ):
-        found = memory_of(dimensions(), layout, a100(number_format), stack_of(framework, number_format)[0])
-        states = found["weights"] + found["gradients"] + found["optimizer"]
+        stack = stack_of(framework, number_format)[0]
+        found = memory_of(dimensions(), layout, a100(number_format), stack)
+        states = found["weights"] + found["gradients"] + found["optimizer"] + stack.update_bytes * parameters
         assert states[0] == pytest.approx(per_parameter * parameters, rel=1e-12)
 
 
