@@ -28,7 +28,7 @@ from nodewise.plugin import (
 from nodewise_partitioning.calibration import NOISE, Calibrated, Runs, calibrated
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
 from nodewise_partitioning.layered.model import LayeredModel, assess_layers
-from nodewise_partitioning.model import Knowledge, PartitioningModel, refusals_of
+from nodewise_partitioning.model import Knowledge, PartitioningModel, memory_learned, refusals_of
 from nodewise_partitioning.rows import asked_of
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, stack_of
 from nodewise_partitioning.workload import Dimensions
@@ -120,6 +120,7 @@ class PartitioningEstimator:
             level=level,
             log_spreads=_spreads(found, devices | measured, context.catalogue, known=known or not framework),
         )
+        knowledge = memory_learned(knowledge, profile.observations)
         return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)))
 
 

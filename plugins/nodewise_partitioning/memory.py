@@ -35,6 +35,7 @@ from nodewise_partitioning.workload import Dimensions
 
 __all__ = [
     "LOG_SPREAD",
+    "ROUNDED",
     "TERMS",
     "activation_bytes_per_layer",
     "cache_of",
@@ -144,13 +145,14 @@ def _needed(
     logits = np.where(layout.pipeline == 1.0, 2.0 * wide, 0.0) * tokens * (2.0 * dimensions.hidden + 2.0 * words)
     gathered = np.where(layout.zero_stage >= 3.0, 2.0 * software.weight_bytes * shared / layers, 0.0)
     buckets = np.where((layout.zero_stage >= 1.0) & (replicas > 1.0), software.bucket_bytes, 0.0)
-    update = held(software.update_bytes, 1.0)
-    return {
+    update = software.memory_level * held(software.update_bytes, 1.0)
+    found = {
         "weights": held(software.weight_bytes, 3.0),
         "gradients": held(software.gradient_bytes, 2.0),
         "optimizer": held(software.optimizer_state_bytes, 1.0),
-        "update": np.maximum(update - activations - logits, 0.0),
         "activations": activations,
         "logits": logits,
         "buffers": RESERVED_BYTES + gathered + buckets,
-    }, update
+    }
+    found = {term: software.memory_level * column for term, column in found.items()}
+    return found | {"update": np.maximum(update - found["activations"] - found["logits"], 0.0)}, update

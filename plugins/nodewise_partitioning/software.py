@@ -92,6 +92,8 @@ class Software:
     bucket_bytes : float
         Gradients on their way between replicas, and parameters on their way back, with a ZeRO stage: DeepSpeed's
         defaults are 5e8 elements for each.
+    memory_level : float
+        Factor on all that a device cannot do without, which the job's runs ask for.
     """
 
     gemm_efficiency: float = _fit(0.79, "share of peak", 0.05, 0.2, 0.9, "large matrices: large b, h")
@@ -136,6 +138,7 @@ class Software:
     optimizer_state_bytes: float = 12.0
     update_bytes: float = 4.0
     bucket_bytes: float = 2.0 * 5e8 * 2.0
+    memory_level: float = 1.0
     exchanged_gradient_bytes: float = 2.0
 
     def vector(self) -> tuple[float, ...]:
