@@ -17,6 +17,7 @@ from nodewise.plugin import (
     Model,
     NodewiseError,
     Notice,
+    Observations,
     Prior,
     Profile,
     Query,
@@ -120,7 +121,7 @@ class PartitioningEstimator:
             level=level,
             log_spreads=_spreads(found, devices | measured, context.catalogue, known=known or not framework),
         )
-        knowledge = memory_learned(knowledge, profile.observations)
+        knowledge = memory_learned(knowledge, Observations.concatenated((profile.observations, profile.memory_runs)))
         return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)))
 
 

@@ -20,8 +20,11 @@ from nodewise_partitioning.memory import LOG_SPREAD, ROUNDED
 
 __all__ = ["MemoryRuns", "memory_level"]
 
-WITHIN: Final = 0.04
-"""Deviation of ln(bytes) between runs of one job: what remains of BigScience's A100 runs once their job's is out."""
+WITHIN: Final = 0.05
+"""Deviation of ln(bytes) between runs of one job: of BigScience's A100 runs about their job's median (0.05 to 0.06 with
+the one that holds more at a smaller micro-batch, 0.035 without)."""
+BETWEEN: Final = (LOG_SPREAD**2 - WITHIN**2) ** 0.5
+"""Between jobs: the rest of the equations' variance; one run moves its job's others by a third of what it says."""
 PRIOR_RUNS: Final = 4.0
 """Runs that the equations' own deviation counts for beside those of the job."""
 OF_FORCED: Final = 0.5
@@ -55,7 +58,7 @@ def memory_level(runs: MemoryRuns) -> tuple[float, float]:
     needed = (runs.held_bytes - runs.cached_bytes)[known]
     residuals = np.log(needed / runs.needed_bytes[known])
     count = len(residuals)
-    share = count * LOG_SPREAD**2 / (count * LOG_SPREAD**2 + WITHIN**2)
+    share = count * BETWEEN**2 / (count * BETWEEN**2 + WITHIN**2)
     level = float(np.exp(share * np.median(residuals))) if count else 1.0
     bound = runs.capacity_bytes / runs.needed_bytes
     most = float(np.min(bound[runs.ran], initial=np.inf)) * ROUNDED

@@ -261,8 +261,8 @@ def memory_learned(knowledge: Knowledge, observed: Observations) -> Knowledge:
             needed_bytes=needed,
             cached_bytes=cached,
             capacity_bytes=capacity,
-            held_bytes=np.zeros(rows),
-            ran=observed.steps_per_s[asked.rows] > 0.0,
+            held_bytes=observed.measured_memory_bytes[asked.rows],
+            ran=(observed.steps_per_s + observed.measured_memory_bytes)[asked.rows] > 0.0,
         )
     )
     return replace(knowledge, memory_level=level, memory_log_spread=spread)
