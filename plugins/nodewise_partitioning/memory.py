@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import Floats, Recomputation, added
 from nodewise_partitioning.hardware import Device
@@ -81,11 +82,10 @@ def in_flight(layout: Layout) -> Floats:
 
 def memory_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> dict[str, Floats]:
     """Bytes on one device of every row, by :data:`TERMS`: the first stage's, or the second's where it holds more."""
-    ends = dimensions.layers + 2.0
-    counted = (np.mod(dimensions.layers, layout.pipeline) > 0.0) & (np.mod(ends, layout.pipeline) == 0.0)
+    counted = _ends_count(dimensions, layout)
     found, update = needed_of_first_stage(dimensions, layout, device, software)
     if counted.any():
-        layers = ends / layout.pipeline
+        layers = (dimensions.layers + 2.0) / layout.pipeline
         kept = np.maximum(in_flight(layout) - 1.0, 1.0)
         second, its_update = _needed(dimensions, layout, device, software, layers, 0.0, kept)
         fuller = counted & (added(second.values()) > added(found.values()))
@@ -107,11 +107,18 @@ def needed_of_first_stage(
 
     Where layers do not go into the stages but with embedding and output layer they do, these count as a layer each.
     """
-    ends = dimensions.layers + 2.0
-    counted = (np.mod(dimensions.layers, layout.pipeline) > 0.0) & (np.mod(ends, layout.pipeline) == 0.0)
-    layers = np.where(counted, ends / layout.pipeline - 1.0, most_layers(dimensions, layout))
+    counted = _ends_count(dimensions, layout)
+    layers = most_layers(dimensions, layout)
+    if counted.any():
+        layers = np.where(counted, np.maximum((dimensions.layers + 2.0) / layout.pipeline - 1.0, 1.0), layers)
     rows = dimensions.embedding_rows(layout.tensor, layout.pipeline)
-    return _needed(dimensions, layout, device, software, np.maximum(layers, 1.0), rows, in_flight(layout))
+    return _needed(dimensions, layout, device, software, layers, rows, in_flight(layout))
+
+
+def _ends_count(dimensions: Dimensions, layout: Layout) -> NDArray[np.bool_]:
+    """Where the stages are even only if embedding and output layer count as layers. Quicker than remainders."""
+    layers, both = dimensions.layers / layout.pipeline, (dimensions.layers + 2.0) / layout.pipeline
+    return np.asarray((np.floor(layers) != layers) & (np.floor(both) == both))
 
 
 def _needed(
@@ -131,6 +138,8 @@ def _needed(
 
     def held(per_parameter: float, stage: float) -> Floats:
         split = layout.zero_stage >= stage
+        if not dimensions.experts:
+            return per_parameter * (shared / np.where(split, replicas, 1.0))
         of_experts = layers * experts / np.where(split, np.maximum(replicas / layout.expert, 1.0), 1.0)
         return per_parameter * (shared / np.where(split, replicas, 1.0) + of_experts)
 
@@ -138,14 +147,13 @@ def _needed(
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     inputs = device.element_bytes * tokens * dimensions.hidden / everywhere
-    outputs = np.where((layout.pipeline > 1.0) & software.keeps_stage_outputs, inputs, 0.0)
+    outputs = inputs * ((layout.pipeline > 1.0) & software.keeps_stage_outputs)
     recomputed = layout.recomputation == Recomputation.FULL
     activations = np.where(recomputed, layers * kept * inputs + whole, layers * kept * whole) + kept * outputs
     words = dimensions.padded_vocabulary(layout.tensor) / layout.tensor
     logits = np.where(layout.pipeline == 1.0, 2.0 * wide, 0.0) * tokens * (2.0 * dimensions.hidden + 2.0 * words)
     gathered = np.where(layout.zero_stage >= 3.0, 2.0 * software.weight_bytes * shared / layers, 0.0)
     buckets = np.where((layout.zero_stage >= 1.0) & (replicas > 1.0), software.bucket_bytes, 0.0)
-    update = software.memory_level * held(software.update_bytes, 1.0)
     found = {
         "weights": held(software.weight_bytes, 3.0),
         "gradients": held(software.gradient_bytes, 2.0),
@@ -154,5 +162,7 @@ def _needed(
         "logits": logits,
         "buffers": RESERVED_BYTES + gathered + buckets,
     }
-    found = {term: software.memory_level * column for term, column in found.items()}
+    if software.memory_level != 1.0:
+        found = {term: software.memory_level * column for term, column in found.items()}
+    update = software.update_bytes / software.optimizer_state_bytes * found["optimizer"]
     return found | {"update": np.maximum(update - found["activations"] - found["logits"], 0.0)}, update
