@@ -3,8 +3,9 @@
     states       weights, gradients and optimizer states per parameter, each split as the stage of ZeRO says
     activations  per layer and micro-batch, s b h (10 + (8 + 4 f / h) / t + 5 a s / (h t)); the 10 are split by t as
                  well with sequence parallelism; the scores' term is gone where they are not stored; the 8 are 6 of
-                 queries, keys and values and 2 of what attention puts out, the 4 become 6 with a gate; and 2 s b h of
-                 what a stage of a pipeline put out, kept until its gradient comes back
+                 queries, keys and values and 2 of what attention puts out, the 4 become 6 with a gate; without
+                 dropout there are no masks: 8 for the 10, 2 for the 5; and 2 s b h of what a stage of a pipeline put
+                 out, kept until its gradient comes back
     in flight    min(m, p) micro-batches on the first stage, p + (p - 1) / v with interleaving, one fewer on the second
     logits       4 s b (h + V / t) where there is one stage
     update       32-bit gradients that the optimizer's step makes, as far as they exceed the activations gone by then
@@ -67,8 +68,13 @@ def activation_bytes_per_layer(dimensions: Dimensions, layout: Layout, software:
     inner = 2.0 * dimensions.matrices * dimensions.active / dimensions.hidden
     attention = 2.0 * (dimensions.query_key_value + dimensions.attention_size) / dimensions.hidden
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
-    stored = 10.0 / everywhere + (attention + inner) / layout.tensor
-    scores = 5.0 * dimensions.heads * dimensions.sequence / (dimensions.hidden * layout.tensor)
+    stored = (8.0 if software.without_dropout else 10.0) / everywhere + (attention + inner) / layout.tensor
+    scores = (
+        (2.0 if software.without_dropout else 5.0)
+        * dimensions.heads
+        * dimensions.sequence
+        / (dimensions.hidden * layout.tensor)
+    )
     without = (layout.recomputation == Recomputation.SELECTIVE) | software.flash_attention
     return tokens * dimensions.hidden * (stored + np.where(without, 0.0, scores))
 

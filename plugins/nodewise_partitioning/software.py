@@ -81,6 +81,8 @@ class Software:
         A token goes once to a node or device with several of its experts, not once to each of these (DeepEP).
     zero_bubble : bool
         Stages that would wait compute the gradients of weights that they put off (ZB-H1), instead of plain 1F1B.
+    without_dropout : bool
+        No masks are kept, nor attention's scores once more after theirs.
     keeps_stage_outputs : bool
         What a stage sent on stays until its gradient comes back; Megatron-Core frees it at once.
     keeps_both_gradients : bool
@@ -131,6 +133,7 @@ class Software:
     overlaps_gradients: bool = False
     sends_tokens_once: bool = False
     zero_bubble: bool = False
+    without_dropout: bool = False
     keeps_stage_outputs: bool = True
     keeps_both_gradients: bool = True
     weight_bytes: float = 2.0
@@ -178,14 +181,20 @@ _STACKS: Final = {
     ),
 }
 """What a declared framework selects, by the letters and digits that its name begins with."""
-_SWITCHES: Final = {"flash": "flash_attention", "deepep": "sends_tokens_once", "zerobubble": "zero_bubble"}
-"""What else its name may say was switched on."""
+_SWITCHES: Final = {
+    "flash": "flash_attention",
+    "deepep": "sends_tokens_once",
+    "zerobubble": "zero_bubble",
+    "nodropout": "without_dropout",
+}
+"""What else its name may say was switched on, or off."""
 
 
 def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     """The stack of a declared framework, and whether its name was known.
 
-    A name may be followed by what else was switched on: "megatron-lm flash-attention cuda-graphs zero-bubble deepep".
+    A name may be followed by what else was switched: "megatron-lm flash-attention cuda-graphs zero-bubble deepep
+    no-dropout".
     """
     letters = "".join(letter for letter in framework.casefold() if letter.isalnum())
     name = next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
