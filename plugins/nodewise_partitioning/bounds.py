@@ -4,7 +4,7 @@ The time of a layer shrinks with sequence parallelism, and the schedule waits le
 of replicas is taken at the allowed ZeRO stage where it is least. A longer backward pass hides more of the gradients,
 but never more than it is longer; with stage 3 a micro-batch takes the longer of its computation and its gathers: in
 both the sum grows with the time of a layer. Memory is least with sequence parallelism, one chunk a stage and the
-highest stage, which need not be the completion of least time.
+highest stage of ZeRO, which need not be the completion of least time; it is the first stage's, with the cache.
 
 All equations are chains of operations that grow with these terms, but for powers: a margin of rounding is taken off.
 What a layer takes depends on few of the columns, and is computed once for rows that agree in them.
@@ -24,7 +24,7 @@ from nodewise_partitioning.block import block_of
 from nodewise_partitioning.data_parallel import data_parallel_of
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
-from nodewise_partitioning.memory import memory_of
+from nodewise_partitioning.memory import cache_of, needed_of_first_stage
 from nodewise_partitioning.pipeline import ends_of, pipeline_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.space import ZERO_STAGES, divisors
@@ -75,20 +75,36 @@ def least_of(
         step_s = slots * block.layer_s + layouts.micro_batches * pipeline.slowest_ends_s
         step_s = step_s + pipeline.bubble_s + pipeline.transfer_s + software.fixed_s
         step_s = step_s + np.where(np.isfinite(least), least, 0.0)
-        held = memory_of(dimensions, replace(smallest, recomputation=chosen.recomputation), device, software)
-        yield step_s * MARGIN, (held["activations"] + held["logits"] + states) * MARGIN
+        held, _ = needed_of_first_stage(
+            dimensions, replace(smallest, recomputation=chosen.recomputation), device, software
+        )
+        yield step_s * MARGIN, _least_held(states, held["activations"] + held["logits"], device) * MARGIN
+
+
+def _least_held(states: list[tuple[Floats, Floats]], activations: Floats, device: Device) -> Floats:
+    """Bytes held at the stage of ZeRO where they are least: activations and the update are not needed at once."""
+    found = np.full(len(activations), np.inf)
+    for held, update in states:
+        needed = held + np.maximum(activations, update)
+        cache = cache_of(needed, np.minimum(activations, update), device)
+        found = np.minimum(found, needed + cache)
+    return found
 
 
 def _least_states(
     dimensions: Dimensions, layouts: Layout, device: Device, software: Software, constraints: PlanConstraints
-) -> Floats:
-    """Weights, gradients, optimizer states and buffers at the stage that splits most; stage 3 has its own buffers."""
+) -> list[tuple[Floats, Floats]]:
+    """Weights, gradients, optimizer states and buffers, and the update, at each stage that may hold least.
+
+    Stages above 0 have buckets, and 3 gathers layers; 1 never holds less than 2.
+    """
     allowed = _allowed(constraints)
-    tried = {max(allowed), max((stage for stage in allowed if stage < 3), default=max(allowed))}
-    found = np.full(len(layouts), np.inf)
+    tried = {min(allowed), max(allowed), max((stage for stage in allowed if stage < 3), default=max(allowed))}
+    found = []
     for stage in sorted(tried):
-        held = memory_of(dimensions, replace(layouts, zero_stage=_constant(layouts, stage)), device, software)
-        found = np.minimum(found, added(held[term] for term in ("weights", "gradients", "optimizer", "buffers")))
+        staged = replace(layouts, zero_stage=_constant(layouts, stage))
+        held, update = needed_of_first_stage(dimensions, staged, device, software)
+        found.append((added(held[term] for term in ("weights", "gradients", "optimizer", "buffers")), update))
     return found
 
 

@@ -17,6 +17,7 @@ from nodewise.plugin import (
     Model,
     NodewiseError,
     Notice,
+    Observations,
     Prior,
     Profile,
     Query,
@@ -28,7 +29,7 @@ from nodewise.plugin import (
 from nodewise_partitioning.calibration import NOISE, Calibrated, Runs, calibrated
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
 from nodewise_partitioning.layered.model import LayeredModel, assess_layers
-from nodewise_partitioning.model import Knowledge, PartitioningModel, refusals_of
+from nodewise_partitioning.model import Knowledge, PartitioningModel, memory_learned, refusals_of
 from nodewise_partitioning.rows import asked_of
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, stack_of
 from nodewise_partitioning.workload import Dimensions
@@ -120,6 +121,7 @@ class PartitioningEstimator:
             level=level,
             log_spreads=_spreads(found, devices | measured, context.catalogue, known=known or not framework),
         )
+        knowledge = memory_learned(knowledge, Observations.concatenated((profile.observations, profile.memory_runs)))
         return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)))
 
 

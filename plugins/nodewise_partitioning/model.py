@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -17,6 +17,7 @@ from nodewise.plugin import (
     Network,
     NodewiseError,
     Notice,
+    Observations,
     Options,
     PlanConstraints,
     Predictions,
@@ -30,19 +31,22 @@ from nodewise.plugin import (
 from nodewise_partitioning.bounds import least_of
 from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S, DEFAULT_FORMAT, Device, device_of
 from nodewise_partitioning.layout import Layout
-from nodewise_partitioning.memory import TERMS, TIGHT_SHARE, memory_of
+from nodewise_partitioning.memory import LOG_SPREAD, TERMS, memory_of
+from nodewise_partitioning.memory_evidence import MemoryRuns, memory_level
 from nodewise_partitioning.rows import Asked, asked_of, layout_of
 from nodewise_partitioning.software import Software, stack_of
 from nodewise_partitioning.space import PartitionSpace
 from nodewise_partitioning.step import PARTS, chunks, step_parts_s
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["COLUMNS", "Knowledge", "PartitioningModel", "refusals_of"]
+__all__ = ["COLUMNS", "Knowledge", "PartitioningModel", "memory_learned", "refusals_of"]
 
 KNOWN_DEVICES: Final = 512.0
 """Devices of the largest runs that the defaults were fitted to."""
 
 MEMORY_COLUMNS: Final = tuple(f"memory_{term}_bytes" for term in TERMS)
+DEVIATIONS: Final = 1.645
+"""From the middle to the bounds of a 90 % interval of a normal variable."""
 COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes", "excess_memory_bytes", *PARTS, *MEMORY_COLUMNS)
 """What :meth:`PartitioningModel.evaluate` tells."""
 
@@ -59,6 +63,8 @@ class Knowledge:
         Factor on every step that the job's own runs ask for beyond what the stack's numbers explain.
     log_spreads : mapping of device key to float
         Deviation of ln(step time) on devices that were measured; ``""`` = on every other.
+    memory_level, memory_log_spread : float
+        Factor on what a device cannot do without, and deviation of ln(bytes held).
     """
 
     dimensions: Dimensions
@@ -69,10 +75,13 @@ class Knowledge:
     numbers: tuple[float, ...]
     level: float
     log_spreads: Mapping[str, float]
+    memory_level: float = 1.0
+    memory_log_spread: float = LOG_SPREAD
 
     def software(self, number_format: str) -> Software:
         """The corrected stack in a number format."""
-        return stack_of(self.framework, number_format)[0].corrected(self.numbers)
+        stack = stack_of(self.framework, number_format)[0].corrected(self.numbers)
+        return replace(stack, memory_level=self.memory_level)
 
     @property
     def zero_bubble(self) -> bool:
@@ -94,6 +103,11 @@ class _Numbers:
     def memory_bytes(self) -> Floats:
         return added(self.terms_bytes)
 
+    @property
+    def needed_bytes(self) -> Floats:
+        """What must be there: the allocator gives its cache back before it fails."""
+        return added(term for name, term in zip(TERMS, self.terms_bytes) if name != "cache")
+
 
 class PartitioningModel:
     """Partitions of one transformer."""
@@ -114,9 +128,9 @@ class PartitioningModel:
             extrapolation=np.maximum(asked.layout.devices / KNOWN_DEVICES, 1.0),
             memory_bytes=memory,
             memory_capacity_bytes=numbers.available_bytes,
-            extra=dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)),
+            memory_extra={**dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)), **self._interval(memory)},
         )
-        notices = (*self._notices, *_said(asked, numbers, memory, rows))
+        notices = (*self._notices, *_said(asked, numbers, self._factor, rows))
         places = None if len(asked.rows) == rows else asked.rows
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
 
@@ -189,6 +203,14 @@ class PartitioningModel:
             "memory_capacity_bytes": capacity.ravel(),
         }
 
+    @property
+    def _factor(self) -> float:
+        """From bytes to the bounds of their 90 % interval."""
+        return float(np.exp(DEVIATIONS * self._knowledge.memory_log_spread))
+
+    def _interval(self, memory: Floats) -> Mapping[str, Floats]:
+        return {"memory_lower_bytes": memory / self._factor, "memory_upper_bytes": memory * self._factor}
+
     def _numbers(self, layout: Layout, groups: list[_Group], *, timed: bool = True) -> _Numbers:
         rows = len(layout)
         found = _Numbers(
@@ -220,6 +242,30 @@ _Group = tuple[Device, Ints, Software]
 def refusals_of(knowledge: Knowledge, configurations: Configurations) -> tuple[RowRefusal, ...]:
     """Rows that are refused."""
     return _asked(knowledge, configurations)[2]
+
+
+def memory_learned(knowledge: Knowledge, observed: Observations) -> Knowledge:
+    """The same with what a job's runs say of its memory."""
+    asked, groups, _ = _asked(knowledge, observed.configurations)
+    rows = len(asked.rows)
+    if not rows:
+        return knowledge
+    needed, cached, capacity = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+    for device, members, software in groups:
+        terms = memory_of(knowledge.dimensions, asked.layout.take(members), device, software)
+        cached[members] = terms["cache"]
+        needed[members] = added(terms.values()) - terms["cache"]
+        capacity[members] = device.memory_bytes
+    level, spread = memory_level(
+        MemoryRuns(
+            needed_bytes=needed,
+            cached_bytes=cached,
+            capacity_bytes=capacity,
+            held_bytes=observed.measured_memory_bytes[asked.rows],
+            ran=(observed.steps_per_s + observed.measured_memory_bytes)[asked.rows] > 0.0,
+        )
+    )
+    return replace(knowledge, memory_level=level, memory_log_spread=spread)
 
 
 def _asked(knowledge: Knowledge, configurations: Configurations) -> tuple[Asked, list[_Group], tuple[RowRefusal, ...]]:
@@ -256,7 +302,7 @@ def _devices(knowledge: Knowledge, configurations: Configurations, rows: Ints) -
     return groups, refused
 
 
-def _said(asked: Asked, numbers: _Numbers, memory: Floats, rows: int) -> Iterator[Notice]:
+def _said(asked: Asked, numbers: _Numbers, factor: float, rows: int) -> Iterator[Notice]:
     """What a reader should know of single rows."""
 
     def told(members: Ints) -> tuple[int, ...]:
@@ -269,18 +315,19 @@ def _said(asked: Asked, numbers: _Numbers, memory: Floats, rows: int) -> Iterato
             "direction, all its adapters together",
             told(asked.assumed_link),
         )
-    fits = memory <= numbers.available_bytes
-    beyond = asked.rows[fits & (memory > numbers.named_bytes)]
+    needed = numbers.needed_bytes
+    fits = needed <= numbers.available_bytes
+    beyond = asked.rows[fits & (needed > numbers.named_bytes)]
     if len(beyond):
         yield Notice(
             "DEVICE_MEMORY_ASSUMED",
             "the device's name does not tell its memory: these rows need more than the smallest board of that name has",
             told(as_ints(beyond)),
         )
-    tight = asked.rows[fits & (memory > TIGHT_SHARE * numbers.available_bytes)]
+    tight = asked.rows[fits & (needed * factor > numbers.available_bytes)]
     if len(tight):
         yield Notice(
             "MEMORY_TIGHT",
-            f"more than {TIGHT_SHARE:.0%} of the device's memory is needed: fragmentation may make such runs fail",
+            "the 90 % interval of what must be in the device's memory reaches beyond it: such runs may fail",
             told(as_ints(tight)),
         )

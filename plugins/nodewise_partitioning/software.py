@@ -83,8 +83,21 @@ class Software:
         A token goes once to a node or device with several of its experts, not once to each of these (DeepEP).
     zero_bubble : bool
         Stages that would wait compute the gradients of weights that they put off (ZB-H1), instead of plain 1F1B.
+    without_dropout : bool
+        No masks are kept, nor attention's scores once more after theirs.
+    keeps_stage_outputs : bool
+        What a stage sent on stays until its gradient comes back; Megatron-Core frees it at once.
+    keeps_both_gradients : bool
+        With bf16, 16-bit gradients stay beside the 32-bit ones that they are added to (DeepSpeed's `BF16_Optimizer`).
     weight_bytes ... optimizer_state_bytes : float
-        Held per parameter, 16-bit formats.
+        Held per parameter, 16-bit formats: weights, gradients, master weights and two moments.
+    update_bytes : float
+        Per parameter of the optimizer's part, 32-bit gradients that its step makes of 16-bit ones.
+    bucket_bytes : float
+        Gradients on their way between replicas, and parameters on their way back, with a ZeRO stage: DeepSpeed's
+        defaults are 5e8 elements for each.
+    memory_level : float
+        Factor on all that a device cannot do without, which the job's runs ask for.
     """
 
     gemm_efficiency: float = _fit(0.79, "share of peak", 0.05, 0.2, 0.9, "large matrices: large b, h")
@@ -123,9 +136,15 @@ class Software:
     overlaps_gradients: bool = False
     sends_tokens_once: bool = False
     zero_bubble: bool = False
+    without_dropout: bool = False
+    keeps_stage_outputs: bool = True
+    keeps_both_gradients: bool = True
     weight_bytes: float = 2.0
     gradient_bytes: float = 2.0
     optimizer_state_bytes: float = 12.0
+    update_bytes: float = 4.0
+    bucket_bytes: float = 2.0 * 5e8 * 2.0
+    memory_level: float = 1.0
     exchanged_gradient_bytes: float = 2.0
 
     def vector(self) -> tuple[float, ...]:
@@ -149,29 +168,45 @@ DEFAULT_FRAMEWORK: Final = "megatron-deepspeed"
 HOST_OF_GRAPHS: Final = 0.1
 """Share of a layer's launches that remain with CUDA graphs; collectives and the output layer are launched as before."""
 
-_MEGATRON_LM: Final = Software(framework="megatron-lm", optimizer_state_bytes=16.0)
 FLASH_EFFICIENCY: Final = 0.36
 """Share of the peak that flash attention reaches of wide heads, forward and backward, the causal half alone counted:
 that of A100-80GB in FSDP runs of MPT (llm-foundry, 2023), of which those of A100-40GB took no part."""
 
+_MEGATRON_LM: Final = Software(framework="megatron-lm", keeps_both_gradients=False, bucket_bytes=0.0)
+_MEGATRON_CORE: Final = replace(
+    _MEGATRON_LM, framework="megatron-core", overlaps_gradients=True, keeps_stage_outputs=False
+)
 _REPLICATED: Final = Software(overlaps_gradients=True, scatters_stages=False)
 _STACKS: Final = {
     "megatrondeepspeed": Software(),
     "megatronlm": _MEGATRON_LM,
-    "megatroncore": replace(_MEGATRON_LM, framework="megatron-core", overlaps_gradients=True),
-    "nemo": replace(_MEGATRON_LM, framework="nemo", overlaps_gradients=True),
+    "megatroncore": _MEGATRON_CORE,
+    "nemo": replace(_MEGATRON_CORE, framework="nemo"),
     "deepspeed": replace(_REPLICATED, framework="deepspeed"),
-    "pytorch": replace(_REPLICATED, framework="pytorch", gathers_in_rings=True),
+    "pytorch": replace(
+        _REPLICATED,
+        framework="pytorch",
+        gathers_in_rings=True,
+        update_bytes=0.0,
+        keeps_both_gradients=False,
+        bucket_bytes=0.0,
+    ),
 }
 """What a declared framework selects, by the letters and digits that its name begins with."""
-_SWITCHES: Final = {"flash": "flash_attention", "deepep": "sends_tokens_once", "zerobubble": "zero_bubble"}
-"""What else its name may say was switched on."""
+_SWITCHES: Final = {
+    "flash": "flash_attention",
+    "deepep": "sends_tokens_once",
+    "zerobubble": "zero_bubble",
+    "nodropout": "without_dropout",
+}
+"""What else its name may say was switched on, or off."""
 
 
 def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     """The stack of a declared framework, and whether its name was known.
 
-    A name may be followed by what else was switched on: "megatron-lm flash-attention cuda-graphs zero-bubble deepep".
+    A name may be followed by what else was switched: "megatron-lm flash-attention cuda-graphs zero-bubble deepep
+    no-dropout".
     """
     letters = "".join(letter for letter in framework.casefold() if letter.isalnum())
     name = next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
@@ -183,10 +218,15 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
         stack = replace(stack, attention_efficiency=FLASH_EFFICIENCY)
     if "cudagraph" in letters:
         stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
-    if number_format in ("fp32", "tf32"):
+    if number_format != "fp16":
+        wide = number_format in ("fp32", "tf32")
         stack = replace(
-            stack, weight_bytes=4.0, gradient_bytes=4.0, optimizer_state_bytes=8.0, exchanged_gradient_bytes=4.0
+            stack,
+            weight_bytes=4.0 if wide else 2.0,
+            gradient_bytes=6.0 if stack.keeps_both_gradients and not wide else 4.0,
+            optimizer_state_bytes=8.0 if wide else 12.0,
+            update_bytes=0.0,
+            bucket_bytes=2.0 * stack.bucket_bytes,
+            exchanged_gradient_bytes=4.0,
         )
-    elif number_format != "fp16":
-        stack = replace(stack, gradient_bytes=4.0, optimizer_state_bytes=12.0, exchanged_gradient_bytes=4.0)
     return stack, bool(name)

@@ -26,7 +26,7 @@ RESNET = str(EXAMPLES / "cmdare_resnet.csv")
 METRICS = {
     "n", "refused", "mape", "median_ape", "p90_ape", "max_ape", "step_mape", "mean_abs_ln", "bias", "macro_abs_ln",
     "kendall", "coverage90", "worst_job_coverage90", "width90", "interval_score90", "fit_s", "predict_s", "groups",
-    "regret", "hit", "within5",
+    "regret", "hit", "within5", "memory_mape", "false_fits", "false_refusals",
 }  # fmt: skip
 
 

@@ -43,6 +43,8 @@ class Row:
     measured_at_s: float = 0.0
     steps: int = 0
     step_variation: float = UNKNOWN
+    memory_bytes: float = 0.0
+    fitted: int = 1
 
 
 def table_of(
@@ -84,6 +86,8 @@ def table_of(
         exposed_sync_s=as_floats([row.exposed_sync_s for row in rows]),
         steps=ints("steps"),
         step_variation=as_floats([row.step_variation for row in rows]),
+        measured_memory_bytes=as_floats([row.memory_bytes for row in rows]),
+        fitted=ints("fitted"),
         phase_rows=as_ints(timed),
         phase_timings=PhaseTimings(
             configurations=configurations.take(as_ints(timed)),

@@ -106,6 +106,7 @@ def varied_observations(rows: int, seed: int) -> Observations:
         steps=random.integers(0, 1000, rows),
         step_variation=random.random(rows) - 0.5,
         exposed_sync_s=random.random(rows) - 0.5,
+        measured_memory_bytes=1e9 * random.random(rows),
         number=np.zeros(rows, dtype=np.int64),
     )
 

@@ -1504,6 +1504,20 @@ OBSERVATIONS: Final[Mapping[str, Fact]] = by_field(
         maximum=10000000.0,
         meaning="Synchronization not hidden by compute, seconds per step. Empty = not known.",
     ),
+    Fact(
+        field="measured_memory_bytes",
+        row="measured_memory_bytes",
+        csv="measured_memory_bytes",
+        kind="float",
+        unit="bytes",
+        default=0.0,
+        minimum=0.0,
+        maximum=1000000000000000.0,
+        meaning=(
+            "Memory that the fullest device held at most, context and the allocator's cache included. Empty or 0 in a "
+            "row: not known."
+        ),
+    ),
 )
 """Of Observations, by field."""
 
@@ -2084,6 +2098,31 @@ MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=100.0,
         meaning="Coefficient of variation of the step time, dimensionless. Empty = not known.",
+    ),
+    Fact(
+        field="measured_memory_bytes",
+        row="measured_memory_bytes",
+        csv="measured_memory_bytes",
+        kind="float",
+        unit="bytes",
+        default=0.0,
+        minimum=0.0,
+        maximum=1000000000000000.0,
+        meaning=(
+            "Memory that the fullest device held at most, context and the allocator's cache included. Empty or 0 in a "
+            "row: not known."
+        ),
+    ),
+    Fact(
+        field="fitted",
+        row="fitted",
+        csv="fitted",
+        kind="int",
+        unit="",
+        default=1,
+        minimum=0,
+        maximum=1,
+        meaning="0 = the row ran out of memory.",
     ),
 )
 """Of MeasurementTable, by field."""

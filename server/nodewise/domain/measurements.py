@@ -33,6 +33,8 @@ class MeasurementTable:
         Whether an estimator may see the row.
     measured_at_s, exposed_sync_s, steps, step_variation : float, float, int, float
         As in Observations.
+    measured_memory_bytes, fitted : float, int
+        What the fullest device held at most, 0 = not measured; 0 = ran out of memory.
     phase_rows, phase_timings : int, PhaseTimings
         Rows that carry phase timings (each once), and these.
     workloads, networks : tuple
@@ -48,6 +50,8 @@ class MeasurementTable:
     exposed_sync_s: Floats
     steps: Ints
     step_variation: Floats
+    measured_memory_bytes: Floats
+    fitted: Ints
     phase_rows: Ints
     phase_timings: PhaseTimings
     workloads: tuple[Workload, ...]
@@ -65,7 +69,7 @@ class MeasurementTable:
         timed = as_ints(np.flatnonzero(self.train[self.phase_rows]))
         measured: dict[str, Any] = {
             name: freeze(np.where(self.train, getattr(self, name), unknown))
-            for name, unknown in OBSERVATION_DEFAULTS.items()
+            for name, unknown in {**OBSERVATION_DEFAULTS, "fitted": 1}.items()
         }
         return replace(
             self,
@@ -84,7 +88,8 @@ class MeasurementTable:
         """
         own = self.rows_of(job) if rows is None else rows
         visible = own[self.train[own]]
-        measured = as_ints(visible[self.steps_per_s[visible] > 0])
+        rates = self.steps_per_s[visible] > 0
+        held = (self.measured_memory_bytes[visible] > 0) | (self.fitted[visible] == 0)
         timing = np.full(len(self), -1, dtype=np.int64)
         timing[self.phase_rows] = np.arange(len(self.phase_rows))
         timed = timing[visible]
@@ -93,9 +98,13 @@ class MeasurementTable:
             workload=self.workloads[job],
             network=self.networks[job],
             phase_timings=self.phase_timings.take(as_ints(timed[timed >= 0])),
-            observations=Observations(
-                configurations=self.configurations.take(measured),
-                **{name: freeze(getattr(self, name)[measured]) for name in OBSERVATION_DEFAULTS},
-                number=as_ints(np.arange(1, len(measured) + 1)),
-            ),
+            observations=self._observed(as_ints(visible[rates])),
+            memory_runs=self._observed(as_ints(visible[held & ~rates])),
+        )
+
+    def _observed(self, rows: Ints) -> Observations:
+        return Observations(
+            configurations=self.configurations.take(rows),
+            **{name: freeze(getattr(self, name)[rows]) for name in OBSERVATION_DEFAULTS},
+            number=as_ints(np.arange(1, len(rows) + 1)),
         )

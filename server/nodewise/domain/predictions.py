@@ -134,7 +134,8 @@ class Predictions:
     once_s : float or None
         Seconds spent once besides the steps, such as at a hybrid's switch; they count in the time to finish.
     extra : mapping of name to float column
-        What else the model has to say; names carry units (``sync_step_s``, ``lower_bound_steps_per_s``).
+        What else the model has to say; names carry units (``sync_step_s``, ``lower_bound_steps_per_s``). Those that
+        begin with ``memory_`` are also said of rows that do not fit.
     simulated : bool
         Whether the rows were simulated, and ``log_spread`` is that of the simulation.
     refusals, notices : tuple
@@ -186,6 +187,7 @@ class Predictions:
         memory_capacity_bytes: Floats | None = None,
         once_s: Floats | None = None,
         extra: Mapping[str, Floats] | None = None,
+        memory_extra: Mapping[str, Floats] | None = None,
         refusals: tuple[RowRefusal, ...] = (),
         notices: tuple[Notice, ...] = (),
     ) -> Predictions:
@@ -204,11 +206,14 @@ class Predictions:
             Mean and 95th percentile.
         memory_bytes, memory_capacity_bytes : float or None
             What a device needs and what it has; a capacity of 0 is not known.
+        memory_extra : mapping of name to float column or None
+            What else there is to say of memory, also where it does not suffice; names begin with ``memory_``.
         """
         total = added(breakdown_s.values()) if step_s is None else step_s
         rows = len(total)
         left = RowRefusal.left(rows, refusals) if refusals else None
         memory = excess = unfit = None
+        not_refused = left
         if memory_bytes is not None:
             memory = memory_bytes if left is None else np.where(left, memory_bytes, 0.0)
             capacity = np.inf if memory_capacity_bytes is None else memory_capacity_bytes
@@ -246,7 +251,13 @@ class Predictions:
             memory_bytes=None if memory is None else as_floats(memory),
             excess_memory_bytes=None if excess is None else freeze(excess),
             once_s=None if once_s is None or not np.any(once_s) else column(once_s),
-            extra=named(extra),
+            extra={
+                **named(extra),
+                **{
+                    name: as_floats(values if not_refused is None else np.where(not_refused, values, 0.0))
+                    for name, values in (memory_extra or {}).items()
+                },
+            },
             refusals=refusals,
             notices=notices,
         )

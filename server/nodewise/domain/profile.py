@@ -108,6 +108,8 @@ class Observations(_Runs):
         Coefficient of variation of the step time; negative = not known.
     exposed_sync_s : float
         Synchronisation not hidden by compute per step; negative = not known.
+    measured_memory_bytes : float
+        What the fullest device held at most, context and the allocator's cache included; 0 = not known.
     number : int
         Number within the profile, from 1; 0 = not stored.
     """
@@ -119,6 +121,7 @@ class Observations(_Runs):
     steps: Ints
     step_variation: Floats
     exposed_sync_s: Floats
+    measured_memory_bytes: Floats
     number: Ints
 
     @staticmethod
@@ -156,6 +159,8 @@ class Profile:
         SHA-256 of the content: same digest, same content.
     phase_timing_numbers : int
         Number of each phase timing within the profile, from 1; empty for an inline profile.
+    memory_runs : Observations
+        Runs whose rate is not known (0), of a table: what a device held, or 0 bytes where it ran out of memory.
     display_name, labels : str, mapping of str to str
         What people call it and list it by; no part of the content.
     """
@@ -169,6 +174,7 @@ class Profile:
     phase_timings: PhaseTimings = field(default_factory=PhaseTimings.none)
     phase_timing_numbers: Ints = field(default_factory=lambda: constant_ints(0, 0))
     observations: Observations = field(default_factory=Observations.none)
+    memory_runs: Observations = field(default_factory=Observations.none)
     traces: tuple[TraceReference, ...] = ()
     create_time_s: float = 0.0
     update_time_s: float = 0.0
@@ -186,6 +192,7 @@ class Profile:
         return (
             not len(self.phase_timings)
             and not len(self.observations)
+            and not len(self.memory_runs)
             and not self.traces
             and self.workload == Workload()
             and self.network == Network()

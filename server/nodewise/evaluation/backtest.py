@@ -25,6 +25,7 @@ from nodewise.estimation.lessons.priors import Learned, learned_from
 from nodewise.estimation.question import AUTO, Answer, Question, Terms
 from nodewise.evaluation.cases import Case, cases_of, evidence_of
 from nodewise.evaluation.decisions import batches_of
+from nodewise.evaluation.memory_scores import MemoryOutcomes, with_memory
 from nodewise.evaluation.metrics import Outcomes, metrics_by
 from nodewise.evaluation.ordering import configuration_ranks
 from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
@@ -194,13 +195,18 @@ def _evaluation(
         samples_per_step=truth.samples_per_step,
         configuration=truth.configuration,
     )
+    memory = _memory(truth, run, predictions)
     taus: dict[bytes, float] = {}
-    everything = metrics_by(outcomes, np.zeros(len(outcomes), dtype=np.int64), 1, taus)[0]
+
+    def scored(part: Ints, parts: int) -> list[Metrics]:
+        return with_memory(metrics_by(outcomes, part, parts, taus), memory, part)
+
+    everything = scored(as_ints(np.zeros(len(outcomes), dtype=np.int64)), 1)[0]
     learning_s = sum(learned.seconds.values()) if name == AUTO else learned.seconds.get(name, 0.0)
     jobs = [result.case.job for result in run]
     number = np.zeros(len(truth.table.jobs), dtype=np.int64)
     number[jobs] = np.arange(len(jobs))
-    by_job = metrics_by(outcomes, number[truth.job], len(jobs), taus)
+    by_job = scored(as_ints(number[truth.job]), len(jobs))
     return EstimatorEvaluation(
         estimator=name,
         version="" if name == AUTO else answers.estimators.named(name).record.version,
@@ -214,13 +220,31 @@ def _evaluation(
             (truth.table.jobs[each.case.job], replace(metrics, fit_seconds=each.fit_s, predict_seconds=each.predict_s))
             for each, metrics in zip(run, by_job, strict=True)
         ),
-        by_sync=_by_sync(outcomes, truth, taus),
+        by_sync=_by_sync(truth, scored),
     )
 
 
-def _by_sync(outcomes: Outcomes, truth: _Truth, taus: dict[bytes, float]) -> tuple[tuple[str, Metrics], ...]:
+def _memory(truth: _Truth, run: Sequence[_CaseResult], predictions: RowPredictions) -> MemoryOutcomes:
+    """What rows were said to hold beside what they held; a row whose rate was measured ran."""
+    table = truth.table
+    predicted = np.zeros(len(table))
+    for result in run:
+        held = None if result.answer is None else result.answer.predictions.memory_bytes
+        if held is not None:
+            predicted[result.case.rows] = held
+    fitted, held_bytes = table.fitted[truth.rows] != 0, table.measured_memory_bytes[truth.rows]
+    return MemoryOutcomes(
+        predicted_bytes=freeze(predicted[truth.rows]),
+        measured_bytes=held_bytes,
+        said_to_fit=predictions.status == RowStatus.ANSWERED,
+        ran=fitted & ((held_bytes > 0.0) | (table.steps_per_s[truth.rows] > 0.0)),
+        ran_out=~fitted,
+    )
+
+
+def _by_sync(truth: _Truth, scored: Callable[[Ints, int], list[Metrics]]) -> tuple[tuple[str, Metrics], ...]:
     modes, part = np.unique(truth.sync_mode, return_inverse=True)
-    found = metrics_by(outcomes, part, len(modes), taus)
+    found = scored(as_ints(part), len(modes))
     return tuple((SyncMode(mode).name.lower(), metrics) for mode, metrics in zip(modes.tolist(), found))
 
 

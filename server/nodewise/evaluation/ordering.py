@@ -77,6 +77,8 @@ def canonical_order(table: MeasurementTable) -> Ints:
         table.exposed_sync_s,
         table.steps,
         table.step_variation,
+        table.measured_memory_bytes,
+        table.fitted,
     ]
     if table.configurations.placement is not None:
         columns.append(_by_value(_layouts(table.configurations.placement)))

@@ -26,22 +26,30 @@ CONFIGURATION_COLUMNS: Final = tuple(
 )
 """Columns of one number in each row: what stands beside dictionaries, placements and groups."""
 PHASE_COLUMNS: Final = tuple(f.name for f in fields(PhaseTimings) if f.name != "configurations")
-_OBSERVATIONS: Final = tuple(f.name for f in fields(Observations) if f.name != "configurations")
+_LATER: Final = "measured_memory_bytes"
+"""A column that counts only where something is known, so that digests from before it hold."""
+_OBSERVATIONS: Final = tuple(f.name for f in fields(Observations) if f.name not in {"configurations", _LATER})
 _FACTS: Final = {kind: tuple(f.name for f in fields(kind)) for kind in (Workload, Network)}
 
 
 def content_digest(profile: Profile) -> str:
     """SHA-256 of all that an estimator can see in a profile, hexadecimal; for stored and inline profiles alike.
 
-    Covered are the facts that are known, every column and dictionary of the phase timings and of the observations with
-    their numbers, and the references to traces; not the name, uid, revision and times. Observations that were retracted
-    are gone from the profile, and with them from the digest: after a retraction of the newest ones it is what it was
-    before them. Entries of dictionaries that no row uses, and their order, make no difference.
+    Covered are the facts that are known, every column and dictionary of the phase timings, of the observations with
+    their numbers and of runs that are known by their memory alone, and the references to traces; not the name, uid,
+    revision and times. Observations that were retracted are gone from the profile, and with them from the digest: after
+    a retraction of the newest ones it is what it was before them. Entries of dictionaries that no row uses, and their
+    order, make no difference.
     """
     facts = (DIGEST_VERSION, _known(profile.workload), _known(profile.network), profile.traces)
     parts: list[Any] = [repr(facts).encode()]
     _add(parts, profile.phase_timings, PHASE_COLUMNS)
     _add(parts, profile.observations, _OBSERVATIONS)
+    if profile.observations.measured_memory_bytes.any():
+        parts += (b"|memory|", profile.observations.measured_memory_bytes)
+    if len(profile.memory_runs):
+        parts.append(b"|memory runs|")
+        _add(parts, profile.memory_runs, (*_OBSERVATIONS, _LATER))
     try:
         content = b"".join(parts)
     except TypeError:  # strided columns are no buffer

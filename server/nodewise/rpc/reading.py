@@ -109,7 +109,7 @@ class Reader(Findings):
         most = math.inf if fact.maximum is None else fact.maximum
         if fact.kind != "float":
             usual, top = None if default is None else int(default), int(min(most, 2**31 - 1))
-            if usual != 1:
+            if usual != 1 or fact.minimum == 0:
                 return self.ints(values, path, rows, default=usual, least=int(fact.least()), most=top)
             # 0 states nothing in a row where it can be no value.
             whole = self.ints(values, path, rows, default=usual, most=top)

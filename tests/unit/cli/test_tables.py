@@ -198,7 +198,7 @@ def test_a_fact_that_differs_within_a_job_names_both_lines(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "is empty; the first line must name the columns: job, device, nodes, workers, steps_per_s, split"),
+        ("", "is empty; the first line must name the columns: job, device, nodes, workers, steps_per_s"),
         (f"{REQUIRED}\n", "has no rows below its header"),
         (f"{REQUIRED},speed\n", ":1: unknown column 'speed'; known are: job, device, nodes"),
         (
@@ -206,7 +206,7 @@ def test_a_fact_that_differs_within_a_job_names_both_lines(tmp_path: Path) -> No
             ":1: unknown columns 'model' (did you mean job?), 'gpus' (did you mean workers?), 'zzzz', 'tensor_para",
         ),
         (f"{REQUIRED},job\n", ":1: column job is there 2 times, must be there once"),
-        ("job,device,nodes,workers\n", ":1: the required columns steps_per_s, split must be there"),
+        ("job,device,nodes,workers\n", ":1: the required column steps_per_s must be there"),
         ("job,device,nodes,workers,split\n", ":1: the required column steps_per_s must be there"),
         ("job;device;nodes\n", ":1: the columns must be separated by commas"),
         (f"{REQUIRED}\na,V100\n", ":2: has 2 cells, must have 6 as the header"),
@@ -231,3 +231,13 @@ def test_jobs_are_in_order_and_know_their_rows(tmp_path: Path) -> None:
     assert table.jobs == ("job0", "job1", "job2")
     assert table.rows_by_job["job1"] == (1, 4, 7)
     assert len(table) == 8
+
+
+def test_rows_may_be_known_by_their_memory_alone(tmp_path: Path) -> None:
+    header = "job,device,nodes,workers,steps_per_s,measured_memory_bytes,fitted"
+    table = read_table(write(tmp_path, f"{header}\na,V100,1,1,2.5,7e9,1\na,V100,1,2,,8e9,\na,V100,1,4,,,0\n"))
+    assert table.columns["measured_memory_bytes"] == (7e9, 8e9, None)
+    assert table.columns["fitted"] == (1, None, 0)
+    assert table.columns["split"] == ("train", "test", "test")
+    without = read_table(write(tmp_path, "job,device,nodes,workers,fitted,split\na,V100,1,1,0,train\n"))
+    assert (without.columns["steps_per_s"], without.train) == ((None,), (True,))

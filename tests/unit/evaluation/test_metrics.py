@@ -220,6 +220,7 @@ def by_definition(found: Outcomes, rows: Ints) -> dict[str, float | None]:
         "regret": mean([sum(values) / len(values) for values in regrets.values()]),
         "hit": mean(chosen_best),
         "within5": mean([float(value <= 0.05) for value in every]),
+        **dict.fromkeys(("memory_mape", "false_fits", "false_refusals")),  # of memory, apart
     }
 
 

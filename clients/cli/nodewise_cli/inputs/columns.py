@@ -14,7 +14,16 @@ from nodewise_client import Recomputation, SyncMode
 from nodewise_values import facts
 from nodewise_values.fact import Fact, by_csv
 
-__all__ = ["COLUMNS", "DEFAULTS", "PARAMETER_SERVER_MODES", "PHASES", "REQUIRED", "TRANSFORMER", "CellError"]
+__all__ = [
+    "COLUMNS",
+    "DEFAULTS",
+    "INSTEAD_OF_RATES",
+    "PARAMETER_SERVER_MODES",
+    "PHASES",
+    "REQUIRED",
+    "TRANSFORMER",
+    "CellError",
+]
 
 PARAMETER_SERVER_MODES: Final = frozenset({"async", "sync", "hybrid"})
 PHASES: Final = ("compute_s", "download_s", "upload_s", "update_s")
@@ -145,7 +154,9 @@ def _float(cell: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-REQUIRED: Final = ("job", "device", "nodes", "workers", "steps_per_s", "split")
+REQUIRED: Final = ("job", "device", "nodes", "workers", "steps_per_s")
+INSTEAD_OF_RATES: Final = ("measured_memory_bytes", "fitted")
+"""Columns of which one is enough where no rate was measured."""
 DEFAULTS: Final = {"sync": "allreduce", "parameter_servers": 0, "accumulation": 1}
 """What an empty cell, or an absent column, stands for; of all other columns it is not known."""
 
@@ -153,7 +164,7 @@ DEFAULTS: Final = {"sync": "allreduce", "parameter_servers": 0, "accumulation": 
 def _parsers() -> dict[str, CellParser]:
     """The contract's own columns by its facts, and those that are more than one number or text, or a table's alone."""
     of_contract = by_csv(
-        *(facts.CONFIGURATIONS, facts.OBSERVATIONS, facts.PHASE_TIMINGS),
+        *(facts.MEASUREMENT_TABLE, facts.CONFIGURATIONS, facts.OBSERVATIONS, facts.PHASE_TIMINGS),
         *(facts.WORKLOAD, facts.NETWORK, facts.TRANSFORMER),
     )
     parsers = {name: by_fact(fact) for name, fact in of_contract.items()}

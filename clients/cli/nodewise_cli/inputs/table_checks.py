@@ -49,7 +49,8 @@ def _cell(columns: Columns, row: int, name: str) -> Any:
 
 
 def _layout(cells: _Cells) -> _Found:
-    if cells("split") == "train" and cells("steps_per_s") is None:
+    held = cells("measured_memory_bytes") is not None or cells("fitted") == 0
+    if cells("split") == "train" and cells("steps_per_s") is None and not held:
         text = "must be given in a row of split train, found nothing (only test rows may leave it empty)"
         yield "steps_per_s", text
     nodes, workers, layout, groups = cells("nodes"), cells("workers"), cells("placement"), cells("groups")
@@ -59,9 +60,9 @@ def _layout(cells: _Cells) -> _Found:
         yield "placement", f"must add up to workers ({workers}), found {sum(layout)}"
     if layout is not None and len(layout) != nodes:
         yield "placement", f"must name as many nodes as column nodes ({nodes}), found {len(layout)}"
-    held = workers if groups is None else sum(count for count, _, _ in groups)
-    if held != workers:
-        yield "groups", f"must add up to workers ({workers}), found {held}"
+    placed = workers if groups is None else sum(count for count, _, _ in groups)
+    if placed != workers:
+        yield "groups", f"must add up to workers ({workers}), found {placed}"
     if (cells("backup_workers") or 0) >= workers:
         yield "backup_workers", f"must be below workers ({workers}): a step needs the result of at least one"
 

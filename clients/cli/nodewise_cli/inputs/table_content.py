@@ -76,9 +76,9 @@ def profile_content(table: Table, job: str) -> ProfileContent:
 
 
 def train_rows(table: Table, job: str) -> list[int]:
-    """Rows of a job that an estimator may see."""
-    visible = table.train
-    return [row for row in table.rows_by_job[job] if visible[row]]
+    """Rows of a job that an estimator may see, and whose rate is known: a profile holds no others."""
+    visible, rates = table.train, table.columns["steps_per_s"]
+    return [row for row in table.rows_by_job[job] if visible[row] and rates[row] is not None]
 
 
 def timed_rows(table: Table, rows: Sequence[int]) -> list[int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodewise_cli.failures import InputError, unreadable
-from nodewise_cli.inputs.columns import COLUMNS, DEFAULTS, REQUIRED, CellError
+from nodewise_cli.inputs.columns import COLUMNS, DEFAULTS, INSTEAD_OF_RATES, REQUIRED, CellError
 from nodewise_cli.inputs.shared_samples import whole_batches
 from nodewise_cli.inputs.table_checks import contradictions
 
@@ -96,6 +96,8 @@ def read_table(path: Path) -> Table:
     if not lines:
         raise InputError(f"{path}: has no rows below its header")
     filled = {name: tuple(columns.get(name) or [DEFAULTS.get(name)] * len(lines)) for name in COLUMNS}
+    splits = zip(filled["split"], filled["steps_per_s"], strict=True)
+    filled["split"] = tuple(split or ("test" if rate is None else "train") for split, rate in splits)
     by_job: dict[str, list[int]] = {}
     for row, job in enumerate(filled["job"]):
         by_job.setdefault(job, []).append(row)
@@ -153,7 +155,8 @@ def _header(path: Path, line: int, cells: list[str]) -> tuple[str, ...]:
     for name in header:
         if header.count(name) > 1:
             raise InputError(f"{path}:{line}: column {name} is there {header.count(name)} times, must be there once")
-    missing = [name for name in REQUIRED if name not in header]
+    enough = any(name in header for name in INSTEAD_OF_RATES)
+    missing = [name for name in REQUIRED if name not in header and not (enough and name == "steps_per_s")]
     if missing:
         plural = "column" if len(missing) == 1 else "columns"
         raise InputError(f"{path}:{line}: the required {plural} {', '.join(missing)} must be there")

@@ -58,6 +58,12 @@ def show(result: BacktestResult) -> None:
     for found in result.evaluations:
         for reason, count in _refusals(found).items():
             say(f"{found.estimator} refused {count} rows: {reason}")
+    for found in result.evaluations:
+        memory = found.overall
+        if memory is not None and memory.memory_mape is not None:
+            told = [percent(memory.memory_mape), percent(memory.false_fits), percent(memory.false_refusals)]
+            verdicts = f"of runs out of memory {told[1]} said to fit, of those that ran {told[2]} said not to"
+            say(f"{found.estimator} memory: mape {told[0]}; {verdicts}.")
     say("mape, median, worst: |predicted / measured - 1|; bias: mean of ln(predicted / measured).")
     if result.prior:
         say(f"Prior: {result.prior}")

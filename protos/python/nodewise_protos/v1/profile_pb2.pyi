@@ -41,7 +41,7 @@ class PhaseTimings(_message.Message):
     def __init__(self, configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., download_seconds: _Optional[_Iterable[float]] = ..., compute_seconds: _Optional[_Iterable[float]] = ..., upload_seconds: _Optional[_Iterable[float]] = ..., update_seconds: _Optional[_Iterable[float]] = ..., compute_variation: _Optional[_Iterable[float]] = ..., transfer_variation: _Optional[_Iterable[float]] = ..., hidden_seconds: _Optional[_Iterable[float]] = ..., steps_counts: _Optional[_Iterable[int]] = ..., compute_variation_known: _Optional[_Iterable[bool]] = ..., transfer_variation_known: _Optional[_Iterable[bool]] = ..., numbers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Observations(_message.Message):
-    __slots__ = ("configurations", "steps_per_second", "measured_at_unix_seconds", "steps_counts", "step_variation", "exposed_sync_seconds", "numbers", "step_variation_known", "exposed_sync_known")
+    __slots__ = ("configurations", "steps_per_second", "measured_at_unix_seconds", "steps_counts", "step_variation", "exposed_sync_seconds", "numbers", "step_variation_known", "exposed_sync_known", "measured_memory_bytes")
     CONFIGURATIONS_FIELD_NUMBER: _ClassVar[int]
     STEPS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     MEASURED_AT_UNIX_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -51,6 +51,7 @@ class Observations(_message.Message):
     NUMBERS_FIELD_NUMBER: _ClassVar[int]
     STEP_VARIATION_KNOWN_FIELD_NUMBER: _ClassVar[int]
     EXPOSED_SYNC_KNOWN_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     configurations: _configuration_pb2.Configurations
     steps_per_second: _containers.RepeatedScalarFieldContainer[float]
     measured_at_unix_seconds: _containers.RepeatedScalarFieldContainer[float]
@@ -60,7 +61,8 @@ class Observations(_message.Message):
     numbers: _containers.RepeatedScalarFieldContainer[int]
     step_variation_known: _containers.RepeatedScalarFieldContainer[bool]
     exposed_sync_known: _containers.RepeatedScalarFieldContainer[bool]
-    def __init__(self, configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., measured_at_unix_seconds: _Optional[_Iterable[float]] = ..., steps_counts: _Optional[_Iterable[int]] = ..., step_variation: _Optional[_Iterable[float]] = ..., exposed_sync_seconds: _Optional[_Iterable[float]] = ..., numbers: _Optional[_Iterable[int]] = ..., step_variation_known: _Optional[_Iterable[bool]] = ..., exposed_sync_known: _Optional[_Iterable[bool]] = ...) -> None: ...
+    measured_memory_bytes: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., measured_at_unix_seconds: _Optional[_Iterable[float]] = ..., steps_counts: _Optional[_Iterable[int]] = ..., step_variation: _Optional[_Iterable[float]] = ..., exposed_sync_seconds: _Optional[_Iterable[float]] = ..., numbers: _Optional[_Iterable[int]] = ..., step_variation_known: _Optional[_Iterable[bool]] = ..., exposed_sync_known: _Optional[_Iterable[bool]] = ..., measured_memory_bytes: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class TraceReference(_message.Message):
     __slots__ = ("content_sha256", "format", "rank", "world_size", "size_bytes")

@@ -13,7 +13,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class MeasurementTable(_message.Message):
-    __slots__ = ("job_names", "job_indexes", "configurations", "steps_per_second", "train", "measured_at_unix_seconds", "exposed_sync_seconds", "phase_timings", "phase_rows", "workloads", "networks", "steps_counts", "step_variation", "step_variation_known", "exposed_sync_known")
+    __slots__ = ("job_names", "job_indexes", "configurations", "steps_per_second", "train", "measured_at_unix_seconds", "exposed_sync_seconds", "phase_timings", "phase_rows", "workloads", "networks", "steps_counts", "step_variation", "step_variation_known", "exposed_sync_known", "measured_memory_bytes", "fitted")
     JOB_NAMES_FIELD_NUMBER: _ClassVar[int]
     JOB_INDEXES_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATIONS_FIELD_NUMBER: _ClassVar[int]
@@ -29,6 +29,8 @@ class MeasurementTable(_message.Message):
     STEP_VARIATION_FIELD_NUMBER: _ClassVar[int]
     STEP_VARIATION_KNOWN_FIELD_NUMBER: _ClassVar[int]
     EXPOSED_SYNC_KNOWN_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FITTED_FIELD_NUMBER: _ClassVar[int]
     job_names: _containers.RepeatedScalarFieldContainer[str]
     job_indexes: _containers.RepeatedScalarFieldContainer[int]
     configurations: _configuration_pb2.Configurations
@@ -44,7 +46,9 @@ class MeasurementTable(_message.Message):
     step_variation: _containers.RepeatedScalarFieldContainer[float]
     step_variation_known: _containers.RepeatedScalarFieldContainer[bool]
     exposed_sync_known: _containers.RepeatedScalarFieldContainer[bool]
-    def __init__(self, job_names: _Optional[_Iterable[str]] = ..., job_indexes: _Optional[_Iterable[int]] = ..., configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., train: _Optional[_Iterable[bool]] = ..., measured_at_unix_seconds: _Optional[_Iterable[float]] = ..., exposed_sync_seconds: _Optional[_Iterable[float]] = ..., phase_timings: _Optional[_Union[_profile_pb2.PhaseTimings, _Mapping]] = ..., phase_rows: _Optional[_Iterable[int]] = ..., workloads: _Optional[_Iterable[_Union[_workload_pb2.Workload, _Mapping]]] = ..., networks: _Optional[_Iterable[_Union[_workload_pb2.Network, _Mapping]]] = ..., steps_counts: _Optional[_Iterable[int]] = ..., step_variation: _Optional[_Iterable[float]] = ..., step_variation_known: _Optional[_Iterable[bool]] = ..., exposed_sync_known: _Optional[_Iterable[bool]] = ...) -> None: ...
+    measured_memory_bytes: _containers.RepeatedScalarFieldContainer[float]
+    fitted: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, job_names: _Optional[_Iterable[str]] = ..., job_indexes: _Optional[_Iterable[int]] = ..., configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., train: _Optional[_Iterable[bool]] = ..., measured_at_unix_seconds: _Optional[_Iterable[float]] = ..., exposed_sync_seconds: _Optional[_Iterable[float]] = ..., phase_timings: _Optional[_Union[_profile_pb2.PhaseTimings, _Mapping]] = ..., phase_rows: _Optional[_Iterable[int]] = ..., workloads: _Optional[_Iterable[_Union[_workload_pb2.Workload, _Mapping]]] = ..., networks: _Optional[_Iterable[_Union[_workload_pb2.Network, _Mapping]]] = ..., steps_counts: _Optional[_Iterable[int]] = ..., step_variation: _Optional[_Iterable[float]] = ..., step_variation_known: _Optional[_Iterable[bool]] = ..., exposed_sync_known: _Optional[_Iterable[bool]] = ..., measured_memory_bytes: _Optional[_Iterable[float]] = ..., fitted: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class BacktestRequest(_message.Message):
     __slots__ = ("table", "estimators", "calibration")
@@ -123,7 +127,7 @@ class TestPredictions(_message.Message):
     def __init__(self, rows: _Optional[_Iterable[int]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., lower_steps_per_second: _Optional[_Iterable[float]] = ..., upper_steps_per_second: _Optional[_Iterable[float]] = ..., statuses: _Optional[_Iterable[_Union[_prediction_pb2.RowStatus, str]]] = ..., refusal_reasons: _Optional[_Iterable[str]] = ..., refusal_indexes: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Metrics(_message.Message):
-    __slots__ = ("rows_count", "refused_count", "mape", "median_ape", "p90_ape", "max_ape", "step_mape", "mean_abs_ln", "bias", "macro_abs_ln", "kendall", "coverage90", "worst_job_coverage90", "width90", "interval_score90", "fit_seconds", "predict_seconds", "groups_count", "regret", "hit", "within5")
+    __slots__ = ("rows_count", "refused_count", "mape", "median_ape", "p90_ape", "max_ape", "step_mape", "mean_abs_ln", "bias", "macro_abs_ln", "kendall", "coverage90", "worst_job_coverage90", "width90", "interval_score90", "fit_seconds", "predict_seconds", "groups_count", "regret", "hit", "within5", "memory_mape", "false_fits", "false_refusals")
     ROWS_COUNT_FIELD_NUMBER: _ClassVar[int]
     REFUSED_COUNT_FIELD_NUMBER: _ClassVar[int]
     MAPE_FIELD_NUMBER: _ClassVar[int]
@@ -145,6 +149,9 @@ class Metrics(_message.Message):
     REGRET_FIELD_NUMBER: _ClassVar[int]
     HIT_FIELD_NUMBER: _ClassVar[int]
     WITHIN5_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MAPE_FIELD_NUMBER: _ClassVar[int]
+    FALSE_FITS_FIELD_NUMBER: _ClassVar[int]
+    FALSE_REFUSALS_FIELD_NUMBER: _ClassVar[int]
     rows_count: int
     refused_count: int
     mape: float
@@ -166,4 +173,7 @@ class Metrics(_message.Message):
     regret: float
     hit: float
     within5: float
-    def __init__(self, rows_count: _Optional[int] = ..., refused_count: _Optional[int] = ..., mape: _Optional[float] = ..., median_ape: _Optional[float] = ..., p90_ape: _Optional[float] = ..., max_ape: _Optional[float] = ..., step_mape: _Optional[float] = ..., mean_abs_ln: _Optional[float] = ..., bias: _Optional[float] = ..., macro_abs_ln: _Optional[float] = ..., kendall: _Optional[float] = ..., coverage90: _Optional[float] = ..., worst_job_coverage90: _Optional[float] = ..., width90: _Optional[float] = ..., interval_score90: _Optional[float] = ..., fit_seconds: _Optional[float] = ..., predict_seconds: _Optional[float] = ..., groups_count: _Optional[int] = ..., regret: _Optional[float] = ..., hit: _Optional[float] = ..., within5: _Optional[float] = ...) -> None: ...
+    memory_mape: float
+    false_fits: float
+    false_refusals: float
+    def __init__(self, rows_count: _Optional[int] = ..., refused_count: _Optional[int] = ..., mape: _Optional[float] = ..., median_ape: _Optional[float] = ..., p90_ape: _Optional[float] = ..., max_ape: _Optional[float] = ..., step_mape: _Optional[float] = ..., mean_abs_ln: _Optional[float] = ..., bias: _Optional[float] = ..., macro_abs_ln: _Optional[float] = ..., kendall: _Optional[float] = ..., coverage90: _Optional[float] = ..., worst_job_coverage90: _Optional[float] = ..., width90: _Optional[float] = ..., interval_score90: _Optional[float] = ..., fit_seconds: _Optional[float] = ..., predict_seconds: _Optional[float] = ..., groups_count: _Optional[int] = ..., regret: _Optional[float] = ..., hit: _Optional[float] = ..., within5: _Optional[float] = ..., memory_mape: _Optional[float] = ..., false_fits: _Optional[float] = ..., false_refusals: _Optional[float] = ...) -> None: ...

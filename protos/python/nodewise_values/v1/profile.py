@@ -82,6 +82,11 @@ class Observations(Value):
     """Rows whose step_variation is known. Empty = all, where that column is given."""
     exposed_sync_known: tuple[bool, ...] = ()
     """Rows whose exposed_sync_seconds is known. Empty = all, where that column is given."""
+    measured_memory_bytes: tuple[float, ...] = ()
+    """Memory that the fullest device held at most, context and the allocator's cache included.
+
+    Empty or 0 in a row: not known.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

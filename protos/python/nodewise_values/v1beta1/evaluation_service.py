@@ -60,6 +60,13 @@ class MeasurementTable(Value):
     """Rows whose step_variation is known. Empty = all, where that column is given."""
     exposed_sync_known: tuple[bool, ...] = ()
     """Rows whose exposed_sync_seconds is known. Empty = all, where that column is given."""
+    measured_memory_bytes: tuple[float, ...] = ()
+    """Memory that the fullest device held at most, context and the allocator's cache included.
+
+    Empty or 0 in a row: not known.
+    """
+    fitted: tuple[int, ...] = ()
+    """0 = the row ran out of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -198,3 +205,9 @@ class Metrics(Value):
     """Share of groups whose predicted best is the measured best."""
     within5: float | None = None
     """Share of groups with a regret of at most 0.05."""
+    memory_mape: float | None = None
+    """Mean of |predicted / measured - 1| of the memory of a device, over rows where it was measured."""
+    false_fits: float | None = None
+    """Share of rows that ran out of memory which are said to fit."""
+    false_refusals: float | None = None
+    """Share of rows that ran which are said not to fit."""

@@ -76,7 +76,10 @@ def mixed(parts: Sequence[Part]) -> Predictions:
     alone: dict[str, Any] = {name: mean(getattr(part.predictions, name) for part in parts) for name in _ALONE}
     unfit = _unfit(parts, too_large)
     for name in ("memory_bytes", "excess_memory_bytes"):
-        alone[name] = _with_unfit(alone[name], unfit, name)
+        alone[name] = _with_unfit(alone[name], [(rows, getattr(found, name)) for rows, found in unfit])
+    extra: dict[str, Floats | None] = {**by_name("extra")}
+    for name in dict.fromkeys(name for _, found in unfit for name in found.extra if name.startswith("memory_")):
+        extra[name] = _with_unfit(extra.get(name), [(rows, found.extra.get(name)) for rows, found in unfit])
     return Predictions(
         status=freeze(np.select([answered, too_large], [RowStatus.ANSWERED, RowStatus.INFEASIBLE_MEMORY], 2)),
         step_s=freeze(step_s),
@@ -86,7 +89,7 @@ def mixed(parts: Sequence[Part]) -> Predictions:
         bottleneck_index=freeze(np.where(answered, largest, -1)),
         extrapolation=freeze(np.where(answered, furthest, 0.0)),
         utilisation=by_name("utilisation"),
-        extra=by_name("extra"),
+        extra={name: column for name, column in extra.items() if column is not None},
         **alone,
         refusals=_refusals(~answered & ~too_large, parts),
         notices=_notices(parts, weights),
@@ -137,9 +140,8 @@ def _unfit(parts: Sequence[Part], too_large: Mask) -> list[tuple[Mask, Predictio
     return found
 
 
-def _with_unfit(column: Floats | None, unfit: list[tuple[Mask, Predictions]], name: str) -> Floats | None:
-    for rows, predictions in unfit:
-        own: Floats | None = getattr(predictions, name)
+def _with_unfit(column: Floats | None, unfit: Iterable[tuple[Mask, Floats | None]]) -> Floats | None:
+    for rows, own in unfit:
         if own is not None:
             column = freeze(np.where(rows, own, 0.0 if column is None else column))
     return column

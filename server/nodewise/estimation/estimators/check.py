@@ -188,7 +188,9 @@ def _check_unanswered(
         raise ImpossibleAnswerError("status holds an unknown value")
     refused = predictions.status == RowStatus.REFUSED
     # A row that does not fit says how much it needs, and nothing else; one that is refused says nothing.
-    measures = [place for place, name in enumerate(columns) if name not in _MEMORY]
+    measures = [
+        place for place, name in enumerate(columns) if name not in _MEMORY and not name.startswith("extra[memory_")
+    ]
     if stacked[:, refused].any() or stacked[measures][:, ~answered].any():
         raise ImpossibleAnswerError("a row that is not answered holds a value")
     if (predictions.bottleneck_index[~answered] != -1).any():
