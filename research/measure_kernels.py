@@ -107,8 +107,8 @@ def attention(folder: Path, catalogue: Catalogue) -> Iterable[tuple[str, int, di
 def collectives(folder: Path, catalogue: Catalogue) -> Iterable[tuple[str, str, int, dict[str, float]]]:
     """By device, collective and ranks: bus bandwidth at the largest size, as a share of the link; smallest latency."""
     rows = read(folder / "collectives.csv", ("collective", "ranks", "dtype"), ("message_bytes", "latency_ms"))
-    order = lambda each: (each[0][0], COLLECTIVES.index(each[0][1]), int(each[0][2]))  # noqa: E731
-    for (device, collective, text, dtype), values in sorted(rows.items(), key=order):
+    in_order = sorted(rows.items(), key=lambda each: (each[0][0], COLLECTIVES.index(each[0][1]), int(each[0][2])))
+    for (device, collective, text, dtype), values in in_order:
         facts = catalogue.device(device)
         if facts is None or dtype != "half":
             continue

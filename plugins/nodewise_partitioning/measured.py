@@ -3,6 +3,7 @@
     all-reduce       t = a + S / r by ranks; the bus bandwidth at the largest size corrects `replica_link_efficiency`
     matrix products  t = gemm_ramp_s + F / (peak x gemm_efficiency)
 
+Where there is no table of products, the share that kernels reach (the catalogue's `efficiencies`) stands beside A100's.
 A table of the catalogue says how much a device differs from what the stack's numbers say of every device: a factor on
 these, which runs may then correct further.
 """

@@ -101,7 +101,7 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     Reason.POLICY_NOT_FOUND: (Kind.NOT_FOUND, "No policy of that name is loaded."),
     Reason.DIAGNOSER_NOT_FOUND: (Kind.NOT_FOUND, "No diagnoser of that name is loaded."),
     Reason.REVISION_NOT_REACHED: (Kind.UNAVAILABLE, "The profile has not reached the revision asked for; retry."),
-    Reason.REVISION_NOT_FOUND: (Kind.NOT_FOUND, "The profile has not the exact revision asked for, or no longer."),
+    Reason.REVISION_NOT_FOUND: (Kind.NOT_FOUND, "The profile never had that exact revision, or has it no longer."),
     Reason.MODEL_NOT_CACHED: (
         Kind.PRECONDITION,
         "No model is fitted yet, and none was waited for; its fit began.",
