@@ -40,8 +40,8 @@ LARGEST_LOG_SPREAD: Final = 5.0
 CHUNK_ROWS: Final = 4_096
 """Rows predicted at a time: what caches hold."""
 
-BISECTIONS: Final = 16
-"""Of a mixture's median: hypotheses that differ by a factor of 10 leave 0.004 % of doubt."""
+BISECTIONS: Final = 10
+"""Of a mixture's median: hypotheses that differ by a factor of 2 leave 0.03 % of doubt."""
 
 PARTS: Final = ("compute", "exchange_intra_node", "exchange_inter_node")
 
@@ -179,13 +179,17 @@ class DeviceModel:
 
 
 def median_of(means: Floats, deviations: Floats, shares: Floats) -> Floats:
-    """(rows,) median of a mixture of normal distributions, (components, rows) each, by bisection."""
-    low, high = means.min(axis=0), means.max(axis=0)
+    """(rows,) median of a mixture of two normal distributions, (2, rows) each, by bisection."""
+    first, second = means
+    apart = second - first
+    # Along the way from the first mean to the second the share below rises: halved on the unit interval.
+    at, step = np.full(len(first), 0.5), 0.25
     for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        below = (shares * ndtr((middle - means) / deviations)).sum(axis=0) < 0.5
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray(0.5 * (low + high))
+        below = shares[0] * ndtr(at * (np.abs(apart) / deviations[0]))
+        below += shares[1] * ndtr((at - 1.0) * (np.abs(apart) / deviations[1]))
+        at += np.where(below < 0.5, step, -step)
+        step *= 0.5
+    return np.asarray(first + at * apart)
 
 
 def _parts(form: Parts, step_s: Floats) -> Floats:

@@ -48,7 +48,7 @@ TEMPER: Final = 0.5
 """What runs weigh in the odds of the two hypotheses: neither is true, and runs at small scale tell little of what
 happens at a large one (P. Gruenwald, "The Safe Bayesian", ALT 2012)."""
 
-LEAST_SHARE: Final = 0.01
+LEAST_SHARE: Final = 0.05
 """A hypothesis that is less probable than this is not followed."""
 
 PEAKS: Final = ("fp16_flops_per_s", "bf16_flops_per_s")

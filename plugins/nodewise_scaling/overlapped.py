@@ -21,16 +21,16 @@ Williams, "Gaussian Processes for Machine Learning", MIT Press 2006, section 2.7
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from scipy.special import logsumexp
 
 from nodewise.plugin import Floats
-from nodewise_scaling.fitting import inverse_of, student_log_density
+from nodewise_scaling.fitting import LARGEST_CENTRES, inverse_of, student_log_density
 from nodewise_scaling.points import REPEATS, Points
-from nodewise_scaling.residual import RESIDUAL_SD
+from nodewise_scaling.residual import RESIDUAL_SD, centres_of
 
 __all__ = ["LAW", "NOISE_SD", "REFERENCE_PEAK_FLOPS_PER_S", "Law", "Overlapped", "overlapped"]
 
@@ -52,6 +52,9 @@ NOISE_SD: Final = 0.03
 
 LENGTH: Final = 2.0
 """In ln of samples and of workers: a factor of e^2 in either apart, errors are related by 1 / e."""
+
+NODES: Final = 8
+"""Values of f that stand for its posterior in predictions."""
 
 LOG_SHARES: Final = np.linspace(np.log(1e-4), np.log(0.99), 120)
 """Grid of ln f."""
@@ -85,23 +88,24 @@ class Overlapped:
     Attributes
     ----------
     places : (points, 2) float
-        ln of samples and of workers of the runs.
+        ln of samples and of workers of the runs that predictions rest on.
     largest : (2,) float
         ln of m_L and W_L.
-    weights : (grid,) float
-        Posterior of f.
-    levels : (grid,) float
+    shares, weights : (nodes,) float
+        Values of f that stand for its posterior, and what each weighs.
+    levels : (nodes,) float
         ln T_L by f.
-    pulls : (points, grid) float
+    pulls : (points, nodes) float
         What the residual adds by f, per unit of its covariance.
     inverse : (points, points) float
         Of the residual's and the noise's covariance.
     log_evidence : float
-        Ln of the density of the runs' ln T, T_L of whatever size.
+        Ln of the density of all runs' ln T, T_L of whatever size.
     """
 
     places: Floats
     largest: Floats
+    shares: Floats
     weights: Floats
     levels: Floats
     pulls: Floats
@@ -111,22 +115,24 @@ class Overlapped:
     def predicted(self, keys: Floats) -> tuple[Floats, Floats]:
         """(rows,) expected ln T in seconds, and (rows,) variance of the true ln T about it."""
         places = _places(keys)
-        expected, apart, told, level = self._told(places)
+        across = _covariance(places, self.places, self.largest)
+        expected, apart, told, level = self._told(places, across)
         own = RESIDUAL_SD**2 + (GROWTH_SD * (places[:, 1] - self.largest[1])) ** 2
-        near = np.einsum("ij,ij->i", told, _covariance(places, self.places, self.largest))
-        return expected, (apart**2).sum(axis=1) + np.maximum(own - near + level**2, 0.0)
+        left = own - np.einsum("ij,ij->i", told, across) + level**2
+        return expected, np.einsum("ij,ij->i", apart, apart) + np.maximum(left, 0.0)
 
     def covariance(self, keys: Floats) -> Floats:
         """(rows, rows) covariance of the true ln T about what is expected."""
         places = _places(keys)
-        _, apart, told, level = self._told(places)
-        near = told @ _covariance(self.places, places, self.largest)
-        return np.asarray(apart @ apart.T + _covariance(places, places, self.largest) - near + np.outer(level, level))
-
-    def _told(self, places: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Expected ln T, deviations by f, what the runs weigh by the residual, and what T_L leaves unsure."""
         across = _covariance(places, self.places, self.largest)
-        logs = self.levels + _relative(places, self.largest) + across @ self.pulls
+        _, apart, told, level = self._told(places, across)
+        left = _covariance(places, places, self.largest) - told @ across.T + np.outer(level, level)
+        return np.asarray(apart @ apart.T + left)
+
+    def _told(self, places: Floats, across: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Expected ln T, deviations by f, what the runs weigh by the residual, and what T_L leaves unsure."""
+        logs = np.log(self.shares + (1.0 - self.shares) * np.exp(places[:, :1] - self.largest[0]))
+        logs += across @ self.pulls + self.levels
         expected = logs @ self.weights
         told = across @ self.inverse
         level = (1.0 - told.sum(axis=1)) / np.sqrt(self.inverse.sum())
@@ -138,21 +144,49 @@ def overlapped(points: Points, log_peak: float | None, law: Law = LAW) -> Overla
     """A job's runs under the hypothesis; ``log_peak`` of the device over an A100's, None where it is not known."""
     seen = points.thinned()
     places = _places(seen.keys)
+    covariance = _covariance(places, places, places.max(axis=0))
+    found = _fitted(seen, places, covariance, log_peak, law)
+    if len(seen) <= LARGEST_CENTRES:
+        return found
+    rows = centres_of(covariance, LARGEST_CENTRES)
+    few = replace(seen, keys=seen.keys[rows], step_s=seen.step_s[rows], runs=seen.runs[rows])
+    near = _fitted(few, places[rows], covariance[np.ix_(rows, rows)], log_peak, law)
+    return replace(near, log_evidence=found.log_evidence)
+
+
+def _fitted(seen: Points, places: Floats, residual: Floats, log_peak: float | None, law: Law) -> Overlapped:
+    """The posterior, by the residual's covariance of the runs."""
     largest = places.max(axis=0)
-    covariance = _covariance(places, places, largest) + np.diag(NOISE_SD**2 / np.minimum(seen.runs, REPEATS))
+    covariance = residual + np.diag(NOISE_SD**2 / np.minimum(seen.runs, REPEATS))
     inverse = inverse_of(covariance)
     total = inverse.sum()
-    apart = (np.log(seen.step_s) - GROWTH * (places[:, 1] - largest[1]))[:, np.newaxis] - _relative(places, largest)
+    shapes = np.logaddexp(LOG_SHARES, np.log1p(-np.exp(LOG_SHARES)) + (places[:, :1] - largest[0]))
+    apart = (np.log(seen.step_s) - GROWTH * (places[:, 1] - largest[1]))[:, np.newaxis] - shapes
     levels = inverse.sum(axis=0) @ apart / total
     errors = apart - levels
     pulls = inverse @ errors
-    misfit = (errors * pulls).sum(axis=0)
-    logs = law.log_density(LOG_SHARES + levels, levels, log_peak) - 0.5 * misfit
+    logs = law.log_density(LOG_SHARES + levels, levels, log_peak) - 0.5 * (errors * pulls).sum(axis=0)
     evidence = logsumexp(logs)
     constant = np.log(LOG_SHARES[1] - LOG_SHARES[0]) - 0.5 * (
         np.linalg.slogdet(covariance)[1] + np.log(total) + (len(seen) - 1) * np.log(2.0 * np.pi)
     )
-    return Overlapped(places, largest, np.exp(logs - evidence), levels, pulls, inverse, float(evidence + constant))
+    # Predictions cost as much as there are values of f: what lies in an eighth of its probability is told by its mean.
+    posterior = np.exp(logs - evidence)
+    part = np.minimum((NODES * (np.cumsum(posterior) - 0.5 * posterior)).astype(np.int64), NODES - 1)
+    kinds = np.unique(part)
+    weights = np.where(part == kinds[:, np.newaxis], posterior, 0.0)
+    sums = weights.sum(axis=1)
+    weights /= sums[:, np.newaxis]
+    return Overlapped(
+        places=places,
+        largest=largest,
+        shares=np.exp(weights @ LOG_SHARES),
+        weights=sums,
+        levels=weights @ levels,
+        pulls=pulls @ weights.T,
+        inverse=inverse,
+        log_evidence=float(evidence + constant),
+    )
 
 
 def _places(keys: Floats) -> Floats:
@@ -161,16 +195,12 @@ def _places(keys: Floats) -> Floats:
     return np.asarray(np.log(np.stack([batch * accumulation, workers], axis=1)))
 
 
-def _relative(places: Floats, largest: Floats) -> Floats:
-    """(rows, grid) ln of the step over that at the largest samples, by f."""
-    return np.asarray(np.logaddexp(LOG_SHARES, _LOG_REST + (places[:, :1] - largest[0])))
-
-
-_LOG_REST: Final = np.log1p(-np.exp(LOG_SHARES))
-
-
 def _covariance(first: Floats, second: Floats, largest: Floats) -> Floats:
     """(rows of first, rows of second): the residual's, and that of h."""
-    far = np.abs(first[:, np.newaxis] - second).sum(axis=2) / LENGTH
-    growth = np.outer(first[:, 1] - largest[1], second[:, 1] - largest[1])
-    return np.asarray(RESIDUAL_SD**2 * np.exp(-far) + GROWTH_SD**2 * growth)
+    found = np.abs(first[:, :1] - second[:, 0])
+    found += np.abs(first[:, 1:] - second[:, 1])
+    found *= -1.0 / LENGTH
+    np.exp(found, out=found)
+    found *= RESIDUAL_SD**2
+    found += np.outer(GROWTH_SD * (first[:, 1] - largest[1]), GROWTH_SD * (second[:, 1] - largest[1]))
+    return np.asarray(found)

@@ -202,7 +202,7 @@ def splits_of(configurations: Configurations) -> dict[Split, Mask]:
     if not len(configurations):
         return {}
     columns = [getattr(configurations, name) for name in SPLITTING]
-    if all(len(set(column.tolist())) <= 1 for column in columns):
+    if all(column.min() == column.max() for column in columns):
         return {tuple(int(column[0]) for column in columns): np.ones(len(configurations), dtype=bool)}
     values, places = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     return {tuple(split): places.ravel() == place for place, split in enumerate(values.tolist())}
