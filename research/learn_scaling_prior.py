@@ -5,6 +5,8 @@
 Empirical Bayes by expectation and maximisation over the jobs (A. P. Dempster, N. M. Laird and D. B. Rubin, J. Royal
 Stat. Soc. B 39(1), 1977): each job is fitted under the prior of the others' making, the prior is made of the fits.
 
+How many jobs of a device hide their exchange is kept as it was shipped (``overlapped_law.py``).
+
 Scores of intervals come from predicting each table's test rows from its train rows with a prior that saw no job of
 the same model (the part of a job's name before its slash).
 """
@@ -27,7 +29,7 @@ from nodewise_scaling.device import DeviceModel
 from nodewise_scaling.fitting import fitted
 from nodewise_scaling.parameters import COUNT, HYPER_MEAN, HYPER_SD, JOB_SHARE, NAMES
 from nodewise_scaling.points import Points, averaged
-from nodewise_scaling.prior import NO_BOUNDS, Knowledge, Lesson, offset_of
+from nodewise_scaling.prior import NO_BOUNDS, Knowledge, Lesson, offset_of, shipped
 
 Key = tuple[float, float, float, float, float]
 Row = tuple[Key, float, bool]
@@ -88,7 +90,7 @@ def main() -> None:
                     seen = "" if known.over_fixed else ", from one worker"
                     print(f"{stem} {name[0]} {name[1]}{seen}: median score {np.median(score):.2f}")
     unseen = replace(knowledge.where_unseen, scores=tuple(scores_unseen))
-    document = replace(knowledge, scores=tuple(scores), unseen=unseen).document()
+    document = replace(knowledge, scores=tuple(scores), unseen=unseen, overlapped=shipped().overlapped).document()
     arguments.out.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

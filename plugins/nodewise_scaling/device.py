@@ -7,11 +7,13 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from nodewise.plugin import Floats
 from nodewise_scaling.compute import MOST_COMPUTE_LOG_SD, ComputeDoubt
 from nodewise_scaling.fitting import Fitted
 from nodewise_scaling.form import Parts, log_steps, parts_of
+from nodewise_scaling.overlapped import NOISE_SD, Overlapped
 from nodewise_scaling.parameters import INTER
 from nodewise_scaling.points import Points
 from nodewise_scaling.speed import BYTES_SHARE, BYTES_SHARE_LEAST, exchange_over
@@ -38,6 +40,9 @@ LARGEST_LOG_SPREAD: Final = 5.0
 CHUNK_ROWS: Final = 4_096
 """Rows predicted at a time: what caches hold."""
 
+BISECTIONS: Final = 10
+"""Of a mixture's median: hypotheses that differ by a factor of 2 leave 0.03 % of doubt."""
+
 PARTS: Final = ("compute", "exchange_intra_node", "exchange_inter_node")
 
 Mask = NDArray[np.bool_]
@@ -60,6 +65,10 @@ class DeviceModel:
         Of compute that was not measured.
     faster_log : float
         Ln of the asked link's bandwidth over that of the runs.
+    overlapped : Overlapped or None
+        The other hypothesis, that exchange hides; None where the runs or the device rule it out.
+    overlapped_share : float
+        Its probability.
     """
 
     fit: Fitted
@@ -68,6 +77,8 @@ class DeviceModel:
     reach: Floats | None = None
     doubt: ComputeDoubt | None = None
     faster_log: float = 0.0
+    overlapped: Overlapped | None = None
+    overlapped_share: float = 0.0
 
     @property
     def seen(self) -> Floats:
@@ -91,6 +102,14 @@ class DeviceModel:
             step_s[chunk] = self.fit.points.unit_s * np.exp(shaded)
             spread[chunk] = np.sqrt(variance + FLOOR_LOG_SPREAD**2)
             parts[:, chunk] = _parts(form, step_s[chunk])
+        if self.overlapped is not None:
+            spread *= self.multiplier / NOMINAL
+            for start in range(0, rows, CHUNK_ROWS):
+                chunk = slice(start, start + CHUNK_ROWS)
+                told_s, spread[chunk] = self._of_both(keys[chunk], step_s[chunk], spread[chunk])
+                parts[:, chunk] *= told_s / step_s[chunk]
+                step_s[chunk] = told_s
+            spread /= self.multiplier / NOMINAL
         self._as_measured(keys, step_s, spread, parts)
         if self.faster_log:
             # What another link changes is the form's alone: what was measured stays where nothing is exchanged.
@@ -100,6 +119,16 @@ class DeviceModel:
         if self.faster_log or self.doubt is not None:
             spread = np.hypot(spread, self._doubts(keys))
         return step_s, np.minimum(spread * self.multiplier / NOMINAL, LARGEST_LOG_SPREAD), parts
+
+    def _of_both(self, keys: Floats, step_s: Floats, spread: Floats) -> tuple[Floats, Floats]:
+        """Step seconds and deviation of ln T where either hypothesis may hold: the median of both."""
+        assert self.overlapped is not None
+        expected, variance = self.overlapped.predicted(keys)
+        means = np.stack([np.log(step_s), expected])
+        deviations = np.stack([spread, np.sqrt(variance + NOISE_SD**2)])
+        shares = np.array([[1.0 - self.overlapped_share], [self.overlapped_share]])
+        middle = median_of(means, deviations, shares)
+        return np.exp(middle), np.sqrt((shares * (deviations**2 + (means - middle) ** 2)).sum(axis=0))
 
     def answerable(self, keys: Floats) -> Mask:
         """(rows,) whether compute is known well enough for an answer."""
@@ -147,6 +176,20 @@ class DeviceModel:
         beyond = keys[:, [0, 1, 3]] / seen[:, [0, 1, 3]].max(axis=0)
         below = seen[:, 3].min() / keys[:, 3]
         return np.asarray(np.maximum(np.maximum(beyond.max(axis=1), below), 1.0))
+
+
+def median_of(means: Floats, deviations: Floats, shares: Floats) -> Floats:
+    """(rows,) median of a mixture of two normal distributions, (2, rows) each, by bisection."""
+    first, second = means
+    apart = second - first
+    # Along the way from the first mean to the second the share below rises: halved on the unit interval.
+    at, step = np.full(len(first), 0.5), 0.25
+    for _ in range(BISECTIONS):
+        below = shares[0] * ndtr(at * (np.abs(apart) / deviations[0]))
+        below += shares[1] * ndtr((at - 1.0) * (np.abs(apart) / deviations[1]))
+        at += np.where(below < 0.5, step, -step)
+        step *= 0.5
+    return np.asarray(first + at * apart)
 
 
 def _parts(form: Parts, step_s: Floats) -> Floats:

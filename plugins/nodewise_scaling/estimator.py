@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from scipy.special import expit, logit
 
 from nodewise.plugin import (
     Assessment,
+    Catalogue,
     Context,
     Corpus,
     Model,
@@ -18,15 +20,20 @@ from nodewise.plugin import (
     Profile,
     Query,
     Refusal,
+    RowRefusal,
 )
 from nodewise_scaling.device import INTERVAL_LEVEL, DeviceModel
-from nodewise_scaling.model import ScalingModel
-from nodewise_scaling.points import Points, Setting, points_of
+from nodewise_scaling.fitting import TAIL_DEGREES, Fitted, student_log_density
+from nodewise_scaling.model import SettingsModel
+from nodewise_scaling.overlapped import REFERENCE_PEAK_FLOPS_PER_S, Overlapped, overlapped
+from nodewise_scaling.points import Points, Setting, Split, points_of, splits_of
 from nodewise_scaling.prior import Knowledge, shipped, updated
+from nodewise_scaling.replicas import ScalingModel, not_known
 from nodewise_scaling.routing import Route, routes_of
+from nodewise_scaling.speed import known_as
 from nodewise_scaling.transfer import Sources, sources_of, supported
 
-__all__ = ["ScalingEstimator"]
+__all__ = ["ScalingEstimator", "log_peak", "odds_of"]
 
 NAME: Final = "scaling"
 
@@ -35,6 +42,16 @@ ONE_NODE: Final = 0.5
 ONE_POINT: Final = 0.3
 OTHER_DEVICE: Final = 0.1
 """Strength of evidence: runs across nodes; inside one node; a single configuration; on other devices alone."""
+
+
+TEMPER: Final = 0.5
+"""What runs weigh in the odds of the two hypotheses: neither is true, and runs at small scale tell little of what
+happens at a large one (P. Gruenwald, "The Safe Bayesian", ALT 2012)."""
+
+LEAST_SHARE: Final = 0.05
+"""A hypothesis that is less probable than this is not followed."""
+
+PEAKS: Final = ("fp16_flops_per_s", "bf16_flops_per_s")
 
 
 class ScalingEstimator:
@@ -49,7 +66,8 @@ class ScalingEstimator:
         lessons = [
             (device, points)
             for profile in sorted(corpus, key=lambda each: each.digest)
-            for (device, _), points in points_of(profile).items()
+            for settings in points_of(profile).values()
+            for (device, _), points in settings.items()
             if device and device not in known.offset
         ]
         knowledge = updated(known, lessons)
@@ -60,43 +78,98 @@ class ScalingEstimator:
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Say whether runs of the asked devices are known, or runs and facts that can be carried over."""
         evidence = points_of(profile)
-        refusals, routes = routes_of(query.configurations, evidence, query.catalogue)
-        if not routes:
+        found: list[RowRefusal] = []
+        used: list[tuple[Route, Mapping[Setting, Points]]] = []
+        unknown: list[Split] = []
+        for split, alike in splits_of(query.configurations).items():
+            settings = evidence.get(split)
+            if settings is None:
+                unknown.append(split)
+                continue
+            refusals, routes = routes_of(query.configurations.take(np.flatnonzero(alike)), settings, query.catalogue)
+            found += refusals
+            used += [(route, settings) for route in sorted(routes, key=str)]
+        if not used:
             nothing = Refusal.missing("no configuration was asked about", "observations")
-            return Assessment(refusal=refusals[0].refusal if refusals else nothing)
-        lines = [line for route in sorted(routes, key=str) for line in _lines(route, evidence)]
-        weakest = min(OTHER_DEVICE if each.evidence is None else _strength(evidence[each.evidence]) for each in routes)
+            told = [each.refusal for each in found] + [not_known(split, evidence) for split in unknown]
+            return Assessment(refusal=told[0] if told else nothing)
+        lines = [line for route, settings in used for line in _lines(route, settings)]
+        weakest = min(
+            OTHER_DEVICE if route.evidence is None else _strength(settings[route.evidence]) for route, settings in used
+        )
         return Assessment(evidence=tuple(dict.fromkeys(lines)), strength=weakest)
 
     def fit(self, profile: Profile, context: Context) -> Model:
-        """Fit every device that was measured, by itself, and then with what the others say of it."""
-        prior = context.prior
-        knowledge = prior.content if prior is not None and isinstance(prior.content, Knowledge) else shipped()
-        evidence = points_of(profile)
+        """Fit every split and device that was measured, by itself, and then with what other devices say of it."""
         precision = profile.workload.precision or ""
-        bare = Sources(knowledge=knowledge, catalogue=context.catalogue, precision=precision)
-        seen = [points.exchange_seen for points in evidence.values()]
-        sources = sources_of(evidence, bare) if any(seen) else bare
-        # What a device without runs is answered from too, but only where facts of one that has runs are known.
-        carried = any(context.catalogue.device(setting.device) is not None for setting in evidence)
-        unseen = replace(bare, knowledge=knowledge.where_unseen)
-        where_unseen = sources_of(evidence, unseen) if carried or not all(seen) else sources
-        models = {}
-        for setting, points in evidence.items():
-            known = sources if points.exchange_seen else where_unseen
-            multiplier = known.knowledge.multiplier(known.name_of(setting.device), INTERVAL_LEVEL)
-            models[setting] = DeviceModel(supported(setting, known), multiplier, points)
-        notices = []
-        unknown = sorted({setting.device for setting in evidence if not sources.name_of(setting.device)})
-        if unknown:
-            named = ", ".join(device or "a device that is not stated" for device in unknown)
-            message = f"no other job on {named} is known: how its cluster exchanges gradients is taken from others"
-            notices.append(Notice("CLUSTER_NOT_KNOWN", message))
-        drifted = sum(points.drifted for points in evidence.values())
-        if drifted:
-            message = f"{drifted} configurations were measured anew with other results: the older ones are left out"
-            notices.append(Notice("DRIFTED", message))
-        return ScalingModel(models, where_unseen, tuple(notices))
+        return ScalingModel(
+            {split: _fitted(evidence, context, precision) for split, evidence in points_of(profile).items()}
+        )
+
+
+def _fitted(evidence: Mapping[Setting, Points], context: Context, precision: str) -> SettingsModel:
+    """Runs of replicas that are split alike."""
+    prior = context.prior
+    knowledge = prior.content if prior is not None and isinstance(prior.content, Knowledge) else shipped()
+    bare = Sources(knowledge=knowledge, catalogue=context.catalogue, precision=precision)
+    seen = [points.exchange_seen for points in evidence.values()]
+    sources = sources_of(evidence, bare) if any(seen) else bare
+    # What a device without runs is answered from too, but only where facts of one that has runs are known.
+    carried = any(context.catalogue.device(setting.device) is not None for setting in evidence)
+    unseen = replace(bare, knowledge=knowledge.where_unseen)
+    where_unseen = sources_of(evidence, unseen) if carried or not all(seen) else sources
+    models = {}
+    for setting, points in evidence.items():
+        known = sources if points.exchange_seen else where_unseen
+        multiplier = known.knowledge.multiplier(known.name_of(setting.device), INTERVAL_LEVEL)
+        fit = supported(setting, known)
+        other, share = _overlapped(setting, fit, known) if points.exchange_seen else (None, 0.0)
+        models[setting] = DeviceModel(fit, multiplier, points, overlapped=other, overlapped_share=share)
+    return SettingsModel(models, where_unseen, _notices(evidence, sources))
+
+
+def _notices(evidence: Mapping[Setting, Points], sources: Sources) -> tuple[Notice, ...]:
+    """What holds of every row."""
+    notices = []
+    unknown = sorted({setting.device for setting in evidence if not sources.name_of(setting.device)})
+    if unknown:
+        named = ", ".join(device or "a device that is not stated" for device in unknown)
+        message = f"no other job on {named} is known: how its cluster exchanges gradients is taken from others"
+        notices.append(Notice("CLUSTER_NOT_KNOWN", message))
+    drifted = sum(points.drifted for points in evidence.values())
+    if drifted:
+        message = f"{drifted} configurations were measured anew with other results: the older ones are left out"
+        notices.append(Notice("DRIFTED", message))
+    return tuple(notices)
+
+
+def _overlapped(setting: Setting, fit: Fitted, known: Sources) -> tuple[Overlapped | None, float]:
+    """The hypothesis that exchange hides, and its probability by the runs."""
+    name = known_as(known.catalogue, setting.device, known.knowledge.overlapped)
+    other = overlapped(fit.points, log_peak(setting.device, known.catalogue))
+    told = TEMPER * odds_of(other, fit, known.level_sd(setting.device))
+    if fit.points.keys[:, 0].max() == 1.0:
+        # Exchange that shows inside a node shows across nodes as well; that it hides there says nothing of links.
+        told = min(told, 0.0)
+    odds = logit(known.knowledge.overlapped_share(name)) + told
+    share = float(expit(odds))
+    return (other, share) if share >= LEAST_SHARE else (None, 0.0)
+
+
+def odds_of(other: Overlapped, fit: Fitted, level_sd: float) -> float:
+    """Ln of the odds, by the runs alone, that exchange hides.
+
+    T_L has no prior of its own; the form's level lies about the very runs: as much is granted to both.
+    """
+    level = float(student_log_density(np.zeros(1), TAIL_DEGREES)[0] - np.log(level_sd))
+    return other.log_evidence + level - fit.log_evidence
+
+
+def log_peak(device: str, catalogue: Catalogue) -> float | None:
+    """Ln of a device's 16-bit peak over an A100's."""
+    facts = catalogue.device(device)
+    peaks = [facts[name] for name in PEAKS if name in facts] if facts is not None else []
+    return float(np.log(max(peaks) / REFERENCE_PEAK_FLOPS_PER_S)) if peaks else None
 
 
 def _strength(points: Points) -> float:

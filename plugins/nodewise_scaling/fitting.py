@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
+from scipy.special import gammaln
 
 from nodewise.plugin import Floats
 from nodewise_scaling.form import Parts, Places, log_steps, slopes_of
@@ -14,7 +15,7 @@ from nodewise_scaling.parameters import COUNT, LEAST, MOST, NAMES
 from nodewise_scaling.points import Points
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of, coordinates, covariance
 
-__all__ = ["Bounds", "Fitted", "fitted", "inverse_of"]
+__all__ = ["Bounds", "Fitted", "fitted", "inverse_of", "student_log_density"]
 
 Bounds = tuple[Floats, Floats]
 """Least and most of every parameter."""
@@ -54,6 +55,8 @@ class Fitted:
         What the prior weighs in it, for learning.
     centres, weights, precision : arrays
         The residual: its centres, what it adds to ln T and to the derivatives, and by how much it lessens the variance.
+    log_evidence : float
+        Ln of the density of the points' ln T over the unit, by Laplace's approximation.
     """
 
     points: Points
@@ -63,6 +66,7 @@ class Fitted:
     centres: Floats
     weights: Floats
     precision: Floats
+    log_evidence: float = 0.0
 
     def predicted(self, at: Places) -> tuple[Floats, Floats, Floats, Parts]:
         """Logarithm of the step over the job's unit, and what predictions are unsure by.
@@ -124,7 +128,14 @@ def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Bounds = (LE
     pull = _pull(theta, mean, sd)
     information = whitened[:, :-1].T @ whitened[:, :-1] / scale + np.diag(pull)
     centres, weights, precision = _residual(kernel, noise, places, np.column_stack([errors, slopes.T]))
-    return Fitted(points, theta, inverse_of(information), pull, centres, weights, precision)
+    tangent = whitened[:, :-1].T @ whitened[:, :-1] + np.diag(pull)
+    evidence = (
+        student_log_density((theta - mean) / sd, TAIL_DEGREES).sum()
+        - np.log(sd).sum()
+        - 0.5 * (misfit + np.linalg.slogdet(tangent)[1] + (len(points) - COUNT) * np.log(2.0 * np.pi))
+        - np.log(np.diag(lower)).sum()
+    )
+    return Fitted(points, theta, inverse_of(information), pull, centres, weights, precision, float(evidence))
 
 
 def _outlying(errors: Floats, lower: Floats) -> Floats:
@@ -197,6 +208,12 @@ def _residual(kernel: Floats, noise: Floats, places: Floats, targets: Floats) ->
     weights = np.asarray(np.linalg.solve(information, (across / noise) @ targets), dtype=np.float64)
     precision = inverse_of(among + 1e-8 * ridge) - inverse_of(information)
     return places[rows], weights, precision
+
+
+def student_log_density(deviations: Floats, degrees: float) -> Floats:
+    """Ln of the density of Student's distribution."""
+    constant = gammaln(0.5 * (degrees + 1.0)) - gammaln(0.5 * degrees) - 0.5 * np.log(degrees * np.pi)
+    return np.asarray(constant - 0.5 * (degrees + 1.0) * np.log1p(deviations**2 / degrees))
 
 
 def inverse_of(matrix: Floats) -> Floats:

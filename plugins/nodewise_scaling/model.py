@@ -1,8 +1,9 @@
-"""The fitted model: which evidence answers each row, and what the reader should know of it."""
+"""The fitted model of replicas that are split alike: which evidence answers a row, and what to know of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 
@@ -11,22 +12,24 @@ from nodewise.plugin import (
     Floats,
     Ints,
     Notice,
-    Options,
     Predictions,
     Refusal,
     RowRefusal,
 )
 from nodewise_scaling.device import INTERVAL_LEVEL, PARTS, DeviceModel
-from nodewise_scaling.points import MEASUREMENT_LOG_SPREAD, Setting, keys_of
+from nodewise_scaling.points import Setting, keys_of
 from nodewise_scaling.routing import Route, routes_of
 from nodewise_scaling.speed import FACT_WORDS
 from nodewise_scaling.transfer import Sources
 from nodewise_scaling.unmeasured import Unmeasured, unmeasured
 
-__all__ = ["ScalingModel"]
+__all__ = ["SettingsModel"]
+
+LEAST_SAID: Final = 0.1
+"""Probability of hidden exchange from which on a reader is told of it."""
 
 
-class ScalingModel:
+class SettingsModel:
     """Fits by setting, and what is carried over to others.
 
     Parameters
@@ -38,16 +41,13 @@ class ScalingModel:
         What holds of every row.
     """
 
-    measurement_log_spread = MEASUREMENT_LOG_SPREAD
-    """Noise of one measured ln(step)."""
-
     def __init__(self, models: Mapping[Setting, DeviceModel], sources: Sources, notices: tuple[Notice, ...]) -> None:
         self._models = models
         self._sources = sources
         self._notices = notices
 
-    def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002 - the protocol's
-        """Predict every row; refuse row by row what is no data-parallel all-reduce job, or too little is known of."""
+    def predict(self, configurations: Configurations) -> Predictions:
+        """Predict every row; refuse row by row what is no all-reduce job, or too little is known of."""
         rows = len(configurations)
         found, routes = routes_of(configurations, self._models, self._sources.catalogue)
         refusals, notices, pieces = list(found), list(self._notices), []
@@ -68,7 +68,7 @@ class ScalingModel:
             notices += (*assumed, *self._told(route, carried, ran_bytes_per_s, configurations, members))
         return Predictions.joined(rows, pieces, refusals=tuple(refusals), notices=tuple(notices))
 
-    def log_covariance(self, configurations: Configurations, options: Options) -> Floats:  # noqa: ARG002 - the protocol's
+    def log_covariance(self, configurations: Configurations) -> Floats:
         """(rows, rows) covariance of ln(true step) about the prediction; 0 in rows that are refused."""
         covariance = np.zeros((len(configurations), len(configurations)))
         _, routes = routes_of(configurations, self._models, self._sources.catalogue)
@@ -111,6 +111,12 @@ class ScalingModel:
                 notices.append(Notice("SUPPORTED_BY_OTHER_DEVICES", message, rows))
             if not device:
                 notices += _assumed(configurations, members)
+            share = self._models[route.evidence].overlapped_share if route.evidence is not None else 0.0
+            if share >= LEAST_SAID:
+                message = (
+                    f"that compute hides the exchange is {100.0 * share:.0f} % probable, by runs and devices alike"
+                )
+                notices.append(Notice("EXCHANGE_HIDDEN", message, rows))
         if link and link != ran:
             message = (
                 f"no run over a link of {link:.3g} bytes/s is known: exchange across nodes is that over {ran:.3g} "

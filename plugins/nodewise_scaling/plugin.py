@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import EstimatorRecord, hookimpl
+from nodewise.plugin import BASIC_COLUMNS, EstimatorRecord, hookimpl
 from nodewise_scaling.estimator import ScalingEstimator
+from nodewise_scaling.points import SPLITTING
 
 __all__ = ["nodewise_estimators"]
 
-VERSION: Final = "1.1"
+VERSION: Final = "1.2"
 """Of the form, its constants and the shipped prior: another version may predict otherwise from the same profile."""
 
 
@@ -25,6 +26,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
                 "prior over jobs and clusters (ALLREDUCE)."
             ),
             estimator=ScalingEstimator(),
+            columns=BASIC_COLUMNS | {*SPLITTING, "data_parallel"},
             capabilities=frozenset({"sync-mode:allreduce"}),
         )
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -11,12 +12,25 @@ from numpy.typing import NDArray
 from nodewise.plugin import Configurations, Floats, Ints, Profile, SyncMode
 from nodewise_scaling.form import Places
 
-__all__ = ["KEYS", "MEASUREMENT_LOG_SPREAD", "Points", "Setting", "averaged", "keys_of", "points_of"]
+__all__ = [
+    "KEYS",
+    "MEASUREMENT_LOG_SPREAD",
+    "SPLITTING",
+    "Points",
+    "Setting",
+    "Split",
+    "averaged",
+    "keys_of",
+    "points_of",
+    "splits_of",
+]
 
 Mask = NDArray[np.bool_]
 
 KEYS: Final = ("nodes", "workers", "fullest", "batch", "accumulation")
-"""What tells configurations apart: nodes, workers, workers on the fullest node, samples per worker, micro-steps."""
+"""What tells configurations apart: nodes, workers, workers on the fullest node, samples per worker, micro-steps.
+
+Of workers that share a replica each has a fraction of its samples."""
 
 MEASUREMENT_LOG_SPREAD: Final = 0.05
 """Standard deviation of one measured ln T: equal configurations differ by 2.6 to 8.7 % on average (A100, 2080Ti, T4,
@@ -37,6 +51,23 @@ LONE_BATCH: Final = 1.5
 
 NODE_SHARE: Final = 0.9
 """Of the mean workers per node in what shares a host; the fullest node has the rest: the slowest node is waited for."""
+
+
+SPLITTING: Final[Mapping[str, int]] = {
+    "tensor_parallel": 1,
+    "pipeline_parallel": 1,
+    "expert_parallel": 1,
+    "context_parallel": 1,
+    "sequence_parallel": 0,
+    "interleave": 1,
+    "zero_stage": 0,
+    "recomputation": 0,
+}
+"""Columns that tell how the workers of a replica share a model, and the values that state nothing. Where they stay as
+they are a replica is one worker to data parallelism, whatever happens inside of it."""
+
+Split = tuple[int, ...]
+"""Values of SPLITTING."""
 
 
 class Setting(NamedTuple):
@@ -69,7 +100,7 @@ class Points:
     drifted : int
         Configurations whose older measurements newer ones contradict; the older ones are left out.
     smallest_batch, unit_s : float
-        The job's own units: samples per worker, step time at the fewest workers and that batch.
+        The job's own units: samples per worker, and the time of a micro-step of them at the fewest workers.
     over_fixed : bool
         As ``Places.over_fixed``; of the prior that they are fitted under.
     """
@@ -132,11 +163,10 @@ class Points:
         return np.asarray(MEASUREMENT_LOG_SPREAD**2 / np.minimum(self.runs, REPEATS) + 1e-9)
 
 
-def points_of(profile: Profile) -> dict[Setting, Points]:
-    """By device and link, sorted.
+def points_of(profile: Profile) -> dict[Split, dict[Setting, Points]]:
+    """By how replicas are split, and by device and link, sorted.
 
-    Left out are observations of other sync modes and degrees, of workers that differ, and of another number format than
-    the job's.
+    Left out are observations of other sync modes, of workers that differ, and of another number format than the job's.
     """
     observations = profile.observations
     if not len(observations):
@@ -144,11 +174,6 @@ def points_of(profile: Profile) -> dict[Setting, Points]:
     configurations = observations.configurations
     usable = (
         (configurations.sync_mode == SyncMode.ALLREDUCE)
-        & (configurations.tensor_parallel <= 1)
-        & (configurations.pipeline_parallel <= 1)
-        & (configurations.context_parallel <= 1)
-        & (configurations.expert_parallel <= 1)
-        & (configurations.zero_stage <= 0)
         & (configurations.backup_workers == 0)
         & (configurations.workers >= 1)
         & (configurations.nodes >= 1)
@@ -161,12 +186,26 @@ def points_of(profile: Profile) -> dict[Setting, Points]:
     links = np.where(stated == 0.0, profile.network.link_bytes_per_s or 0.0, stated)
     keys, step_s = keys_of(configurations), 1.0 / np.where(usable, observations.steps_per_s, 1.0)
     when = observations.measured_at_s
-    found = {}
-    for device in sorted(set(devices[usable].tolist())):
-        for link in sorted(set(links[usable & (devices == device)].tolist())):
-            rows = np.flatnonzero(usable & (devices == device) & (links == link))
-            found[Setting(device, link)] = averaged(keys[rows], step_s[rows], when[rows])
+    found: dict[Split, dict[Setting, Points]] = {}
+    for split, alike in splits_of(configurations).items():
+        members = usable & alike
+        for device in sorted(set(devices[members].tolist())):
+            for link in sorted(set(links[members & (devices == device)].tolist())):
+                rows = np.flatnonzero(members & (devices == device) & (links == link))
+                settings = found.setdefault(split, {})
+                settings[Setting(device, link)] = averaged(keys[rows], step_s[rows], when[rows])
     return found
+
+
+def splits_of(configurations: Configurations) -> dict[Split, Mask]:
+    """The rows of every way to split a replica, sorted; a model that is not split first."""
+    if not len(configurations):
+        return {}
+    columns = [getattr(configurations, name) for name in SPLITTING]
+    if all(column.min() == column.max() for column in columns):
+        return {tuple(int(column[0]) for column in columns): np.ones(len(configurations), dtype=bool)}
+    values, places = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    return {tuple(split): places.ravel() == place for place, split in enumerate(values.tolist())}
 
 
 def _of_the_job(configurations: Configurations, precision: str) -> Mask:
@@ -176,11 +215,14 @@ def _of_the_job(configurations: Configurations, precision: str) -> Mask:
 
 
 def keys_of(configurations: Configurations) -> Floats:
-    """(rows, 5) columns of KEYS; a batch that is not known, nor follows from the global one, counts as 1 sample."""
-    workers, nodes = configurations.workers, np.maximum(configurations.nodes, 1)
+    """(rows, 5) columns of KEYS; a batch that is not known, nor follows from the global one, counts as 1 sample.
+
+    A stated global batch tells fractions of a sample; what its workers are told to have is rounded.
+    """
+    workers, nodes = np.maximum(configurations.workers, 1), np.maximum(configurations.nodes, 1)
     accumulation = np.maximum(configurations.accumulation, 1)
-    shared = np.ceil(configurations.global_batch / (np.maximum(workers, 1) * accumulation))
-    batch = np.where(configurations.batch_per_worker > 0, configurations.batch_per_worker, shared)
+    own = configurations.batch_per_worker * (configurations.replicas() / workers)
+    batch = np.where(configurations.global_batch > 0, configurations.global_batch / (workers * accumulation), own)
     fullest = np.ceil(workers / nodes)
     if configurations.placement is not None:
         for row in range(len(configurations)):
@@ -191,7 +233,7 @@ def keys_of(configurations: Configurations) -> Floats:
         nodes,
         workers,
         fullest,
-        np.maximum(batch, 1),
+        np.where(batch > 0.0, batch, 1.0),
         accumulation,
     )
     return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
@@ -210,12 +252,12 @@ def averaged(keys: Floats, step_s: Floats, measured_at_s: Floats | None = None) 
     inverse = inverse.ravel()
     runs = np.bincount(inverse)
     means = np.bincount(inverse, rows[:, -1]) / runs
-    workers, batch = distinct[:, 1], distinct[:, 3]
+    workers, batch, micro_step_s = distinct[:, 1], distinct[:, 3], means / distinct[:, 4]
     smallest = float(batch.min())
     fewest = np.flatnonzero(workers == workers.min())
     lone = int(fewest[np.argmin(batch[fewest])])
     # Far from the smallest batch the lone worker's time is another unit than the others': the least time is nearer.
-    unit = float(means[lone]) if batch[lone] <= LONE_BATCH * smallest else float(means.min())
+    unit = float(micro_step_s[lone]) if batch[lone] <= LONE_BATCH * smallest else float(micro_step_s.min())
     return Points(
         keys=distinct,
         step_s=means,

@@ -30,6 +30,9 @@ UNTRIED_MULTIPLIER: Final = 2.0
 UNKNOWN_DEVICE: Final = 1.5
 """What the multiplier of a device without scores of its own is wider by: its cluster may be unlike any."""
 
+PSEUDO_JOBS: Final = 2.0
+"""Jobs of a device that all devices' usual share of hidden exchange counts as."""
+
 NO_BOUNDS: Final = (np.full(COUNT, -np.inf), np.full(COUNT, np.inf))
 
 Lesson = tuple[str, Points]
@@ -52,6 +55,8 @@ class Knowledge:
         What it was learned from, for people.
     over_fixed : bool
         As ``Places.over_fixed``: what ``intra`` is told over.
+    overlapped : mapping of device to (jobs, jobs)
+        Of its jobs with several workers so many hide their exchange (``overlapped``), and how many there are.
     unseen : Knowledge or None
         The same lessons for jobs whose exchange was not seen, told over all compute; None = this very one serves.
     """
@@ -64,6 +69,7 @@ class Knowledge:
     scores: tuple[tuple[str, Floats, float], ...] = ()
     sources: tuple[str, ...] = ()
     over_fixed: bool = True
+    overlapped: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     unseen: Knowledge | None = None
 
     @property
@@ -76,6 +82,13 @@ class Knowledge:
         if device in self.offset:
             return self.mean + self.offset[device], np.sqrt(self.job_sd**2 + self.offset_variance[device])
         return self.mean, np.hypot(self.job_sd, self.device_sd)
+
+    def overlapped_share(self, device: str) -> float:
+        """Probability that a new job on a device hides its exchange: as those there, and as those of all devices."""
+        shares = [hidden / jobs for hidden, jobs in self.overlapped.values()]
+        usual = (sum(shares) + 1.0) / (len(shares) + 2.0)
+        hidden, jobs = self.overlapped.get(device, (0.0, 0.0))
+        return (hidden + PSEUDO_JOBS * usual) / (jobs + PSEUDO_JOBS)
 
     def multiplier(self, device: str, level: float) -> float:
         """Quantile of the scores, jobs weighing alike: by how many deviations predictions were off."""
@@ -105,6 +118,7 @@ class Knowledge:
             "scores": [[device, np.round(scores, 3).tolist(), weight] for device, scores, weight in self.scores],
             "sources": list(self.sources),
             "over_fixed": self.over_fixed,
+            "overlapped": {device: list(jobs) for device, jobs in sorted(self.overlapped.items())},
             "unseen": None if self.unseen is None else self.unseen.document(),
         }
 
@@ -129,6 +143,7 @@ class Knowledge:
             scores=tuple((device, np.array(scores), weight) for device, scores, weight in document["scores"]),
             sources=tuple(document["sources"]),
             over_fixed=document["over_fixed"],
+            overlapped={device: (hidden, jobs) for device, (hidden, jobs) in document.get("overlapped", {}).items()},
             unseen=None if document["unseen"] is None else Knowledge.from_document(document["unseen"]),
         )
 

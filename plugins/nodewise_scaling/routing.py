@@ -34,10 +34,8 @@ def routes_of(
 ) -> tuple[tuple[RowRefusal, ...], dict[Route, Ints]]:
     """Rows that are refused, and the rows of each route."""
     total = len(configurations)
-    parallel = (configurations.tensor_parallel > 1) | (configurations.pipeline_parallel > 1)
     checks = (
         (configurations.sync_mode != SyncMode.ALLREDUCE, _NOT_ALLREDUCE),
-        (parallel, _PARALLEL),
         (configurations.workers < 1, _NO_WORKER),
     )
     found = list(RowRefusal.first(total, checks))
@@ -122,8 +120,5 @@ def _missing(message: str) -> Refusal:
 
 _NOT_ALLREDUCE: Final = Refusal.unsupported(
     "the scaling model describes synchronous all-reduce: sync mode must be ALLREDUCE"
-)
-_PARALLEL: Final = Refusal.unsupported(
-    "the scaling model describes data parallelism: tensor_parallel and pipeline_parallel must be 1"
 )
 _NO_WORKER: Final = Refusal.unsupported("the scaling model answers from 1 worker on")

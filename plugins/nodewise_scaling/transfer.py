@@ -92,6 +92,10 @@ class Sources:
             return knowledge.mean + knowledge.offset[name], knowledge.offset_variance[name]
         return knowledge.mean.copy(), knowledge.device_sd**2
 
+    def level_sd(self, device: str) -> float:
+        """Standard deviation of the level of a job on a device."""
+        return float(np.sqrt(self.knowledge.job_sd[LEVEL] ** 2 + self.of(device)[1][LEVEL]))
+
 
 def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
     """Fit the job in every setting by itself."""

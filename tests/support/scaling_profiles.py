@@ -28,8 +28,8 @@ from nodewise.plugin import (
     as_ints,
 )
 from nodewise_scaling.estimator import ScalingEstimator
-from nodewise_scaling.model import ScalingModel
 from nodewise_scaling.points import Points, points_of
+from nodewise_scaling.replicas import ScalingModel
 
 Scale = tuple[int, int, int]
 """Nodes, workers, samples per worker."""
@@ -174,7 +174,8 @@ def assessed(of: Profile, asked: Configurations) -> Assessment:
 
 def points(of: Profile) -> Points:
     """The points of a profile of one device."""
-    (found,) = points_of(of).values()
+    (settings,) = points_of(of).values()
+    (found,) = settings.values()
     return found
 
 

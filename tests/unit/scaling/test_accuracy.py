@@ -34,9 +34,12 @@ BOUNDS = {
     "sia_t4_4_to_16_nodes.csv": 0.13,
     "sia_t4_2_to_16_nodes.csv": 0.11,
     "sia_v100_2_to_5_nodes.csv": 0.15,
-    "elasticflow_a100_8_to_64.csv": 0.10,
+    "elasticflow_a100_8_to_64.csv": 0.09,
 }
-"""Mean error of throughputs."""
+"""Mean error of throughputs, of tables that the prior was learned from."""
+
+ABROAD = {"mlperf_scaling_dev.csv": 0.08, "internevo_dev.csv": 0.065}
+"""The same of tables of clusters whose exchange hides."""
 
 
 @lru_cache
@@ -48,12 +51,12 @@ def scored(path: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize("name", [*BOUNDS, *ABROAD])
 def test_errors_on_the_tables_stay_within_what_was_reached(name: str) -> None:
     found = scored(str(table_path(name)))
     assert not found["refusals"]["scaling"]
     assert found["estimators"]["scaling"]["refused"] == 0
-    assert found["estimators"]["scaling"]["mape"] <= BOUNDS[name]
+    assert found["estimators"]["scaling"]["mape"] <= (BOUNDS | ABROAD)[name]
 
 
 def test_intervals_hold_what_they_promise() -> None:
@@ -99,7 +102,8 @@ def lessons() -> dict[str, Lesson]:
             rows = asked.rows_of(number)
             if len(rows) > found.get(job, (0, None))[0]:
                 measured = Observations.of(asked.configurations.take(rows), as_floats(asked.steps_per_s[rows]))
-                (((device, _), points),) = points_of(Profile(observations=measured)).items()
+                (settings,) = points_of(Profile(observations=measured)).values()
+                (((device, _), points),) = settings.items()
                 found[job] = len(rows), (device, points)
     return {job: lesson for job, (_, lesson) in sorted(found.items())}
 

@@ -30,8 +30,6 @@ from nodewise_scaling.plugin import nodewise_estimators
         ({"sync_mode": int(SyncMode.SYNC)}, "ALLREDUCE"),
         ({"sync_mode": int(SyncMode.ASYNC)}, "ALLREDUCE"),
         ({"sync_mode": int(SyncMode.HYBRID)}, "ALLREDUCE"),
-        ({"tensor_parallel": 2}, "tensor_parallel"),
-        ({"pipeline_parallel": 4}, "pipeline_parallel"),
     ],
 )
 def test_unsupported_rows_are_refused_one_by_one(columns: dict[str, int], words: str) -> None:

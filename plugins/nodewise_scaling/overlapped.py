@@ -1,0 +1,206 @@
+"""The other hypothesis of a step: exchange hides behind compute, and what is left are fixed seconds and samples.
+
+::
+
+    ln T(m, W) = ln T_L + ln(f + (1 - f) m / m_L) + h ln(W / W_L) + residual
+
+m samples of one worker in a step, over all micro-steps and in fractions; W workers; m_L and W_L the most of each that
+was measured, T_L the step there. f is the share of fixed seconds, c = f T_L: launches, updates, the exchange that is
+never hidden. They follow the arithmetic of the step, which is its seconds times the device's peak::
+
+    ln c = alpha + beta ln(T_L P / P_A100) + deviation x t(4)
+
+A model of more arithmetic has more layers to launch and more gradients to exchange, but a faster device does neither
+sooner: so the exponent of the peak is that of the seconds. Fitted apart they agree (research/overlapped_law.md).
+h is what steps grow with workers where nothing else changes. The residual is near in error where configurations are
+near, as the form's is.
+
+f is summed over a grid, everything else in closed form: linear and Gaussian given f (C. E. Rasmussen and C. K. I.
+Williams, "Gaussian Processes for Machine Learning", MIT Press 2006, section 2.7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from scipy.special import logsumexp
+
+from nodewise.plugin import Floats
+from nodewise_scaling.fitting import LARGEST_CENTRES, inverse_of, student_log_density
+from nodewise_scaling.points import REPEATS, Points
+from nodewise_scaling.residual import RESIDUAL_SD, centres_of
+
+__all__ = ["LAW", "NOISE_SD", "REFERENCE_PEAK_FLOPS_PER_S", "Law", "Overlapped", "overlapped"]
+
+REFERENCE_PEAK_FLOPS_PER_S: Final = 312e12
+"""16-bit peak of an A100, which the law is told at."""
+
+UNKNOWN_PEAK_LOG_SD: Final = 1.0
+"""Standard deviation of ln of the peak of a device that the catalogue does not know: A30 to GB300 spread as far."""
+
+DEGREES: Final = 4.0
+"""Degrees of freedom of the law's tails: a kind of model that is unlike the others may say so."""
+
+GROWTH: Final = 0.015
+GROWTH_SD: Final = 0.03
+"""Mean and standard deviation of h: 64 times the workers take 6 % longer, 0 to 20 %."""
+
+NOISE_SD: Final = 0.03
+"""Standard deviation of one measured ln T."""
+
+LENGTH: Final = 2.0
+"""In ln of samples and of workers: a factor of e^2 in either apart, errors are related by 1 / e."""
+
+NODES: Final = 8
+"""Values of f that stand for its posterior in predictions."""
+
+LOG_SHARES: Final = np.linspace(np.log(1e-4), np.log(0.99), 120)
+"""Grid of ln f."""
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """Where ln of the fixed seconds lies, ``alpha + beta ln(T_L P / P_A100)``, and its deviation."""
+
+    alpha: float
+    beta: float
+    deviation: float
+
+    def log_density(self, log_fixed_s: Floats, log_largest_s: Floats, log_peak: float | None) -> Floats:
+        """Ln of the density of ln c, by ln T_L and ln of the device's peak over that of an A100 (None = not known)."""
+        expected = self.alpha + self.beta * (log_largest_s + (log_peak or 0.0))
+        deviation = (
+            self.deviation if log_peak is not None else np.hypot(self.deviation, self.beta * UNKNOWN_PEAK_LOG_SD)
+        )
+        return np.asarray(student_log_density((log_fixed_s - expected) / deviation, DEGREES) - np.log(deviation))
+
+
+LAW: Final = Law(alpha=-3.5, beta=0.62, deviation=0.25)
+"""Learned from 45 published families of training runs, kinds of models weighing alike (research/overlapped_law.md)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overlapped:
+    """A job's runs under the hypothesis.
+
+    Attributes
+    ----------
+    places : (points, 2) float
+        ln of samples and of workers of the runs that predictions rest on.
+    largest : (2,) float
+        ln of m_L and W_L.
+    shares, weights : (nodes,) float
+        Values of f that stand for its posterior, and what each weighs.
+    levels : (nodes,) float
+        ln T_L by f.
+    pulls : (points, nodes) float
+        What the residual adds by f, per unit of its covariance.
+    inverse : (points, points) float
+        Of the residual's and the noise's covariance.
+    log_evidence : float
+        Ln of the density of all runs' ln T, T_L of whatever size.
+    """
+
+    places: Floats
+    largest: Floats
+    shares: Floats
+    weights: Floats
+    levels: Floats
+    pulls: Floats
+    inverse: Floats
+    log_evidence: float
+
+    def predicted(self, keys: Floats) -> tuple[Floats, Floats]:
+        """(rows,) expected ln T in seconds, and (rows,) variance of the true ln T about it."""
+        places = _places(keys)
+        across = _covariance(places, self.places, self.largest)
+        expected, apart, told, level = self._told(places, across)
+        own = RESIDUAL_SD**2 + (GROWTH_SD * (places[:, 1] - self.largest[1])) ** 2
+        left = own - np.einsum("ij,ij->i", told, across) + level**2
+        return expected, np.einsum("ij,ij->i", apart, apart) + np.maximum(left, 0.0)
+
+    def covariance(self, keys: Floats) -> Floats:
+        """(rows, rows) covariance of the true ln T about what is expected."""
+        places = _places(keys)
+        across = _covariance(places, self.places, self.largest)
+        _, apart, told, level = self._told(places, across)
+        left = _covariance(places, places, self.largest) - told @ across.T + np.outer(level, level)
+        return np.asarray(apart @ apart.T + left)
+
+    def _told(self, places: Floats, across: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Expected ln T, deviations by f, what the runs weigh by the residual, and what T_L leaves unsure."""
+        logs = np.log(self.shares + (1.0 - self.shares) * np.exp(places[:, :1] - self.largest[0]))
+        logs += across @ self.pulls + self.levels
+        expected = logs @ self.weights
+        told = across @ self.inverse
+        level = (1.0 - told.sum(axis=1)) / np.sqrt(self.inverse.sum())
+        apart = (logs - expected[:, np.newaxis]) * np.sqrt(self.weights)
+        return expected + GROWTH * (places[:, 1] - self.largest[1]), apart, told, level
+
+
+def overlapped(points: Points, log_peak: float | None, law: Law = LAW) -> Overlapped:
+    """A job's runs under the hypothesis; ``log_peak`` of the device over an A100's, None where it is not known."""
+    seen = points.thinned()
+    places = _places(seen.keys)
+    covariance = _covariance(places, places, places.max(axis=0))
+    found = _fitted(seen, places, covariance, log_peak, law)
+    if len(seen) <= LARGEST_CENTRES:
+        return found
+    rows = centres_of(covariance, LARGEST_CENTRES)
+    few = replace(seen, keys=seen.keys[rows], step_s=seen.step_s[rows], runs=seen.runs[rows])
+    near = _fitted(few, places[rows], covariance[np.ix_(rows, rows)], log_peak, law)
+    return replace(near, log_evidence=found.log_evidence)
+
+
+def _fitted(seen: Points, places: Floats, residual: Floats, log_peak: float | None, law: Law) -> Overlapped:
+    """The posterior, by the residual's covariance of the runs."""
+    largest = places.max(axis=0)
+    covariance = residual + np.diag(NOISE_SD**2 / np.minimum(seen.runs, REPEATS))
+    inverse = inverse_of(covariance)
+    total = inverse.sum()
+    shapes = np.logaddexp(LOG_SHARES, np.log1p(-np.exp(LOG_SHARES)) + (places[:, :1] - largest[0]))
+    apart = (np.log(seen.step_s) - GROWTH * (places[:, 1] - largest[1]))[:, np.newaxis] - shapes
+    levels = inverse.sum(axis=0) @ apart / total
+    errors = apart - levels
+    pulls = inverse @ errors
+    logs = law.log_density(LOG_SHARES + levels, levels, log_peak) - 0.5 * (errors * pulls).sum(axis=0)
+    evidence = logsumexp(logs)
+    constant = np.log(LOG_SHARES[1] - LOG_SHARES[0]) - 0.5 * (
+        np.linalg.slogdet(covariance)[1] + np.log(total) + (len(seen) - 1) * np.log(2.0 * np.pi)
+    )
+    # Predictions cost as much as there are values of f: what lies in an eighth of its probability is told by its mean.
+    posterior = np.exp(logs - evidence)
+    part = np.minimum((NODES * (np.cumsum(posterior) - 0.5 * posterior)).astype(np.int64), NODES - 1)
+    kinds = np.unique(part)
+    weights = np.where(part == kinds[:, np.newaxis], posterior, 0.0)
+    sums = weights.sum(axis=1)
+    weights /= sums[:, np.newaxis]
+    return Overlapped(
+        places=places,
+        largest=largest,
+        shares=np.exp(weights @ LOG_SHARES),
+        weights=sums,
+        levels=weights @ levels,
+        pulls=pulls @ weights.T,
+        inverse=inverse,
+        log_evidence=float(evidence + constant),
+    )
+
+
+def _places(keys: Floats) -> Floats:
+    """(rows, 2) ln of samples of a worker in a step, and of workers."""
+    _, workers, _, batch, accumulation = keys.T
+    return np.asarray(np.log(np.stack([batch * accumulation, workers], axis=1)))
+
+
+def _covariance(first: Floats, second: Floats, largest: Floats) -> Floats:
+    """(rows of first, rows of second): the residual's, and that of h."""
+    found = np.abs(first[:, :1] - second[:, 0])
+    found += np.abs(first[:, 1:] - second[:, 1])
+    found *= -1.0 / LENGTH
+    np.exp(found, out=found)
+    found *= RESIDUAL_SD**2
+    found += np.outer(GROWTH_SD * (first[:, 1] - largest[1]), GROWTH_SD * (second[:, 1] - largest[1]))
+    return np.asarray(found)
