@@ -11,6 +11,7 @@ from nodewise.plugin import Assessment, Context, Fidelity, Model, Profile, Query
 from nodewise_laws import exact_mva, overlapped_mva
 from nodewise_queueing.curve_model import WELL_CONDITIONED_WORKERS, CurveModel, shows_saturation
 from nodewise_queueing.evidence import DeviceEvidence, Runs, evidence_of, facts_of
+from nodewise_queueing.expected import expected_of
 from nodewise_queueing.model import QueueingModel
 from nodewise_queueing.phase_model import PhaseModel
 from nodewise_queueing.rows import CurveKey, Group, plan_of
@@ -69,7 +70,7 @@ class QueueingEstimator:
         strength, texts, error = _weakest(judged)
         return Assessment(evidence=texts, strength=strength, expected_log_error=error)
 
-    def fit(self, profile: Profile, context: Context) -> Model:  # noqa: ARG002 - needs nothing but the profile
+    def fit(self, profile: Profile, context: Context) -> Model:
         """Fit every device and mode that the evidence supports."""
         evidence = evidence_of(profile)
         facts = facts_of(profile)
@@ -80,7 +81,8 @@ class QueueingEstimator:
                 phases[device] = PhaseModel.fitted(found.phases, facts, found.runs)
                 continue
             for mode, runs in found.runs.items():
-                curves[device, mode] = CurveModel.fitted(SyncMode(mode), runs, facts)
+                expected = expected_of(device, facts.byte_share(runs.usual_setting.servers), context.catalogue)
+                curves[device, mode] = CurveModel.fitted(SyncMode(mode), runs, facts, expected)
         model = QueueingModel(Support(evidence), phases=phases, fits=curves)
         # The curves that will be asked for first are made here, off the path of a request.
         for device, found in evidence.items():
