@@ -20,29 +20,43 @@ import numpy as np
 from nodewise.plugin import Catalogue, Floats
 from nodewise_queueing.scaling import SERVER_EXPONENT
 
-__all__ = ["Expected", "expected_of", "relative_speed"]
+__all__ = ["ACCELERATOR_CV", "LEARNED", "Expected", "Learned", "expected_of", "relative_speed"]
 
-SHARE: Final = 0.26
-"""Median of the servers' share of one worker's cycle, on a P100 and with one server (testbed 0.28, CM-DARE 0.24)."""
 
-SHARE_SPREAD: Final = 0.65
-"""Standard deviation of ln(share / (1 - share)) between jobs (testbed 0.67, CM-DARE 0.57)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What sources teach about jobs in general.
+
+    Attributes
+    ----------
+    share : float
+        Median of the servers' share of one worker's cycle, on a P100 and with one server.
+    share_spread : float
+        Standard deviation of ln(share / (1 - share)) between jobs.
+    sharpest, by_variation : float
+        Sharpness p of the knee by the coefficient of variation of compute: ln p = ln(sharpest) + by_variation x cv.
+    sharpness_spread : float
+        Standard deviation of ln p about it between jobs.
+    """
+
+    share: float
+    share_spread: float
+    sharpest: float
+    by_variation: float
+    sharpness_spread: float
+
+
+LEARNED: Final = Learned(share=0.26, share_spread=0.65, sharpest=5.6, by_variation=-2.8, sharpness_spread=0.36)
+"""From all sources. The testbed alone says 0.28, 0.67, 5.7, -2.8 and 0.40, hence a sharpness of 5.1 on accelerators;
+CM-DARE's accelerators alone 0.24, 0.57 and 4.8."""
 
 P100_FLOPS_PER_S: Final = 9.3e12
 P100_BYTES_PER_S: Final = 732e9
 """fp32 peak and memory bandwidth of the fastest accelerator among the jobs learned from."""
 
 UNKNOWN_SHARE_SPREAD: Final = math.pi / math.sqrt(3.0)
-"""The same where the device is no known accelerator: that of a logistic distribution of scale 1, which is what ln(share
-/ (1 - share)) has when every share is as likely."""
-
-SHARPEST: Final = 5.6
-SHARPNESS_BY_VARIATION: Final = -2.8
-"""ln p = ln 5.6 - 2.8 cv: sharpness of the knee against the coefficient of variation of compute, over all jobs (testbed
-alone: 5.7 and -2.8, which gives 5.2 for CM-DARE's accelerators; CM-DARE alone: 4.8)."""
-
-SHARPNESS_SPREAD: Final = 0.36
-"""Standard deviation of ln p about it between jobs."""
+"""Deviation of ln(share / (1 - share)) where the device is no known accelerator: that of a logistic distribution of
+scale 1, which it has when every share is as likely."""
 
 ACCELERATOR_CV: Final = 0.04
 """Coefficient of variation of a mini-batch on a real accelerator. Means of 100 steps vary by 1.3 % (CM-DARE, 20
@@ -77,7 +91,7 @@ class Expected:
         """Logarithm of the density of shares, on a scale of ln(share), but for a constant."""
         scale = self.odds_log_spread / UNKNOWN_SHARE_SPREAD
         deviation = (np.log(share / (1.0 - share)) - math.log(self.odds)) / scale
-        return np.asarray(-deviation - 2.0 * np.log1p(np.exp(-deviation)) - np.log1p(-share))
+        return np.asarray(-deviation - 2.0 * np.logaddexp(0.0, -deviation) - np.log1p(-share))
 
     def sharpnesses(self, count: int) -> Floats:
         """The middles of cells of equal probability; at least 1, where everybody waits for everybody."""
@@ -86,22 +100,16 @@ class Expected:
         return np.maximum(np.exp(middles), 1.0)
 
 
-def expected_of(device: str, byte_share: float, catalogue: Catalogue) -> Expected:
+def expected_of(device: str, byte_share: float, catalogue: Catalogue, learned: Learned = LEARNED) -> Expected:
     """What is expected of workers on a device; ``byte_share``: what the server that holds most holds of the bytes."""
-    odds = SHARE / (1.0 - SHARE) * byte_share**SERVER_EXPONENT
     speed = relative_speed(device, catalogue)
-    if speed is None:
-        return Expected(
-            odds=odds,
-            odds_log_spread=UNKNOWN_SHARE_SPREAD,
-            sharpness=SHARPEST * math.exp(SHARPNESS_BY_VARIATION * UNKNOWN_CV),
-            sharpness_log_spread=math.hypot(SHARPNESS_SPREAD, SHARPNESS_BY_VARIATION * UNKNOWN_CV_SPREAD),
-        )
+    known = speed is not None
+    cv, cv_spread = (ACCELERATOR_CV, 0.0) if known else (UNKNOWN_CV, UNKNOWN_CV_SPREAD)
     return Expected(
-        odds=odds * speed,
-        odds_log_spread=SHARE_SPREAD,
-        sharpness=SHARPEST * math.exp(SHARPNESS_BY_VARIATION * ACCELERATOR_CV),
-        sharpness_log_spread=SHARPNESS_SPREAD,
+        odds=learned.share / (1.0 - learned.share) * byte_share**SERVER_EXPONENT * (speed if known else 1.0),
+        odds_log_spread=learned.share_spread if known else UNKNOWN_SHARE_SPREAD,
+        sharpness=learned.sharpest * math.exp(learned.by_variation * cv),
+        sharpness_log_spread=math.hypot(learned.sharpness_spread, learned.by_variation * cv_spread),
     )
 
 
