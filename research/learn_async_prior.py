@@ -29,6 +29,8 @@ TESTBED_CV: Final = {job: cv for cv, jobs in _BY_CV.items() for job in jobs.spli
 """Coefficient of variation of compute of the testbed's asynchronous jobs, as set (research/queueing.md)."""
 
 SEEN: Final = (1, 4)
+NINETY_PERCENT: Final = 1.645
+"""Half the width of a normal 90 % interval, in deviations."""
 STARTING: Final = Learned(share=0.25, share_spread=0.6, sharpest=4.0, by_variation=0.0, sharpness_spread=0.4)
 LEAST_SPREAD: Final = 0.15
 """Of either logarithm: so few jobs do not show that others are alike."""
@@ -139,8 +141,8 @@ def _deviation(weight: Floats, error: Floats) -> float:
     return math.sqrt(float((weight * np.square(error)).sum(axis=1).mean()))
 
 
-def scored(jobs: list[Job], learned: Learned) -> str:
-    """Mean error, bias and share within 90 % intervals of the rows that were not seen."""
+def scored(jobs: list[Job], learned: Learned) -> tuple[Floats, float]:
+    """Logarithms of predicted / measured of the rows that were not seen; share of them within 90 % intervals."""
     errors, inside = [], []
     for job in jobs:
         runs = job.runs(SEEN)
@@ -149,13 +151,15 @@ def scored(jobs: list[Job], learned: Learned) -> str:
         basic = model.table(CurveKey(job.device, SyncMode.ASYNC, runs.settings[0]), max(job.workers)).basic
         rows = [row for row, count in enumerate(job.workers) if count not in SEEN]
         at = np.array(job.workers)[rows]
-        error = np.log(at / basic["step_s"][at]) - job.log_rate[rows]
-        errors.append(error)
-        inside.append(np.abs(error) <= 1.645 * basic["log_spread"][at])
-    pooled = np.concatenate(errors)
-    cover = np.concatenate(inside).mean()
-    error, bias = np.abs(np.expm1(pooled)).mean(), pooled.mean()
-    return f"{len(pooled):3d} rows, error {error:6.1%}, bias {bias:+6.1%}, within 90 % interval {cover:4.0%}"
+        errors.append(np.log(at / basic["step_s"][at]) - job.log_rate[rows])
+        inside.append(np.abs(errors[-1]) <= NINETY_PERCENT * basic["log_spread"][at])
+    return np.concatenate(errors), float(np.concatenate(inside).mean())
+
+
+def _told(jobs: list[Job], learned: Learned) -> str:
+    errors, inside = scored(jobs, learned)
+    error, bias = np.abs(np.expm1(errors)).mean(), errors.mean()
+    return f"{len(errors):3d} rows, error {error:6.1%}, bias {bias:+6.1%}, within 90 % interval {inside:4.0%}"
 
 
 def main() -> None:
@@ -175,8 +179,8 @@ def main() -> None:
     tried = (("CM-DARE", cm_dare), ("testbed, published", published), ("testbed, own", own))
     for target, jobs in tried:
         other = "testbed" if target == "CM-DARE" else "CM-DARE"
-        print(f"{target:19s} by {other:8s} {scored(jobs, taught[other])}")
-        print(f"{target:19s} by shipped  {scored(jobs, LEARNED)}")
+        print(f"{target:19s} by {other:8s} {_told(jobs, taught[other])}")
+        print(f"{target:19s} by shipped  {_told(jobs, LEARNED)}")
 
 
 if __name__ == "__main__":
