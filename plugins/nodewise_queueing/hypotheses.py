@@ -1,6 +1,7 @@
-"""One-queue models of a job whose phases nobody timed.
+"""Models of a job whose phases nobody timed.
 
-Every share that the servers may have of a cycle is one hypothesis, with what it says of a step's growth with workers.
+Every share that the servers may have of a cycle, with how sharply the curve bends (ASYNC) or how compute varies (SYNC),
+is one hypothesis, with what it says of a step's growth with workers.
 """
 
 from __future__ import annotations
