@@ -91,10 +91,10 @@ def draw(jobs: dict[str, Job], columns: int, out: Path) -> None:
     written = io.StringIO()
     # Whatever changes from day to day or from version to version stays out of the file.
     figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-    out.write_text(_shortened(written.getvalue()), encoding="utf-8")
+    out.write_text(shortened(written.getvalue()), encoding="utf-8")
 
 
-def _shortened(picture: str) -> str:
+def shortened(picture: str) -> str:
     """The same picture without indentation, to a hundredth of a point."""
     return re.sub(r"(\.\d\d)\d+", r"\1", re.sub(r"\n\s+", "\n", picture))
 

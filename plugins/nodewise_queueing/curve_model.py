@@ -9,7 +9,9 @@ import numpy as np
 
 from nodewise.plugin import Floats, Ints, Notice, SyncMode
 from nodewise_queueing.evidence import Facts, Runs, run_log_spread
+from nodewise_queueing.expected import Expected
 from nodewise_queueing.hypotheses import Hypotheses, Shape, hypotheses_of, shape_of
+from nodewise_queueing.regularity import ORDER_NOISE, order_swing
 from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import Factors, factors_between
 from nodewise_queueing.situation import DEFAULT_COMPUTE_CV, staleness_of
@@ -61,10 +63,10 @@ class CurveModel:
     saturated: bool
 
     @staticmethod
-    def fitted(mode: SyncMode, runs: Runs, facts: Facts) -> CurveModel:
+    def fitted(mode: SyncMode, runs: Runs, facts: Facts, expected: Expected) -> CurveModel:
         """Weigh every hypothesis: its prior, normal noise of ln(rate), the cycle's scale fitted for each."""
         setting = runs.usual_setting
-        hypotheses = hypotheses_of(mode)
+        hypotheses = hypotheses_of(mode, expected)
         residual = np.empty((len(hypotheses), len(runs)))
         noise = runs.log_noise.copy()
         for other, rows in runs.by_setting():
@@ -111,8 +113,10 @@ class CurveModel:
         compute, barrier, total = (_sum(weighted, part) for part in (shape.compute, shape.barrier, shape.step))
         compute, barrier = step * compute / total, step * barrier / total
         exchange = np.maximum(step - compute - barrier, 0.0)
+        demand_s = factors.link * factors.servers * float(weighted @ self.hypotheses.share)
         spread = np.sqrt(
             variance
+            + _order_doubt(mode, nodes, step, demand_s) ** 2
             + run_log_spread(mode, nodes) ** 2
             + (exchange / step * factors.demand_log_spread) ** 2
             + ((compute + barrier) / step * factors.compute_log_spread) ** 2
@@ -123,7 +127,6 @@ class CurveModel:
         workers = np.arange(1, population + 1)
         filled = {name: np.interp(workers, nodes, part) for name, part in parts.items()}
         step_s = np.asarray(np.sum(list(filled.values()), axis=0))
-        demand = factors.link * factors.servers * float(weighted @ self.hypotheses.share)
         return tabulated(
             step_s=step_s,
             log_spread=np.interp(workers, nodes, spread),
@@ -134,7 +137,7 @@ class CurveModel:
                 else (np.zeros(population), np.zeros(population))
             ),
             parts=filled,
-            utilisation={"server": np.minimum(workers * demand / step_s, 1.0)},
+            utilisation={"server": np.minimum(workers * demand_s / step_s, 1.0)},
             extra={},
             bottleneck=np.argmax(list(filled.values()), axis=0),
             notices=(*factors.notices, *self._notices()),
@@ -167,6 +170,14 @@ def shows_saturation(mode: SyncMode, runs: Runs) -> bool:
 
 def _shape(hypotheses: Hypotheses, workers: Ints, factors: Factors) -> Shape:
     return shape_of(hypotheses, workers, demand_factor=factors.link * factors.servers, compute_factor=factors.compute)
+
+
+def _order_doubt(mode: SyncMode, workers: Ints, step_s: Floats, demand_s: float) -> Floats:
+    """Deviation of ln(rate) from the place that asynchronous workers take between the bounds; a barrier leaves none."""
+    if mode != SyncMode.ASYNC:
+        return np.zeros(len(workers))
+    in_step_s, orderly_s = step_s[0] + (workers - 1) * demand_s, np.maximum(step_s[0], workers * demand_s)
+    return order_swing(-np.log(in_step_s), -np.log(orderly_s), ORDER_NOISE)
 
 
 def _sum(weight: Floats, rows: Floats) -> Floats:

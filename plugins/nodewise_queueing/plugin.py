@@ -9,7 +9,7 @@ from nodewise_queueing.estimator import QueueingEstimator
 
 __all__ = ["nodewise_estimators"]
 
-VERSION: Final = "2.0"
+VERSION: Final = "2.1"
 """Of the laws and constants: another version may predict otherwise from the same profile."""
 
 

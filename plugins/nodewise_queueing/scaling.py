@@ -14,7 +14,7 @@ from nodewise.plugin import Notice
 from nodewise_queueing.evidence import Facts, Phases
 from nodewise_queueing.rows import Setting
 
-__all__ = ["Factors", "factors_between", "link_floor_s", "scaled_phases"]
+__all__ = ["SERVER_EXPONENT", "Factors", "factors_between", "link_floor_s", "scaled_phases"]
 
 WIRE_BYTES_PER_BYTE: Final = 1514.0 / 1448.0
 """Bytes on an Ethernet link per byte of payload at an MTU of 1500: headers of Ethernet (14), IP (20) and TCP with

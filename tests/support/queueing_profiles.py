@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from partitioned_transformers import CATALOGUE, KnownContext
+
 from nodewise.estimation.estimators.check import checked
 from nodewise.plugin import (
+    Catalogue,
     Configurations,
+    Model,
     Network,
     Observations,
     Options,
@@ -109,10 +113,14 @@ def profile(
     )
 
 
+def fitted(of: Profile, catalogue: Catalogue = CATALOGUE) -> Model:
+    """What the estimator makes of a profile and the shipped catalogue, or another."""
+    return QueueingEstimator().fit(of, KnownContext(catalogue=catalogue))
+
+
 def predicted(of: Profile, asked: Configurations, **options: Any) -> Predictions:
     """Fit and predict, checked as the core checks."""
-    model = QueueingEstimator().fit(of, None)  # type: ignore[arg-type]  # the estimator needs no context
-    return checked(model.predict(asked, Options(**options)), asked)
+    return checked(fitted(of).predict(asked, Options(**options)), asked)
 
 
 def answered(of: Profile, asked: Configurations, **options: Any) -> Predictions:

@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from queueing_profiles import answered, mixed, observations, predicted, profile, reversed_evidence, rows, timings
+from queueing_profiles import (
+    answered,
+    fitted,
+    mixed,
+    observations,
+    predicted,
+    profile,
+    reversed_evidence,
+    rows,
+    timings,
+)
 
 from nodewise.plugin import Configurations, Fidelity, Observations, Options, Profile, SyncMode, WorkerGroup, as_ints
 from nodewise_laws import expected_maximum_gamma
-from nodewise_queueing.estimator import QueueingEstimator
 
 QUICK = settings(derandomize=True, deadline=None, max_examples=30)
 WORKERS = [*range(1, 33), 60]
@@ -249,7 +258,7 @@ def test_neither_the_order_of_rows_nor_of_evidence_matters(job: Profile, mode: S
 @given(job=jobs(), mode=all_modes, first=st.lists(st.integers(1, 300), min_size=1, max_size=3))
 def test_what_was_asked_before_changes_no_answer(job: Profile, mode: SyncMode, first: list[int]) -> None:
     job, asked = of_exact_recursions(job), asked_of(mode, [1, 2, 31, 64])
-    model = QueueingEstimator().fit(job, None)  # type: ignore[arg-type]  # the estimator needs no context
+    model = fitted(job)
     model.predict(asked_of(mode, first), Options())
     again, fresh = model.predict(asked, Options()), predicted(job, asked)
     np.testing.assert_array_equal(again.step_s, fresh.step_s)
@@ -261,7 +270,7 @@ def test_what_was_asked_before_changes_no_answer(job: Profile, mode: SyncMode, f
 @QUICK
 @given(job=jobs(), mode=all_modes)
 def test_a_table_that_grows_keeps_its_answers(job: Profile, mode: SyncMode) -> None:
-    model = QueueingEstimator().fit(of_exact_recursions(job), None)  # type: ignore[arg-type]  # needs no context
+    model = fitted(of_exact_recursions(job))
     small, _, again = (model.predict(asked_of(mode, [workers]), Options()) for workers in (5, 500, 5))
     np.testing.assert_array_equal(again.step_s, small.step_s)
     np.testing.assert_array_equal(again.log_spread, small.log_spread)
@@ -273,7 +282,7 @@ def test_a_table_of_workers_with_slower_links_keeps_its_answers_when_it_grows(
     one: tuple[float, float, float, float], times_slower: float, mode: SyncMode
 ) -> None:
     job = profile(timings(one), link_bytes_per_s=1e8, worker_link_bytes_per_s=1e8 / times_slower)
-    model = QueueingEstimator().fit(job, None)  # type: ignore[arg-type]  # the estimator needs no context
+    model = fitted(job)
     small, _, again = (model.predict(asked_of(mode, [1, 5, workers]), Options()) for workers in (31, 200, 31))
     np.testing.assert_allclose(again.step_s, small.step_s, rtol=1e-10)
     np.testing.assert_allclose(again.log_spread, small.log_spread, rtol=1e-8)

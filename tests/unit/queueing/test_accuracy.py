@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,14 @@ from parameter_server_tables import jobs_of, table_path
 from queueing_profiles import answered
 from typer.testing import CliRunner
 
+from learn_async_prior import jobs_of as jobs_to_learn_from
+from learn_async_prior import learned_of
+from learn_async_prior import scored as scored_by
 from nodewise.plugin import Observations
 from nodewise_cli.app import app
+from nodewise_queueing.expected import LEARNED
 
+OWN_JOBS = Path(__file__).parents[3] / "research" / "queueing_own.csv"
 TABLES = ("testbed_ps.csv", "cmdare_async_ps.csv", "tf_ec2_sync_ps.csv")
 
 
@@ -52,7 +58,21 @@ def test_async_jobs_of_the_testbed_with_one_run_of_several_workers(workers: int)
 
 
 def test_cm_dare_from_throughputs_alone() -> None:
-    assert mape("cmdare_async_ps.csv", "async") <= 0.07
+    assert mape("cmdare_async_ps.csv", "async") <= 0.06
+
+
+def test_cm_dare_from_what_the_testbed_alone_taught() -> None:
+    jobs = jobs_to_learn_from(table_path("testbed_ps.csv")) + jobs_to_learn_from(OWN_JOBS)
+    errors, inside = scored_by(jobs_to_learn_from(table_path("cmdare_async_ps.csv")), learned_of(jobs))
+    assert np.abs(np.expm1(errors)).mean() <= 0.06
+    assert inside >= 0.85
+
+
+def test_what_is_shipped_is_what_all_sources_teach() -> None:
+    tables = [table_path("testbed_ps.csv"), table_path("cmdare_async_ps.csv"), OWN_JOBS]
+    learned = learned_of([job for table in tables for job in jobs_to_learn_from(table)])
+    for name, shipped in asdict(LEARNED).items():
+        assert getattr(learned, name) == pytest.approx(shipped, rel=0.02)
 
 
 def test_cm_dare_with_a_saturated_run() -> None:
