@@ -15,7 +15,7 @@ from nodewise_scaling.parameters import COUNT, LEAST, MOST, NAMES
 from nodewise_scaling.points import Points
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of, coordinates, covariance
 
-__all__ = ["Bounds", "Fitted", "fitted", "inverse_of", "student_log_density"]
+__all__ = ["Bounds", "Fitted", "fitted", "inverse_of", "student_log_density", "whitened_by"]
 
 Bounds = tuple[Floats, Floats]
 """Least and most of every parameter."""
@@ -122,7 +122,7 @@ def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Bounds = (LE
         noise = widened
     form, slopes = slopes_of(theta, at)
     errors = measured - form.log_step
-    whitened = _whitened(lower, np.column_stack([slopes.T, errors]))
+    whitened = whitened_by(lower, np.column_stack([slopes.T, errors]))
     misfit = float(whitened[:, -1] @ whitened[:, -1])
     scale = max((PSEUDO_ROWS + misfit) / (PSEUDO_ROWS + len(points)), 0.5)
     pull = _pull(theta, mean, sd)
@@ -150,7 +150,8 @@ def _pull(theta: Floats, mean: Floats, sd: Floats) -> Floats:
     return np.asarray((TAIL_DEGREES + 1.0) / (TAIL_DEGREES + ((theta - mean) / sd) ** 2) / sd**2)
 
 
-def _whitened(lower: Floats, columns: Floats) -> Floats:
+def whitened_by(lower: Floats, columns: Floats) -> Floats:
+    """Columns over the factor of a covariance: of as many independent normal variables."""
     return np.asarray(solve_triangular(lower, columns, lower=True, check_finite=False))
 
 
@@ -164,14 +165,14 @@ def _climbed(
     mean, sd, (least, most) = limits
 
     def cost(candidate: Floats) -> float:
-        errors = _whitened(lower, measured - log_steps(candidate, at))
+        errors = whitened_by(lower, measured - log_steps(candidate, at))
         penalty = (TAIL_DEGREES + 1.0) * np.log1p(((candidate - mean) / sd) ** 2 / TAIL_DEGREES)
         return float(errors @ errors + penalty.sum())
 
     best, damping = cost(theta), 1e-3
     for _ in range(_ITERATIONS):
         form, slopes = slopes_of(theta, at)
-        whitened = _whitened(lower, np.column_stack([slopes.T, measured - form.log_step]))
+        whitened = whitened_by(lower, np.column_stack([slopes.T, measured - form.log_step]))
         pull = _pull(theta, mean, sd)
         curvature = whitened[:, :-1].T @ whitened[:, :-1] + np.diag(pull)
         ascent = whitened[:, :-1].T @ whitened[:, -1] + (mean - theta) * pull

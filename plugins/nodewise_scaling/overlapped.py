@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from nodewise.plugin import Floats
-from nodewise_scaling.fitting import LARGEST_CENTRES, inverse_of, student_log_density
+from nodewise_scaling.fitting import LARGEST_CENTRES, student_log_density, whitened_by
 from nodewise_scaling.points import REPEATS, Points
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of
 
@@ -56,8 +56,9 @@ LENGTH: Final = 2.0
 NODES: Final = 8
 """Values of f that stand for its posterior in predictions."""
 
-LOG_SHARES: Final = np.linspace(np.log(1e-4), np.log(0.99), 120)
-"""Grid of ln f."""
+LOG_SHARES: Final = np.linspace(np.log(1e-4), np.log(0.99), 80)
+LOG_RESTS: Final = np.log1p(-np.exp(LOG_SHARES))
+"""Grid of ln f, and ln(1 - f)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,49 +145,63 @@ def overlapped(points: Points, log_peak: float | None, law: Law = LAW) -> Overla
     """A job's runs under the hypothesis; ``log_peak`` of the device over an A100's, None where it is not known."""
     seen = points.thinned()
     places = _places(seen.keys)
-    covariance = _covariance(places, places, places.max(axis=0))
-    found = _fitted(seen, places, covariance, log_peak, law)
+    residual = _covariance(places, places, places.max(axis=0))
+    found = _Posterior.of(seen, places, residual, log_peak, law)
     if len(seen) <= LARGEST_CENTRES:
-        return found
-    rows = centres_of(covariance, LARGEST_CENTRES)
+        return found.summed_up(found.log_evidence)
+    rows = centres_of(residual, LARGEST_CENTRES)
     few = replace(seen, keys=seen.keys[rows], step_s=seen.step_s[rows], runs=seen.runs[rows])
-    near = _fitted(few, places[rows], covariance[np.ix_(rows, rows)], log_peak, law)
-    return replace(near, log_evidence=found.log_evidence)
+    near = _Posterior.of(few, places[rows], residual[np.ix_(rows, rows)], log_peak, law)
+    return near.summed_up(found.log_evidence)
 
 
-def _fitted(seen: Points, places: Floats, residual: Floats, log_peak: float | None, law: Law) -> Overlapped:
-    """The posterior, by the residual's covariance of the runs."""
-    largest = places.max(axis=0)
-    covariance = residual + np.diag(NOISE_SD**2 / np.minimum(seen.runs, REPEATS))
-    inverse = inverse_of(covariance)
-    total = inverse.sum()
-    shapes = np.logaddexp(LOG_SHARES, np.log1p(-np.exp(LOG_SHARES)) + (places[:, :1] - largest[0]))
-    apart = (np.log(seen.step_s) - GROWTH * (places[:, 1] - largest[1]))[:, np.newaxis] - shapes
-    levels = inverse.sum(axis=0) @ apart / total
-    errors = apart - levels
-    pulls = inverse @ errors
-    logs = law.log_density(LOG_SHARES + levels, levels, log_peak) - 0.5 * (errors * pulls).sum(axis=0)
-    evidence = logsumexp(logs)
-    constant = np.log(LOG_SHARES[1] - LOG_SHARES[0]) - 0.5 * (
-        np.linalg.slogdet(covariance)[1] + np.log(total) + (len(seen) - 1) * np.log(2.0 * np.pi)
-    )
-    # Predictions cost as much as there are values of f: what lies in an eighth of its probability is told by its mean.
-    posterior = np.exp(logs - evidence)
-    part = np.minimum((NODES * (np.cumsum(posterior) - 0.5 * posterior)).astype(np.int64), NODES - 1)
-    kinds = np.unique(part)
-    weights = np.where(part == kinds[:, np.newaxis], posterior, 0.0)
-    sums = weights.sum(axis=1)
-    weights /= sums[:, np.newaxis]
-    return Overlapped(
-        places=places,
-        largest=largest,
-        shares=np.exp(weights @ LOG_SHARES),
-        weights=sums,
-        levels=weights @ levels,
-        pulls=pulls @ weights.T,
-        inverse=inverse,
-        log_evidence=float(evidence + constant),
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class _Posterior:
+    """What some runs say of f: its probabilities, ln T_L for each, and errors whitened by the covariance's factor."""
+
+    places: Floats
+    probabilities: Floats
+    levels: Floats
+    errors: Floats
+    lower: Floats
+    log_evidence: float
+
+    @staticmethod
+    def of(seen: Points, places: Floats, residual: Floats, log_peak: float | None, law: Law) -> _Posterior:
+        """By the residual's covariance of the runs."""
+        largest = places.max(axis=0)
+        covariance = residual + np.diag(NOISE_SD**2 / np.minimum(seen.runs, REPEATS))
+        lower = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        shapes = np.logaddexp(LOG_SHARES, LOG_RESTS + (places[:, :1] - largest[0]))
+        apart = (np.log(seen.step_s) - GROWTH * (places[:, 1] - largest[1]))[:, np.newaxis] - shapes
+        whitened = whitened_by(lower, np.column_stack([apart, np.ones(len(seen))]))
+        told = whitened[:, -1] @ whitened[:, -1]
+        levels = whitened[:, -1] @ whitened[:, :-1] / told
+        errors = whitened[:, :-1] - np.outer(whitened[:, -1], levels)
+        logs = law.log_density(LOG_SHARES + levels, levels, log_peak) - 0.5 * (errors**2).sum(axis=0)
+        evidence = logsumexp(logs)
+        constant = np.log(LOG_SHARES[1] - LOG_SHARES[0]) - np.log(np.diag(lower)).sum()
+        constant -= 0.5 * (np.log(told) + (len(seen) - 1) * np.log(2.0 * np.pi))
+        return _Posterior(places, np.exp(logs - evidence), levels, errors, lower, float(evidence + constant))
+
+    def summed_up(self, log_evidence: float) -> Overlapped:
+        """For predictions, which cost as much as there are values of f: an eighth of its probability by its mean."""
+        part = (NODES * (np.cumsum(self.probabilities) - 0.5 * self.probabilities)).astype(np.int64)
+        kinds = np.unique(part)
+        weights = np.where(part == kinds[:, np.newaxis], self.probabilities, 0.0)
+        sums = weights.sum(axis=1)
+        weights /= sums[:, np.newaxis]
+        upper = whitened_by(self.lower, np.eye(len(self.lower)))
+        return Overlapped(
+            places=self.places,
+            largest=self.places.max(axis=0),
+            shares=np.exp(weights @ LOG_SHARES),
+            weights=sums,
+            levels=weights @ self.levels,
+            pulls=upper.T @ (self.errors @ weights.T),
+            inverse=upper.T @ upper,
+            log_evidence=log_evidence,
+        )
 
 
 def _places(keys: Floats) -> Floats:
