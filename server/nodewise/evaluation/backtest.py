@@ -221,7 +221,7 @@ def _evaluation(
         samples_per_step=truth.samples_per_step,
         configuration=truth.configuration,
     )
-    memory = _memory(truth, run, predictions)
+    memory = _memory(truth, predictions)
     taus: dict[bytes, float] = {}
 
     def scored(part: Ints, parts: int) -> list[Metrics]:
@@ -251,17 +251,12 @@ def _evaluation(
     )
 
 
-def _memory(truth: _Truth, run: Sequence[_CaseResult], predictions: RowPredictions) -> MemoryOutcomes:
+def _memory(truth: _Truth, predictions: RowPredictions) -> MemoryOutcomes:
     """What rows were said to hold beside what they held; a row whose rate was measured ran."""
     table = truth.table
-    predicted = np.zeros(len(table))
-    for result in run:
-        held = None if result.answer is None else result.answer.predictions.memory_bytes
-        if held is not None:
-            predicted[result.case.rows] = held
     fitted, held_bytes = table.fitted[truth.rows] != 0, table.measured_memory_bytes[truth.rows]
     return MemoryOutcomes(
-        predicted_bytes=freeze(predicted[truth.rows]),
+        predicted_bytes=predictions.memory_bytes,
         measured_bytes=held_bytes,
         said_to_fit=predictions.status == RowStatus.ANSWERED,
         ran=fitted & ((held_bytes > 0.0) | (table.steps_per_s[truth.rows] > 0.0)),
@@ -278,7 +273,7 @@ def _by_sync(truth: _Truth, scored: Callable[[Ints, int], list[Metrics]]) -> tup
 def _gathered(truth: _Truth, run: Sequence[_CaseResult]) -> RowPredictions:
     """The jobs' answers as columns in the table's order."""
     rows = len(truth.table)
-    steps, lower, upper = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+    steps, lower, upper, held = (np.zeros(rows) for _ in range(4))
     status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
     reasons = {"": 0}
     reason = np.zeros(rows, dtype=np.int64)
@@ -293,6 +288,8 @@ def _gathered(truth: _Truth, run: Sequence[_CaseResult]) -> RowPredictions:
             refuse(where, str(result.error))
             continue
         predictions = result.answer.predictions
+        if predictions.memory_bytes is not None:
+            held[where] = predictions.memory_bytes
         status[where] = predictions.status
         steps[where] = np.where(predictions.answered, result.answer.steps_per_s, 0.0)
         if result.answer.interval is not None:
@@ -314,6 +311,7 @@ def _gathered(truth: _Truth, run: Sequence[_CaseResult]) -> RowPredictions:
         steps_per_s=freeze(steps[truth.rows]),
         lower_steps_per_s=freeze(lower[truth.rows]),
         upper_steps_per_s=freeze(upper[truth.rows]),
+        memory_bytes=freeze(held[truth.rows]),
         status=freeze(status[truth.rows]),
         reasons=tuple(reasons),
         reason_index=freeze(reason[truth.rows]),

@@ -1,0 +1,165 @@
+"""Predictions of what is held back: every loaded estimator, and `auto`, on one case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from accuracy.manifest import Case, named
+from accuracy.tables import table_of
+from nodewise.catalogue.loading import load_catalogue
+from nodewise.domain.columns import Floats, Ints, as_ints, freeze
+from nodewise.domain.measurements import MeasurementTable
+from nodewise.domain.predictions import RowStatus
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.question import AUTO
+from nodewise.evaluation.backtest import ALL, backtested
+from nodewise.evaluation.decisions import batches_of
+from nodewise.evaluation.held_back import shown_of_each
+from nodewise.evaluation.memory_scores import MemoryOutcomes
+from nodewise.evaluation.metrics import Outcomes
+from nodewise.evaluation.ordering import configuration_ranks
+from nodewise.evaluation.results import RowPredictions
+from nodewise.hosting.registry import load_registry
+
+__all__ = ["MOST_NODES", "Predicted", "answers_of", "most_nodes", "predicted"]
+
+MOST_NODES: Final = "most nodes"
+"""The rule that takes all there is: it has no rate, so it takes part in decisions alone."""
+
+COLUMNS: Final = ("steps_per_s", "lower_steps_per_s", "upper_steps_per_s", "memory_bytes", "status")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predicted:
+    """What every estimator said of the rows held back.
+
+    Attributes
+    ----------
+    outcomes, memory : mapping of estimator to its outcomes
+    jobs, sources : tuple of str
+        Of each row.
+    nodes : int
+        Of each row.
+    prior : str
+        What answers rest on, as a backtest tells it.
+    """
+
+    outcomes: Mapping[str, Outcomes]
+    memory: Mapping[str, MemoryOutcomes]
+    jobs: tuple[str, ...]
+    sources: tuple[str, ...]
+    nodes: Ints
+    prior: str
+
+
+def answers_of() -> Answers:
+    """The shipped estimators and catalogue."""
+    return Answers(load_registry(safe_mode=True), catalogue=load_catalogue())
+
+
+def predicted(answers: Answers, case: Case, folder: Path) -> Predicted:
+    """Hold back, ask, gather.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the tables lie.
+    """
+    table = table_of(_paths(folder, case.tables), case.dropped)
+    groups = [named(case.group, job) for job in table.jobs]
+    sources = [named(case.source or "", job) for job in table.jobs]
+    if case.rows is not None:
+        number = {group: place for place, group in enumerate(sorted(set(groups)))}
+        group = as_ints(np.array([number[each] for each in groups])[table.job_index])
+        table, _ = shown_of_each(table, group, case.rows)
+    calibration = _shown(table_of(_paths(folder, case.calibration), case.dropped)) if case.calibration else None
+    parts: dict[str, list[RowPredictions]] = {}
+    priors: dict[str, None] = {}
+    for known, fold, rows in _folds(case, table, sources):
+        # Jobs of the fold are one source: of each other, they teach nothing.
+        told = () if case.source is None else tuple(sources)
+        result = backtested(answers, fold, calibration=known or calibration, estimators=(ALL, AUTO), sources=told)
+        priors[result.prior] = None
+        for each in result.evaluations:
+            found = replace(each.predictions, rows=freeze(rows[each.predictions.rows]))
+            parts.setdefault(each.estimator, []).append(found)
+    joined = {name: _joined(found) for name, found in parts.items()}
+    rows = as_ints(np.flatnonzero(~table.train))
+    jobs = [table.jobs[job] for job in table.job_index[rows].tolist()]
+    return Predicted(
+        outcomes={name: _outcomes(table, rows, columns) for name, columns in joined.items()},
+        memory={name: _memory(table, rows, columns) for name, columns in joined.items()},
+        jobs=tuple(jobs),
+        sources=tuple(named(case.source or "", job) for job in jobs),
+        nodes=table.configurations.nodes[rows],
+        prior="; ".join(filter(None, priors)),
+    )
+
+
+def _paths(folder: Path, tables: tuple[str, ...]) -> tuple[Path, ...]:
+    return tuple(folder / f"{table}.csv" for table in tables)
+
+
+def _shown(table: MeasurementTable) -> MeasurementTable:
+    """All that was measured, to learn from."""
+    measured = (table.steps_per_s > 0.0) | (table.measured_memory_bytes > 0.0) | (table.fitted == 0)
+    return replace(table, train=freeze(table.train | measured))
+
+
+def _folds(
+    case: Case, table: MeasurementTable, sources: list[str]
+) -> list[tuple[MeasurementTable | None, MeasurementTable, Ints]]:
+    """What is known beside it, what is asked, and the table's rows of that."""
+    if not case.others_known:
+        return [(None, table, as_ints(np.arange(len(table))))]
+    of_row = np.array(sources)[table.job_index]
+    found: list[tuple[MeasurementTable | None, MeasurementTable, Ints]] = []
+    for source in sorted(set(sources)):
+        own, others = as_ints(np.flatnonzero(of_row == source)), as_ints(np.flatnonzero(of_row != source))
+        found.append((_shown(table.take(others)), table.take(own), own))
+    return found
+
+
+def _joined(parts: list[RowPredictions]) -> dict[str, Floats]:
+    """Columns of the rows held back, in the table's order."""
+    order = np.argsort(np.concatenate([part.rows for part in parts]), kind="stable")
+    return {name: freeze(np.concatenate([getattr(part, name) for part in parts])[order]) for name in COLUMNS}
+
+
+def _outcomes(table: MeasurementTable, rows: Ints, columns: Mapping[str, Floats]) -> Outcomes:
+    configurations = table.configurations.take(rows)
+    global_batch, samples_per_step = batches_of(configurations)
+    return Outcomes(
+        answered=columns["status"] == RowStatus.ANSWERED,
+        predicted_steps_per_s=columns["steps_per_s"],
+        lower_steps_per_s=columns["lower_steps_per_s"],
+        upper_steps_per_s=columns["upper_steps_per_s"],
+        measured_steps_per_s=table.steps_per_s[rows],
+        job=table.job_index[rows],
+        global_batch=global_batch,
+        samples_per_step=samples_per_step,
+        configuration=configuration_ranks(configurations),
+    )
+
+
+def _memory(table: MeasurementTable, rows: Ints, columns: Mapping[str, Floats]) -> MemoryOutcomes:
+    held, fitted = table.measured_memory_bytes[rows], table.fitted[rows] != 0
+    return MemoryOutcomes(
+        predicted_bytes=columns["memory_bytes"],
+        measured_bytes=held,
+        said_to_fit=columns["status"] == RowStatus.ANSWERED,
+        ran=fitted & ((held > 0.0) | (table.steps_per_s[rows] > 0.0)),
+        ran_out=~fitted,
+    )
+
+
+def most_nodes(outcomes: Outcomes, nodes: Ints) -> Outcomes:
+    """Outcomes of the rule that takes most nodes: of its rates only the order counts."""
+    samples_per_s = nodes.astype(np.float64)
+    rate = samples_per_s / np.maximum(outcomes.samples_per_step, 1)
+    return replace(outcomes, answered=np.ones(len(nodes), dtype=np.bool_), predicted_steps_per_s=freeze(rate))
