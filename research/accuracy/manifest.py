@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["CASES", "RULES", "Case", "Part", "named"]
+__all__ = ["CASES", "MODERN", "PHASES", "RULES", "Case", "Part", "named"]
 
 WHOLE: Final = ""
 JOB: Final = r"(.*)"
@@ -40,6 +40,8 @@ ALL_ROWS: Final = (Part("all"),)
 LANGUAGE: Final = r"gpt|llama|mixtral|moe"
 MLPERF: Final = (Part("data-parallel kinds", rf"^(?!{LANGUAGE})"), Part("language models", rf"^({LANGUAGE})"))
 
+MODES: Final = (Part("asynchronous", "^a"), Part("synchronous", "^s"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
@@ -55,6 +57,8 @@ class Case:
         How a job's source is told from its name; None = what is shown of any job of the table is learned from.
     rows : int or None
         Rows that are shown of each group; None = the train rows.
+    workers : tuple of int
+        Instead, all rows of so many workers are shown.
     group : str
         How the group of which so many rows are shown is told from a job's name: a job, or the model that it trains.
     others_known : bool
@@ -65,26 +69,32 @@ class Case:
         Columns that are not said.
     parts : tuple of Part
         Scored apart.
-    quick : bool
-        Tried in every run of the tests.
+    slow : bool
+        Left to `make accuracy`: tests have no time for it.
     """
 
     tables: tuple[str, ...]
     held: str
     source: str | None = WHOLE
     rows: int | None = None
+    workers: tuple[int, ...] = ()
     group: str = JOB
     others_known: bool = False
     calibration: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ALL_ROWS
-    quick: bool = False
+    slow: bool = False
 
     @property
     def evidence(self) -> str:
         """What is shown of a job, in words."""
         of = "job" if self.group == JOB else "model"
-        shown = "its train rows" if self.rows is None else f"{self.rows} row{'s' * (self.rows != 1)} a {of}"
+        if self.workers:
+            shown = f"rows of {' and '.join(map(str, self.workers))} workers"
+        elif self.rows is None:
+            shown = "its train rows"
+        else:
+            shown = f"{self.rows} row{'s' * (self.rows != 1)} a {of}"
         return shown + ("" if not self.dropped else f", not said: {', '.join(self.dropped)}")
 
     @property
@@ -104,14 +114,13 @@ def _scaling(
     held: Mapping[str, str],
     rows: tuple[int | None, ...],
     *,
-    quick: bool = False,
     parts: tuple[Part, ...] = ALL_ROWS,
 ) -> list[Case]:
     """What is left out; for the first also other numbers of rows than the train rows."""
     found = []
     for place, (words, source) in enumerate(held.items()):
         found += [
-            Case(tables=(table,), held=words, source=source, rows=shown, parts=parts, quick=quick and not place)
+            Case(tables=(table,), held=words, source=source, rows=shown, parts=parts, slow=place > 0)
             for shown in ((None, *rows) if place == 0 else (None,))
         ]
     return found
@@ -136,13 +145,13 @@ def _transformers() -> list[Case]:
     for name, group in TRANSFORMERS.items():
         table, others = f"{MODERN}{name}", tuple(f"{MODERN}{other}" for other in TRANSFORMERS if other != name)
         found += [
-            Case(tables=(table,), held=FACTS, rows=0, quick=True),
+            Case(tables=(table,), held=FACTS, rows=0),
             Case(tables=(table,), held=FACTS, rows=0, dropped=STACK),
-            Case(tables=(table,), held="the campaign, others known", rows=0, calibration=others),
+            Case(tables=(table,), held="the campaign, others known", rows=0, calibration=others, slow=True),
         ]
         if name != "bridge_dense":
             found += [
-                Case(tables=(table,), held=OWN, source=None, rows=rows, group=group, quick=rows == 1) for rows in (1, 2)
+                Case(tables=(table,), held=OWN, source=None, rows=rows, group=group, slow=rows == 2) for rows in (1, 2)
             ]
     return found
 
@@ -154,29 +163,28 @@ CASES: Final = (
         "mlperf_scaling_dev",
         {"organisation": SECOND, "device": THIRD, "model": FIRST},
         (1, 0),
-        quick=True,
         parts=MLPERF,
     ),
-    *_scaling("internevo_dev", {"the campaign": WHOLE}, (1, 0), quick=True),
+    *_scaling("internevo_dev", {"the campaign": WHOLE}, (1, 0)),
     *_scaling("elasticflow_a100_8_to_64", {"model": FIRST}, (2, 1)),
     *_scaling("sia_8_points_2_to_16_nodes", {"cluster": SECOND, "model": FIRST}, (2, 1)),
     Case(tables=("sia_t4_10_points_4_to_16_nodes",), held="model", source=FIRST),
     Case(tables=("sia_t4_2_to_16_nodes",), held="model", source=FIRST),
     Case(tables=("sia_t4_4_to_16_nodes",), held="model", source=FIRST),
     Case(tables=("sia_v100_2_to_5_nodes",), held="model", source=FIRST),
-    Case(tables=("cmdare_async_ps",), held="device", source=SECOND, quick=True),
+    Case(tables=("cmdare_async_ps",), held="device", source=SECOND),
     Case(tables=("cmdare_async_ps",), held="model", source=FIRST),
     Case(tables=("cmdare_async_ps",), held="model", source=FIRST, rows=1),
-    Case(tables=("testbed_ps",), held="job", source=JOB, quick=True),
-    Case(tables=("testbed_ps",), held="job", source=JOB, rows=2, dropped=PHASES),
-    Case(tables=("tf_ec2_sync_ps",), held="the campaign", quick=True),
+    Case(tables=("testbed_ps",), held="job", source=JOB),
+    Case(tables=("testbed_ps",), held="job", source=JOB, workers=(1, 4), dropped=PHASES, parts=MODES),
+    Case(tables=("tf_ec2_sync_ps",), held="the campaign"),
     Case(tables=("tf_ec2_sync_ps",), held="the campaign", rows=1),
-    Case(tables=("vtrain_a100_single_node",), held=FACTS, rows=0, quick=True),
+    Case(tables=("vtrain_a100_single_node",), held=FACTS, rows=0),
     Case(tables=("vtrain_a100_single_node",), held=OWN, source=None, rows=1, group=SHAPE),
-    Case(tables=("vtrain_a100_multi_node",), held=FACTS, rows=0, quick=True),
+    Case(tables=("vtrain_a100_multi_node",), held=FACTS, rows=0),
     Case(tables=("vtrain_a100_multi_node",), held=OWN, source=None, rows=1),
     *_transformers(),
-    Case(tables=MEMORY[:1], held=FACTS, rows=0, quick=True),
+    Case(tables=MEMORY[:1], held=FACTS, rows=0),
     Case(tables=MEMORY[:1], held="job, others known", source=JOB, rows=0, others_known=True),
     Case(tables=MEMORY[:1], held="the campaign, V100 known", rows=0, calibration=MEMORY[1:]),
     Case(tables=MEMORY[1:], held=FACTS, rows=0),

@@ -17,10 +17,11 @@ __all__ = ["page"]
 
 HEAD: Final = """# Accuracy where nothing of the source was seen
 
-Written by `make accuracy` (needs `NODEWISE_DATA`), from [a manifest](../research/accuracy/manifest.py) that says for
-each table how the source of a row is told. What estimators learn, they learn from other sources: of the organisation,
-device, model or campaign that is asked about they see the rows of the asked job that are shown, and nothing else. The
-same for tables of your own: `nodewise backtest TABLE.csv --estimator all --leave-out job:2 --evidence 1`.
+Written by `make accuracy` (`research/score_accuracy.py`, with `NODEWISE_DATA`) from [a
+manifest](../research/accuracy/manifest.py) that says for each table how the source of a row is told. What estimators
+learn, they learn from other sources: of the organisation, device, model or campaign that is asked about they see the
+rows of the asked job that are shown, and nothing else. The same for tables of your own: `nodewise backtest TABLE.csv
+--estimator all --leave-out job:2 --evidence 1`.
 
 **mape**, **median**: mean and median of |predicted / measured - 1| of throughput; **step**: mean of the same of step
 time; **macro**: mean over jobs of a job's mean |ln(predicted / measured)|; **covers**, **width**: share of rows
@@ -86,8 +87,16 @@ def _overview(found: Sequence[Scored]) -> Iterator[str]:
             cells = [_brief(*pair, least) for pair in zip(scores, values, strict=True)]
             case = part.case
             table = ", ".join(name.removeprefix(MODERN) for name in case.tables)
-            yield f"| {table} | {case.held} | {case.evidence} | {part.part} | {' | '.join(cells)} |"
+            yield f"| {table} | {case.held} | {_evidence(part)} | {part.part} | {' | '.join(cells)} |"
     yield ""
+
+
+def _evidence(part: Scored) -> str:
+    """What is shown of a job; of train rows also how many there are."""
+    if part.case.rows is not None or part.case.workers:
+        return part.case.evidence
+    least, most = part.shown
+    return f"{part.case.evidence} ({least if least == most else f'{least} to {most}'})"
 
 
 def _brief(score: Score | None, macro: float | None, least: float) -> str:
@@ -103,7 +112,7 @@ def _details(found: Sequence[Scored]) -> Iterator[str]:
         yield f"## {', '.join(table.removeprefix(MODERN) for table in tables)}"
         for part in parts:
             apart = "" if part.part == "all" else f" {part.part.capitalize()}."
-            yield f"**Left out: {part.case.held}; shown: {part.case.evidence}.**{apart}\n"
+            yield f"**Left out: {part.case.held}; shown: {_evidence(part)}.**{apart}\n"
             yield from _table(part)
             yield ""
 

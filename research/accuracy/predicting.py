@@ -45,6 +45,8 @@ class Predicted:
         Of each row.
     nodes : int
         Of each row.
+    shown : tuple of int, int
+        Rows that are shown of the job of which fewest are, and of that of which most are.
     prior : str
         What answers rest on, as a backtest tells it.
     """
@@ -54,6 +56,7 @@ class Predicted:
     jobs: tuple[str, ...]
     sources: tuple[str, ...]
     nodes: Ints
+    shown: tuple[int, int]
     prior: str
 
 
@@ -73,7 +76,9 @@ def predicted(answers: Answers, case: Case, folder: Path) -> Predicted:
     table = table_of(_paths(folder, case.tables), case.dropped)
     groups = [named(case.group, job) for job in table.jobs]
     sources = [named(case.source or "", job) for job in table.jobs]
-    if case.rows is not None:
+    if case.workers:
+        table = replace(table, train=freeze(np.isin(table.configurations.workers, case.workers)))
+    elif case.rows is not None:
         number = {group: place for place, group in enumerate(sorted(set(groups)))}
         group = as_ints(np.array([number[each] for each in groups])[table.job_index])
         table, _ = shown_of_each(table, group, case.rows)
@@ -91,12 +96,14 @@ def predicted(answers: Answers, case: Case, folder: Path) -> Predicted:
     joined = {name: _joined(found) for name, found in parts.items()}
     rows = as_ints(np.flatnonzero(~table.train))
     jobs = [table.jobs[job] for job in table.job_index[rows].tolist()]
+    shown = np.bincount(table.job_index, weights=table.train)[np.unique(table.job_index[rows])].astype(np.int64)
     return Predicted(
         outcomes={name: _outcomes(table, rows, columns) for name, columns in joined.items()},
         memory={name: _memory(table, rows, columns) for name, columns in joined.items()},
         jobs=tuple(jobs),
         sources=tuple(named(case.source or "", job) for job in jobs),
         nodes=table.configurations.nodes[rows],
+        shown=(int(shown.min()), int(shown.max())),
         prior="; ".join(filter(None, priors)),
     )
 

@@ -74,6 +74,7 @@ class Scored:
 
     case: Case
     part: str
+    shown: tuple[int, int]
     scores: Mapping[str, Score]
     best_rule: str | None
     prior: str
@@ -97,7 +98,7 @@ def scored(case: Case, found: Predicted) -> list[Scored]:
             for name in RULES
             if name in scores and scores[name].metrics["rows_count"]
         ]
-        parts.append(Scored(case, part.name, scores, min(ranked)[2] if ranked else None, found.prior))
+        parts.append(Scored(case, part.name, found.shown, scores, min(ranked)[2] if ranked else None, found.prior))
     return parts
 
 

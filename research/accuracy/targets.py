@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from accuracy.manifest import CASES, RULES
+from accuracy.manifest import CASES, PHASES, RULES
 from accuracy.predicting import MOST_NODES
 from accuracy.record import paired
 from accuracy.scoring import Score, Scored
@@ -58,7 +58,13 @@ LIMITS: Final[tuple[tuple[str, str, str, float], ...]] = (
         )
         for metric, limit in (("memory_mape", 0.05), ("false_fits", 0.0), ("false_refusals", 0.01))
     ),
-    ("asynchronous jobs by throughputs alone: mape", f"cmdare_async_ps | model | {TRAIN}{ALL}", "mape", 0.05),
+    ("asynchronous jobs by throughputs alone, two CNNs: mape", f"cmdare_async_ps | model | {TRAIN}{ALL}", "mape", 0.05),
+    (
+        "asynchronous jobs by throughputs alone, testbed: mape",
+        f"testbed_ps | job | rows of 1 and 4 workers, not said: {', '.join(PHASES)} | asynchronous",
+        "mape",
+        0.05,
+    ),
 )
 """What, where, which score, and the most that it shall be."""
 
