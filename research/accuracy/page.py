@@ -26,12 +26,12 @@ rows of the asked job that are shown, and nothing else. The same for tables of y
 **mape**, **median**: mean and median of |predicted / measured - 1| of throughput; **step**: mean of the same of step
 time; **macro**: mean over jobs of a job's mean |ln(predicted / measured)|; **covers**, **width**: share of rows
 within their 90 % interval, and mean ln(upper / lower) of it; **conformal**: the width of an interval that is made of
-nothing but the estimator's own errors on other sources, jobs or rows; **regret**, **hit**: throughput lost by
-choosing as predicted, and how often the best was chosen; **against rule**: macro less that of the best rule of one
-line on the rows that both answer, and a bootstrap's 90 % interval of the difference over jobs (over jobs and scales
-where there are few jobs). † the prior that the estimator ships was learned from this very table: nothing could be
-left out. Memory: **mape** of the bytes of a device, **false fits** and **false refusals** of runs that ran out of
-memory and of runs that ran.
+nothing but the estimator's own errors on other sources, jobs or rows, and what it covers; **regret**, **hit**:
+throughput lost by choosing as predicted, and how often the best was chosen; **against rule**: macro less that of the
+best rule of one line on the rows that both answer, and a bootstrap's 90 % interval of the difference over jobs (over
+jobs and scales where there are few jobs). † the prior that the estimator ships was learned from this very table:
+nothing could be left out. Memory: **mape** of the bytes of a device, **false fits** and **false refusals** of runs
+that ran out of memory and of runs that ran.
 """
 
 Cell = Callable[[Scored, Score], str]
@@ -45,7 +45,7 @@ COLUMNS: Final[Mapping[str, tuple[str, Cell]]] = {
     "macro": ("rows_count", lambda _, score: _number(score.metrics.get("macro_abs_ln"))),
     "covers": ("rows_count", lambda _, score: _percent(score.metrics.get("coverage90"), 0)),
     "width": ("rows_count", lambda _, score: _number(score.metrics.get("width90"), 2)),
-    "conformal": ("rows_count", lambda _, score: _number(score.rule_width, 2)),
+    "conformal": ("rows_count", lambda _, score: _conformal(score)),
     "regret": ("groups_count", lambda _, score: _percent(score.metrics.get("regret"))),
     "hit": ("groups_count", lambda _, score: _percent(score.metrics.get("hit"), 0)),
     "memory mape": ("memory_mape", lambda _, score: _percent(score.metrics.get("memory_mape"))),
@@ -144,6 +144,13 @@ def _says(name: str, score: Score) -> bool:
 
 def _order(name: str) -> tuple[int, str]:
     return (0 if name == AUTO else 3 if name == MOST_NODES else 2 if name in RULES else 1, name)
+
+
+def _conformal(score: Score) -> str:
+    """Width, and what it covers."""
+    if score.rule_width is None:
+        return ""
+    return f"{score.rule_width:.2f} ({_percent(score.rule_coverage, 0)})"
 
 
 def _against(score: Score, part: Scored) -> str:

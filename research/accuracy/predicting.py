@@ -12,18 +12,16 @@ import numpy as np
 from accuracy.manifest import Case, named
 from accuracy.tables import table_of
 from nodewise.catalogue.loading import load_catalogue
-from nodewise.domain.columns import Floats, Ints, as_ints, freeze
+from nodewise.domain.columns import Ints, as_ints, freeze
 from nodewise.domain.measurements import MeasurementTable
-from nodewise.domain.predictions import RowStatus
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
 from nodewise.evaluation.backtest import ALL, backtested
-from nodewise.evaluation.decisions import batches_of
 from nodewise.evaluation.held_back import shown_of_each
 from nodewise.evaluation.memory_scores import MemoryOutcomes
 from nodewise.evaluation.metrics import Outcomes
-from nodewise.evaluation.ordering import configuration_ranks
 from nodewise.evaluation.results import RowPredictions
+from nodewise.evaluation.truth import Truth
 from nodewise.hosting.registry import load_registry
 
 __all__ = ["MOST_NODES", "Predicted", "answers_of", "most_nodes", "predicted"]
@@ -94,15 +92,15 @@ def predicted(answers: Answers, case: Case, folder: Path) -> Predicted:
             found = replace(each.predictions, rows=freeze(rows[each.predictions.rows]))
             parts.setdefault(each.estimator, []).append(found)
     joined = {name: _joined(found) for name, found in parts.items()}
-    rows = as_ints(np.flatnonzero(~table.train))
-    jobs = [table.jobs[job] for job in table.job_index[rows].tolist()]
-    shown = np.bincount(table.job_index, weights=table.train)[np.unique(table.job_index[rows])].astype(np.int64)
+    truth = Truth.of(table)
+    jobs = [table.jobs[job] for job in truth.job.tolist()]
+    shown = np.bincount(table.job_index, weights=table.train)[np.unique(truth.job)].astype(np.int64)
     return Predicted(
-        outcomes={name: _outcomes(table, rows, columns) for name, columns in joined.items()},
-        memory={name: _memory(table, rows, columns) for name, columns in joined.items()},
+        outcomes={name: truth.outcomes(each) for name, each in joined.items()},
+        memory={name: truth.memory(each) for name, each in joined.items()},
         jobs=tuple(jobs),
         sources=tuple(named(case.source or "", job) for job in jobs),
-        nodes=table.configurations.nodes[rows],
+        nodes=table.configurations.nodes[truth.rows],
         shown=(int(shown.min()), int(shown.max())),
         prior="; ".join(filter(None, priors)),
     )
@@ -132,37 +130,13 @@ def _folds(
     return found
 
 
-def _joined(parts: list[RowPredictions]) -> dict[str, Floats]:
-    """Columns of the rows held back, in the table's order."""
-    order = np.argsort(np.concatenate([part.rows for part in parts]), kind="stable")
-    return {name: freeze(np.concatenate([getattr(part, name) for part in parts])[order]) for name in COLUMNS}
-
-
-def _outcomes(table: MeasurementTable, rows: Ints, columns: Mapping[str, Floats]) -> Outcomes:
-    configurations = table.configurations.take(rows)
-    global_batch, samples_per_step = batches_of(configurations)
-    return Outcomes(
-        answered=columns["status"] == RowStatus.ANSWERED,
-        predicted_steps_per_s=columns["steps_per_s"],
-        lower_steps_per_s=columns["lower_steps_per_s"],
-        upper_steps_per_s=columns["upper_steps_per_s"],
-        measured_steps_per_s=table.steps_per_s[rows],
-        job=table.job_index[rows],
-        global_batch=global_batch,
-        samples_per_step=samples_per_step,
-        configuration=configuration_ranks(configurations),
-    )
-
-
-def _memory(table: MeasurementTable, rows: Ints, columns: Mapping[str, Floats]) -> MemoryOutcomes:
-    held, fitted = table.measured_memory_bytes[rows], table.fitted[rows] != 0
-    return MemoryOutcomes(
-        predicted_bytes=columns["memory_bytes"],
-        measured_bytes=held,
-        said_to_fit=columns["status"] == RowStatus.ANSWERED,
-        ran=fitted & ((held > 0.0) | (table.steps_per_s[rows] > 0.0)),
-        ran_out=~fitted,
-    )
+def _joined(parts: list[RowPredictions]) -> RowPredictions:
+    """The rows held back, in the table's order; why rows were refused is not kept."""
+    rows = np.concatenate([part.rows for part in parts])
+    order = np.argsort(rows, kind="stable")
+    columns = {name: freeze(np.concatenate([getattr(part, name) for part in parts])[order]) for name in COLUMNS}
+    unsaid = as_ints(np.zeros(len(rows), dtype=np.int64))
+    return RowPredictions(rows=freeze(rows[order]), **columns, reasons=("",), reason_index=unsaid)
 
 
 def most_nodes(outcomes: Outcomes, nodes: Ints) -> Outcomes:

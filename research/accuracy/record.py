@@ -106,8 +106,10 @@ def _worse(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     if is_.get("coverage90", 1.0) < LEAST_COVERAGE and mean > LEAST and low > 0.0:
         yield f"covers {is_['coverage90']:.0%} instead of {was['coverage90']:.0%}"
     for name, most in MEMORY.items():
-        if name in was and is_.get(name, 1.0) > was[name] + most:
-            yield f"has {name} {is_.get(name, 1.0):.3f} instead of {was[name]:.3f}"
+        if name in was and name not in is_:
+            yield f"has no {name} any more"
+        elif name in was and is_[name] > was[name] + most:
+            yield f"has {name} {is_[name]:.3f} instead of {was[name]:.3f}"
 
 
 def paired(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[float, float, float]:

@@ -24,12 +24,11 @@ from nodewise.estimation.answer.calibrations import calibrations_of
 from nodewise.estimation.lessons.priors import Learned, learned_from
 from nodewise.estimation.question import AUTO, Answer, Question, Terms
 from nodewise.evaluation.cases import Case, cases_of, evidence_of
-from nodewise.evaluation.decisions import batches_of
 from nodewise.evaluation.held_back import folds_of, shown_of_each
-from nodewise.evaluation.memory_scores import MemoryOutcomes, with_memory
-from nodewise.evaluation.metrics import Outcomes, metrics_by
-from nodewise.evaluation.ordering import configuration_ranks
+from nodewise.evaluation.memory_scores import with_memory
+from nodewise.evaluation.metrics import metrics_by
 from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
+from nodewise.evaluation.truth import Truth
 from nodewise_values import Metrics
 
 __all__ = ["ALL", "backtested"]
@@ -117,7 +116,7 @@ def backtested(
         runs.append((name, sorted(run, key=lambda result: result.case.job)))
     tell(done, total)
     lessons = [learned for _, learned, _ in taught]
-    truth = _Truth.of(table)
+    truth = Truth.of(table)
     found = (_evaluation(answers, truth, lessons, name, run) for name, run in runs)
     evaluations = tuple(
         replace(each, predictions=replace(each.predictions, rows=freeze(numbered[each.predictions.rows])))
@@ -178,50 +177,11 @@ def _predicted(answers: Answers, learned: Learned, name: str, case: Case) -> _Ca
     return _CaseResult(case=case, answer=answer, error=error, fit_s=fitted - started, predict_s=ended - fitted)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Truth:
-    """The test rows of a table, in its order, with all that scoring needs."""
-
-    table: MeasurementTable
-    rows: Ints
-    job: Ints
-    sync_mode: Ints
-    global_batch: Ints
-    samples_per_step: Ints
-    configuration: Ints
-
-    @staticmethod
-    def of(table: MeasurementTable) -> _Truth:
-        rows = as_ints(np.flatnonzero(~table.train))
-        configurations = table.configurations.take(rows)
-        global_batch, samples_per_step = batches_of(configurations)
-        return _Truth(
-            table=table,
-            rows=rows,
-            job=table.job_index[rows],
-            sync_mode=configurations.sync_mode,
-            global_batch=global_batch,
-            samples_per_step=samples_per_step,
-            configuration=configuration_ranks(configurations),
-        )
-
-
 def _evaluation(
-    answers: Answers, truth: _Truth, lessons: Sequence[Learned], name: str, run: Sequence[_CaseResult]
+    answers: Answers, truth: Truth, lessons: Sequence[Learned], name: str, run: Sequence[_CaseResult]
 ) -> EstimatorEvaluation:
     predictions = _gathered(truth, run)
-    outcomes = Outcomes(
-        answered=predictions.status == RowStatus.ANSWERED,
-        predicted_steps_per_s=predictions.steps_per_s,
-        lower_steps_per_s=predictions.lower_steps_per_s,
-        upper_steps_per_s=predictions.upper_steps_per_s,
-        measured_steps_per_s=truth.table.steps_per_s[truth.rows],
-        job=truth.job,
-        global_batch=truth.global_batch,
-        samples_per_step=truth.samples_per_step,
-        configuration=truth.configuration,
-    )
-    memory = _memory(truth, predictions)
+    outcomes, memory = truth.outcomes(predictions), truth.memory(predictions)
     taus: dict[bytes, float] = {}
 
     def scored(part: Ints, parts: int) -> list[Metrics]:
@@ -251,26 +211,13 @@ def _evaluation(
     )
 
 
-def _memory(truth: _Truth, predictions: RowPredictions) -> MemoryOutcomes:
-    """What rows were said to hold beside what they held; a row whose rate was measured ran."""
-    table = truth.table
-    fitted, held_bytes = table.fitted[truth.rows] != 0, table.measured_memory_bytes[truth.rows]
-    return MemoryOutcomes(
-        predicted_bytes=predictions.memory_bytes,
-        measured_bytes=held_bytes,
-        said_to_fit=predictions.status == RowStatus.ANSWERED,
-        ran=fitted & ((held_bytes > 0.0) | (table.steps_per_s[truth.rows] > 0.0)),
-        ran_out=~fitted,
-    )
-
-
-def _by_sync(truth: _Truth, scored: Callable[[Ints, int], list[Metrics]]) -> tuple[tuple[str, Metrics], ...]:
+def _by_sync(truth: Truth, scored: Callable[[Ints, int], list[Metrics]]) -> tuple[tuple[str, Metrics], ...]:
     modes, part = np.unique(truth.sync_mode, return_inverse=True)
     found = scored(as_ints(part), len(modes))
     return tuple((SyncMode(mode).name.lower(), metrics) for mode, metrics in zip(modes.tolist(), found))
 
 
-def _gathered(truth: _Truth, run: Sequence[_CaseResult]) -> RowPredictions:
+def _gathered(truth: Truth, run: Sequence[_CaseResult]) -> RowPredictions:
     """The jobs' answers as columns in the table's order."""
     rows = len(truth.table)
     steps, lower, upper, held = (np.zeros(rows) for _ in range(4))
