@@ -170,7 +170,7 @@ def _kept(found: Iterable[Scored]) -> Iterator[Line]:
 def _first_of_each(found: Iterable[Scored]) -> list[Scored]:
     """Each table held back in the first way that the manifest has for it."""
     first = {case.tables: case.name for case in reversed(CASES)}
-    return [part for part in found if part.case.name == first[part.case.tables]]
+    return [part for part in found if part.case.name == first.get(part.case.tables)]
 
 
 def _against_rules(found: Sequence[Scored]) -> Iterator[Line]:

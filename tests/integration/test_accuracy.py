@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from accuracy.manifest import CASES, named
-from accuracy.record import LEAST, paired, worsened
+from accuracy.manifest import CASES, Case, named
+from accuracy.page import page
+from accuracy.predicting import answers_of, predicted
+from accuracy.record import LEAST, paired, recorded, worsened
+from accuracy.scoring import scored
 
 UNITS = [f"job {number}" for number in range(10)]
 SCRIPT = Path(__file__).parents[2] / "research" / "score_accuracy.py"
+EXAMPLES = SCRIPT.parents[1] / "examples"
 DATA = os.environ.get("NODEWISE_DATA")
 METRICS = {"refused_count": 1, "coverage90": 0.9, "memory_mape": 0.05, "false_fits": 0.0}
 ERRORS = [0.1 + 0.01 * number for number in range(10)]
@@ -37,6 +42,21 @@ def test_no_table_is_worse_than_the_committed_figures() -> None:
     assert (ran.stdout, ran.returncode) == ("", 0), (
         f"worse; accept it with `make accuracy`, if it must be\n{ran.stderr}"
     )
+
+
+def test_a_case_is_scored_and_told_from_its_table_to_the_page() -> None:
+    case = Case(tables=("testbed",), held="job", source="(.*)")
+    known = replace(case, held="job, others known", rows=1, others_known=True)
+    parts = [part for each in (case, known) for part in scored(each, predicted(answers_of(), each, EXAMPLES))]
+    first, second = (part.scores["queueing"] for part in parts)
+    assert first.metrics["rows_count"] == second.metrics["rows_count"] == 18
+    assert first.rule_width is not None
+    # Nothing that queueing says of a job rests on the others: their rows widen or narrow its intervals alone.
+    assert first.units == pytest.approx(second.units)
+    assert list(worsened(recorded(parts), recorded(parts))) == []
+    told = page(parts)
+    assert "**Left out: job, others known; shown: 1 row a job.**" in told
+    assert "| queueing | 18 | 0 | 4." in told
 
 
 @pytest.mark.parametrize(
