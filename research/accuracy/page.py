@@ -20,8 +20,9 @@ HEAD: Final = """# Accuracy where nothing of the source was seen
 Written by `make accuracy` (`research/score_accuracy.py`, with `NODEWISE_DATA`) from [a
 manifest](../research/accuracy/manifest.py) that says for each table how the source of a row is told. What estimators
 learn, they learn from other sources: of the organisation, device, model or campaign that is asked about they see the
-rows of the asked job that are shown, and nothing else. The same for tables of your own: `nodewise backtest TABLE.csv
---estimator all --leave-out job:2 --evidence 1`.
+rows of the asked job that are shown, and nothing else; where other campaigns are left out, what is shown of any job
+of the table. The same for tables of your own: `nodewise backtest TABLE.csv --estimator all --leave-out job:2
+--evidence 1`.
 
 **mape**, **median**: mean and median of |predicted / measured - 1| of throughput; **step**: mean of the same of step
 time; **macro**: mean over jobs of a job's mean |ln(predicted / measured)|; **covers**, **width**: share of rows
