@@ -14,7 +14,7 @@ TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_j
 DEMO := $(wildcard examples/demo examples/provision.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help check demo test test-source test-wheel test-torch lint format bench stubs lock contract-image release-image clean
+.PHONY: help check demo test test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean
 
 help:
 	@echo "make check          while working: lint and tests of what a change touches, in under a minute"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
 	@echo "make lint           ruff, mypy, import-linter, buf, and whether what is generated is fresh"
 	@echo "make bench          benchmarks beside their baselines, one JSON object per line"
+	@echo "make accuracy       every estimator on every table of NODEWISE_DATA, whole sources left out; writes docs/accuracy.md"
 	@echo "make format         ruff's formatter and its safe fixes"
 	@echo "make stubs          generate the Python stubs of protos/nodewise/v1, and the client for threads"
 	@echo "make lock           pin requirements/*.in and the pyproject.toml files; UPGRADE=1 takes the newest versions"
@@ -92,6 +93,11 @@ bench:
 	@$(PYTHON) tools/environment.py dev
 	@$(PYTHON) tools/environment.py peers || echo "make bench: peers cannot be installed here; what is measured beside them is left out" >&2
 	@$(VENV)/python bench/run.py
+
+# What became worse than the committed figures is told; these and the page are then written anew.
+accuracy:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python research/score_accuracy.py
 
 stubs:
 	@$(PYTHON) tools/environment.py dev tools

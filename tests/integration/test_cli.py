@@ -425,6 +425,15 @@ def test_rows_that_are_also_learned_from() -> None:
     assert "--also-train selects no test row" in nothing.err
 
 
+def test_sources_and_evidence_are_held_back() -> None:
+    by_job = Ran("backtest", TESTBED, "--leave-out", "job", "--json").document["estimators"]["auto"]
+    assert by_job["n"] == Ran("backtest", TESTBED, "--json").document["estimators"]["auto"]["n"]
+    nothing = Ran("backtest", TESTBED, "--leave-out", "device", "--evidence", "0", "--json").document["estimators"]
+    assert nothing["auto"]["refused"] > 0
+    assert "--leave-out: must be job, job:N" in Ran("backtest", TESTBED, "--leave-out", "campaign").complaint
+    assert "--evidence: must be 0, 1, 2, all" in Ran("backtest", TESTBED, "--evidence", "3").complaint
+
+
 def test_calibration_is_evidence_and_never_scored(tmp_path: Path) -> None:
     ran = Ran("backtest", TESTBED, "--calibrate", RESNET, "--json")
     assert ran.status == 0

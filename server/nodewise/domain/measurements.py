@@ -64,6 +64,20 @@ class MeasurementTable:
         """Rows of one job, in the table's order."""
         return as_ints(np.flatnonzero(self.job_index == job))
 
+    def take(self, rows: Ints) -> MeasurementTable:
+        """The table with these rows alone, each at most once; jobs keep their numbers."""
+        number = np.full(len(self), -1, dtype=np.int64)
+        number[rows] = np.arange(len(rows))
+        timed = as_ints(np.flatnonzero(number[self.phase_rows] >= 0))
+        columns = {"job_index", "train", "fitted", *OBSERVATION_DEFAULTS}
+        return replace(
+            self,
+            **{name: freeze(getattr(self, name)[rows]) for name in columns},
+            configurations=self.configurations.take(rows),
+            phase_rows=freeze(number[self.phase_rows[timed]]),
+            phase_timings=self.phase_timings.take(timed),
+        )
+
     def blinded(self) -> MeasurementTable:
         """The table without what was measured in rows that are to be predicted: no rate, time or phase of theirs."""
         timed = as_ints(np.flatnonzero(self.train[self.phase_rows]))

@@ -24,11 +24,11 @@ from nodewise.estimation.answer.calibrations import calibrations_of
 from nodewise.estimation.lessons.priors import Learned, learned_from
 from nodewise.estimation.question import AUTO, Answer, Question, Terms
 from nodewise.evaluation.cases import Case, cases_of, evidence_of
-from nodewise.evaluation.decisions import batches_of
-from nodewise.evaluation.memory_scores import MemoryOutcomes, with_memory
-from nodewise.evaluation.metrics import Outcomes, metrics_by
-from nodewise.evaluation.ordering import configuration_ranks
+from nodewise.evaluation.held_back import folds_of, shown_of_each
+from nodewise.evaluation.memory_scores import with_memory
+from nodewise.evaluation.metrics import metrics_by
 from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
+from nodewise.evaluation.truth import Truth
 from nodewise_values import Metrics
 
 __all__ = ["ALL", "backtested"]
@@ -49,6 +49,8 @@ def backtested(
     *,
     calibration: MeasurementTable | None = None,
     estimators: Sequence[str] = (AUTO,),
+    sources: Sequence[str] = (),
+    evidence: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> BacktestResult:
     """Score estimators on a table.
@@ -63,6 +65,11 @@ def backtested(
         Train rows of other jobs, as evidence about devices and software.
     estimators : sequence of str
         Names, "auto" for the service's choice job by job, "all" for every one that is loaded.
+    sources : sequence of str
+        Where each job of the table comes from. What estimators learn for a job, they then learn from jobs of other
+        sources and the calibration. Empty = from all jobs.
+    evidence : int or None
+        Rows of each job that estimators see, as ``shown_of_each``; None = its train rows.
     progress : callable or None
         Called with the jobs done and to do, over all estimators, before each job and at the end. What it raises ends
         the run.
@@ -73,42 +80,60 @@ def backtested(
         ESTIMATOR_NOT_FOUND.
     """
     names = _names(answers, estimators)
+    numbered = as_ints(np.arange(len(table)))
+    if evidence is not None:
+        table, numbered = shown_of_each(table, table.job_index, evidence)
     cases = cases_of(table)
     others = () if calibration is None else cases_of(calibration)
     asked = [case for case in cases if len(case.rows)]
     tell = progress or (lambda *_: None)  # nobody wants to know
     done, total = 0, len(names) * len(asked)
     tell(done, total)
-    corpus = evidence_of((*cases, *others))
-    learned = learned_from(answers.registry, corpus)
-    calibrations = calibrations_of(
-        learned.registry, corpus, catalogue=answers.estimators.catalogue, priors=learned.priors
-    )
+    taught = []
+    for fold in folds_of(asked, cases, sources):
+        corpus = evidence_of((*fold.others, *others))
+        learned = learned_from(answers.registry, corpus)
+        calibrations = calibrations_of(
+            learned.registry, corpus, catalogue=answers.estimators.catalogue, priors=learned.priors
+        )
+        taught.append((fold.asked, learned, calibrations))
     runs = []
     for name in names:
-        # Asked anew each time: no estimator finds its models fitted by the one before it, and times compare.
-        fresh = Answers(
-            learned.registry, catalogue=answers.estimators.catalogue, priors=dict(learned.priors), capacity=MODELS_KEPT
-        )
-        fresh.adopt(learned.priors, calibrations)
         run = []
-        for case in asked:
-            tell(done, total)
-            run.append(_predicted(fresh, learned, name, case))
-            done += 1
-        runs.append((name, run))
+        for scored, learned, calibrations in taught:
+            # Asked anew each time: no estimator finds its models fitted by the one before it, and times compare.
+            fresh = Answers(
+                learned.registry,
+                catalogue=answers.estimators.catalogue,
+                priors=dict(learned.priors),
+                capacity=MODELS_KEPT,
+            )
+            fresh.adopt(learned.priors, calibrations)
+            for case in scored:
+                tell(done, total)
+                run.append(_predicted(fresh, learned, name, case))
+                done += 1
+        runs.append((name, sorted(run, key=lambda result: result.case.job)))
     tell(done, total)
-    truth = _Truth.of(table)
-    evaluations = tuple(_evaluation(answers, truth, learned, name, run) for name, run in runs)
-    return BacktestResult(evaluations=evaluations, prior=_told(learned, runs))
+    lessons = [learned for _, learned, _ in taught]
+    truth = Truth.of(table)
+    found = (_evaluation(answers, truth, lessons, name, run) for name, run in runs)
+    evaluations = tuple(
+        replace(each, predictions=replace(each.predictions, rows=freeze(numbered[each.predictions.rows])))
+        for each in found
+    )
+    return BacktestResult(evaluations=evaluations, prior=_told(lessons, runs))
 
 
-def _told(learned: Learned, runs: Sequence[tuple[str, Sequence[_CaseResult]]]) -> str:
-    """The priors that answers rest on, and what they were learned from."""
+def _told(lessons: Sequence[Learned], runs: Sequence[tuple[str, Sequence[_CaseResult]]]) -> str:
+    """The priors that answers rest on, and what they were learned from: those learned from the same told together."""
     bases = [case.answer.basis for _, run in runs for case in run if case.answer is not None]
     used = {part.prior_id for basis in bases for part in basis.mixture or (basis,)}
-    priors = sorted((p for p in learned.priors.values() if p.prior_id in used), key=lambda prior: prior.prior_id)
-    return "; ".join(f"{prior.prior_id}, learned from {', '.join(prior.sources) or 'nothing'}" for prior in priors)
+    priors = {p.prior_id: p for learned in lessons for p in learned.priors.values() if p.prior_id in used}
+    alike: dict[str, list[str]] = {}
+    for name, prior in sorted(priors.items()):
+        alike.setdefault(", ".join(prior.sources) or "nothing", []).append(name)
+    return "; ".join(f"{', '.join(names)}, learned from {sources}" for sources, names in alike.items())
 
 
 def _names(answers: Answers, estimators: Sequence[str]) -> list[str]:
@@ -152,57 +177,19 @@ def _predicted(answers: Answers, learned: Learned, name: str, case: Case) -> _Ca
     return _CaseResult(case=case, answer=answer, error=error, fit_s=fitted - started, predict_s=ended - fitted)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Truth:
-    """The test rows of a table, in its order, with all that scoring needs."""
-
-    table: MeasurementTable
-    rows: Ints
-    job: Ints
-    sync_mode: Ints
-    global_batch: Ints
-    samples_per_step: Ints
-    configuration: Ints
-
-    @staticmethod
-    def of(table: MeasurementTable) -> _Truth:
-        rows = as_ints(np.flatnonzero(~table.train))
-        configurations = table.configurations.take(rows)
-        global_batch, samples_per_step = batches_of(configurations)
-        return _Truth(
-            table=table,
-            rows=rows,
-            job=table.job_index[rows],
-            sync_mode=configurations.sync_mode,
-            global_batch=global_batch,
-            samples_per_step=samples_per_step,
-            configuration=configuration_ranks(configurations),
-        )
-
-
 def _evaluation(
-    answers: Answers, truth: _Truth, learned: Learned, name: str, run: Sequence[_CaseResult]
+    answers: Answers, truth: Truth, lessons: Sequence[Learned], name: str, run: Sequence[_CaseResult]
 ) -> EstimatorEvaluation:
     predictions = _gathered(truth, run)
-    outcomes = Outcomes(
-        answered=predictions.status == RowStatus.ANSWERED,
-        predicted_steps_per_s=predictions.steps_per_s,
-        lower_steps_per_s=predictions.lower_steps_per_s,
-        upper_steps_per_s=predictions.upper_steps_per_s,
-        measured_steps_per_s=truth.table.steps_per_s[truth.rows],
-        job=truth.job,
-        global_batch=truth.global_batch,
-        samples_per_step=truth.samples_per_step,
-        configuration=truth.configuration,
-    )
-    memory = _memory(truth, run, predictions)
+    outcomes, memory = truth.outcomes(predictions), truth.memory(predictions)
     taus: dict[bytes, float] = {}
 
     def scored(part: Ints, parts: int) -> list[Metrics]:
         return with_memory(metrics_by(outcomes, part, parts, taus), memory, part)
 
     everything = scored(as_ints(np.zeros(len(outcomes), dtype=np.int64)), 1)[0]
-    learning_s = sum(learned.seconds.values()) if name == AUTO else learned.seconds.get(name, 0.0)
+    seconds = [each for learned in lessons for each in learned.seconds.items()]
+    learning_s = math.fsum(taken_s for estimator, taken_s in seconds if name in (AUTO, estimator))
     jobs = [result.case.job for result in run]
     number = np.zeros(len(truth.table.jobs), dtype=np.int64)
     number[jobs] = np.arange(len(jobs))
@@ -224,34 +211,16 @@ def _evaluation(
     )
 
 
-def _memory(truth: _Truth, run: Sequence[_CaseResult], predictions: RowPredictions) -> MemoryOutcomes:
-    """What rows were said to hold beside what they held; a row whose rate was measured ran."""
-    table = truth.table
-    predicted = np.zeros(len(table))
-    for result in run:
-        held = None if result.answer is None else result.answer.predictions.memory_bytes
-        if held is not None:
-            predicted[result.case.rows] = held
-    fitted, held_bytes = table.fitted[truth.rows] != 0, table.measured_memory_bytes[truth.rows]
-    return MemoryOutcomes(
-        predicted_bytes=freeze(predicted[truth.rows]),
-        measured_bytes=held_bytes,
-        said_to_fit=predictions.status == RowStatus.ANSWERED,
-        ran=fitted & ((held_bytes > 0.0) | (table.steps_per_s[truth.rows] > 0.0)),
-        ran_out=~fitted,
-    )
-
-
-def _by_sync(truth: _Truth, scored: Callable[[Ints, int], list[Metrics]]) -> tuple[tuple[str, Metrics], ...]:
+def _by_sync(truth: Truth, scored: Callable[[Ints, int], list[Metrics]]) -> tuple[tuple[str, Metrics], ...]:
     modes, part = np.unique(truth.sync_mode, return_inverse=True)
     found = scored(as_ints(part), len(modes))
     return tuple((SyncMode(mode).name.lower(), metrics) for mode, metrics in zip(modes.tolist(), found))
 
 
-def _gathered(truth: _Truth, run: Sequence[_CaseResult]) -> RowPredictions:
+def _gathered(truth: Truth, run: Sequence[_CaseResult]) -> RowPredictions:
     """The jobs' answers as columns in the table's order."""
     rows = len(truth.table)
-    steps, lower, upper = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+    steps, lower, upper, held = (np.zeros(rows) for _ in range(4))
     status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
     reasons = {"": 0}
     reason = np.zeros(rows, dtype=np.int64)
@@ -266,6 +235,8 @@ def _gathered(truth: _Truth, run: Sequence[_CaseResult]) -> RowPredictions:
             refuse(where, str(result.error))
             continue
         predictions = result.answer.predictions
+        if predictions.memory_bytes is not None:
+            held[where] = predictions.memory_bytes
         status[where] = predictions.status
         steps[where] = np.where(predictions.answered, result.answer.steps_per_s, 0.0)
         if result.answer.interval is not None:
@@ -287,6 +258,7 @@ def _gathered(truth: _Truth, run: Sequence[_CaseResult]) -> RowPredictions:
         steps_per_s=freeze(steps[truth.rows]),
         lower_steps_per_s=freeze(lower[truth.rows]),
         upper_steps_per_s=freeze(upper[truth.rows]),
+        memory_bytes=freeze(held[truth.rows]),
         status=freeze(status[truth.rows]),
         reasons=tuple(reasons),
         reason_index=freeze(reason[truth.rows]),

@@ -20,6 +20,8 @@ class RowPredictions:
         Row of the table.
     steps_per_s, lower_steps_per_s, upper_steps_per_s : float
         Predicted, and the bounds of the 90 % interval; 0 = none.
+    memory_bytes : float
+        What the fullest device is predicted to hold; 0 = not said.
     status : int
         Values of RowStatus.
     reasons, reason_index : tuple of str, int
@@ -30,6 +32,7 @@ class RowPredictions:
     steps_per_s: Floats
     lower_steps_per_s: Floats
     upper_steps_per_s: Floats
+    memory_bytes: Floats
     status: Ints
     reasons: tuple[str, ...]
     reason_index: Ints

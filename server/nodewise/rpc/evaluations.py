@@ -10,7 +10,7 @@ from nodewise.evaluation.backtest import backtested
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.rpc.calls import Call
 from nodewise.rpc.long_call import LongCall, Workshop, streamed
-from nodewise.rpc.wire_evaluations import read_estimators, read_table, write_result
+from nodewise.rpc.wire_evaluations import read_estimators, read_held_back, read_table, write_result
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 
 __all__ = ["Evaluations"]
@@ -39,6 +39,7 @@ def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
     request = pb.BacktestRequest.FromString(data)
     estimators = read_estimators(request.estimators)
     table = read_table(request.table, "table", workshop.limits)
+    sources, evidence = read_held_back(request, table)
     calibration = None
     if request.HasField("calibration"):
         calibration = read_table(request.calibration, "calibration", workshop.limits)
@@ -49,5 +50,13 @@ def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
         if run.budget.remaining_s() <= 0:
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"{done} of {total} jobs were done in time")
 
-    result = backtested(workshop.answers, table, calibration=calibration, estimators=estimators, progress=advanced)
+    result = backtested(
+        workshop.answers,
+        table,
+        calibration=calibration,
+        estimators=estimators,
+        sources=sources,
+        evidence=evidence,
+        progress=advanced,
+    )
     yield pb.BacktestResponse(result=write_result(result)).SerializeToString()

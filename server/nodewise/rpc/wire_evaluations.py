@@ -26,7 +26,7 @@ from nodewise_values import Metrics
 from nodewise_values.facts import MEASUREMENT_TABLE
 from nodewise_values.wire import to_message
 
-__all__ = ["read_estimators", "read_table", "write_result"]
+__all__ = ["read_estimators", "read_held_back", "read_table", "write_result"]
 
 LONGEST_JOB_NAME: Final = 256
 LONGEST_REASON: Final = 300
@@ -90,6 +90,27 @@ def read_estimators(names: Iterable[str]) -> tuple[str, ...]:
         reader.text(name, f"estimators[{number}]", 63)
     reader.finish()
     return distinct
+
+
+def read_held_back(request: pb.BacktestRequest, table: MeasurementTable) -> tuple[tuple[str, ...], int | None]:
+    """The source of each job, or none, and how many rows of each are shown; None = the train rows.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD.
+    """
+    reader = Reader()
+    sources = tuple(request.job_sources)
+    if len(sources) not in (0, len(table.jobs)):
+        reader.wrong("job_sources", f"must have one entry for each of {len(table.jobs)} jobs, found {len(sources)}")
+    for number, name in enumerate(sources):
+        reader.text(name, f"job_sources[{number}]", LONGEST_JOB_NAME)
+    evidence = request.evidence_rows_count if request.HasField("evidence_rows_count") else None
+    if evidence is not None and evidence < 0:
+        reader.wrong("evidence_rows_count", f"must be at least 0, found {evidence}")
+    reader.finish()
+    return sources, evidence
 
 
 def _capped(rows: int, path: str, limits: Limits) -> None:

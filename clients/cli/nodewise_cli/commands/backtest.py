@@ -13,6 +13,7 @@ from typer import Argument, Option
 from nodewise_cli.commands.options import AN_HOUR, Call
 from nodewise_cli.console import complain
 from nodewise_cli.failures import CommandError, InputError, RefusedAnswer
+from nodewise_cli.inputs.job_sources import job_sources
 from nodewise_cli.inputs.selections import also_trained
 from nodewise_cli.inputs.table_content import measurement_table
 from nodewise_cli.inputs.table_errors import in_rows
@@ -25,6 +26,9 @@ from nodewise_client import BacktestRequest, BacktestResult, NodewiseError, RowS
 __all__ = ["backtest"]
 
 _ALSO_TRAIN = "--also-train"
+_LEAVE_OUT = "--leave-out"
+_EVIDENCE = "--evidence"
+_MOST_EVIDENCE = 2
 
 
 def backtest(
@@ -44,6 +48,23 @@ def backtest(
         Path | None,
         Option(metavar="TABLE2.csv", help="Train rows as evidence about devices and software; never scored."),
     ] = None,
+    leave_out: Annotated[
+        str | None,
+        Option(
+            _LEAVE_OUT,
+            metavar="job|job:N|COLUMN",
+            help="Learn for each job from jobs of other sources alone: sources are jobs, the Nth part of their names"
+            " between slashes, or what a column says, such as device.",
+        ),
+    ] = None,
+    evidence: Annotated[
+        str,
+        Option(
+            _EVIDENCE,
+            metavar="0|1|2|all",
+            help="Show so many rows of each job, its smallest train rows first; all: its train rows.",
+        ),
+    ] = "all",
     predictions: Annotated[
         Path | None, Option(metavar="OUT.csv", help="Write the prediction of every test row.")
     ] = None,
@@ -55,6 +76,8 @@ def backtest(
         read, count = also_trained(read, also_train, _ALSO_TRAIN)
         if not count:
             complain(f"{_ALSO_TRAIN} selects no test row of {table}")
+    sources = () if leave_out is None else job_sources(read, leave_out, _LEAVE_OUT)
+    shown = _shown(evidence)
     calibration = None if calibrate is None else read_table(calibrate)
     if calibration is not None and not any(calibration.train):
         raise InputError(f"{calibrate}: has no row of split train to calibrate with")
@@ -66,6 +89,8 @@ def backtest(
                 table=measurement_table(read),
                 estimators=tuple(estimator or ("auto",)),
                 calibration=None if calibration is None else measurement_table(calibration),
+                job_sources=sources,
+                evidence_rows_count=shown,
             )
             result = client.backtest(request, on_progress=progress.follow, timeout_s=call.timeout_s)
         except NodewiseError as error:
@@ -77,6 +102,13 @@ def backtest(
     if rows and all(found.status is RowStatus.REFUSED for found in rows):
         ((reason, _),) = Counter(found.refusal_reason for found in rows).most_common(1)
         raise RefusedAnswer(f"every test row was refused: {reason}", reason=reason or "")
+
+
+def _shown(evidence: str) -> int | None:
+    counts = {"all": None} | {str(count): count for count in range(_MOST_EVIDENCE + 1)}
+    if evidence not in counts:
+        raise InputError(f"{_EVIDENCE}: must be {', '.join(sorted(counts))}, found {evidence!r}")
+    return counts[evidence]
 
 
 def _located(error: NodewiseError, table: Table, calibration: Table | None) -> CommandError | None:

@@ -53,7 +53,7 @@ def show(result: BacktestResult) -> None:
         rows.append(_row(found.estimator, "all", found.overall))
         rows += [_row(found.estimator, f"sync {group.name}", group.metrics) for group in found.by_sync]
         rows += [_row(found.estimator, group.name, group.metrics) for group in found.by_job]
-    headings = ["rows", "refused", "mape", "median", "worst", "bias", "kendall", "90 % covers", "regret"]
+    headings = ["rows", "refused", "mape", "median", "worst", "bias", "kendall", "90 % covers", "regret", "macro"]
     print_table([words("estimator"), words("job"), *map(figures, headings)], rows)
     for found in result.evaluations:
         for reason, count in _refusals(found).items():
@@ -64,7 +64,8 @@ def show(result: BacktestResult) -> None:
             told = [percent(memory.memory_mape), percent(memory.false_fits), percent(memory.false_refusals)]
             verdicts = f"of runs out of memory {told[1]} said to fit, of those that ran {told[2]} said not to"
             say(f"{found.estimator} memory: mape {told[0]}; {verdicts}.")
-    say("mape, median, worst: |predicted / measured - 1|; bias: mean of ln(predicted / measured).")
+    say("mape, median, worst: |predicted / measured - 1|; bias: mean of ln(predicted / measured);")
+    say("macro: mean over jobs of a job's mean |ln(predicted / measured)|.")
     if result.prior:
         say(f"Prior: {result.prior}")
 
@@ -75,4 +76,5 @@ def _row(estimator: str, group: str, metrics: Metrics | None) -> list[str]:
         *(estimator, group, f"{found.rows_count:,}", f"{found.refused_count:,}"),
         *map(percent, (found.mape, found.median_ape, found.max_ape)),
         *(shown(found.bias, 3), shown(found.kendall, 3), percent(found.coverage90), percent(found.regret)),
+        shown(found.macro_abs_ln, 3),
     ]

@@ -51,14 +51,18 @@ class MeasurementTable(_message.Message):
     def __init__(self, job_names: _Optional[_Iterable[str]] = ..., job_indexes: _Optional[_Iterable[int]] = ..., configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., steps_per_second: _Optional[_Iterable[float]] = ..., train: _Optional[_Iterable[bool]] = ..., measured_at_unix_seconds: _Optional[_Iterable[float]] = ..., exposed_sync_seconds: _Optional[_Iterable[float]] = ..., phase_timings: _Optional[_Union[_profile_pb2.PhaseTimings, _Mapping]] = ..., phase_rows: _Optional[_Iterable[int]] = ..., workloads: _Optional[_Iterable[_Union[_workload_pb2.Workload, _Mapping]]] = ..., networks: _Optional[_Iterable[_Union[_workload_pb2.Network, _Mapping]]] = ..., steps_counts: _Optional[_Iterable[int]] = ..., step_variation: _Optional[_Iterable[float]] = ..., step_variation_known: _Optional[_Iterable[bool]] = ..., exposed_sync_known: _Optional[_Iterable[bool]] = ..., measured_memory_bytes: _Optional[_Iterable[float]] = ..., fitted: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class BacktestRequest(_message.Message):
-    __slots__ = ("table", "estimators", "calibration")
+    __slots__ = ("table", "estimators", "calibration", "job_sources", "evidence_rows_count")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     ESTIMATORS_FIELD_NUMBER: _ClassVar[int]
     CALIBRATION_FIELD_NUMBER: _ClassVar[int]
+    JOB_SOURCES_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_ROWS_COUNT_FIELD_NUMBER: _ClassVar[int]
     table: MeasurementTable
     estimators: _containers.RepeatedScalarFieldContainer[str]
     calibration: MeasurementTable
-    def __init__(self, table: _Optional[_Union[MeasurementTable, _Mapping]] = ..., estimators: _Optional[_Iterable[str]] = ..., calibration: _Optional[_Union[MeasurementTable, _Mapping]] = ...) -> None: ...
+    job_sources: _containers.RepeatedScalarFieldContainer[str]
+    evidence_rows_count: int
+    def __init__(self, table: _Optional[_Union[MeasurementTable, _Mapping]] = ..., estimators: _Optional[_Iterable[str]] = ..., calibration: _Optional[_Union[MeasurementTable, _Mapping]] = ..., job_sources: _Optional[_Iterable[str]] = ..., evidence_rows_count: _Optional[int] = ...) -> None: ...
 
 class BacktestResponse(_message.Message):
     __slots__ = ("progress", "result")

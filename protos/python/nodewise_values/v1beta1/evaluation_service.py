@@ -79,6 +79,19 @@ class BacktestRequest(Value):
     """Estimators' names; "auto" = the service's choice for each job; "all" = every one. Empty = "auto"."""
     calibration: MeasurementTable | None = None
     """Evidence about devices and software; none of its rows is scored."""
+    job_sources: tuple[str, ...] = ()
+    """Where each job comes from (a campaign.
+
+    Where each job comes from (a campaign, an organization, a device), one per entry of the table's job_names, or empty.
+    What estimators learn for a job they then learn from jobs of other sources and the calibration alone; the job's own
+    rows remain its evidence.
+    """
+    evidence_rows_count: int | None = None
+    """Rows of each job that are shown to estimators, fewer where it has fewer.
+
+    Rows of each job that are shown to estimators, fewer where it has fewer: train rows before measured test rows,
+    smaller scales before larger ones. Train rows beyond are left out. Absent = the train rows.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

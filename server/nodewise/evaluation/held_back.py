@@ -1,0 +1,70 @@
+"""What a backtest holds back beside test rows: whole sources from what is learned, and rows of a job's own evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nodewise.domain.columns import Ints, as_ints, freeze
+from nodewise.domain.measurements import MeasurementTable
+from nodewise.evaluation.cases import Case
+from nodewise.evaluation.ordering import canonical_order
+
+__all__ = ["Fold", "folds_of", "shown_of_each"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """Jobs that are asked about together, and those that may be learned from for them."""
+
+    asked: tuple[Case, ...]
+    others: tuple[Case, ...]
+
+
+def folds_of(asked: Sequence[Case], cases: Sequence[Case], sources: Sequence[str]) -> tuple[Fold, ...]:
+    """One fold per source, by name, with the jobs of all other sources; without sources one, with all jobs.
+
+    Parameters
+    ----------
+    asked, cases : sequence of Case
+        Jobs with rows to predict, and all.
+    sources : sequence of str
+        By the number of a job.
+    """
+    if not sources:
+        return (Fold(tuple(asked), tuple(cases)),)
+    return tuple(
+        Fold(
+            tuple(case for case in asked if sources[case.job] == name),
+            tuple(case for case in cases if sources[case.job] != name),
+        )
+        for name in sorted({sources[case.job] for case in asked})
+    )
+
+
+def shown_of_each(table: MeasurementTable, group: Ints, most: int) -> tuple[MeasurementTable, Ints]:
+    """The table with exactly ``most`` rows to learn from in each group that has as many, and the rows that it keeps.
+
+    Shown are train rows before measured test rows, smaller scales (nodes, then workers) before larger ones. Train
+    rows beyond are left out: they are neither seen nor scored.
+
+    Parameters
+    ----------
+    group : int
+        Of each row, such as its job.
+    """
+    content = np.empty(len(table), dtype=np.int64)
+    content[canonical_order(table)] = np.arange(len(table))
+    measured = (table.steps_per_s > 0.0) | (table.measured_memory_bytes > 0.0)
+    configurations = table.configurations
+    usable = np.flatnonzero(table.train | measured)
+    columns = (content, configurations.workers, configurations.nodes, ~table.train, group)
+    order = usable[np.lexsort([column[usable] for column in columns])]
+    _, first, length = np.unique(group[order], return_index=True, return_counts=True)
+    rank = np.arange(len(order)) - np.repeat(first, length)
+    train = np.zeros(len(table), dtype=np.bool_)
+    train[order[rank < most]] = True
+    kept = as_ints(np.flatnonzero(train | ~table.train))
+    return replace(table, train=freeze(train)).take(kept), kept
