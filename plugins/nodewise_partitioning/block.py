@@ -8,8 +8,8 @@
     host          H = time to launch a layer's kernels and collectives
     layer         (D^p + H^p)^(1/p)
 
-T = b s / c tokens. The backward pass takes twice the forward one, flash attention's longer; recomputation runs the forward
-one again.
+T = b s / c tokens. The backward pass takes twice the forward one, flash attention's longer; recomputation runs the
+forward one again.
 """
 
 from __future__ import annotations
