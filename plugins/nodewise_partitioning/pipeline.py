@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_partitioning.block import Block, product_flops_per_s
+from nodewise_partitioning.block import Block, product_flops_per_s, summed_s
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Columns, Layout
 from nodewise_partitioning.software import Software
@@ -76,7 +76,7 @@ def ends_of(dimensions: Dimensions, layout: Layout, device: Device, software: So
     product = 2.0 * tokens * dimensions.hidden * words / product_flops_per_s(device, software)
     loss = software.head_passes * device.element_bytes / 2.0 * tokens * words / memory
     head = 3.0 * (product + device.gains.gemm_ramp_s * software.gemm_ramp_s) + loss + software.head_host_s
-    head = head + software.accumulated_bytes * dimensions.hidden * words / memory
+    head += summed_s(dimensions.hidden * words, product, device, software)
     rows = software.embedding_passes * tokens * dimensions.hidden * device.element_bytes / memory
     return Ends(rows + software.embedding_host_s, head)
 

@@ -90,6 +90,9 @@ class Software:
         Stages that would wait compute the gradients of weights that they put off (ZB-H1), instead of plain 1F1B.
     without_dropout : bool
         No masks are kept, nor attention's scores once more after theirs.
+    sums_in_half : bool
+        Gradients are summed and exchanged in 16 bits in every 16-bit format (NeMo's `grad_sync_dtype: bf16`, over
+        Apex's `DistributedFusedAdam`, which adds to its buckets what products have written).
     keeps_stage_outputs : bool
         What a stage sent on stays until its gradient comes back; Megatron-Core frees it at once.
     keeps_both_gradients : bool
@@ -100,8 +103,10 @@ class Software:
         Per parameter of the optimizer's part, 32-bit gradients that its step makes of 16-bit ones.
     accumulated_bytes : float
         Moved per parameter and micro-batch to add its gradient to those of the micro-batches before: written, both
-        read, written. Nothing where products add to the sum themselves (Megatron-LM's gradient accumulation fusion)
-        or the gradients of each micro-batch are reduced at once, and what is added is split over replicas.
+        read, written. Nothing where the gradients of each micro-batch are reduced at once: only parts are added.
+    fused_accumulation : bool
+        Products of weight gradients read and write the 32-bit sum themselves, while they compute (Megatron-LM's
+        gradient accumulation fusion): a step takes the soft maximum of both, as with gathers.
     bucket_bytes : float
         Gradients on their way between replicas, and parameters on their way back, with a ZeRO stage: DeepSpeed's
         defaults are 5e8 elements for each.
@@ -147,6 +152,7 @@ class Software:
     sends_tokens_once: bool = False
     zero_bubble: bool = False
     without_dropout: bool = False
+    sums_in_half: bool = False
     keeps_stage_outputs: bool = True
     keeps_both_gradients: bool = True
     weight_bytes: float = 2.0
@@ -154,6 +160,7 @@ class Software:
     optimizer_state_bytes: float = 12.0
     update_bytes: float = 4.0
     accumulated_bytes: float = 8.0
+    fused_accumulation: bool = False
     bucket_bytes: float = 2.0 * 5e8 * 2.0
     memory_level: float = 1.0
     exchanged_gradient_bytes: float = 2.0
@@ -197,7 +204,7 @@ attention takes and leaves in another order (2), and the activation (2 of size f
 What products then reach is that of A100 in FSDP runs of MPT (0.70; 0.78 elsewhere), of which H100's took no part."""
 
 _MEGATRON_LM: Final = Software(
-    framework="megatron-lm", keeps_both_gradients=False, accumulated_bytes=0.0, bucket_bytes=0.0
+    framework="megatron-lm", keeps_both_gradients=False, fused_accumulation=True, bucket_bytes=0.0
 )
 _MEGATRON_CORE: Final = replace(
     _MEGATRON_LM, framework="megatron-core", overlaps_gradients=True, keeps_stage_outputs=False
@@ -210,7 +217,7 @@ _STACKS: Final = {
     "megatrondeepspeed": Software(framework="megatron-deepspeed", scatters_stages=False, waits_for_stages=True),
     "megatronlm": _MEGATRON_LM,
     "megatroncore": _MEGATRON_CORE,
-    "nemo": replace(_MEGATRON_CORE, framework="nemo"),
+    "nemo": replace(_MEGATRON_CORE, framework="nemo", fused_accumulation=False, sums_in_half=True),
     "deepspeed": replace(_REPLICATED, framework="deepspeed"),
     "pytorch": replace(
         _REPLICATED,
@@ -257,7 +264,8 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
             optimizer_state_bytes=8.0 if wide else 12.0,
             update_bytes=0.0,
             bucket_bytes=2.0 * stack.bucket_bytes,
-            accumulated_bytes=stack.accumulated_bytes * (2.0 if wide else 1.5),
-            exchanged_gradient_bytes=4.0,
+            accumulated_bytes=stack.accumulated_bytes
+            * (1.0 if stack.fused_accumulation or stack.sums_in_half else 2.0 if wide else 1.5),
+            exchanged_gradient_bytes=2.0 if stack.sums_in_half and not wide else 4.0,
         )
     return stack, bool(name)
