@@ -114,24 +114,24 @@ class Software:
         Factor on all that a device cannot do without, which the job's runs ask for.
     """
 
-    gemm_efficiency: float = _fit(0.78, "share of peak", 0.05, 0.2, 0.9, "large matrices: large b, h")
-    gemm_ramp_s: float = _fit(4.2e-05, "s per matrix product", 0.25, 1e-7, 1e-3, "small matrices at t = 1, different b")
+    gemm_efficiency: float = _fit(0.79, "share of peak", 0.05, 0.2, 0.9, "large matrices: large b, h")
+    gemm_ramp_s: float = _fit(4.3e-05, "s per matrix product", 0.25, 1e-7, 1e-3, "small matrices at t = 1, different b")
     attention_efficiency: float = _fit(0.9, "share of peak", 0.15, 0.05, 0.9, "different s / h")
     replicated_passes: float = _fit(2.2, "activations read or written per layer", 0.15, 0.3, 60.0, "different t")
     feed_forward_passes: float = _fit(1.1, "the same, of size f, split over t", 0.15, 0.1, 30.0, "different f / h")
     score_passes: float = _fit(7.1, "attention scores read or written per layer", 0.15, 0.3, 60.0, "different s / h")
     host_layer_s: float = _fit(0.0031, "s per recomputed layer and micro-batch", 0.125, 1e-6, 0.1, "smallest b and h")
-    host_collective_s: float = _fit(4.1e-05, "s per collective", 0.25, 1e-7, 1e-2, "smallest b at t > 1")
+    host_collective_s: float = _fit(4.2e-05, "s per collective", 0.25, 1e-7, 1e-2, "smallest b at t > 1")
     unfused_softmax_s: float = _fit(0.0016, "s per layer and micro-batch", 0.25, 1e-6, 0.1, "b a / t no multiple of 4")
     tensor_collective_factor: float = _fit(1.1, "of the measured time", 0.1, 0.3, 3.0, "t = 2 to 8 at equal work")
-    head_passes: float = _fit(90, "bytes per token and word", 0.15, 1.0, 300.0, "small L against large L")
+    head_passes: float = _fit(93, "bytes per token and word", 0.15, 1.0, 300.0, "small L against large L")
     head_host_s: float = _fit(0.0011, "s per micro-batch", 0.25, 1e-6, 0.1, "smallest b, small L")
-    embedding_host_s: float = _fit(0.00034, "s per micro-batch", 0.25, 1e-6, 0.1, "p > 1")
+    embedding_host_s: float = _fit(0.00035, "s per micro-batch", 0.25, 1e-6, 0.1, "p > 1")
     optimizer_bytes: float = _fit(23, "bytes per parameter", 0.05, 8.0, 200.0, "one micro-batch, no data parallelism")
     replica_link_efficiency: float = _fit(0.75, "share of the link in a node", 0.15, 0.02, 1.0, "x or c > 1 in a node")
-    stage_link_efficiency: float = _fit(0.089, "share of the link in a node", 0.15, 0.005, 1.0, "p > 1 in a node")
-    network_efficiency: float = _fit(0.54, "share of a node's adapters", 0.15, 0.02, 1.0, "d > 1 or p > 1 across nodes")
-    network_tensor_efficiency: float = _fit(0.82, "share of a node's adapters", 0.1, 0.02, 1.0, "t beyond a node")
+    stage_link_efficiency: float = _fit(0.088, "share of the link in a node", 0.15, 0.005, 1.0, "p > 1 in a node")
+    network_efficiency: float = _fit(0.66, "share of a node's adapters", 0.15, 0.02, 1.0, "d > 1 or p > 1 across nodes")
+    network_tensor_efficiency: float = _fit(0.8, "share of a node's adapters", 0.1, 0.02, 1.0, "t beyond a node")
     fixed_s: float = _fit(0.0013, "s per step", 0.35, 1e-6, 1.0, "shortest steps")
 
     framework: str = "megatron"
