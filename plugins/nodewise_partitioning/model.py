@@ -189,8 +189,8 @@ class PartitioningModel:
         step_s, memory, capacity = np.zeros((ways, rows)), np.zeros((ways, rows)), np.zeros((ways, rows))
         for device, members, software in groups:
             capacity[:, members] = device.memory_bytes
-            level, _ = self._knowledge.levels.of(device, self._knowledge.dimensions)
             own = layout if len(members) == rows else layout.take(members)
+            level = self._knowledge.levels.least_of(device, self._knowledge.dimensions, own)
             least = least_of(self._knowledge.dimensions, own, space.recomputations, device, software, constraints)
             for way, (least_s, least_bytes) in enumerate(least):
                 step_s[way, members] = level * least_s
@@ -219,11 +219,11 @@ class PartitioningModel:
             own = layout if everything else layout.take(members)
             found.available_bytes[members] = device.memory_bytes
             found.named_bytes[members] = device.named_memory_bytes
-            level, found.log_spread[members] = self._knowledge.levels.of(device, self._knowledge.dimensions)
             for chunk in chunks(len(members)):
                 part = own.take(chunk)
                 where = chunk if everything else members[chunk]
                 if timed:
+                    level, found.log_spread[where] = self._knowledge.levels.of(device, self._knowledge.dimensions, part)
                     seconds = step_parts_s(self._knowledge.dimensions, part, device, software)
                     found.parts_s[:, where] = level * seconds
                 memory = memory_of(self._knowledge.dimensions, part, device, software)
