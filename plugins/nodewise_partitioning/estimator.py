@@ -161,7 +161,7 @@ def _corrected(stack: Software, runs: Sequence[Runs], taught: Sequence[Runs], *,
     """The stack with numbers that agree with runs but for the level that they and others share."""
     levels = levels_of(taught, log_residuals(stack, taught), known=known)
     alike = [
-        replace(each, step_s=each.step_s / levels.of(each.device, each.dimensions, each.layout)[0]) for each in runs
+        replace(each, step_s=each.step_s / levels.factor_of(each.device, each.dimensions, each.layout)) for each in runs
     ]
     return calibrated(stack, alike, widened=_widened(stack, {catalogue_key(each.device.name) for each in runs}))
 

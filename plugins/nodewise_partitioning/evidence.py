@@ -83,45 +83,61 @@ class Levels:
     within: float
     installation: float
 
-    def of(self, device: Device, dimensions: Dimensions, layout: Layout) -> tuple[Floats, Floats]:
-        """Factor on steps of a model on a device, and the deviation of ln(step), of each row."""
+    def factor_of(self, device: Device, dimensions: Dimensions, layout: Layout) -> Floats | float:
+        """Factor on steps of a model on a device: of each row, one number where no row's replica was measured."""
+        common = self._common(device, dimensions)
+        mean = float(self.means[common].sum())
+        seen = self._seen(device, dimensions, layout)
+        if not seen:
+            return float(np.exp(mean))
+        means = np.full(len(layout), mean)
+        for replica, rows in seen:
+            means[rows] += self.means[self._both(replica)] @ _design(layout, rows)
+        return np.asarray(np.exp(means))
+
+    def log_spread_of(self, device: Device, dimensions: Dimensions, layout: Layout) -> Floats:
+        """Deviation of ln(step) of each row."""
+        common = self._common(device, dimensions)
         shared = _shared(device, dimensions, self.installation)
         unseen = sum(deviation**2 for effect, deviation in shared.items() if effect not in self.places)
-        common = [self.places[effect] for effect in shared if effect in self.places]
-        grown = np.log(_nodes(layout))
-        means = np.full(len(layout), self.means[common].sum())
-        known = self.covariance[np.ix_(common, common)].sum()
-        variances = known + unseen + self.within**2 + REPLICA**2 + (GROWTH * grown) ** 2
+        known = self.covariance[np.ix_(common, common)].sum() + unseen + self.within**2
+        variances = np.asarray(known + REPLICA**2 + (GROWTH * np.log(_nodes(layout))) ** 2)
         for replica, rows in self._seen(device, dimensions, layout):
-            both = [self.places[replica], self.places[("growth", replica)]]
-            design = np.stack([np.ones(len(rows)), grown[rows]])
-            means[rows] += self.means[both] @ design
-            variances[rows] = known + unseen + self.within**2
-            variances[rows] += 2.0 * self.covariance[np.ix_(common, both)].sum(axis=0) @ design
+            both, design = self._both(replica), _design(layout, rows)
+            variances[rows] = known + 2.0 * self.covariance[np.ix_(common, both)].sum(axis=0) @ design
             variances[rows] += np.einsum("er,ef,fr->r", design, self.covariance[np.ix_(both, both)], design)
-        return np.exp(means), np.sqrt(variances)
+        return np.asarray(np.sqrt(variances))
 
     def least_of(self, device: Device, dimensions: Dimensions, layout: Layout) -> Floats:
         """What no factor is below, however the rows of a space's prefixes are completed."""
-        shared = _shared(device, dimensions, self.installation)
-        common = [self.places[effect] for effect in shared if effect in self.places]
-        grown = np.log(_nodes(layout))
+        replicas = [effect[1] for effect in self.places if isinstance(effect, tuple) and effect[0] == "growth"]
+        design = _design(layout, as_ints(np.arange(len(layout)))) if replicas else np.zeros((2, len(layout)))
         least = np.zeros(len(layout))
-        for effect, place in self.places.items():
-            if isinstance(effect, tuple) and effect[0] == "growth":
-                least = np.minimum(least, self.means[self.places[effect[1]]] + self.means[place] * grown)
-        return np.asarray(np.exp(self.means[common].sum() + least))
+        for replica in replicas:
+            least = np.minimum(least, self.means[self._both(replica)] @ design)
+        return np.asarray(np.exp(self.means[self._common(device, dimensions)].sum() + least))
 
-    def _seen(self, device: Device, dimensions: Dimensions, layout: Layout) -> Iterator[tuple[Hashable, Ints]]:
+    def _common(self, device: Device, dimensions: Dimensions) -> list[int]:
+        """Places of what all runs of a model on a device share."""
+        shared = _shared(device, dimensions, self.installation)
+        return [self.places[effect] for effect in shared if effect in self.places]
+
+    def _both(self, replica: Hashable) -> list[int]:
+        """Places of a replica's level and growth."""
+        return [self.places[replica], self.places[("growth", replica)]]
+
+    def _seen(self, device: Device, dimensions: Dimensions, layout: Layout) -> list[tuple[Hashable, Ints]]:
         """Replicas of a model on a device that were measured, and their rows."""
         own = (catalogue_key(device.name), device.number_format, dimensions)
+        found: list[tuple[Hashable, Ints]] = []
         for effect in self.places:
             if isinstance(effect, tuple) and effect[:3] == own:
                 alike = np.ones(len(layout), dtype=bool)
                 for column, value in zip(_REPLICA, effect[3:], strict=True):
                     alike &= getattr(layout, column) == value
                 if alike.any():
-                    yield effect, as_ints(np.flatnonzero(alike))
+                    found.append((effect, as_ints(np.flatnonzero(alike))))
+        return found
 
 
 def levels_of(runs: Sequence[Runs], residuals: Floats, *, known: bool) -> Levels:
@@ -180,6 +196,11 @@ def _effects(runs: Runs, installation: float) -> Iterator[dict[Hashable, tuple[f
     for values, grown in zip(columns, np.log(_nodes(runs.layout)).tolist(), strict=True):
         replica = (*own, *values)
         yield shared | {replica: (REPLICA, 1.0), ("growth", replica): (GROWTH, grown)}
+
+
+def _design(layout: Layout, rows: Ints) -> Floats:
+    """How much rows have of a replica's level and of its growth."""
+    return np.stack([np.ones(len(rows)), np.log(_nodes(layout)[rows])])
 
 
 def _nodes(layout: Layout) -> Floats:

@@ -117,7 +117,7 @@ class PartitioningModel:
         """Predict every row; refuse row by row what is no partition of the model."""
         rows = len(configurations)
         asked, groups, refusals = _asked(self._knowledge, configurations)
-        numbers = self._numbers(asked.layout, groups)
+        numbers = self._numbers(asked.layout, groups, spread=True)
         memory = numbers.memory_bytes
         answer = Predictions.assembled(
             dict(zip(PARTS, numbers.parts_s)),
@@ -209,7 +209,7 @@ class PartitioningModel:
     def _interval(self, memory: Floats) -> Mapping[str, Floats]:
         return {"memory_lower_bytes": memory / self._factor, "memory_upper_bytes": memory * self._factor}
 
-    def _numbers(self, layout: Layout, groups: list[_Group], *, timed: bool = True) -> _Numbers:
+    def _numbers(self, layout: Layout, groups: list[_Group], *, timed: bool = True, spread: bool = False) -> _Numbers:
         rows = len(layout)
         found = _Numbers(
             np.zeros((len(PARTS), rows)), np.zeros((len(TERMS), rows)), np.zeros(rows), np.zeros(rows), np.zeros(rows)
@@ -219,12 +219,16 @@ class PartitioningModel:
             own = layout if everything else layout.take(members)
             found.available_bytes[members] = device.memory_bytes
             found.named_bytes[members] = device.named_memory_bytes
+            if spread:
+                found.log_spread[members] = self._knowledge.levels.log_spread_of(
+                    device, self._knowledge.dimensions, own
+                )
             for chunk in chunks(len(members)):
                 part = own.take(chunk)
                 where = chunk if everything else members[chunk]
                 if timed:
-                    level, found.log_spread[where] = self._knowledge.levels.of(device, self._knowledge.dimensions, part)
                     seconds = step_parts_s(self._knowledge.dimensions, part, device, software)
+                    level = self._knowledge.levels.factor_of(device, self._knowledge.dimensions, part)
                     found.parts_s[:, where] = level * seconds
                 memory = memory_of(self._knowledge.dimensions, part, device, software)
                 for place, term in enumerate(TERMS):
