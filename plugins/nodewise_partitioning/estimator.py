@@ -195,7 +195,7 @@ def _widened(stack: Software, devices: Iterable[str]) -> float:
 
 def _notices(found: Calibrated, framework: str, *, known: bool) -> Iterable[Notice]:
     if not known:
-        text = f"framework {framework!r} is not known: the efficiencies of Megatron-DeepSpeed stand in for its own"
+        text = f"framework {framework!r} is not known: the efficiencies of Megatron stand in for its own"
         yield Notice("FRAMEWORK_ASSUMED", text)
     if found.runs and found.kept:
         text = f"{found.runs} runs corrected the software stack; they say nothing of {', '.join(found.kept)}"
