@@ -31,7 +31,8 @@ from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
 from nodewise_partitioning.layered.model import LayeredModel, assess_layers
 from nodewise_partitioning.model import Knowledge, PartitioningModel, memory_learned, refusals_of
 from nodewise_partitioning.rows import asked_of
-from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, stack_of
+from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
+from nodewise_partitioning.unsaid import settled, stack_name, stack_names
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["PartitioningEstimator"]
@@ -104,20 +105,27 @@ class PartitioningEstimator:
         if transformer is None:
             raise NodewiseError(_NO_DIMENSIONS.reason, _NO_DIMENSIONS.message)
         framework, number_format = _declared(profile)
-        stack, known = stack_of(framework, number_format)
+        known = is_known(framework)
         prior = context.prior
         lessons = prior.content if prior is not None and isinstance(prior.content, tuple) else ()
         held = _Held(context.catalogue.digest, context.catalogue)
-        found, devices = _learned(lessons, framework, number_format, held)
+        by_stack = _runs_of(profile, context.catalogue)
+        own = max(by_stack, key=lambda name: sum(len(each.step_s) for each in by_stack[name]), default="")
+        learned = {name: _learned(lessons, name, number_format, held) for name in stack_names(framework)}
+        taught = max(learned, key=lambda name: (name == own, learned[name][0].runs))
+        found, devices = learned[taught]
         level = 1.0
-        runs = _runs_of(profile, context.catalogue)
-        measured = {catalogue_key(each.device.name) for each in runs}
-        if runs:
-            found = calibrated(stack.corrected(found.software.vector()), runs, widened=_widened(stack, measured))
+        measured = {catalogue_key(each.device.name) for each in by_stack.get(own, ())}
+        if measured:
+            stack, _ = stack_of(own, number_format)
+            found = calibrated(
+                stack.corrected(found.software.vector()), by_stack[own], widened=_widened(stack, measured)
+            )
             level = _level(found)
+        numbers = {name: each.software.vector() for name, (each, _) in learned.items()}
         knowledge = replace(
             _uncorrected(profile, transformer, context.catalogue),
-            numbers=found.software.vector(),
+            numbers=numbers | {taught: found.software.vector()},
             level=level,
             log_spreads=_spreads(found, devices | measured, context.catalogue, known=known or not framework),
         )
@@ -134,7 +142,7 @@ def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogu
         catalogue=catalogue,
         framework=framework,
         number_format=number_format,
-        numbers=stack_of(framework, number_format)[0].vector(),
+        numbers={},
         level=1.0,
         log_spreads={"": OTHER_LOG_SPREAD},
     )
@@ -159,31 +167,39 @@ def _learned(
 ) -> tuple[Calibrated, frozenset[str]]:
     """What the lessons of the same software stack teach, and the devices that they were on."""
     stack, _ = stack_of(framework, number_format)
-    of_stack = [each for each in lessons if stack_of(_declared(each)[0], number_format)[0].framework == stack.framework]
-    runs = [run for lesson in of_stack for run in _runs_of(lesson, held.catalogue)]
+    runs = [
+        run
+        for lesson in lessons
+        for name, of_stack in _runs_of(lesson, held.catalogue).items()
+        if stack_of(name, number_format)[0].framework == stack.framework
+        for run in of_stack
+    ]
     devices = frozenset(catalogue_key(each.device.name) for each in runs)
     return calibrated(stack, runs, widened=_widened(stack, devices)), devices
 
 
-def _runs_of(profile: Profile, catalogue: Catalogue) -> Sequence[Runs]:
-    """The runs that the equations can read, by device and number format."""
+def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Runs]]:
+    """The runs that the equations can read, by stack; each of one device and number format."""
     transformer, observations = profile.workload.transformer, profile.observations
     if transformer is None or not len(observations):
-        return ()
+        return {}
     dimensions, configurations = Dimensions.of(transformer), observations.configurations
     framework, own_format = _declared(profile)
-    stack, _ = stack_of(framework, own_format)
-    asked = asked_of(configurations, dimensions, profile.network, zero_bubble=stack.zero_bubble)
+    declared, _ = stack_of(framework, own_format)
+    asked = asked_of(configurations, dimensions, profile.network, zero_bubble=declared.zero_bubble)
     measured = observations.steps_per_s[asked.rows]
     names = np.array(configurations.device_names(), dtype=object)[asked.rows]
     formats = np.array([configurations.precisions[index] for index in configurations.precision_index[asked.rows]])
-    runs = []
+    runs: dict[str, list[Runs]] = {}
     for name in sorted(set(names.tolist())):
         for number_format in sorted(set(formats.tolist())):
             rows = np.flatnonzero((names == name) & (formats == number_format) & (measured > 0.0))
             device = device_of(catalogue, name, number_format or own_format)
             if len(rows) and not isinstance(device, Refusal):
-                runs.append(Runs(dimensions, asked.layout.take(rows), device, 1.0 / measured[rows]))
+                own = stack_name(framework, dimensions, device)
+                stack, _ = stack_of(own, device.number_format)
+                layout = settled(asked.layout.take(rows), dimensions, device, stack)
+                runs.setdefault(own, []).append(Runs(dimensions, layout, device, 1.0 / measured[rows]))
     return runs
 
 
@@ -211,7 +227,7 @@ def _spreads(found: Calibrated, devices: frozenset[str], catalogue: Catalogue, *
 
 def _notices(found: Calibrated, framework: str, *, known: bool) -> Iterable[Notice]:
     if framework and not known:
-        text = f"framework {framework!r} is not known: the efficiencies of Megatron-DeepSpeed stand in for its own"
+        text = f"framework {framework!r} is not known: another's efficiencies stand in for its own"
         yield Notice("FRAMEWORK_ASSUMED", text)
     if found.runs and found.kept:
         text = f"{found.runs} runs corrected the software stack; they say nothing of {', '.join(found.kept)}"

@@ -28,7 +28,8 @@ class Device:
     ``named_memory_bytes`` is that of the entry of the very name. ``all_reduces`` are the catalogue's tables of the
     device, fewest ranks first, none where it has none; ``gains`` what its tables say of named numbers.
     ``half_flops_per_s`` is the peak of 16-bit products, in which attention is computed where others are in a narrower
-    format; ``plain_flops_per_s`` that without matrix units, which take rows of 16 bytes alone.
+    format; ``plain_flops_per_s`` that without matrix units, which take rows of 16 bytes alone. ``announced_year`` is 0
+    where the catalogue does not tell.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Device:
     plain_flops_per_s: float
     all_reduces: tuple[AllReduces, ...] = ()
     gains: Gains = NOTHING_MEASURED
+    announced_year: float = 0.0
 
 
 def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | Refusal:
@@ -82,6 +84,7 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
             # Inference's fp8 kernels hold the cast of activations, which training fuses into the kernels before.
             kernels.get("bf16") if FORMATS[number_format] == 2.0 else None,
         ),
+        announced_year=facts.get("announced_year", 0.0),
     )
 
 

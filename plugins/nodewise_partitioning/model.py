@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import (
     Catalogue,
@@ -21,6 +22,7 @@ from nodewise.plugin import (
     Options,
     PlanConstraints,
     Predictions,
+    Recomputation,
     Refusal,
     RowRefusal,
     added,
@@ -37,6 +39,7 @@ from nodewise_partitioning.rows import Asked, asked_of, layout_of
 from nodewise_partitioning.software import Software, stack_of
 from nodewise_partitioning.space import PartitionSpace
 from nodewise_partitioning.step import PARTS, chunks, step_parts_s
+from nodewise_partitioning.unsaid import settled, stack_name, stack_notice
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["COLUMNS", "Knowledge", "PartitioningModel", "memory_learned", "refusals_of"]
@@ -57,8 +60,9 @@ class Knowledge:
 
     Attributes
     ----------
-    numbers : tuple of float
-        Values of ``software.FIELDS``.
+    numbers : mapping of framework to tuple of float
+        Values of ``software.FIELDS`` by the framework with what it leaves open (``unsaid.stack_name``); of others the
+        stack's own hold.
     level : float
         Factor on every step that the job's own runs ask for beyond what the stack's numbers explain.
     log_spreads : mapping of device key to float
@@ -72,21 +76,24 @@ class Knowledge:
     catalogue: Catalogue
     framework: str
     number_format: str
-    numbers: tuple[float, ...]
+    numbers: Mapping[str, tuple[float, ...]]
     level: float
     log_spreads: Mapping[str, float]
     memory_level: float = 1.0
     memory_log_spread: float = LOG_SPREAD
 
-    def software(self, number_format: str) -> Software:
-        """The corrected stack in a number format."""
-        stack = stack_of(self.framework, number_format)[0].corrected(self.numbers)
-        return replace(stack, memory_level=self.memory_level)
+    def software(self, device: Device) -> Software:
+        """The corrected stack on a device in its number format."""
+        name = stack_name(self.framework, self.dimensions, device)
+        stack, _ = stack_of(name, device.number_format)
+        numbers = self.numbers.get(name)
+        corrected = stack if numbers is None else stack.corrected(numbers)
+        return replace(corrected, memory_level=self.memory_level)
 
     @property
     def zero_bubble(self) -> bool:
         """The declared schedule of pipelines."""
-        return self.software(DEFAULT_FORMAT).zero_bubble
+        return stack_of(self.framework, DEFAULT_FORMAT)[0].zero_bubble
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +137,8 @@ class PartitioningModel:
             memory_capacity_bytes=numbers.available_bytes,
             memory_extra={**dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)), **self._interval(memory)},
         )
-        notices = (*self._notices, *_said(asked, numbers, self._factor, rows))
+        assumed = _assumed(self._knowledge, asked, groups, configurations.recomputation[asked.rows] == 0)
+        notices = (*self._notices, *assumed, *_said(asked, numbers, self._factor, rows))
         places = None if len(asked.rows) == rows else asked.rows
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
 
@@ -151,6 +159,7 @@ class PartitioningModel:
         groups, nowhere = _devices(self._knowledge, chunk, as_ints(np.arange(len(chunk))))
         if nowhere:
             raise NodewiseError.refused(nowhere[0].refusal)
+        layout = _settled(self._knowledge, layout, groups)
         timed = any(name == "step_s" or name in PARTS for name in columns)
         numbers = self._numbers(layout, groups, timed=timed)
         memory = numbers.memory_bytes
@@ -280,8 +289,21 @@ def _asked(knowledge: Knowledge, configurations: Configurations) -> tuple[Asked,
         groups = [(device, place[rows], software) for device, rows, software in groups]
         assumed = as_ints(np.setdiff1d(asked.assumed_link, lost))
         asked = Asked(as_ints(asked.rows[kept]), asked.layout.take(as_ints(kept)), assumed, asked.refusals)
+    asked = replace(asked, layout=_settled(knowledge, asked.layout, groups))
     refusals = tuple(sorted((*asked.refusals, *unknown), key=lambda each: each.rows))
     return asked, groups, refusals
+
+
+def _settled(knowledge: Knowledge, layout: Layout, groups: list[_Group]) -> Layout:
+    """The layouts with what they leave open settled on their devices."""
+    recomputation = layout.recomputation
+    if (recomputation > 0.0).all():
+        return layout
+    recomputation = recomputation.copy()
+    for device, members, software in groups:
+        own = settled(layout.take(members), knowledge.dimensions, device, software)
+        recomputation[members] = own.recomputation
+    return replace(layout, recomputation=recomputation)
 
 
 def _devices(knowledge: Knowledge, configurations: Configurations, rows: Ints) -> tuple[list[_Group], list[RowRefusal]]:
@@ -298,8 +320,24 @@ def _devices(knowledge: Knowledge, configurations: Configurations, rows: Ints) -
         if isinstance(device, Refusal):
             refused.append(RowRefusal(tuple(rows[members].tolist()), device))
         else:
-            groups.append((device, as_ints(members), knowledge.software(number_format)))
+            groups.append((device, as_ints(members), knowledge.software(device)))
     return groups, refused
+
+
+def _assumed(knowledge: Knowledge, asked: Asked, groups: list[_Group], unsaid: NDArray[np.bool_]) -> Iterator[Notice]:
+    """What stands for what the job and single rows do not say."""
+    found = (stack_notice(knowledge.framework, knowledge.dimensions, device) for device, _, _ in groups)
+    yield from dict.fromkeys(notice for notice in found if notice is not None)
+    for way, text in _TAKEN.items():
+        rows = asked.rows[unsaid & (asked.layout.recomputation == way)]
+        if len(rows):
+            yield Notice("RECOMPUTATION_ASSUMED", f"what is recomputed is not stated: {text}", tuple(rows.tolist()))
+
+
+_TAKEN: Final = {
+    Recomputation.NONE: "taken as nothing, which these rows have room for",
+    Recomputation.FULL: "taken as every layer, for attention's scores are stored or not all activations fit",
+}
 
 
 def _said(asked: Asked, numbers: _Numbers, factor: float, rows: int) -> Iterator[Notice]:

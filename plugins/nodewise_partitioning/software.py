@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
-__all__ = ["DEFAULT_FRAMEWORK", "FIELDS", "Corrected", "Software", "stack_of"]
+__all__ = ["DEFAULT_FRAMEWORK", "FIELDS", "MODERN_FRAMEWORK", "Corrected", "Software", "is_known", "stack_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +164,9 @@ FIELDS: Final[Mapping[str, Corrected]] = {
 
 
 DEFAULT_FRAMEWORK: Final = "megatron-deepspeed"
+MODERN_FRAMEWORK: Final = "megatron-core flash-attention no-dropout"
+"""What stands for a job's software that it does not say, before and since 2023; PyTorch's FSDP alone in its replicas
+costs and holds the same as the latter (``unsaid``)."""
 
 HOST_OF_GRAPHS: Final = 0.1
 """Share of a layer's launches that remain with CUDA graphs; collectives and the output layer are launched as before."""
@@ -174,7 +177,11 @@ that of A100-80GB in FSDP runs of MPT (llm-foundry, 2023), of which those of A10
 
 _MEGATRON_LM: Final = Software(framework="megatron-lm", keeps_both_gradients=False, bucket_bytes=0.0)
 _MEGATRON_CORE: Final = replace(
-    _MEGATRON_LM, framework="megatron-core", overlaps_gradients=True, keeps_stage_outputs=False
+    _MEGATRON_LM,
+    framework="megatron-core",
+    overlaps_gradients=True,
+    gathers_in_rings=True,
+    keeps_stage_outputs=False,
 )
 _REPLICATED: Final = Software(overlaps_gradients=True, scatters_stages=False)
 _STACKS: Final = {
@@ -202,14 +209,29 @@ _SWITCHES: Final = {
 """What else its name may say was switched on, or off."""
 
 
+def _letters(framework: str) -> str:
+    return "".join(letter for letter in framework.casefold() if letter.isalnum())
+
+
+def _known_name(framework: str) -> str:
+    """The stack that a name begins with; "" = none."""
+    letters = _letters(framework)
+    return next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
+
+
+def is_known(framework: str) -> bool:
+    """Whether a declared framework begins with the name of a stack."""
+    return bool(_known_name(framework))
+
+
 def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     """The stack of a declared framework, and whether its name was known.
 
     A name may be followed by what else was switched: "megatron-lm flash-attention cuda-graphs zero-bubble deepep
     no-dropout".
     """
-    letters = "".join(letter for letter in framework.casefold() if letter.isalnum())
-    name = next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
+    letters = _letters(framework).replace("noflash", "")
+    name = _known_name(framework)
     stack = _STACKS.get(name, Software())
     switched_on: dict[str, Any] = {fact: True for word, fact in _SWITCHES.items() if word in letters}
     if switched_on:

@@ -94,7 +94,7 @@ def test_a_partitioned_transformer(tmp_path: Path) -> None:
     assert (workload.precision, workload.optimizer) == ("fp16", "adam")
     configurations = found.configurations
     assert configurations is not None
-    assert configurations.recomputations == (Recomputation.FULL, Recomputation.NONE)
+    assert configurations.recomputations == (None, Recomputation.NONE)
     assert configurations.batch_per_worker_samples == (2, 1)
     assert configurations.tensor_parallel_degrees == (2, 4)
     assert (configurations.placement_offsets, configurations.placement_workers) == ((0, 1, 1), (8,))
