@@ -53,18 +53,19 @@ def data_parallel_of(
 ) -> DataParallel:
     """Exchange and update of every row."""
     shared, experts = held_parameters(dimensions, layout)
+    trained = dimensions.training.trained
     replicas = layout.data * layout.context
     group = group_of(layout, replicas, layout.tensor)
-    whole = _exchanged(shared, group, device, software, layout)
+    whole = _exchanged(trained * shared, group, device, software, layout)
     if dimensions.experts:
         holders = replicas / layout.expert
         expert_group = group_of(layout, np.maximum(holders, 1.0), layout.tensor * layout.expert)
-        whole = whole + _exchanged(experts, expert_group, device, software, layout)
+        whole = whole + _exchanged(trained * experts, expert_group, device, software, layout)
     exposed = _exposed(whole, layout, block, dimensions, software) if software.overlaps_gradients else whole
     exposed = np.where(
         layout.zero_stage >= 3.0, _gathered(shared + experts, group, layout, pipeline, device, software), exposed
     )
-    parameters = (shared + experts) / np.where(layout.zero_stage >= 1.0, replicas, 1.0)
+    parameters = trained * (shared + experts) / np.where(layout.zero_stage >= 1.0, replicas, 1.0)
     memory = device.memory_bytes_per_s * software.memory_efficiency
     return DataParallel(exposed, software.optimizer_bytes * parameters / memory)
 

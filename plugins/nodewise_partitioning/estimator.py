@@ -32,6 +32,7 @@ from nodewise_partitioning.layered.model import LayeredModel, assess_layers
 from nodewise_partitioning.model import Knowledge, PartitioningModel, memory_learned, refusals_of
 from nodewise_partitioning.rows import asked_of
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
+from nodewise_partitioning.training import Training
 from nodewise_partitioning.unsaid import settled, stack_name, stack_names
 from nodewise_partitioning.workload import Dimensions
 
@@ -137,7 +138,7 @@ def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogu
     """What is known of a job before any run corrects it."""
     framework, number_format = _declared(profile)
     return Knowledge(
-        dimensions=Dimensions.of(transformer),
+        dimensions=Dimensions.of(transformer, Training.of(profile.workload)),
         network=profile.network,
         catalogue=catalogue,
         framework=framework,
@@ -183,7 +184,8 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
     transformer, observations = profile.workload.transformer, profile.observations
     if transformer is None or not len(observations):
         return {}
-    dimensions, configurations = Dimensions.of(transformer), observations.configurations
+    dimensions = Dimensions.of(transformer, Training.of(profile.workload))
+    configurations = observations.configurations
     framework, own_format = _declared(profile)
     declared, _ = stack_of(framework, own_format)
     asked = asked_of(configurations, dimensions, profile.network, zero_bubble=declared.zero_bubble)

@@ -13,8 +13,15 @@ __all__ = ["ASSUMED_NODE_LINK_BYTES_PER_S", "DEFAULT_FORMAT", "Device", "device_
 
 DEFAULT_FORMAT: Final = "fp16"
 
-FORMATS: Final = {"fp16": 2.0, "bf16": 2.0, "tf32": 4.0, "fp32": 4.0, "fp8": 2.0}
-"""Bytes of an activation by the number format of matrix products; fp8 keeps 16-bit activations."""
+FORMATS: Final = {"fp16": 2.0, "bf16": 2.0, "tf32": 4.0, "fp32": 4.0, "fp8": 2.0, "fp4": 2.0}
+"""Bytes of an activation by the number format of matrix products; fp8 and fp4 keep 16-bit activations."""
+
+SAME_FORMATS: Final = {"nvfp4": "fp4", "mxfp4": "fp4", "mxfp8": "fp8"}
+"""Formats with scales for small blocks: peaks are those of the format."""
+
+NARROW_BYTES: Final = {"fp8": 1.0, "fp4": 0.5 + 1.0 / 16.0}
+"""Of an input of a product that is kept for the gradient of its weights: NVFP4 has a scale of 8 bits for 16 values
+(NVIDIA, "Pretraining large language models with NVFP4", 2025)."""
 
 ASSUMED_NODE_LINK_BYTES_PER_S: Final = 100e9
 """Adapters of a node whose link nobody states, together: four InfiniBand HDR ports. Said in a notice."""
@@ -46,9 +53,15 @@ class Device:
     gains: Gains = NOTHING_MEASURED
     announced_year: float = 0.0
 
+    @property
+    def narrow_bytes(self) -> float:
+        """Of an input of a matrix product."""
+        return NARROW_BYTES.get(self.number_format, self.element_bytes)
+
 
 def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | Refusal:
     """A device's facts, or what is missing of them."""
+    number_format = SAME_FORMATS.get(number_format, number_format)
     if number_format not in FORMATS:
         known = ", ".join(FORMATS)
         return Refusal.unsupported(f"precision must be one of {known}, found {number_format!r}")

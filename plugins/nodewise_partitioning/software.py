@@ -84,7 +84,8 @@ class Software:
     zero_bubble : bool
         Stages that would wait compute the gradients of weights that they put off (ZB-H1), instead of plain 1F1B.
     without_dropout : bool
-        No masks are kept, nor attention's scores once more after theirs.
+        No masks are kept, nor attention's scores once more after theirs, where the job does not say; so since flash
+        attention (LLaMA, MPT and NVIDIA's recipes of today train without).
     keeps_stage_outputs : bool
         What a stage sent on stays until its gradient comes back; Megatron-Core frees it at once.
     keeps_both_gradients : bool
@@ -164,7 +165,7 @@ FIELDS: Final[Mapping[str, Corrected]] = {
 
 
 DEFAULT_FRAMEWORK: Final = "megatron-deepspeed"
-MODERN_FRAMEWORK: Final = "megatron-core flash-attention no-dropout"
+MODERN_FRAMEWORK: Final = "megatron-core flash-attention"
 """What stands for a job's software that it does not say, before and since 2023; PyTorch's FSDP alone in its replicas
 costs and holds the same as the latter (``unsaid``)."""
 
@@ -237,7 +238,7 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     if switched_on:
         stack = replace(stack, **switched_on)
     if stack.flash_attention:
-        stack = replace(stack, attention_efficiency=FLASH_EFFICIENCY)
+        stack = replace(stack, attention_efficiency=FLASH_EFFICIENCY, without_dropout=True)
     if "cudagraph" in letters:
         stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
     if number_format != "fp16":
