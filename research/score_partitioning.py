@@ -42,7 +42,6 @@ FIRST: Final = replace(
     host_collective_s=2e-5,
     unfused_softmax_s=1e-3,
     tensor_collective_factor=1.0,
-    head_efficiency=0.6,
     head_passes=16.0,
     head_host_s=1e-3,
     embedding_host_s=3e-4,

@@ -3,11 +3,13 @@
     products      C = sum of F_i / (peak x efficiency) + ramp, each matrix product F_i of the layer
     operators     E = (c_r x T h / sp + c_f x T f / t + c_s x min(s / 2048, 1) x b a s^2 / t) x bytes / memory bandwidth
     collectives   A = all-reduce of T h values over the tensor-parallel ranks
-    device        D = 4 (C + E) + 6 A with full recomputation, 3 (C + E) + 4 A without, + scores again if selective
+    gradients     G = accumulated_bytes x parameters of the layer on a device / memory bandwidth
+    device        D = G + 4 (C + E) + 6 A with full recomputation, G + 3 (C + E) + 4 A without, + scores if selective
     host          H = time to launch a layer's kernels and collectives
     layer         (D^p + H^p)^(1/p)
 
-T = b s / c tokens. The backward pass takes twice the forward one; recomputation runs the forward one again.
+T = b s / c tokens. The backward pass takes twice the forward one, flash attention's longer; recomputation runs the
+forward one again.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from nodewise_partitioning.links import Group, all_reduce_s, group_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["Block", "block_of", "soft_maximum"]
+__all__ = ["Block", "block_of", "product_flops_per_s", "soft_maximum"]
 
 FULL_SEQUENCE: Final = 2048.0
 """Tokens up to which a pass over the scores costs in proportion: a row of them is reduced by one warp, the slower the
@@ -33,6 +35,19 @@ more of it each thread holds."""
 ALIGNED_BYTES: Final = 16.0
 """Rows of a product whose size is no multiple of it cannot be loaded into matrix units: libraries fall back to plain
 ones (NVIDIA, "Matrix Multiplication Background User's Guide": multiples of 8 elements of 16 bits)."""
+
+FLASH_BACKWARD: Final = 3.3
+"""Flash attention's backward pass, in forward ones: five products for two, at three quarters of the rate (T. Dao,
+"FlashAttention-2", ICLR 2024, section 1: 25 to 35 % of A100's peak where the forward pass reaches 30 to 50 %)."""
+
+AMPERE_SHARE: Final = 0.54
+"""Rate of its kernels on later devices, by the share of the peak: 35 % of H100's (J. Shah et al., "FlashAttention-3",
+NeurIPS 2024, section 1) where they reach 65 % of A100's."""
+
+CAST_PASSES: Final = 4.0 / 3.0
+"""Of 16 bits, a third of a layer's: values brought into fp8, and its transpose, by kernels of their own (2 bytes
+read, 1 and 1 written). With norms and activations fused (Transformer Engine) these are attention's output and the
+gradients of queries, keys, values, and of both blocks' outputs: 4 attention_size / t and 2 h a token."""
 
 PASSES_WITHOUT: Final = 3.0
 PASSES_FULL: Final = 4.0
@@ -72,6 +87,11 @@ def soft_maximum(first: Floats, second: Floats, order: float) -> Floats:
     return larger * (1.0 + ratio**order) ** (1.0 / order)
 
 
+def product_flops_per_s(device: Device, software: Software) -> float:
+    """What large matrix products reach."""
+    return device.flops_per_s * device.gains.gemm_efficiency * software.gemm_efficiency
+
+
 def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Block:
     """Time of one layer of every row."""
     training = dimensions.training
@@ -84,8 +104,13 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     forward += _operators(dimensions, layout, tokens, device, software) + scores
     passes = PASSES_WITHOUT + recomputed
     compute = passes * forward + selective * (core + scores)
+    dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
+    summed = training.trained * software.accumulated_bytes
+    compute += summed * (dense + experts) / _memory(device, software)
+    if software.flash_attention:
+        compute += (FLASH_BACKWARD - 2.0) * core
     if training.frozen:
-        compute = compute - training.frozen * products + _unpacked(dimensions, layout, passes, device, software)
+        compute += _unpacked(dimensions, layout, passes, device, software) - training.frozen * products
     tensor_group = group_of(layout, layout.tensor, np.ones(len(layout)))
     activation = device.element_bytes * tokens * dimensions.hidden
     collectives = 4.0 + 2.0 * recomputed
@@ -119,7 +144,7 @@ def _products(dimensions: Dimensions, layout: Layout, tokens: Floats, device: De
     attention = 2.0 * tokens * dimensions.attention_parameters / layout.tensor
     feed_forward = 2.0 * tokens * dimensions.feed_forward_parameters(dimensions.active) / layout.tensor
     launches = dimensions.products(dimensions.experts / layout.expert)
-    rate = device.flops_per_s * device.gains.gemm_efficiency * software.gemm_efficiency
+    rate = product_flops_per_s(device, software)
     return (attention + feed_forward) / rate + launches * device.gains.gemm_ramp_s * software.gemm_ramp_s
 
 
@@ -130,9 +155,12 @@ def _attention(dimensions: Dimensions, layout: Layout, device: Device, software:
     narrow = 1.0 + software.half_head_size / dimensions.head_size
     if software.flash_attention:
         flops = 0.5 * flops
-    core = flops * narrow / (device.half_flops_per_s * software.attention_efficiency)
+    rate = device.half_flops_per_s * software.attention_efficiency
+    if software.ampere_attention and device.after_ampere:
+        rate = AMPERE_SHARE * rate
+    core = flops * narrow / rate
     if not software.flash_attention and dimensions.head_size * device.element_bytes % ALIGNED_BYTES:
-        core = flops / (device.plain_flops_per_s * software.gemm_efficiency)
+        core = flops * narrow / (device.plain_flops_per_s * software.gemm_efficiency)
     core = core + 2.0 * device.gains.gemm_ramp_s * software.gemm_ramp_s
     if software.flash_attention:
         return core, np.zeros(len(layout))
@@ -150,6 +178,8 @@ def _operators(dimensions: Dimensions, layout: Layout, tokens: Floats, device: D
     inner = dimensions.active * dimensions.matrices / 2.0
     values = software.replicated_passes * dimensions.hidden / split
     values = values + software.feed_forward_passes * inner / layout.tensor
+    if device.number_format == "fp8":
+        values = values + CAST_PASSES * (dimensions.hidden / split + 2.0 * dimensions.attention_size / layout.tensor)
     seconds: Floats = tokens * values * device.element_bytes / _memory(device, software)
     return seconds
 

@@ -24,6 +24,7 @@ from nodewise.plugin import (
     Reason,
     Refusal,
     Transformer,
+    as_ints,
     catalogue_key,
 )
 from nodewise_partitioning.calibration import NOISE, Calibrated, Runs, calibrated
@@ -33,7 +34,7 @@ from nodewise_partitioning.model import Knowledge, PartitioningModel, memory_lea
 from nodewise_partitioning.rows import asked_of
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
 from nodewise_partitioning.training import Training
-from nodewise_partitioning.unsaid import settled, stack_name, stack_names
+from nodewise_partitioning.unsaid import by_stack, kinds_of, settled, stack_names
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["PartitioningEstimator"]
@@ -189,7 +190,7 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
     framework, own_format = _declared(profile)
     declared, _ = stack_of(framework, own_format)
     asked = asked_of(configurations, dimensions, profile.network, zero_bubble=declared.zero_bubble)
-    measured = observations.steps_per_s[asked.rows]
+    measured, kinds = observations.steps_per_s[asked.rows], kinds_of(configurations)[asked.rows]
     names = np.array(configurations.device_names(), dtype=object)[asked.rows]
     formats = np.array([configurations.precisions[index] for index in configurations.precision_index[asked.rows]])
     runs: dict[str, list[Runs]] = {}
@@ -197,11 +198,12 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
         for number_format in sorted(set(formats.tolist())):
             rows = np.flatnonzero((names == name) & (formats == number_format) & (measured > 0.0))
             device = device_of(catalogue, name, number_format or own_format)
-            if len(rows) and not isinstance(device, Refusal):
-                own = stack_name(framework, dimensions, device)
+            if isinstance(device, Refusal):
+                continue
+            for own, part in by_stack(framework, dimensions, device, as_ints(rows), kinds):
                 stack, _ = stack_of(own, device.number_format)
-                layout = settled(asked.layout.take(rows), dimensions, device, stack)
-                runs.setdefault(own, []).append(Runs(dimensions, layout, device, 1.0 / measured[rows]))
+                layout = settled(asked.layout.take(part), dimensions, device, stack)
+                runs.setdefault(own, []).append(Runs(dimensions, layout, device, 1.0 / measured[part]))
     return runs
 
 

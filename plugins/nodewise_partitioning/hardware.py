@@ -27,6 +27,10 @@ ASSUMED_NODE_LINK_BYTES_PER_S: Final = 100e9
 """Adapters of a node whose link nobody states, together: four InfiniBand HDR ports. Said in a notice."""
 
 
+_AFTER_AMPERE: Final = ("h100", "h200", "h800", "gh200", "b100", "b200", "b300", "gb200", "gb300")
+"""Hopper and Blackwell of data centres; Ada and the Blackwell of workstations have Ampere's instructions."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """Facts of an accelerator in one number format.
@@ -35,8 +39,9 @@ class Device:
     ``named_memory_bytes`` is that of the entry of the very name. ``all_reduces`` are the catalogue's tables of the
     device, fewest ranks first, none where it has none; ``gains`` what its tables say of named numbers.
     ``half_flops_per_s`` is the peak of 16-bit products, in which attention is computed where others are in a narrower
-    format; ``plain_flops_per_s`` that without matrix units, which take rows of 16 bytes alone. ``announced_year`` is 0
-    where the catalogue does not tell.
+    format; ``plain_flops_per_s`` that without matrix units, which take rows of 16 bytes alone. ``after_ampere`` are
+    those whose matrix units take operands from shared memory by themselves, as kernels for Ampere do not know.
+    ``announced_year`` is 0 where the catalogue does not tell.
     """
 
     name: str
@@ -49,6 +54,7 @@ class Device:
     element_bytes: float
     half_flops_per_s: float
     plain_flops_per_s: float
+    after_ampere: bool
     all_reduces: tuple[AllReduces, ...] = ()
     gains: Gains = NOTHING_MEASURED
     announced_year: float = 0.0
@@ -88,6 +94,7 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
         element_bytes=FORMATS[number_format],
         half_flops_per_s=min(facts[peak], facts.get("bf16_flops_per_s", facts.get("fp16_flops_per_s", facts[peak]))),
         plain_flops_per_s=min(facts[peak], facts.get("fp32_flops_per_s", facts[peak])),
+        after_ampere=catalogue_key(name).startswith(_AFTER_AMPERE),
         all_reduces=all_reduces_of(all_reduces),
         gains=gains_of(
             all_reduces,

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodewise.plugin import (
     Catalogue,
@@ -28,6 +27,7 @@ from nodewise.plugin import (
     added,
     as_ints,
     catalogue_key,
+    constant_ints,
     freeze,
 )
 from nodewise_partitioning.bounds import least_of
@@ -36,10 +36,10 @@ from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import LOG_SPREAD, TERMS, memory_of
 from nodewise_partitioning.memory_evidence import MemoryRuns, memory_level
 from nodewise_partitioning.rows import Asked, asked_of, layout_of
-from nodewise_partitioning.software import Software, stack_of
+from nodewise_partitioning.software import Software, is_known, stack_of
 from nodewise_partitioning.space import PartitionSpace
 from nodewise_partitioning.step import PARTS, chunks, step_parts_s
-from nodewise_partitioning.unsaid import settled, stack_name, stack_notice
+from nodewise_partitioning.unsaid import by_stack, kinds_of, settled, stack_notice
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["COLUMNS", "Knowledge", "PartitioningModel", "memory_learned", "refusals_of"]
@@ -82,13 +82,17 @@ class Knowledge:
     memory_level: float = 1.0
     memory_log_spread: float = LOG_SPREAD
 
-    def software(self, device: Device) -> Software:
-        """The corrected stack on a device in its number format."""
-        name = stack_name(self.framework, self.dimensions, device)
+    def software(self, name: str, device: Device) -> Software:
+        """The corrected stack of a name on a device in its number format."""
         stack, _ = stack_of(name, device.number_format)
         numbers = self.numbers.get(name)
         corrected = stack if numbers is None else stack.corrected(numbers)
         return replace(corrected, memory_level=self.memory_level)
+
+    @property
+    def stack_by_zero(self) -> bool:
+        """Whether rows with a stage of ZeRO may be taken to run another stack than those without."""
+        return not is_known(self.framework)
 
     @property
     def zero_bubble(self) -> bool:
@@ -137,7 +141,7 @@ class PartitioningModel:
             memory_capacity_bytes=numbers.available_bytes,
             memory_extra={**dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)), **self._interval(memory)},
         )
-        assumed = _assumed(self._knowledge, asked, groups, configurations.recomputation[asked.rows] == 0)
+        assumed = _assumed(self._knowledge, asked, groups, configurations)
         notices = (*self._notices, *assumed, *_said(asked, numbers, self._factor, rows))
         places = None if len(asked.rows) == rows else asked.rows
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
@@ -198,14 +202,18 @@ class PartitioningModel:
         groups, unknown = _devices(self._knowledge, layouts, as_ints(np.arange(rows)))
         if unknown:
             raise NodewiseError.refused(unknown[0].refusal)
-        step_s, memory, capacity = np.zeros((ways, rows)), np.zeros((ways, rows)), np.zeros((ways, rows))
+        if self._knowledge.stack_by_zero and constraints.zero_stages != (0,):
+            staged = layouts.replaced(zero_stage=constant_ints(rows, 1))
+            groups += _devices(self._knowledge, staged, as_ints(np.arange(rows)))[0]
+        step_s, memory, capacity = np.full((ways, rows), np.inf), np.full((ways, rows), np.inf), np.zeros((ways, rows))
         for device, members, software in groups:
             capacity[:, members] = device.memory_bytes
             own = layout if len(members) == rows else layout.take(members)
             least = least_of(self._knowledge.dimensions, own, space.recomputations, device, software, constraints)
             for way, (least_s, least_bytes) in enumerate(least):
-                step_s[way, members] = self._knowledge.level * least_s
-                memory[way, members] = least_bytes
+                level = self._knowledge.level
+                step_s[way, members] = np.minimum(step_s[way, members], level * least_s)
+                memory[way, members] = np.minimum(memory[way, members], least_bytes)
         return {
             "step_s": step_s.ravel(),
             "memory_bytes": memory.ravel(),
@@ -311,6 +319,7 @@ def _devices(knowledge: Knowledge, configurations: Configurations, rows: Ints) -
     groups: list[_Group] = []
     refused: list[RowRefusal] = []
     width = len(configurations.precisions)
+    kinds = kinds_of(configurations)[rows]
     codes = configurations.device_index[rows] * width + configurations.precision_index[rows]
     for code in np.unique(codes).tolist():
         members = np.flatnonzero(codes == code)
@@ -320,13 +329,23 @@ def _devices(knowledge: Knowledge, configurations: Configurations, rows: Ints) -
         if isinstance(device, Refusal):
             refused.append(RowRefusal(tuple(rows[members].tolist()), device))
         else:
-            groups.append((device, as_ints(members), knowledge.software(device)))
+            stacks = by_stack(knowledge.framework, knowledge.dimensions, device, as_ints(members), kinds)
+            groups += [(device, part, knowledge.software(name, device)) for name, part in stacks]
     return groups, refused
 
 
-def _assumed(knowledge: Knowledge, asked: Asked, groups: list[_Group], unsaid: NDArray[np.bool_]) -> Iterator[Notice]:
+def _assumed(
+    knowledge: Knowledge, asked: Asked, groups: list[_Group], configurations: Configurations
+) -> Iterator[Notice]:
     """What stands for what the job and single rows do not say."""
-    found = (stack_notice(knowledge.framework, knowledge.dimensions, device) for device, _, _ in groups)
+    framework, dimensions = knowledge.framework, knowledge.dimensions
+    unsaid, kinds = configurations.recomputation[asked.rows] == 0, kinds_of(configurations)[asked.rows]
+    names = (
+        (device, name)
+        for device, members, _ in groups
+        for name, _ in by_stack(framework, dimensions, device, members, kinds)
+    )
+    found = (stack_notice(framework, dimensions, device, name) for device, name in names)
     yield from dict.fromkeys(notice for notice in found if notice is not None)
     for way, text in _TAKEN.items():
         rows = asked.rows[unsaid & (asked.layout.recomputation == way)]

@@ -4,7 +4,7 @@
 
 The embedding sits on the first stage, the output layer and the loss on the last; where layers do not divide, the first
 stages take one more. In the steady state a transfer runs while the stage works on another micro-batch; what fills and
-drains the pipeline waits for every one.
+drains the pipeline waits for every one. DeepSpeed's engine waits for all of them: one more each way a micro-batch.
 
 The zero-bubble schedule ZB-H1 keeps as many micro-batches in flight as 1F1B. It puts off the gradients of weights,
 which no other stage waits for, and fills with them the time in which 1F1B waits. With equal stages, of t_f forward, t_b
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_partitioning.block import Block
+from nodewise_partitioning.block import Block, product_flops_per_s
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Columns, Layout
 from nodewise_partitioning.software import Software
@@ -73,9 +73,10 @@ def ends_of(dimensions: Dimensions, layout: Layout, device: Device, software: So
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     memory = device.memory_bytes_per_s * software.memory_efficiency
     words = dimensions.padded_vocabulary(layout.tensor) / layout.tensor
-    product = 2.0 * tokens * dimensions.hidden * words / (device.flops_per_s * software.head_efficiency)
+    product = 2.0 * tokens * dimensions.hidden * words / product_flops_per_s(device, software)
     loss = software.head_passes * device.element_bytes / 2.0 * tokens * words / memory
     head = 3.0 * (product + device.gains.gemm_ramp_s * software.gemm_ramp_s) + loss + software.head_host_s
+    head = head + software.accumulated_bytes * dimensions.hidden * words / memory
     rows = software.embedding_passes * tokens * dimensions.hidden * device.element_bytes / memory
     return Ends(rows + software.embedding_host_s, head)
 
@@ -99,7 +100,10 @@ def pipeline_of(
         put_off = np.minimum(layout.micro_batches, layout.pipeline) - 1.0
         filled = 1.0 + put_off / np.maximum(layout.pipeline - 1.0, 1.0)
         bubble = bubble - np.where(several, filled * (dimensions.layers - layers) * block.weights_s, 0.0)
-    transfer = 2.0 * (layout.pipeline - 1.0) * _transfer(dimensions, layout, device, software)
+    one = _transfer(dimensions, layout, device, software)
+    transfer = 2.0 * (layout.pipeline - 1.0) * one
+    if software.waits_for_stages:
+        transfer += 2.0 * (layout.micro_batches - 1.0) * several * one
     return Pipeline(slowest, layers, slowest - layers * block.layer_s, bubble, transfer)
 
 

@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
-__all__ = ["DEFAULT_FRAMEWORK", "FIELDS", "MODERN_FRAMEWORK", "Corrected", "Software", "is_known", "stack_of"]
+__all__ = [
+    "DEFAULT_FRAMEWORK",
+    "FIELDS",
+    "Corrected",
+    "Software",
+    "is_known",
+    "stack_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +82,13 @@ class Software:
         Those gathers go around as many rings as a node has devices, and so through all of its adapters, instead of one.
     flash_attention : bool
         Scores are never stored: no passes over them, half of their operations where they are causal, no memory.
+    ampere_attention : bool
+        Flash attention is that of FlashAttention 1 and 2, whose kernels are written for Ampere's matrix units.
     scatters_stages : bool
         A stage sends its output once, 1/t from each tensor-parallel rank.
+    waits_for_stages : bool
+        Every output that a stage sends or receives is waited for, not those alone that fill and drain the pipeline:
+        DeepSpeed's engine blocks on each (`PipelineEngine._exec_send_activations` and its like).
     overlaps_gradients : bool
         Gradients are exchanged while the last micro-batch's backward pass still runs.
     sends_tokens_once : bool
@@ -94,6 +106,10 @@ class Software:
         Held per parameter, 16-bit formats: weights, gradients, master weights and two moments.
     update_bytes : float
         Per parameter of the optimizer's part, 32-bit gradients that its step makes of 16-bit ones.
+    accumulated_bytes : float
+        Moved per parameter and micro-batch to add its gradient to those of the micro-batches before: written, both
+        read, written. Nothing where products add to the sum themselves (Megatron-LM's gradient accumulation fusion)
+        or the gradients of each micro-batch are reduced at once, and what is added is split over replicas.
     bucket_bytes : float
         Gradients on their way between replicas, and parameters on their way back, with a ZeRO stage: DeepSpeed's
         defaults are 5e8 elements for each.
@@ -101,28 +117,27 @@ class Software:
         Factor on all that a device cannot do without, which the job's runs ask for.
     """
 
-    gemm_efficiency: float = _fit(0.79, "share of peak", 0.05, 0.2, 0.9, "large matrices: large b, h")
-    gemm_ramp_s: float = _fit(5e-05, "s per matrix product", 0.25, 1e-7, 1e-3, "small matrices at t = 1, different b")
+    gemm_efficiency: float = _fit(0.78, "share of peak", 0.05, 0.2, 0.9, "large matrices: large b, h")
+    gemm_ramp_s: float = _fit(4.2e-05, "s per matrix product", 0.25, 1e-7, 1e-3, "small matrices at t = 1, different b")
     attention_efficiency: float = _fit(0.9, "share of peak", 0.15, 0.05, 0.9, "different s / h")
-    replicated_passes: float = _fit(2.3, "activations read or written per layer", 0.15, 0.3, 60.0, "different t")
+    replicated_passes: float = _fit(2.2, "activations read or written per layer", 0.15, 0.3, 60.0, "different t")
     feed_forward_passes: float = _fit(1.1, "the same, of size f, split over t", 0.15, 0.1, 30.0, "different f / h")
     score_passes: float = _fit(7.1, "attention scores read or written per layer", 0.15, 0.3, 60.0, "different s / h")
     host_layer_s: float = _fit(0.0031, "s per recomputed layer and micro-batch", 0.125, 1e-6, 0.1, "smallest b and h")
-    host_collective_s: float = _fit(3.5e-05, "s per collective", 0.25, 1e-7, 1e-2, "smallest b at t > 1")
+    host_collective_s: float = _fit(4.1e-05, "s per collective", 0.25, 1e-7, 1e-2, "smallest b at t > 1")
     unfused_softmax_s: float = _fit(0.0016, "s per layer and micro-batch", 0.25, 1e-6, 0.1, "b a / t no multiple of 4")
-    tensor_collective_factor: float = _fit(1, "of the measured time", 0.1, 0.3, 3.0, "t = 2 to 8 at equal work")
-    head_efficiency: float = _fit(0.47, "share of peak", 0.15, 0.05, 0.9, "small L against large L, large b")
-    head_passes: float = _fit(56, "bytes per token and word", 0.15, 1.0, 200.0, "small L against large L")
-    head_host_s: float = _fit(0.0013, "s per micro-batch", 0.25, 1e-6, 0.1, "smallest b, small L")
+    tensor_collective_factor: float = _fit(1.1, "of the measured time", 0.1, 0.3, 3.0, "t = 2 to 8 at equal work")
+    head_passes: float = _fit(90, "bytes per token and word", 0.15, 1.0, 300.0, "small L against large L")
+    head_host_s: float = _fit(0.0011, "s per micro-batch", 0.25, 1e-6, 0.1, "smallest b, small L")
     embedding_host_s: float = _fit(0.00034, "s per micro-batch", 0.25, 1e-6, 0.1, "p > 1")
     optimizer_bytes: float = _fit(23, "bytes per parameter", 0.05, 8.0, 200.0, "one micro-batch, no data parallelism")
     replica_link_efficiency: float = _fit(0.75, "share of the link in a node", 0.15, 0.02, 1.0, "x or c > 1 in a node")
-    stage_link_efficiency: float = _fit(0.09, "share of the link in a node", 0.15, 0.005, 1.0, "p > 1 in a node")
-    network_efficiency: float = _fit(0.43, "share of a node's adapters", 0.15, 0.02, 1.0, "d > 1 or p > 1 across nodes")
-    network_tensor_efficiency: float = _fit(0.77, "share of a node's adapters", 0.1, 0.02, 1.0, "t beyond a node")
+    stage_link_efficiency: float = _fit(0.089, "share of the link in a node", 0.15, 0.005, 1.0, "p > 1 in a node")
+    network_efficiency: float = _fit(0.54, "share of a node's adapters", 0.15, 0.02, 1.0, "d > 1 or p > 1 across nodes")
+    network_tensor_efficiency: float = _fit(0.82, "share of a node's adapters", 0.1, 0.02, 1.0, "t beyond a node")
     fixed_s: float = _fit(0.0013, "s per step", 0.35, 1e-6, 1.0, "shortest steps")
 
-    framework: str = "megatron-deepspeed"
+    framework: str = "megatron"
     memory_efficiency: float = 0.8
     half_head_size: float = 32.0
     host_order: float = 8
@@ -133,7 +148,9 @@ class Software:
     gather_order: float = 2.0
     gathers_in_rings: bool = False
     flash_attention: bool = False
+    ampere_attention: bool = False
     scatters_stages: bool = True
+    waits_for_stages: bool = False
     overlaps_gradients: bool = False
     sends_tokens_once: bool = False
     zero_bubble: bool = False
@@ -144,6 +161,7 @@ class Software:
     gradient_bytes: float = 2.0
     optimizer_state_bytes: float = 12.0
     update_bytes: float = 4.0
+    accumulated_bytes: float = 8.0
     bucket_bytes: float = 2.0 * 5e8 * 2.0
     memory_level: float = 1.0
     exchanged_gradient_bytes: float = 2.0
@@ -164,19 +182,31 @@ FIELDS: Final[Mapping[str, Corrected]] = {
 """Every number that calibration may correct, in the order of its vector."""
 
 
-DEFAULT_FRAMEWORK: Final = "megatron-deepspeed"
-MODERN_FRAMEWORK: Final = "megatron-core flash-attention"
-"""What stands for a job's software that it does not say, before and since 2023; PyTorch's FSDP alone in its replicas
-costs and holds the same as the latter (``unsaid``)."""
+DEFAULT_FRAMEWORK: Final = "megatron"
+"""Megatron with its own schedule of pipelines, whoever keeps the optimizer's states: vTrain's runs."""
 
 HOST_OF_GRAPHS: Final = 0.1
 """Share of a layer's launches that remain with CUDA graphs; collectives and the output layer are launched as before."""
 
-FLASH_EFFICIENCY: Final = 0.36
-"""Share of the peak that flash attention reaches of wide heads, forward and backward, the causal half alone counted:
-that of A100-80GB in FSDP runs of MPT (llm-foundry, 2023), of which those of A100-40GB took no part."""
+FLASH_EFFICIENCY: Final = 0.5
+"""Share of the peak that flash attention's forward pass reaches of wide heads, the causal half alone counted: that of
+A100-80GB in FSDP runs of MPT (llm-foundry, 2023), of which those of A100-40GB and H100 took no part. Kernels of today
+reach as much at heads of 128 (research/kernels.md)."""
 
-_MEGATRON_LM: Final = Software(framework="megatron-lm", keeps_both_gradients=False, bucket_bytes=0.0)
+EAGER: Final[Mapping[str, Any]] = {
+    "gemm_efficiency": 0.72,
+    "replicated_passes": 12.0,
+    "feed_forward_passes": 2.0,
+    "head_passes": 42.0,
+}
+"""PyTorch without fused operators. A layer's forward pass reads and writes two norms (4), two residual sums (6), what
+attention takes and leaves in another order (2), and the activation (2 of size f). Of each word's logit 42 bytes move:
+2 written, 2 + 4 to 32 bits, 4 + 4 log-softmax, 4 + 8 + 4 of their gradients, 4 + 2 to 16 bits, 4 read by two products.
+What products then reach is that of A100 in FSDP runs of MPT (0.70; 0.78 elsewhere), of which H100's took no part."""
+
+_MEGATRON_LM: Final = Software(
+    framework="megatron-lm", keeps_both_gradients=False, accumulated_bytes=0.0, bucket_bytes=0.0
+)
 _MEGATRON_CORE: Final = replace(
     _MEGATRON_LM,
     framework="megatron-core",
@@ -184,9 +214,12 @@ _MEGATRON_CORE: Final = replace(
     gathers_in_rings=True,
     keeps_stage_outputs=False,
 )
-_REPLICATED: Final = Software(overlaps_gradients=True, scatters_stages=False)
+_REPLICATED: Final = Software(
+    overlaps_gradients=True, scatters_stages=False, ampere_attention=True, accumulated_bytes=0.0
+)
 _STACKS: Final = {
-    "megatrondeepspeed": Software(),
+    "megatron": Software(),
+    "megatrondeepspeed": Software(framework="megatron-deepspeed", scatters_stages=False, waits_for_stages=True),
     "megatronlm": _MEGATRON_LM,
     "megatroncore": _MEGATRON_CORE,
     "nemo": replace(_MEGATRON_CORE, framework="nemo"),
@@ -194,6 +227,7 @@ _STACKS: Final = {
     "pytorch": replace(
         _REPLICATED,
         framework="pytorch",
+        **EAGER,
         gathers_in_rings=True,
         update_bytes=0.0,
         keeps_both_gradients=False,
@@ -250,6 +284,7 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
             optimizer_state_bytes=8.0 if wide else 12.0,
             update_bytes=0.0,
             bucket_bytes=2.0 * stack.bucket_bytes,
+            accumulated_bytes=stack.accumulated_bytes * (2.0 if wide else 1.5),
             exchanged_gradient_bytes=4.0,
         )
     return stack, bool(name)

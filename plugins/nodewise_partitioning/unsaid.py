@@ -1,9 +1,10 @@
 """What a job is taken to run on where it does not say: its software by the year, recomputation by the room there is.
 
-The stack of 2021, Megatron-DeepSpeed, stored attention's scores, and so recomputed everything. Flash attention (T. Dao
+The stack of 2021, Megatron, stored attention's scores, and so recomputed everything. Flash attention (T. Dao
 et al., NeurIPS 2022) came into Megatron-LM and PyTorch 2.0 early in 2023 and stores none: since then a layer's
-activations grow with the tokens alone, and are kept where they fit. Megatron-Core of that time also exchanges gradients
-during the backward pass, and models without dropout became the rule (LLaMA, MPT, both 2023).
+activations grow with the tokens alone, and are kept where they fit. ZeRO was DeepSpeed's before; since then replicas
+alone run PyTorch's FSDP, and what is split further, or trains in fewer than 16 bits, which takes Transformer Engine,
+runs Megatron-Core.
 
 A job is taken to be of that time where anything it says is: its device (announced in 2022 or later, as none trained
 before), its number format (before, 16 bits were fp16, of which V100 has nothing else), or its model (rows of more
@@ -12,20 +13,20 @@ than 2,048 tokens, gates, fewer heads of keys and values than of queries).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Notice, Recomputation, added
-from nodewise_partitioning.hardware import Device
+from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, added, as_ints
+from nodewise_partitioning.hardware import NARROW_BYTES, Device
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import needed_of_first_stage
-from nodewise_partitioning.software import DEFAULT_FRAMEWORK, MODERN_FRAMEWORK, Software, is_known
+from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["settled", "stack_name", "stack_names", "stack_notice"]
+__all__ = ["by_stack", "kinds_of", "settled", "stack_name", "stack_names", "stack_notice"]
 
 MODERN_YEAR: Final = 2022
 """Devices announced then or later came into use when flash attention was there (H100: announced March 2022)."""
@@ -33,21 +34,53 @@ OLD_FORMATS: Final = frozenset({"fp16", "fp32", "tf32"})
 OLD_SEQUENCE: Final = 2048.0
 """Tokens of the longest rows of GPT-3, OPT and BLOOM."""
 
+OLD: Final = (DEFAULT_FRAMEWORK, DEFAULT_FRAMEWORK, "megatron-deepspeed", "deepspeed")
+MODERN: Final = ("megatron-core flash-attention", "pytorch flash-attention") * 2
+"""Stacks by the kind of rows (:func:`kinds_of`)."""
+
 NONE, FULL = float(Recomputation.NONE), float(Recomputation.FULL)
 
 
-def stack_name(framework: str, dimensions: Dimensions, device: Device) -> str:
-    """The declared framework with what it leaves open.
+def kinds_of(configurations: Configurations) -> Ints:
+    """Of each row: whether it has replicas alone, which nothing splits but ZeRO (1), and a stage of ZeRO (2)."""
+    alone = configurations.degree() * np.maximum(configurations.expert_parallel, 1) == 1
+    return as_ints(alone + 2 * (configurations.zero_stage > 0))
+
+
+def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int) -> str:
+    """The declared framework with what it leaves open, of rows of a kind.
 
     Of a known framework only the attention kernel is open, which the device alone tells; a name may say
     "no-flash-attention". An unknown name keeps what it says was switched.
     """
-    return stack_names(framework)[any(_signs(framework, dimensions, device))]
+    modern = any(_signs(framework, dimensions, device))
+    if is_known(framework):
+        return f"{framework} flash-attention" if modern and "flash" not in framework.casefold() else framework
+    narrow = modern and device.number_format in NARROW_BYTES
+    return f"{(MODERN if modern else OLD)[0 if narrow else kind]} {framework}".rstrip()
 
 
-def stack_notice(framework: str, dimensions: Dimensions, device: Device) -> Notice | None:
+def stack_names(framework: str) -> Iterable[str]:
+    """All that may be assumed of a declared framework."""
+    if is_known(framework):
+        return dict.fromkeys(
+            (framework, framework if "flash" in framework.casefold() else f"{framework} flash-attention")
+        )
+    return dict.fromkeys(f"{name} {framework}".rstrip() for name in (*OLD, *MODERN))
+
+
+def by_stack(
+    framework: str, dimensions: Dimensions, device: Device, rows: Ints, kinds: Ints
+) -> Iterator[tuple[str, Ints]]:
+    """Rows on a device by the stack that they are taken to run; ``kinds`` are those of :func:`kinds_of`."""
+    names = [stack_name(framework, dimensions, device, kind) for kind in range(len(OLD))]
+    of_rows = np.array([names.index(name) for name in names])[kinds[rows]]
+    for place in np.unique(of_rows).tolist():
+        yield names[place], as_ints(rows[of_rows == place])
+
+
+def stack_notice(framework: str, dimensions: Dimensions, device: Device, name: str) -> Notice | None:
     """What was assumed and why; None where the job says all of it."""
-    name = stack_name(framework, dimensions, device)
     if name == framework:
         return None
     why = next(
@@ -65,13 +98,6 @@ def _signs(framework: str, dimensions: Dimensions, device: Device) -> Iterator[s
         yield f"its rows have {dimensions.sequence:.0f} tokens" * (dimensions.sequence > OLD_SEQUENCE)
         yield "queries share keys and values" * (dimensions.key_value_heads < dimensions.heads)
         yield "its feed-forward layers are gated" * dimensions.gated
-
-
-def stack_names(framework: str) -> tuple[str, str]:
-    """What may be assumed of a declared framework, before and since 2023."""
-    if not is_known(framework):
-        return f"{DEFAULT_FRAMEWORK} {framework}".rstrip(), f"{MODERN_FRAMEWORK} {framework}".rstrip()
-    return framework, framework if "flash" in framework.casefold() else f"{framework} flash-attention"
 
 
 def settled(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Layout:

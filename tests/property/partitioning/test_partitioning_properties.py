@@ -77,7 +77,7 @@ def test_every_part_is_a_time(model: Transformer, layout: Layout) -> None:
 def test_no_step_beats_all_devices_computing_at_the_best_efficiency(model: Transformer, layout: Layout) -> None:
     samples = layout.micro_batch * layout.micro_batches * layout.data
     software, device = Software(), a100()
-    best = max(software.gemm_efficiency, software.attention_efficiency, software.head_efficiency)
+    best = max(software.gemm_efficiency, software.attention_efficiency)
     flops = Dimensions.of(model).forward_flops()
     bound = 3.0 * samples * flops / (layout.devices * device.flops_per_s * best)
     assert step_s(model, layout) >= bound[0] * (1.0 - 1e-9)

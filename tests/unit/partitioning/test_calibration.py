@@ -102,5 +102,5 @@ def test_frameworks_are_known_however_written() -> None:
     assert stack_of("PyTorch FSDP", "bf16")[0].overlaps_gradients
     assert stack_of("Megatron-LM flash-attention", "fp16")[0].flash_attention
     software, known = stack_of("home-made", "fp16")
-    assert (software.framework, known) == ("megatron-deepspeed", False)
+    assert (software.framework, known) == ("megatron", False)
     assert Calibrated(software).runs == 0

@@ -81,4 +81,4 @@ def test_slower_links_slow_what_uses_them() -> None:
     )
     assert (own.breakdown_s["tensor_parallel"][1] > 2.0 * plain.breakdown_s["tensor_parallel"][1]).all()
     assert own.breakdown_s["data_parallel"][0] > 2.0 * plain.breakdown_s["data_parallel"][0]
-    assert (own.breakdown_s["compute"] == plain.breakdown_s["compute"]).all()
+    np.testing.assert_allclose(own.breakdown_s["compute"], plain.breakdown_s["compute"], rtol=1e-12)

@@ -24,11 +24,10 @@ QUIET = replace(
     embedding_passes=0.0,
     head_host_s=0.0,
     head_passes=0.0,
-    head_efficiency=1e9,
     gemm_ramp_s=0.0,
     fixed_s=0.0,
 )
-"""Ends of a model that cost nothing."""
+"""Ends of a model that cost nothing but the output layer's product."""
 
 
 def step_s(layout: Layout, transformer: Transformer = SMALL, software: Software = PLAIN) -> np.ndarray:
@@ -53,7 +52,25 @@ def test_equal_stages_take_micro_batches_and_stages_less_one_turns() -> None:
     block = block_of(dimensions(), layout, a100(), QUIET)
     turns = (16.0 + layout.pipeline - 1.0) * block.layer_s * 24.0 / layout.pipeline
     rest = part(layout, "optimizer", QUIET) + part(layout, "pipeline_transfer", QUIET)
-    np.testing.assert_allclose(step_s(layout, software=QUIET), turns + rest, rtol=1e-6)
+    head = 16.0 * ends_of(dimensions(), layout, a100(), QUIET).head_s
+    np.testing.assert_allclose(step_s(layout, software=QUIET), turns + head + rest, rtol=1e-6)
+
+
+def test_the_engine_of_deepspeed_waits_for_every_transfer() -> None:
+    layout = Layout.of(2, tensor=8.0, pipeline=2.0, micro_batches=np.array([4.0, 8.0]), devices=16.0)
+    own, engine = (
+        part(layout, "pipeline_transfer", stack_of(name, "fp16")[0]) for name in ("megatron", "megatron-deepspeed")
+    )
+    assert own[0] == own[1]
+    np.testing.assert_allclose(engine[1] / engine[0], 8.0 / 4.0, rtol=1e-12)
+
+
+def test_sums_of_gradients_are_moved_once_a_micro_batch() -> None:
+    layout = Layout.of(2, tensor=np.array([1.0, 8.0]), micro_batch=8.0, devices=8.0)
+    summed, fused = (
+        block_of(dimensions(), layout, a100(), replace(PLAIN, accumulated_bytes=size)).compute_s for size in (8.0, 0.0)
+    )
+    np.testing.assert_allclose((summed - fused)[0] / (summed - fused)[1], 8.0, rtol=1e-9)
 
 
 def test_interleaving_shrinks_the_bubble_alone() -> None:

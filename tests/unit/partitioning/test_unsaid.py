@@ -52,9 +52,9 @@ def test_a_modern_job_runs_the_stack_of_its_time(device: str, transformer: Trans
 def test_a_job_that_nothing_tells_modern_runs_the_stack_of_2021_with_all_recomputed() -> None:
     unsaid = answered(rows(1, **ONE_NODE), profile())
     full = rows(1, **ONE_NODE, recomputation=int(Recomputation.FULL))
-    said = answered(full, profile(framework="megatron-deepspeed"))
+    said = answered(full, profile(framework="megatron"))
     np.testing.assert_array_equal(unsaid.step_s, said.step_s)
-    assert "taken as 'megatron-deepspeed'" in notices(unsaid)["STACK_ASSUMED"]
+    assert "taken as 'megatron'" in notices(unsaid)["STACK_ASSUMED"]
     assert "every layer" in notices(unsaid)["RECOMPUTATION_ASSUMED"]
     assert not {"STACK_ASSUMED", "RECOMPUTATION_ASSUMED"} & set(notices(said))
 
