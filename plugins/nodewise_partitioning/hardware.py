@@ -31,6 +31,11 @@ _AFTER_AMPERE: Final = ("h100", "h200", "h800", "gh200", "b100", "b200", "b300",
 """Hopper and Blackwell of data centres; Ada and the Blackwell of workstations have Ampere's instructions."""
 
 
+_WITH_GRACE: Final = ("gh200", "gb200", "gb300")
+_HOST_LINKS: Final = ((2022.0, "PCIe5"), (2020.0, "PCIe4"), (0.0, "PCIe3"))
+"""Of devices by the year that they were announced in: A100 was among the first with PCIe 4, H100 with PCIe 5."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """Facts of an accelerator in one number format.
@@ -41,7 +46,8 @@ class Device:
     ``half_flops_per_s`` is the peak of 16-bit products, in which attention is computed where others are in a narrower
     format; ``plain_flops_per_s`` that without matrix units, which take rows of 16 bytes alone. ``after_ampere`` are
     those whose matrix units take operands from shared memory by themselves, as kernels for Ampere do not know.
-    ``announced_year`` is 0 where the catalogue does not tell.
+    ``announced_year`` is 0 where the catalogue does not tell. ``host_link_bytes_per_s`` is that of PCI Express of then
+    in one direction, Grace's own where that is the host.
     """
 
     name: str
@@ -58,6 +64,7 @@ class Device:
     all_reduces: tuple[AllReduces, ...] = ()
     gains: Gains = NOTHING_MEASURED
     announced_year: float = 0.0
+    host_link_bytes_per_s: float = 31.5e9
 
     @property
     def narrow_bytes(self) -> float:
@@ -105,7 +112,14 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
             kernels.get("bf16") if FORMATS[number_format] == 2.0 else None,
         ),
         announced_year=facts.get("announced_year", 0.0),
+        host_link_bytes_per_s=_host_link(catalogue, name, facts.get("announced_year", 0.0)),
     )
+
+
+def _host_link(catalogue: Catalogue, name: str, announced_year: float) -> float:
+    by_year = next(link for year, link in _HOST_LINKS if announced_year >= year)
+    link = "NVLink-C2C" if catalogue_key(name).startswith(_WITH_GRACE) else by_year
+    return catalogue.links[catalogue_key(link)]["bytes_per_s"]
 
 
 def _largest(catalogue: Catalogue, name: str, facts: Mapping[str, float]) -> Mapping[str, float]:

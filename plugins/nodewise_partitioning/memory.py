@@ -172,10 +172,13 @@ def _needed(
     gathered = np.where(brought, 2.0 * software.weight_bytes * shared / layers, 0.0)
     buckets = np.where((layout.zero_stage >= 1.0) & (replicas > 1.0), software.bucket_bytes, 0.0)
     here = not training.offloads_parameters
+    gradient_bytes = software.gradient_bytes
+    if software.reduces_in_place:
+        gradient_bytes = training.exchanged_bytes(gradient_bytes)
     states = 0.0 if training.offloads_optimizer else training.trained * software.optimizer_state_bytes
     found = {
         "weights": held(here * training.weight_bytes(software.weight_bytes), 3.0),
-        "gradients": held(here * training.trained * software.gradient_bytes, 2.0),
+        "gradients": held(here * training.trained * gradient_bytes, 2.0),
         "optimizer": held(states, 1.0),
         "activations": activations,
         "logits": logits,

@@ -113,6 +113,8 @@ class Software:
     bucket_bytes : float
         Gradients on their way between replicas, and parameters on their way back, with a ZeRO stage: DeepSpeed's
         defaults are 5e8 elements for each.
+    reduces_in_place : bool
+        Gradients are kept in the format that they are reduced in (Megatron's buffer of gradients).
     memory_level : float
         Factor on all that a device cannot do without, which the job's runs ask for.
     """
@@ -165,6 +167,7 @@ class Software:
     bucket_bytes: float = 2.0 * 5e8 * 2.0
     memory_level: float = 1.0
     exchanged_gradient_bytes: float = 2.0
+    reduces_in_place: bool = False
 
     def vector(self) -> tuple[float, ...]:
         """The numbers of :data:`FIELDS`."""
@@ -205,7 +208,7 @@ attention takes and leaves in another order (2), and the activation (2 of size f
 What products then reach is that of A100 in FSDP runs of MPT (0.70; 0.78 elsewhere), of which H100's took no part."""
 
 _MEGATRON_LM: Final = Software(
-    framework="megatron-lm", keeps_both_gradients=False, accumulated_bytes=0.0, bucket_bytes=0.0
+    framework="megatron-lm", reduces_in_place=True, keeps_both_gradients=False, accumulated_bytes=0.0, bucket_bytes=0.0
 )
 _MEGATRON_CORE: Final = replace(
     _MEGATRON_LM,

@@ -16,6 +16,9 @@ from nodewise.plugin import Floats, Workload
 
 __all__ = ["ALL_TRAINED", "Training"]
 
+MOST_FROZEN: Final = 1.0 - 1e-6
+"""Something is trained, however little: exchanges of nothing have no time."""
+
 _BYTES: Final = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0}
 
 
@@ -54,7 +57,7 @@ class Training:
     def of(workload: Workload) -> Training:
         """From a workload's facts."""
         return Training(
-            frozen=workload.frozen_weights_share or 0.0,
+            frozen=min(workload.frozen_weights_share or 0.0, MOST_FROZEN),
             frozen_bytes=(workload.frozen_weight_bits or 0.0) / 8.0,
             dropout=workload.dropout,
             offloads_optimizer=workload.offload in ("optimizer", "parameters"),
@@ -76,6 +79,10 @@ class Training:
     def unpacked_bytes(self, usual: float) -> float:
         """Read and written of the average weight before each use, where frozen ones are held in fewer bits."""
         return self.frozen * (self.frozen_bytes + usual) if 0.0 < self.frozen_bytes < usual else 0.0
+
+    def exchanged_bytes(self, usual: float) -> float:
+        """Of a gradient on its way between replicas."""
+        return self.reduced_bytes or usual
 
     def shards(self, replicas: Floats) -> Floats:
         """Devices that a ZeRO stage splits over."""
