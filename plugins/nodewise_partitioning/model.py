@@ -27,7 +27,6 @@ from nodewise.plugin import (
     added,
     as_ints,
     catalogue_key,
-    constant_ints,
     freeze,
 )
 from nodewise_partitioning.bounds import least_of
@@ -36,7 +35,7 @@ from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import LOG_SPREAD, TERMS, memory_of
 from nodewise_partitioning.memory_evidence import MemoryRuns, memory_level
 from nodewise_partitioning.rows import Asked, asked_of, layout_of
-from nodewise_partitioning.software import Software, is_known, stack_of
+from nodewise_partitioning.software import Software, stack_of
 from nodewise_partitioning.space import PartitionSpace
 from nodewise_partitioning.step import PARTS, chunks, step_parts_s
 from nodewise_partitioning.unsaid import by_stack, kinds_of, settled, stack_notice
@@ -88,11 +87,6 @@ class Knowledge:
         numbers = self.numbers.get(name)
         corrected = stack if numbers is None else stack.corrected(numbers)
         return replace(corrected, memory_level=self.memory_level)
-
-    @property
-    def stack_by_zero(self) -> bool:
-        """Whether rows with a stage of ZeRO may be taken to run another stack than those without."""
-        return not is_known(self.framework)
 
     @property
     def zero_bubble(self) -> bool:
@@ -202,18 +196,14 @@ class PartitioningModel:
         groups, unknown = _devices(self._knowledge, layouts, as_ints(np.arange(rows)))
         if unknown:
             raise NodewiseError.refused(unknown[0].refusal)
-        if self._knowledge.stack_by_zero and constraints.zero_stages != (0,):
-            staged = layouts.replaced(zero_stage=constant_ints(rows, 1))
-            groups += _devices(self._knowledge, staged, as_ints(np.arange(rows)))[0]
-        step_s, memory, capacity = np.full((ways, rows), np.inf), np.full((ways, rows), np.inf), np.zeros((ways, rows))
+        step_s, memory, capacity = np.zeros((ways, rows)), np.zeros((ways, rows)), np.zeros((ways, rows))
         for device, members, software in groups:
             capacity[:, members] = device.memory_bytes
             own = layout if len(members) == rows else layout.take(members)
             least = least_of(self._knowledge.dimensions, own, space.recomputations, device, software, constraints)
             for way, (least_s, least_bytes) in enumerate(least):
-                level = self._knowledge.level
-                step_s[way, members] = np.minimum(step_s[way, members], level * least_s)
-                memory[way, members] = np.minimum(memory[way, members], least_bytes)
+                step_s[way, members] = self._knowledge.level * least_s
+                memory[way, members] = least_bytes
         return {
             "step_s": step_s.ravel(),
             "memory_bytes": memory.ravel(),
